@@ -1,0 +1,338 @@
+#include "builder.h"
+
+#define HELD_ELEMENTS     8 /* elements of an array that wait on the stack, so that small arrays get their exact size */
+#define SLOTS_PER_DEPTH   (HELD_ELEMENTS + 2) /* stack slots one container uses, its table and a key included */
+#define DEPTHS_PER_CHECK  16                  /* depths for which stack slots are reserved at once */
+#define SLOTS_FOR_CALLS   8                   /* stack slots used besides, for a moment */
+#define MEMBER_BYTES_MIN  5                   /* "":0, */
+#define ELEMENT_BYTES_MIN 2                   /* 0, */
+
+static const char *build_value(struct rsc_builder *b, const char *p, struct rsc_shape *shape);
+
+static const char *skip_space(const struct rsc_builder *b, const char *p) {
+    if (p < b->input.end && (unsigned char)*p > ' ') {
+        return p;
+    }
+    return rsc_scan_space(p, b->input.end);
+}
+
+static bool is_at(const struct rsc_builder *b, const char *p, char c) {
+    return p < b->input.end && *p == c;
+}
+
+/* Goes one container deeper; `p` is its bracket. */
+static bool enter(struct rsc_builder *b, const char *p) {
+    if (b->depth == b->max_depth) {
+        rsc_scan_fail(&b->input, p, RSC_ERROR_LIMIT, "nested too deeply");
+        return false;
+    }
+    if (b->depth % DEPTHS_PER_CHECK == 0 &&
+        !lua_checkstack(b->L, DEPTHS_PER_CHECK * SLOTS_PER_DEPTH + SLOTS_FOR_CALLS)) {
+        rsc_scan_fail(&b->input, p, RSC_ERROR_LIMIT, "nested too deeply for the Lua stack");
+        return false;
+    }
+    b->depth++;
+    return true;
+}
+
+static void push_string(struct rsc_builder *b, const char *bytes, size_t length) {
+    if (length > RSC_VALUE_LENGTH_MAX) {
+        lua_pushlstring(b->L, bytes, length);
+        return;
+    }
+    uint32_t hash = rsc_vocabulary_hash(bytes, length);
+    int slot = RSC_STRINGS_VALUES + 1 + (int)rsc_vocabulary_value_number(hash);
+    if (rsc_vocabulary_value(b->vocabulary, bytes, length, hash)) {
+        lua_rawgeti(b->L, b->strings, slot);
+        return;
+    }
+    lua_pushlstring(b->L, bytes, length);
+    if (rsc_vocabulary_learn_value(b->vocabulary, bytes, length, hash)) {
+        lua_pushvalue(b->L, -1);
+        lua_rawseti(b->L, b->strings, slot);
+    }
+}
+
+static const char *build_string(struct rsc_builder *b, const char *p) {
+    const char *after = rsc_scan_plain(p, b->input.end);
+    if (is_at(b, after, '"')) {
+        push_string(b, p, (size_t)(after - p));
+        return after + 1;
+    }
+    struct rsc_span span;
+    after = rsc_scan_string(&b->input, p, &span);
+    if (after != NULL) {
+        lua_pushlstring(b->L, span.bytes, span.length);
+    }
+    return after;
+}
+
+static const char *build_number(struct rsc_builder *b, const char *p) {
+    int64_t integer;
+    const char *after = rsc_number_short(p, b->input.end, &integer);
+    if (after != NULL) {
+        rsc_lua_push_int64(b->L, integer);
+        return after;
+    }
+    struct rsc_number number;
+    after = rsc_number_scan(b->numbers, &b->input, p, &number);
+    if (after == NULL) {
+        return NULL;
+    }
+    if (number.is_integer) {
+        rsc_lua_push_int64(b->L, number.integer);
+    } else {
+        lua_pushnumber(b->L, (lua_Number)number.real);
+    }
+    return after;
+}
+
+/* Moves over a literal whose first letter is at `p`. */
+static const char *scan_literal(const struct rsc_builder *b, const char *p, const char *literal) {
+    for (; *literal != '\0'; literal++, p++) {
+        if (!is_at(b, p, *literal)) {
+            return rsc_scan_expected(&b->input, p, "one of true, false and null");
+        }
+    }
+    return p;
+}
+
+/* The number of the key that is at `p`, 0 for one not in the vocabulary. Pushes the key. */
+static const char *push_unexpected_key(struct rsc_builder *b, const char *p, uint16_t *number) {
+    struct rsc_span span;
+    *number = 0;
+    p = rsc_scan_string(&b->input, p, &span);
+    if (p == NULL) {
+        return NULL;
+    }
+    if (span.escaped || span.length > RSC_KEY_LENGTH_MAX) {
+        lua_pushlstring(b->L, span.bytes, span.length);
+        return p;
+    }
+    uint32_t hash = rsc_vocabulary_hash(span.bytes, span.length);
+    *number = rsc_vocabulary_key(b->vocabulary, span.bytes, span.length, hash);
+    if (*number != 0) {
+        lua_rawgeti(b->L, b->strings, RSC_STRINGS_KEYS + *number);
+        return p;
+    }
+    lua_pushlstring(b->L, span.bytes, span.length);
+    *number = rsc_vocabulary_learn_key(b->vocabulary, span.bytes, span.length, hash);
+    if (*number != 0) {
+        lua_pushvalue(b->L, -1);
+        lua_rawseti(b->L, b->strings, RSC_STRINGS_KEYS + *number);
+    }
+    return p;
+}
+
+/* Reads a key and its colon and pushes the key. `link` is where the expected key's number stands, and learns which one
+ * came. */
+static const char *build_key(struct rsc_builder *b, const char *p, uint16_t *link, uint16_t *number) {
+    if (!is_at(b, p, '"')) {
+        return rsc_scan_expected(&b->input, p, "a member's name");
+    }
+    p++;
+    const struct rsc_key *expected = &b->vocabulary->keys[*link];
+    *number = *link;
+    if (*link != 0 && rsc_key_is_at(expected, p, b->input.end)) {
+        p += expected->size;
+        lua_rawgeti(b->L, b->strings, RSC_STRINGS_KEYS + *link);
+    } else {
+        p = push_unexpected_key(b, p, number);
+        if (p == NULL) {
+            return NULL;
+        }
+        *link = *number;
+    }
+    p = skip_space(b, p);
+    if (!is_at(b, p, ':')) {
+        return rsc_scan_expected(&b->input, p, "':' after a member's name");
+    }
+    return skip_space(b, p + 1);
+}
+
+/* A null member that is left out. The key is at the top; an earlier member of that name goes as well, since the last
+ * one counts. Looks first: before 5.4 setting an absent key to nil takes room in the table. */
+static void drop_member(lua_State *L) {
+    lua_pushvalue(L, -1);
+    lua_rawget(L, -3);
+    if (lua_isnil(L, -1)) {
+        lua_pop(L, 2);
+        return;
+    }
+    lua_pop(L, 1);
+    lua_pushnil(L);
+    lua_rawset(L, -3);
+}
+
+/* Reads one value and sets it as the member whose key is at the top. */
+static const char *build_member(struct rsc_builder *b, const char *p, struct rsc_shape *shape, size_t *members) {
+    if (!b->keep_null && is_at(b, p, 'n')) {
+        p = build_value(b, p, shape);
+        if (p != NULL) {
+            lua_pop(b->L, 1);
+            drop_member(b->L);
+        }
+        return p;
+    }
+    p = build_value(b, p, shape);
+    if (p != NULL) {
+        lua_rawset(b->L, -3);
+        ++*members;
+    }
+    return p;
+}
+
+/* The object whose first byte after the brace is `p`. */
+static const char *build_object(struct rsc_builder *b, const char *p, struct rsc_shape *shape) {
+    if (!enter(b, p - 1)) {
+        return NULL;
+    }
+    p = skip_space(b, p);
+    if (is_at(b, p, '}')) {
+        lua_createtable(b->L, 0, 0);
+        b->depth--;
+        return p + 1;
+    }
+    lua_createtable(b->L, 0, rsc_shape_expect(shape->members, (size_t)(b->input.end - p), MEMBER_BYTES_MIN));
+    struct rsc_shape unknown = {0};
+    uint16_t unknown_link = 0;
+    uint16_t *link = &shape->first;
+    size_t members = 0;
+    for (;;) {
+        uint16_t number = 0;
+        p = build_key(b, p, link, &number);
+        if (p == NULL) {
+            return NULL;
+        }
+        struct rsc_key *key = &b->vocabulary->keys[number];
+        link = number != 0 ? &key->next : &unknown_link;
+        p = build_member(b, p, number != 0 ? &key->shape : &unknown, &members);
+        if (p == NULL) {
+            return NULL;
+        }
+        p = skip_space(b, p);
+        if (is_at(b, p, '}')) {
+            break;
+        }
+        if (!is_at(b, p, ',')) {
+            return rsc_scan_expected(&b->input, p, "',' or '}' after a member");
+        }
+        p = skip_space(b, p + 1);
+    }
+    shape->members = rsc_shape_learn(shape->members, members);
+    b->depth--;
+    return p + 1;
+}
+
+static void push_empty_array(struct rsc_builder *b) {
+    lua_createtable(b->L, 0, 0);
+    lua_rawgeti(b->L, b->strings, RSC_STRINGS_EMPTY_ARRAY);
+    lua_setmetatable(b->L, -2);
+}
+
+/* Makes the table of the `count` elements on the stack, at the slot below them. */
+static void gather_elements(lua_State *L, int count, int size) {
+    int slot = lua_gettop(L) - count;
+    lua_createtable(L, size, 0);
+    lua_replace(L, slot);
+    for (int i = count; i > 0; i--) {
+        lua_rawseti(L, slot, i);
+    }
+}
+
+/* The array whose first byte after the bracket is `p`. */
+static const char *build_array(struct rsc_builder *b, const char *p, struct rsc_shape *shape) {
+    if (!enter(b, p - 1)) {
+        return NULL;
+    }
+    p = skip_space(b, p);
+    if (is_at(b, p, ']')) {
+        push_empty_array(b);
+        b->depth--;
+        return p + 1;
+    }
+    lua_pushnil(b->L);
+    int count = 0;
+    for (;;) {
+        p = build_value(b, p, shape);
+        if (p == NULL) {
+            return NULL;
+        }
+        count++;
+        if (count == HELD_ELEMENTS) {
+            int more = rsc_shape_expect(shape->elements, (size_t)(b->input.end - p), ELEMENT_BYTES_MIN);
+            gather_elements(b->L, count, more > count ? more : count);
+        } else if (count > HELD_ELEMENTS) {
+            lua_rawseti(b->L, -2, count);
+        }
+        p = skip_space(b, p);
+        if (is_at(b, p, ']')) {
+            break;
+        }
+        if (!is_at(b, p, ',')) {
+            return rsc_scan_expected(&b->input, p, "',' or ']' after an element");
+        }
+        p = skip_space(b, p + 1);
+    }
+    if (count < HELD_ELEMENTS) {
+        gather_elements(b->L, count, count);
+    }
+    shape->elements = rsc_shape_learn(shape->elements, (size_t)count);
+    b->depth--;
+    return p + 1;
+}
+
+/* The value at `p`, where white space was skipped already. */
+static const char *build_value(struct rsc_builder *b, const char *p, struct rsc_shape *shape) {
+    if (p == b->input.end) {
+        return rsc_scan_expected(&b->input, p, "a value");
+    }
+    if (b->values_left-- == 0) {
+        return rsc_scan_fail(&b->input, p, RSC_ERROR_LIMIT, "too many values");
+    }
+    switch (*p) {
+    case '"':
+        return build_string(b, p + 1);
+    case '{':
+        return build_object(b, p + 1, shape);
+    case '[':
+        return build_array(b, p + 1, shape);
+    case '-':
+    case '0':
+    case '1':
+    case '2':
+    case '3':
+    case '4':
+    case '5':
+    case '6':
+    case '7':
+    case '8':
+    case '9':
+        return build_number(b, p);
+    case 't':
+        lua_pushboolean(b->L, true);
+        return scan_literal(b, p, "true");
+    case 'f':
+        lua_pushboolean(b->L, false);
+        return scan_literal(b, p, "false");
+    case 'n':
+        lua_pushlightuserdata(b->L, NULL);
+        return scan_literal(b, p, "null");
+    default:
+        return rsc_scan_expected(&b->input, p, "a value");
+    }
+}
+
+bool rsc_builder_run(struct rsc_builder *b) {
+    rsc_vocabulary_begin(b->vocabulary);
+    const char *p = build_value(b, skip_space(b, b->input.text), &b->vocabulary->top);
+    if (p == NULL) {
+        return false;
+    }
+    p = skip_space(b, p);
+    if (p != b->input.end) {
+        rsc_scan_expected(&b->input, p, "the end of the text");
+        return false;
+    }
+    return true;
+}

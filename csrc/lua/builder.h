@@ -1,0 +1,34 @@
+/* Builds Lua values straight from JSON text: the grammar of values, arrays and objects, and the tables made of them. */
+#ifndef RSC_LUA_BUILDER_H
+#define RSC_LUA_BUILDER_H
+
+#include "compat.h"
+
+#include "number.h"
+#include "scan.h"
+#include "vocabulary.h"
+
+/* Slots of the table of strings that goes with a vocabulary. */
+#define RSC_STRINGS_WORKSPACE   1 /* keeps the memory of the vocabulary alive */
+#define RSC_STRINGS_EMPTY_ARRAY 2 /* the metatable of empty arrays */
+#define RSC_STRINGS_KEYS        2 /* key number n is at this + n */
+#define RSC_STRINGS_VALUES      (RSC_STRINGS_KEYS + RSC_KEYS_MAX)
+#define RSC_STRINGS_SIZE        (RSC_STRINGS_VALUES + RSC_VALUES_MAX)
+
+struct rsc_builder {
+    lua_State *L;
+    struct rsc_input input;
+    struct rsc_numbers *numbers;
+    struct rsc_vocabulary *vocabulary;
+    int strings;        /* stack index of the table of strings */
+    int max_depth;      /* arrays and objects within each other */
+    int depth;          /* 0 to begin with */
+    size_t values_left; /* how many more values the text may have */
+    bool keep_null;     /* null members of objects are kept as core.null; otherwise they are left out */
+};
+
+/* Reads the whole text and pushes its value. False with the error set on a failure, and then the stack may hold
+ * anything above its former top. May raise when Lua is out of memory; the vocabulary must then not be used again. */
+bool rsc_builder_run(struct rsc_builder *builder);
+
+#endif
