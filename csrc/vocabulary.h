@@ -13,13 +13,20 @@
 #include <stdint.h>
 #include <string.h>
 
-#define RSC_KEYS_MAX         256 /* keys, the unused number 0 included */
-#define RSC_KEY_BUCKETS      512
-#define RSC_KEY_PROBES_MAX   8    /* buckets looked at before a key counts as unknown */
-#define RSC_KEY_LENGTH_MAX   39   /* bytes */
-#define RSC_VALUES_MAX       256  /* values */
-#define RSC_VALUE_LENGTH_MAX 31   /* bytes */
-#define RSC_KEYS_RELEARN     4096 /* unknown keys met by a full vocabulary before it starts anew */
+#define RSC_KEYS_MAX        256 /* keys, the unused number 0 included */
+#define RSC_KEY_BUCKETS     512
+#define RSC_KEY_PROBES_MAX  8    /* buckets looked at before a key counts as unknown */
+#define RSC_VALUES_MAX      256  /* values */
+#define RSC_WORD_LENGTH_MAX 31   /* bytes of a key or a value */
+#define RSC_KEYS_RELEARN    4096 /* unknown keys met by a full vocabulary before it starts anew */
+
+#define RSC_WORD_PIECES ((RSC_WORD_LENGTH_MAX + 1) / 8)
+
+/* The bytes of a short string as they stand in the text, then zeros. The length need not be kept: text has no zero
+ * bytes. Words are compared and hashed whole, since branches on lengths that vary would cost more than the bytes. */
+struct rsc_word {
+    uint64_t pieces[RSC_WORD_PIECES];
+};
 
 /* What is known of the containers in one place: under one key, or at the top. */
 struct rsc_shape {
@@ -28,22 +35,19 @@ struct rsc_shape {
     uint16_t first;    /* the key that last came first in an object, or 0 */
 };
 
-#define RSC_KEY_WORDS ((RSC_KEY_LENGTH_MAX + 1) / 8)
-
 struct rsc_key {
-    uint64_t text[RSC_KEY_WORDS]; /* the key and its closing quote, then zeros */
-    uint64_t last_mask;           /* the bytes that count in the last word of `text` */
-    uint32_t hash;
-    uint16_t size; /* bytes of `text`, with the quote */
-    uint16_t next; /* the key that last came after this one, or 0 */
+    struct rsc_word text; /* the key and its closing quote */
+    struct rsc_word mask; /* ones where `text` has bytes */
+    uint32_t hash;        /* of the key without the quote */
+    uint16_t size;        /* bytes of `text`, with the quote */
+    uint16_t next;        /* the key that last came after this one, or 0 */
     struct rsc_shape shape;
 };
 
 struct rsc_value {
-    char text[RSC_VALUE_LENGTH_MAX];
-    uint8_t length;
-    uint32_t hash;
+    struct rsc_word text;
     uint32_t candidate; /* the hash that was here last without being known */
+    bool is_set;
 };
 
 struct rsc_vocabulary {
@@ -59,43 +63,73 @@ struct rsc_vocabulary {
 /* Call before a text is read: a full vocabulary that no longer fits the texts starts anew. */
 void rsc_vocabulary_begin(struct rsc_vocabulary *vocabulary);
 
-uint32_t rsc_vocabulary_hash(const char *bytes, size_t length);
-
-/* The number of a key (its bytes as they stand between the quotes, without escapes), or 0. */
-uint16_t rsc_vocabulary_key(const struct rsc_vocabulary *vocabulary, const char *bytes, size_t length, uint32_t hash);
+/* The number of a key of `length` bytes, or 0. */
+uint16_t rsc_vocabulary_key(const struct rsc_vocabulary *vocabulary, const struct rsc_word *word, size_t length,
+                            uint32_t hash);
 
 /* Notes a key that rsc_vocabulary_key did not know. Returns its new number, or 0 while it is not taken in. */
-uint16_t rsc_vocabulary_learn_key(struct rsc_vocabulary *vocabulary, const char *bytes, size_t length, uint32_t hash);
+uint16_t rsc_vocabulary_learn_key(struct rsc_vocabulary *vocabulary, const struct rsc_word *word, size_t length,
+                                  uint32_t hash);
 
 /* Notes a value that rsc_vocabulary_value did not know. True when it was taken in, at the number of its hash. */
-bool rsc_vocabulary_learn_value(struct rsc_vocabulary *vocabulary, const char *bytes, size_t length, uint32_t hash);
+bool rsc_vocabulary_learn_value(struct rsc_vocabulary *vocabulary, const struct rsc_word *word, uint32_t hash);
+
+/* The word of the `length` bytes at `p`, at most RSC_WORD_LENGTH_MAX; the text ends at `end`. */
+static inline struct rsc_word rsc_word_at(const char *p, size_t length, const char *end) {
+    static const unsigned char ones_then_zeros[2 * sizeof(struct rsc_word)] = {
+        0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF,
+        0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF};
+    struct rsc_word word = {{0}};
+    struct rsc_word mask;
+    if ((size_t)(end - p) < sizeof word) {
+        memcpy(word.pieces, p, length);
+        return word;
+    }
+    memcpy(word.pieces, p, sizeof word);
+    memcpy(mask.pieces, ones_then_zeros + sizeof mask - length, sizeof mask);
+    for (int i = 0; i < RSC_WORD_PIECES; i++) {
+        word.pieces[i] &= mask.pieces[i];
+    }
+    return word;
+}
+
+static inline bool rsc_word_equals(const struct rsc_word *a, const struct rsc_word *b) {
+    uint64_t different = 0;
+    for (int i = 0; i < RSC_WORD_PIECES; i++) {
+        different |= a->pieces[i] ^ b->pieces[i];
+    }
+    return different == 0;
+}
+
+static inline uint32_t rsc_word_hash(const struct rsc_word *word) {
+    uint64_t hash = word->pieces[0] * UINT64_C(0x9E3779B97F4A7C15) + word->pieces[1] * UINT64_C(0xC2B2AE3D27D4EB4F) +
+                    word->pieces[2] * UINT64_C(0x165667B19E3779F9) + word->pieces[3] * UINT64_C(0xD6E8FEB86659FD93);
+    hash = (hash ^ hash >> 32) * UINT64_C(0x9FB21C651E98DF25);
+    return (uint32_t)(hash >> 32);
+}
 
 static inline unsigned rsc_vocabulary_value_number(uint32_t hash) {
     return hash % RSC_VALUES_MAX;
 }
 
 /* Whether the value is known, at the number of its hash. */
-static inline bool rsc_vocabulary_value(const struct rsc_vocabulary *vocabulary, const char *bytes, size_t length,
+static inline bool rsc_vocabulary_value(const struct rsc_vocabulary *vocabulary, const struct rsc_word *word,
                                         uint32_t hash) {
     const struct rsc_value *value = &vocabulary->values[rsc_vocabulary_value_number(hash)];
-    return value->hash == hash && value->length == length && memcmp(value->text, bytes, length) == 0;
+    return value->is_set && rsc_word_equals(&value->text, word);
 }
 
 /* Whether the text at `p` begins with this key and its closing quote. */
 static inline bool rsc_key_is_at(const struct rsc_key *key, const char *p, const char *end) {
-    if ((size_t)(end - p) < sizeof key->text) {
-        return (size_t)(end - p) >= key->size && memcmp(key->text, p, key->size) == 0;
+    struct rsc_word word;
+    if ((size_t)(end - p) < sizeof word) {
+        return (size_t)(end - p) >= key->size && memcmp(key->text.pieces, p, key->size) == 0;
     }
-    const uint64_t *text = key->text;
-    uint64_t word;
-    for (unsigned left = key->size; left > 8; left -= 8, text++, p += 8) {
-        memcpy(&word, p, sizeof word);
-        if (word != *text) {
-            return false;
-        }
+    memcpy(word.pieces, p, sizeof word);
+    for (int i = 0; i < RSC_WORD_PIECES; i++) {
+        word.pieces[i] &= key->mask.pieces[i];
     }
-    memcpy(&word, p, sizeof word);
-    return ((word ^ *text) & key->last_mask) == 0;
+    return rsc_word_equals(&key->text, &word);
 }
 
 /* Learns from one more size. Sizes in sixteenths let a maximum decay slowly with whole numbers. */

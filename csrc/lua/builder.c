@@ -36,18 +36,19 @@ static bool enter(struct rsc_builder *b, const char *p) {
 }
 
 static void push_string(struct rsc_builder *b, const char *bytes, size_t length) {
-    if (length > RSC_VALUE_LENGTH_MAX) {
+    if (length > RSC_WORD_LENGTH_MAX) {
         lua_pushlstring(b->L, bytes, length);
         return;
     }
-    uint32_t hash = rsc_vocabulary_hash(bytes, length);
+    struct rsc_word word = rsc_word_at(bytes, length, b->input.end);
+    uint32_t hash = rsc_word_hash(&word);
     int slot = RSC_STRINGS_VALUES + 1 + (int)rsc_vocabulary_value_number(hash);
-    if (rsc_vocabulary_value(b->vocabulary, bytes, length, hash)) {
+    if (rsc_vocabulary_value(b->vocabulary, &word, hash)) {
         lua_rawgeti(b->L, b->strings, slot);
         return;
     }
     lua_pushlstring(b->L, bytes, length);
-    if (rsc_vocabulary_learn_value(b->vocabulary, bytes, length, hash)) {
+    if (rsc_vocabulary_learn_value(b->vocabulary, &word, hash)) {
         lua_pushvalue(b->L, -1);
         lua_rawseti(b->L, b->strings, slot);
     }
@@ -105,18 +106,19 @@ static const char *push_unexpected_key(struct rsc_builder *b, const char *p, uin
     if (p == NULL) {
         return NULL;
     }
-    if (span.escaped || span.length > RSC_KEY_LENGTH_MAX) {
+    if (span.escaped || span.length > RSC_WORD_LENGTH_MAX) {
         lua_pushlstring(b->L, span.bytes, span.length);
         return p;
     }
-    uint32_t hash = rsc_vocabulary_hash(span.bytes, span.length);
-    *number = rsc_vocabulary_key(b->vocabulary, span.bytes, span.length, hash);
+    struct rsc_word word = rsc_word_at(span.bytes, span.length, b->input.end);
+    uint32_t hash = rsc_word_hash(&word);
+    *number = rsc_vocabulary_key(b->vocabulary, &word, span.length, hash);
     if (*number != 0) {
         lua_rawgeti(b->L, b->strings, RSC_STRINGS_KEYS + *number);
         return p;
     }
     lua_pushlstring(b->L, span.bytes, span.length);
-    *number = rsc_vocabulary_learn_key(b->vocabulary, span.bytes, span.length, hash);
+    *number = rsc_vocabulary_learn_key(b->vocabulary, &word, span.length, hash);
     if (*number != 0) {
         lua_pushvalue(b->L, -1);
         lua_rawseti(b->L, b->strings, RSC_STRINGS_KEYS + *number);
