@@ -10,8 +10,8 @@ local MAX_INTEGER = 2 ^ 53 -- from here on doubles skip integers
 
 local to_integer = math.tointeger -- luacheck: ignore 143
   or function(value)
-  return value
-end
+    return value
+  end
 
 ---@class riskscreen.Problem what is wrong with one value
 ---@field message string
@@ -225,7 +225,9 @@ function M.is_header_value(value)
 end
 
 local function is_a(value, name)
-  if name == "integer" then
+  if name == "any" then
+    return true
+  elseif name == "integer" then
     return type(value) == "number" and value == math.floor(value)
   end
   return type(value) == name

@@ -8,6 +8,7 @@ local options = require "riskscreen.options"
 local redact = require "riskscreen.redact"
 local request = require "riskscreen.request"
 local response = require "riskscreen.response"
+local screen = require "riskscreen.screen"
 local text = require "riskscreen.text"
 
 -- The kinds of failure that a transport may report.
@@ -225,6 +226,8 @@ function Client:close()
     state.transport = nil
   end
 end
+
+screen.install(Client)
 
 local M = { Client = Client, namespaces = namespaces }
 

@@ -3,13 +3,15 @@ local client = require "riskscreen.client"
 local core = require "riskscreen.core"
 local errors = require "riskscreen.errors"
 local native = require "riskscreen.runtime.native"
+local policy = require "riskscreen.policy"
 
--- Loaded when first used: few programs need all of them.
-local lazy = { policy = "riskscreen.policy", sandbox = "riskscreen.sandbox" }
+-- Loaded when first used: few programs need it.
+local lazy = { sandbox = "riskscreen.sandbox" }
 
 local M = {
   _VERSION = core.version,
   new = client.new,
+  policy = policy.new,
   errors = errors,
   sleep = native.sleep,
 }

@@ -2,6 +2,7 @@
 -- annotations come from here. What a bad option raises is decided here; who raises it, in client.lua.
 local check = require "riskscreen.check"
 local operations = require "riskscreen.operations"
+local policy = require "riskscreen.policy"
 local text = require "riskscreen.text"
 
 ---@class riskscreen.Option
@@ -61,7 +62,10 @@ end
 ---@param path string
 ---@return boolean
 function M.is_path(path)
-  return path:find "^/" ~= nil and not path:find "^//" and not path:find "[^!-~]" and not path:find '[?#\\"<>]'
+  return path:find "^/" ~= nil
+    and not path:find "^//"
+    and not path:find "[^!-~]"
+    and not path:find '[?#\\"<>]'
     and not has_dot_segment(path)
 end
 
@@ -302,7 +306,7 @@ M.client = {
     type = "function",
     doc = "Sends the requests in place of the library's own HTTP: transport(request) --> reply | nil, failure.",
   },
-  { name = "policy", type = "table", doc = "The policy that `screen` decides by." },
+  policy.option,
   { name = "clock", type = "function", doc = "Returns Unix seconds, for dates the service sends; by default os.time." },
 }
 
