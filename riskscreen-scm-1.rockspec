@@ -1,0 +1,22 @@
+rockspec_format = "3.0"
+package = "riskscreen"
+version = "scm-1"
+source = { url = "git+file://." }
+description = {
+  summary = "Screen blockchain addresses and transactions against a risk service, and never get a wrong yes",
+  license = "MIT",
+}
+dependencies = { "lua >= 5.1, < 5.5", "lua-cjson" }
+external_dependencies = {
+  CURL = { header = "curl/curl.h" },
+}
+build = {
+  type = "cmake",
+  variables = {
+    CMAKE_BUILD_TYPE = "Release",
+    CMAKE_INSTALL_PREFIX = "$(PREFIX)",
+    LUA_INCLUDE_DIR = "$(LUA_INCDIR)",
+    INSTALL_CMOD = "$(LIBDIR)",
+    INSTALL_LMOD = "$(LUADIR)",
+  },
+}

@@ -1,0 +1,11 @@
+# Every benchmark in bench/, or the one that is named, under one Lua (RISKSCREEN_LUA, 5.4 by default).
+. tools/common.sh
+lua=${RISKSCREEN_LUA:-5.4}
+sh tools/build.sh "$lua"
+use_build "$lua"
+LUA_PATH="$root/bench/?.lua;$LUA_PATH"
+for file in bench/${1:-*}.lua; do
+  case $file in bench/payloads.lua) continue ;; esac
+  say "== $file (Lua $lua)"
+  "$(interpreter "$lua")" "$file"
+done

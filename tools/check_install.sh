@@ -1,0 +1,15 @@
+# Installs with luarocks into an empty directory, for each Lua it serves here, and screens an address from there alone.
+. tools/common.sh
+directory=$(mktemp -d)
+trap 'rm -rf "$directory"' EXIT
+git ls-files -z | xargs -0 tar cf - | tar xf - -C "$(mkdir -p "$directory/source" && echo "$directory/source")"
+for version in 5.4 5.1; do
+  tree="$directory/tree-$version"
+  (cd "$directory/source" && luarocks --lua-version="$version" make --deps-mode=none --tree "$tree" riskscreen-scm-1.rockspec)
+  rm -rf "$directory/source/build.luarocks"
+  cd "$directory"
+  LUA_PATH="$tree/share/lua/$version/?.lua;$tree/share/lua/$version/?/init.lua;/usr/share/lua/$version/?.lua" \
+    LUA_CPATH="$tree/lib/lua/$version/?.so;$(cjson_path "$version")" \
+    "lua$version" "$root/spec/support/installed.lua" "$tree"
+  cd "$root"
+done

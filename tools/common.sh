@@ -1,0 +1,71 @@
+# Sourced by the scripts beside it: what has to be installed, built and set for a Lua to use this checkout.
+set -eu
+root=$(pwd)
+all_luas="5.4 5.3 5.1 luajit"
+
+build_packages="gcc libc6-dev make cmake pkg-config lua5.4 liblua5.4-dev lua-cjson libcurl4-openssl-dev libmicrohttpd-dev"
+test_packages="lua5.3 liblua5.3-dev lua5.1 liblua5.1-0-dev luajit2 libluajit2-5.1-dev lua-busted lua-socket luarocks
+  clang libclang-rt-14-dev valgrind openssl"
+lint_packages="lua-check clang-format"
+stylua_version=2.5.2
+
+say() { printf '%s\n' "$*" >&2; }
+
+installed() {
+  case $1 in
+  npm) command -v npm >/dev/null ;;
+  *) dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null | grep -qx installed ;;
+  esac
+}
+
+# Installs the Debian packages that are missing; on another system says which they are and goes on.
+need() {
+  if ! command -v apt-get >/dev/null; then
+    say "This is not a Debian system. Needed, by Debian's names: $*"
+    return
+  fi
+  missing=
+  for package in "$@"; do
+    installed "$package" || missing="$missing $package"
+  done
+  [ -z "$missing" ] && return
+  say "Installing:$missing"
+  sudo=
+  if [ "$(id -u)" != 0 ]; then
+    command -v sudo >/dev/null || { say "Run as root, or install these packages first:$missing"; exit 1; }
+    sudo=sudo
+  fi
+  log=$(mktemp)
+  # shellcheck disable=SC2086
+  if ! { $sudo apt-get update -q && $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -q \
+    --no-install-recommends $missing; } >"$log" 2>&1; then
+    tail -n 20 "$log" >&2
+    exit 1
+  fi
+  rm -f "$log"
+}
+
+# Configures and builds one preset of CMakePresets.json; says nothing unless it fails.
+build_preset() {
+  mkdir -p build
+  log="build/$1.log"
+  if ! { { [ -f "build/$1/Makefile" ] || cmake --preset "$1"; } && cmake --build "build/$1" -j2; } >"$log" 2>&1; then
+    cat "$log" >&2
+    return 1
+  fi
+}
+
+interpreter() {
+  case $1 in
+  5.4 | 5.3 | 5.1) echo "lua$1" ;;
+  luajit) echo luajit ;;
+  *) say "the Lua must be one of $all_luas (got '$1')"; return 2 ;;
+  esac
+}
+
+# Points LUA_PATH and LUA_CPATH at this checkout's Lua files and the modules of a preset.
+use_build() {
+  LUA_PATH="$root/lua/?.lua;$root/lua/?/init.lua;;"
+  LUA_CPATH="$root/build/$1/?.so;;"
+  export LUA_PATH LUA_CPATH
+}

@@ -1,0 +1,5 @@
+. tools/common.sh
+lua=${1:-5.4}
+sh tools/build.sh "$lua"
+use_build "$lua"
+printf 'export LUA_PATH="%s" LUA_CPATH="%s"\n' "$LUA_PATH" "$LUA_CPATH"

@@ -1,0 +1,235 @@
+-- Writes what follows from the library's tables: the tables of README.md, docs/reference.md and types/riskscreen.lua.
+-- With --check it changes nothing and fails when one of them is out of date.
+
+local enums = require "riskscreen.enums"
+local errors = require "riskscreen.errors"
+local operations = require "riskscreen.operations"
+local options = require "riskscreen.options"
+local scenarios = require "riskscreen.sandbox.scenarios"
+
+local function read(path)
+  local file = io.open(path, "rb")
+  local text = file and file:read "*a" or ""
+  if file then
+    file:close()
+  end
+  return text
+end
+
+local function cell(value)
+  return (tostring(value):gsub("|", "\\|"))
+end
+
+local function markdown_table(head, rows)
+  local lines = { "| " .. table.concat(head, " | ") .. " |", "|" .. (" --- |"):rep(#head) }
+  for _, row in ipairs(rows) do
+    for index, value in ipairs(row) do
+      row[index] = cell(value)
+    end
+    lines[#lines + 1] = "| " .. table.concat(row, " | ") .. " |"
+  end
+  return table.concat(lines, "\n")
+end
+
+local function error_table()
+  local rows = {}
+  for _, entry in ipairs(errors.kinds) do
+    rows[#rows + 1] = { "`" .. entry.kind .. "`", entry.retryable and "yes" or "no", entry.doc }
+  end
+  return markdown_table({ "kind", "may succeed later", "what happened" }, rows)
+end
+
+local function show_default(option)
+  if option.required then
+    return "required"
+  elseif option.default_doc then
+    return option.default_doc
+  elseif option.default == nil then
+    return ""
+  end
+  return "`" .. tostring(option.default) .. "`"
+end
+
+local function option_table()
+  local rows = {}
+  for _, option in ipairs(options.client) do
+    local type_name = type(option.type) == "table" and table.concat(option.type, " or ") or option.type
+    rows[#rows + 1] = { "`" .. option.name .. "`", type_name, show_default(option), option.doc }
+  end
+  return markdown_table({ "option", "type", "default", "meaning" }, rows)
+end
+
+local function scenario_table()
+  local rows = {}
+  for _, scenario in ipairs(scenarios) do
+    rows[#rows + 1] = { "`" .. scenario.name .. "`", scenario.network, "`" .. scenario.address .. "`", scenario.what }
+  end
+  return markdown_table({ "scenario", "network", "address", "what it answers" }, rows)
+end
+
+local function accepted(parameter)
+  local kind = parameter.type
+  if parameter.type == "array" then
+    kind = "array of " .. parameter.items.type
+  end
+  if parameter.max_items then
+    kind = kind .. ", at most " .. parameter.max_items
+  end
+  local enum = parameter.enum or (parameter.items and parameter.items.enum)
+  if enum then
+    kind = kind .. ": " .. table.concat(enums.values[enum], ", ")
+  end
+  return kind
+end
+
+local function parameter_rows(operation)
+  local rows = {}
+  for _, parameter in ipairs(operation.parameters) do
+    rows[#rows + 1] = {
+      "`" .. parameter.name .. "`",
+      accepted(parameter),
+      parameter.required and "required" or "",
+      parameter.doc,
+    }
+  end
+  return rows
+end
+
+local function shape_lines(shape, prefix, lines)
+  if shape.type == "array" then
+    return shape_lines(shape.items, prefix .. "[]", lines)
+  end
+  for _, field in ipairs(shape.fields or {}) do
+    local path = prefix .. "." .. field.name
+    local note = field.enum and (" (" .. table.concat(enums.values[field.enum], ", ") .. ")") or ""
+    lines[#lines + 1] = ("- `%s`: %s%s%s"):format(path, field.type, field.doc and ", " .. field.doc or "", note)
+    if field.fields or (field.items and field.items.fields) then
+      shape_lines(field, path, lines)
+    end
+  end
+  return lines
+end
+
+local function reference_entry(operation)
+  local call = "client." .. operation.namespace .. ":" .. operation.method
+  local lines = { "## `" .. call .. "`", "", operation.doc, "" }
+  local function add(text)
+    lines[#lines + 1] = text
+  end
+  if operation.path then
+    add(("`%s`, %s `%s`, section %s."):format(operation.name, operation.http, operation.path, operation.section))
+  else
+    add(
+      ("`%s`, section %s. Its path is not published: set `endpoints.%s`."):format(
+        operation.name,
+        operation.section,
+        operations.endpoint_key(operation)
+      )
+    )
+  end
+  add(operation.idempotent and "Repeating it changes nothing." or "Repeating it may take effect twice.")
+  if operation.parameters then
+    add ""
+    add(markdown_table({ "parameter", "type", "", "meaning" }, parameter_rows(operation)))
+  end
+  if operation.data then
+    add "\nAnswer:\n"
+    add(table.concat(shape_lines(operation.data, "record", {}), "\n"))
+  end
+  return table.concat(lines, "\n")
+end
+
+local function reference()
+  local parts = {
+    "# Reference",
+    "Written by `tools/generate.lua` from `lua/riskscreen/operations.lua`.",
+    "Each call returns `value, response`, or `nil, err`.",
+  }
+  for _, operation in ipairs(operations.list) do
+    parts[#parts + 1] = reference_entry(operation)
+  end
+  return table.concat(parts, "\n\n") .. "\n"
+end
+
+local function literal_union(values)
+  local quoted = {}
+  for index, value in ipairs(values) do
+    quoted[index] = '"' .. value .. '"'
+  end
+  return table.concat(quoted, "|")
+end
+
+local lua_types = { map = "table<string, any>", object = "table", date = "string", any = "any" }
+
+local function lua_type(spec)
+  if spec.enum then
+    return literal_union(enums.values[spec.enum])
+  elseif spec.type == "array" then
+    local item = lua_type(spec.items)
+    return (item:find("|", 1, true) and "(" .. item .. ")" or item) .. "[]"
+  elseif spec.fields then
+    local parts = {}
+    for _, field in ipairs(spec.fields) do
+      parts[#parts + 1] = field.name .. (field.required and "" or "?") .. ": " .. lua_type(field)
+    end
+    return "{ " .. table.concat(parts, ", ") .. " }"
+  end
+  return lua_types[spec.type] or spec.type
+end
+
+local function type_entry(operation)
+  local parameters = operation.parameters and lua_type { fields = operation.parameters } or "table"
+  local class = "riskscreen." .. operation.namespace
+  return table.concat({
+    "---" .. operation.doc,
+    "---@param parameters " .. parameters,
+    "---@param options? riskscreen.CallOptions",
+    "---@return " .. (operation.data and lua_type(operation.data) or "any") .. "|nil value",
+    "---@return riskscreen.Response|riskscreen.Error",
+    ("function %s:%s(parameters, options) end"):format(class:gsub("%.", "_"), operation.method),
+  }, "\n")
+end
+
+local function types()
+  local parts = {
+    "---@meta\n-- Written by tools/generate.lua from lua/riskscreen/operations.lua: the client's methods, for editors.",
+  }
+  local seen = {}
+  for _, operation in ipairs(operations.list) do
+    local class = "riskscreen." .. operation.namespace
+    if not seen[class] then
+      seen[class] = true
+      parts[#parts + 1] = ("---@class %s\nlocal %s = {}"):format(class, class:gsub("%.", "_"))
+    end
+    parts[#parts + 1] = type_entry(operation)
+  end
+  return table.concat(parts, "\n\n") .. "\n"
+end
+
+local function readme()
+  local text = read "README.md"
+  local tables = { errors = error_table, options = option_table, scenarios = scenario_table }
+  for name, make in pairs(tables) do
+    local open, close = ("<!-- %s -->"):format(name), ("<!-- /%s -->"):format(name)
+    local _, from = text:find(open, 1, true)
+    local to = text:find(close, 1, true)
+    assert(from and to, "README.md has no place for the table of " .. name)
+    text = text:sub(1, from) .. "\n" .. make() .. "\n" .. text:sub(to)
+  end
+  return text
+end
+
+local check, stale = arg[1] == "--check", false
+local generated = { ["README.md"] = readme(), ["docs/reference.md"] = reference(), ["types/riskscreen.lua"] = types() }
+for path, text in pairs(generated) do
+  if text ~= read(path) then
+    stale = true
+    print((check and "out of date: " or "written: ") .. path)
+    if not check then
+      local file = assert(io.open(path, "wb"))
+      file:write(text)
+      file:close()
+    end
+  end
+end
+os.exit((check and stale) and 1 or 0)

@@ -1,0 +1,17 @@
+# Checks the style, looks for known mistakes, and that what is generated is up to date; changes nothing.
+. tools/common.sh
+# shellcheck disable=SC2086
+need $build_packages $lint_packages
+. tools/stylua.sh
+status=0
+git ls-files '*.c' '*.h' | xargs -r clang-format --dry-run --Werror || status=1
+if command -v npm >/dev/null && get_stylua; then
+  git ls-files '*.lua' | xargs -r node tools/stylua.mjs --check || status=1
+else
+  say "Lua's formatting is not checked: StyLua comes from npm, which does not work here."
+fi
+luacheck --quiet . || status=1
+sh tools/build.sh
+use_build 5.4
+lua5.4 tools/generate.lua --check || status=1
+exit $status

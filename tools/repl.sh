@@ -1,0 +1,6 @@
+. tools/common.sh
+lua=${1:-5.4}
+sh tools/build.sh "$lua"
+use_build "$lua"
+say 'riskscreen is the library and client a client on the sandbox. Try: print(client:screen{ address = "0x1", network = "eth" }.action)'
+exec "$(interpreter "$lua")" -i -e 'riskscreen = require "riskscreen"; client = riskscreen.sandbox.client {}'

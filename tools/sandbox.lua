@@ -1,0 +1,16 @@
+-- Serves the sandbox over HTTP until interrupted: `./dev sandbox`. The first two lines say how to reach it.
+
+local native = require "riskscreen.runtime.native"
+local riskscreen = require "riskscreen"
+
+local server, message = riskscreen.sandbox.serve { port = tonumber(arg[1]) or 0 }
+if not server then
+  io.stderr:write("sandbox: ", message, "\n")
+  os.exit(1)
+end
+print("RISKSCREEN_BASE_URL=" .. server.url)
+print("RISKSCREEN_ACCESS_KEY=" .. server.access_key)
+io.stdout:flush()
+while true do
+  native.step()
+end
