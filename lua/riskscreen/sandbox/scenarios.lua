@@ -94,10 +94,15 @@ end
 
 scenario("frozen", "eth", "one freeze event; nothing destroyed", frozen { frozen = "1250.5" })
 scenario("frozen-twice", "tron", "two freeze events", frozen({ frozen = "100" }, { frozen = "250.75" }))
-scenario("destroyed", "tron", "a freeze, then the balance destroyed", frozen({ frozen = "5000000.000001" }, {
-  frozen = "5000000.000001",
-  destroyed = "5000000.000001",
-}))
+scenario(
+  "destroyed",
+  "tron",
+  "a freeze, then the balance destroyed",
+  frozen({ frozen = "5000000.000001" }, {
+    frozen = "5000000.000001",
+    destroyed = "5000000.000001",
+  })
+)
 scenario("destroyed-eth", "eth", "a balance destroyed at once", frozen { frozen = "42", destroyed = "42" })
 
 -- Answers of which nobody may conclude that an address is harmless.

@@ -9,7 +9,6 @@ local handlers = require "riskscreen.sandbox.handlers"
 local kyt = require "riskscreen.sandbox.kyt"
 local routes = require "riskscreen.sandbox.routes"
 local rules = require "riskscreen.sandbox.rules"
-local settings_table = require "riskscreen.sandbox.settings"
 local wire = require "riskscreen.sandbox.wire"
 
 ---@class riskscreen.sandbox.Request
@@ -90,7 +89,8 @@ function Service:perform(operation, account, parameters, now)
   end
   local result, failure = handlers[operation.name]({ account = account, tasks = self.tasks, now = now }, checked)
   if not result then
-    return invalid(now, failure.message, failure.code, failure.code == EMPTY_RISK_TYPE and self.empty_risk_type_status or 400)
+    local status = failure.code == EMPTY_RISK_TYPE and self.empty_risk_type_status or 400
+    return invalid(now, failure.message, failure.code, status)
   end
   account.usage:count(operation, self:cost(operation), now)
   return reply(200, envelope.success(operation, result.data, result.pagination))
@@ -199,13 +199,9 @@ end
 local M = {}
 
 ---A service with its own accounts and state.
----@param given? table those of settings.lua
+---@param settings table checked by settings.lua
 ---@return riskscreen.sandbox.Service
-function M.new(given)
-  local settings, message = settings_table.check(given or {})
-  if not settings then
-    error(message, 2)
-  end
+function M.new(settings)
   local service = setmetatable({
     clock = settings.clock,
     credits = settings.credits,

@@ -144,6 +144,20 @@ M.service = {
   },
 }
 
+---@type riskscreen.Option[]
+M.server = {
+  { name = "host", type = "string", default = "127.0.0.1", doc = "The address to listen on." },
+  {
+    name = "port",
+    type = "integer",
+    default = 0,
+    minimum = 0,
+    maximum = 65535,
+    unit = "",
+    doc = "The port to listen on; 0: any that is free.",
+  },
+}
+
 ---The checked settings of a service.
 ---@param given table
 ---@return table? settings
