@@ -107,8 +107,8 @@ end
 ---Stops serving. Idempotent.
 function HttpServer:close()
   self.waiting = {}
-  self.listener:close()
   self.on_close()
+  self.listener:close()
 end
 
 local M = {}

@@ -46,6 +46,7 @@ end
 
 -- Both moduli keep every product below 2^53, so that all Luas compute the same.
 local HASH_MODULUS, STREAM_MODULUS = 2147483629, 2147483647
+local WARM_UP = 8
 
 ---A reproducible sequence of numbers that follows from a text.
 ---@param text string
@@ -56,10 +57,15 @@ function M.stream(text)
     state = (state * 257 + text:byte(index)) % HASH_MODULUS
   end
   state = state + 1
-  return function(count)
+  local function draw(count)
     state = state * 48271 % STREAM_MODULUS
     return math.floor(state / STREAM_MODULUS * count)
   end
+  -- Texts that differ in one byte have neighbouring states: a few steps drive them apart.
+  for _ = 1, WARM_UP do
+    draw(1)
+  end
+  return draw
 end
 
 local function pick(draw, list)
