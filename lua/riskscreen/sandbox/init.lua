@@ -1,0 +1,134 @@
+-- The sandbox: the whole service, simulated. In-process for prototypes and tests, over HTTP for everything else.
+--   local client, service = sandbox.client {}
+--   local server = sandbox.serve { port = 8080 }   -- server.url, server.access_key
+local check = require "riskscreen.check"
+local client_options = require "riskscreen.options"
+local endpoints = require "riskscreen.sandbox.endpoints"
+local http = require "riskscreen.sandbox.http"
+local scenarios = require "riskscreen.sandbox.scenarios"
+local service = require "riskscreen.sandbox.service"
+local settings = require "riskscreen.sandbox.settings"
+local transport = require "riskscreen.sandbox.transport"
+
+local M = {
+  default_key = settings.default_key,
+  lists_key = settings.lists_key,
+  endpoints = endpoints.client,
+  scenarios = scenarios,
+}
+
+local is_service_setting = {}
+for _, setting in ipairs(settings.service) do
+  is_service_setting[setting.name] = true
+end
+
+local function make(options, level)
+  local checked, message = settings.check(options)
+  if not checked then
+    error(message, level + 1)
+  end
+  return service.new(checked)
+end
+
+-- The service that a table of options asks for, a new one or `service`, and the options that are not its settings.
+local function part(options, level)
+  local of_service, rest = {}, {}
+  for name, value in pairs(options) do
+    if is_service_setting[name] and not (name == "clock" and options.service) then
+      of_service[name] = value
+    elseif name ~= "service" then
+      rest[name] = value
+    end
+  end
+  if not options.service then
+    return make(of_service, level + 1), rest
+  elseif next(of_service) then
+    error("the service that is given has its own settings (got '" .. next(of_service) .. "')", level + 1)
+  end
+  return options.service, rest
+end
+
+---A service with its own accounts and state; `service:handle` answers requests.
+---@param options? table the settings of riskscreen.sandbox.settings
+---@return riskscreen.sandbox.Service
+function M.new(options)
+  return (make(options or {}, 2))
+end
+
+---The scenario of a name.
+---@param name string
+---@return riskscreen.sandbox.Scenario
+function M.scenario(name)
+  for _, scenario in ipairs(scenarios) do
+    if scenario.name == name then
+      return scenario
+    end
+  end
+  error("there is no scenario '" .. tostring(name) .. "'", 2)
+end
+
+-- The caller's endpoints over the sandbox's own.
+local function all_endpoints(given)
+  local all = {}
+  for name, endpoint in pairs(endpoints.client) do
+    all[name] = endpoint
+  end
+  for name, endpoint in pairs(given or {}) do
+    all[name] = endpoint
+  end
+  return all
+end
+
+---A client of a service in the same process, with no socket.
+---@param options? table a client's options, the settings of a service (or `service`, one that exists), and `sleep`,
+---how delays pass (default: they take their time)
+---@return riskscreen.Client
+---@return riskscreen.sandbox.Service
+function M.client(options)
+  options = options or {}
+  local its_service, given = part(options, 2)
+  if given.transport then
+    error("a sandbox client brings its own transport", 2)
+  end
+  given.transport = transport.new(its_service, given.sleep or require("riskscreen.runtime.native").sleep)
+  given.sleep = nil
+  given.clock = options.clock
+  given.access_key = given.access_key or M.default_key
+  given.endpoints = all_endpoints(given.endpoints)
+  local checked, message = client_options.check_client(given)
+  if not checked then
+    error(message, 2)
+  end
+  return require("riskscreen.client").new(given), its_service
+end
+
+---Serves a service over HTTP on this machine. Blocking calls in this process drive it; anyone else calls its step.
+---@param options? table `host` (default 127.0.0.1), `port` (default 0: any free one), and the settings of a service,
+---or `service`, one that exists
+---@return riskscreen.sandbox.HttpServer? server `url`, `access_key`, `endpoints`, `service`, `close()`
+---@return string? message why it cannot listen
+function M.serve(options)
+  local its_service, given = part(options or {}, 2)
+  local place, wrong = check.options(settings.server, given)
+  if not place then
+    error(wrong.message, 2)
+  end
+  local native = require "riskscreen.runtime.native"
+  local server, message
+  server, message = http.new(its_service, {
+    host = place.host,
+    port = place.port,
+    now = native.now,
+    on_close = function()
+      native.detach(server)
+    end,
+  })
+  if not server then
+    return nil, message
+  end
+  server.access_key, server.endpoints = M.default_key, endpoints.client
+  native.attach(server)
+  return server
+end
+
+return M
