@@ -1,0 +1,86 @@
+-- Every enumeration of the interface (section "Enumerations"), once, in the interface's order.
+-- Not here: what a value means for a decision (policy.lua).
+
+local enums = {
+  network = {
+    "ethereum",
+    "eth",
+    "tron",
+    "btc",
+    "bsc",
+    "polygon",
+    "arbitrum",
+    "optimism",
+    "avalanche",
+    "base",
+    "zksync",
+    "merlin",
+    "kaia",
+    "iotex",
+    "ftm",
+    "theta",
+    "etc",
+    "lumia",
+    "solana",
+    "doge",
+    "ltc",
+  },
+  -- The networks of counterparties and basic info, and those of freeze events.
+  activity_network = { "ethereum", "eth", "tron", "btc", "bsc" },
+  freeze_network = { "ethereum", "eth", "tron" },
+  risk_level = { "high", "generally-high", "low", "whitelist" },
+  risk_type = {
+    "black-gray-goods",
+    "online-gambling",
+    "scam",
+    "hack",
+    "launder-money",
+    "sanction",
+    "frozen",
+    "politics",
+    "drug",
+    "gun",
+    "terrorist",
+    "porn",
+    "controlled-substance",
+    "bloodiness",
+    "religion",
+    "csam",
+  },
+  -- The first value stands for the operator's own name, which the interface does not print.
+  risk_source = { "Provider", "Community", "User-Defined" },
+  direction = { "in", "out" },
+  granularity = { "day", "month" },
+  usage_group = { "endpoint", "user", "org" },
+}
+
+local sets = {}
+for name, values in pairs(enums) do
+  local set = {}
+  for _, value in ipairs(values) do
+    set[value] = true
+  end
+  sets[name] = set
+end
+
+-- Two names of one chain; an answer may use either.
+local network_aliases = { ethereum = "eth" }
+
+local M = { values = enums }
+
+---Whether a value belongs to an enumeration.
+---@param name string the enumeration's name, a key of `values`
+---@param value any
+---@return boolean
+function M.has(name, value)
+  return sets[name][value] == true
+end
+
+---The one name under which a network is compared: "ethereum" and "eth" are the same chain.
+---@param network string
+---@return string
+function M.canonical_network(network)
+  return network_aliases[network] or network
+end
+
+return M

@@ -1,0 +1,160 @@
+-- The shapes of everything the service sends: field names, types, enumerations ("Resources and their fields").
+-- A shape says what a field must be when it is there; `required` marks the few without which an answer means nothing.
+-- An enumeration in a shape documents the field: an unseen value passes through here and is judged by policy.lua.
+
+---@class riskscreen.Shape
+---@field type "string"|"integer"|"number"|"boolean"|"object"|"array"|"map"
+---@field name? string the field's name in its object
+---@field fields? riskscreen.Shape[] of an object
+---@field items? riskscreen.Shape of an array's elements or a map's values
+---@field enum? string a key of enums.values
+---@field required? boolean
+---@field doc? string
+
+local function field(name, type, extra)
+  local shape = { name = name, type = type }
+  for key, value in pairs(extra or {}) do
+    shape[key] = value
+  end
+  return shape
+end
+
+local function object(fields)
+  return { type = "object", fields = fields }
+end
+
+local function array(items)
+  return { type = "array", items = items }
+end
+
+local risk_level = field("riskLevel", "string", { enum = "risk_level" })
+local risk_type = field("riskType", "string", { enum = "risk_type" })
+local risk_source = field("riskSource", "string", { enum = "risk_source" })
+
+local address = field("address", "string", { required = true, doc = "the queried address" })
+local network = field("network", "string", { required = true, enum = "network" })
+local time = field("time", "integer", { doc = "milliseconds since the Unix epoch" })
+local created_at = field("createdAt", "integer", { doc = "seconds since the Unix epoch" })
+local whitelisted = field("whitelist", "boolean", { doc = "the account has whitelisted the address" })
+
+local entity_fields = {
+  field("entityName", "string"),
+  field("entityCode", "string"),
+  field("entityCategory", "string"),
+  field("entityCategoryCode", "string"),
+}
+
+local transfer_fields = {
+  field("time", "integer", { doc = "milliseconds since the Unix epoch" }),
+  field("hash", "string"),
+  field("symbol", "string"),
+}
+
+local statistic_fields = {
+  field("symbol", "string"),
+  field("contractAddr", "string", { doc = "may be empty" }),
+  field("txCount", "integer"),
+  field("txValue", "number"),
+}
+
+local M = {}
+
+M.entity = object {
+  time,
+  address,
+  network,
+  whitelisted,
+  field("contract", "boolean", { doc = "the address is a contract" }),
+  field("entity", "object", { fields = entity_fields }),
+}
+
+M.risk_assessment = object {
+  time,
+  address,
+  network,
+  whitelisted,
+  field("risks", "array", { items = object { risk_level, risk_type, risk_source } }),
+}
+
+M.blacklist_item = object {
+  field("network", "string", { enum = "network", doc = "absent on some items" }),
+  address,
+  field("risks", "array", {
+    doc = "absent or null on some items",
+    items = object {
+      risk_level,
+      risk_type,
+      risk_source,
+      field("chains", "array", { items = object { field("chain", "string"), field("chainName", "string") } }),
+    },
+  }),
+  created_at,
+}
+
+M.whitelist_item = object {
+  field("chain", "string", { doc = "a network's short name" }),
+  address,
+  created_at,
+}
+
+M.counterparties = object {
+  field("opponents", "array", {
+    required = true,
+    items = object {
+      field("entities", "array", { items = object(entity_fields) }),
+      field("risks", "array", { items = object { risk_level, risk_type } }),
+      field("dir", "string", { enum = "direction" }),
+      field("chain", "string"),
+      field("address", "string"),
+      field("amount", "number"),
+      field("symbol", "string", { doc = "token symbol" }),
+      field("transactionNumbers", "integer", { doc = "number of transactions" }),
+    },
+  }),
+}
+
+M.basic = object {
+  field("activeType", "integer", { doc = "the interface does not explain its values" }),
+  field("balance", "map", { items = { type = "number" }, doc = "token symbol to amount" }),
+  field("firstInTx", "object", { fields = transfer_fields }),
+  field("firstOutTx", "object", { fields = transfer_fields }),
+  field("mainInStatistic", "object", { fields = statistic_fields }),
+  field("mainOutStatistic", "object", { fields = statistic_fields }),
+  field("stableInStatistic", "object", { fields = statistic_fields }),
+  field("stableOutStatistic", "object", { fields = statistic_fields }),
+}
+
+M.freeze_event = object {
+  field("hash", "string", { doc = "transaction hash" }),
+  field("chain", "string"),
+  field("txTime", "integer", { doc = "milliseconds since the Unix epoch" }),
+  field("contractAddress", "string", { doc = "token contract" }),
+  field("token", "string", { doc = "token symbol" }),
+  field("type", "string"),
+  field("event", "string"),
+  field("frozenBalance", "string", { doc = "decimal amount as text" }),
+  field("destroyedBalance", "string", { doc = "decimal amount as text, on some events only" }),
+}
+
+M.usage = object {
+  field("time", "string", { doc = "a date" }),
+  field("methodName", "string"),
+  field("methodUrl", "string", { doc = "a path" }),
+  field("totalCalls", "integer"),
+  field("useCredits", "integer"),
+}
+
+M.submission = object {
+  field("requestId", "string", { required = true, doc = "identifies the asynchronous result" }),
+}
+
+M.pagination = object {
+  field("current_page", "integer"),
+  field("per_page", "integer"),
+  field("total_pages", "integer"),
+  field("total_items", "integer"),
+}
+
+M.list_of = array
+
+return M
