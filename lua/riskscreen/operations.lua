@@ -1,5 +1,6 @@
 -- The interface as data: every operation once. Client methods, checks, the sandbox's routes and the reference come
 -- from here: adding an operation is adding an entry. Enumerations are in enums.lua, shapes of answers in records.lua.
+
 local records = require "riskscreen.records"
 
 ---@class riskscreen.Parameter
