@@ -13,6 +13,8 @@ local records = require "riskscreen.records"
 ---@field open? boolean an object that may hold fields of other names
 ---@field required? boolean
 ---@field minimum? integer
+---@field word? boolean a text without spaces: an address, a hash
+---@field not_before? string the date parameter that this one must not precede
 ---@field max_items? integer of an array
 ---@field separator? string an array travels as one text, joined by this
 ---@field setting? string the key of the client option `usage_parameters` that renames it on the wire
@@ -37,7 +39,14 @@ local records = require "riskscreen.records"
 
 -- Whether a query parameter is required is not shown; without these two a lookup means nothing, so here they are.
 local function address()
-  return { name = "address", place = "query", type = "string", required = true, doc = "The address to look up." }
+  return {
+    name = "address",
+    place = "query",
+    type = "string",
+    word = true,
+    required = true,
+    doc = "The address to look up.",
+  }
 end
 
 local function network(enum, place)
@@ -111,7 +120,7 @@ local operations = {
         items = {
           type = "object",
           fields = {
-            { name = "address", type = "string", required = true, doc = "The address." },
+            { name = "address", type = "string", word = true, required = true, doc = "The address." },
             {
               name = "risks",
               type = "array",
@@ -170,7 +179,7 @@ local operations = {
         name = "addresses",
         place = "body",
         type = "array",
-        items = { type = "string" },
+        items = { type = "string", word = true },
         required = true,
         max_items = 100,
         doc = "The addresses to look up.",
@@ -238,7 +247,14 @@ local operations = {
         doc = "The period of one record.",
       },
       { name = "start_date", place = "query", type = "date", setting = "start_date", doc = "First day, yyyy-MM-dd." },
-      { name = "end_date", place = "query", type = "date", setting = "end_date", doc = "Last day, yyyy-MM-dd." },
+      {
+        name = "end_date",
+        place = "query",
+        type = "date",
+        not_before = "start_date",
+        setting = "end_date",
+        doc = "Last day, yyyy-MM-dd.",
+      },
       {
         name = "group_by",
         place = "query",
@@ -263,9 +279,9 @@ local operations = {
     section = "12",
     parameters = {
       network("network", "body"),
-      { name = "hash", place = "body", type = "string", required = true, doc = "The transaction's hash." },
-      { name = "tokenContractAddress", place = "body", type = "string", doc = "The token's contract." },
-      { name = "outputAddress", place = "body", type = "string", doc = "Where the transfer goes." },
+      { name = "hash", place = "body", type = "string", word = true, required = true, doc = "The transaction's hash." },
+      { name = "tokenContractAddress", place = "body", type = "string", word = true, doc = "The token's contract." },
+      { name = "outputAddress", place = "body", type = "string", word = true, doc = "Where the transfer goes." },
       { name = "direction", place = "body", type = "string", doc = "Its values are not published: sent as given." },
     },
     envelope = "standard",

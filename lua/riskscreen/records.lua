@@ -9,6 +9,7 @@
 ---@field items? riskscreen.Shape of an array's elements or a map's values
 ---@field enum? string a key of enums.values
 ---@field required? boolean
+---@field minimum? integer
 ---@field doc? string
 
 local function field(name, type, extra)
@@ -149,10 +150,10 @@ M.submission = object {
 }
 
 M.pagination = object {
-  field("current_page", "integer"),
-  field("per_page", "integer"),
-  field("total_pages", "integer"),
-  field("total_items", "integer"),
+  field("current_page", "integer", { minimum = 0 }),
+  field("per_page", "integer", { minimum = 0 }),
+  field("total_pages", "integer", { minimum = 0 }),
+  field("total_items", "integer", { minimum = 0 }),
 }
 
 M.list_of = array

@@ -1,0 +1,48 @@
+-- The Gregorian calendar, as far as dates in requests and headers need it. No clock, no time zones.
+
+local days_in_month = { 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31 }
+local month_numbers =
+  { Jan = 1, Feb = 2, Mar = 3, Apr = 4, May = 5, Jun = 6, Jul = 7, Aug = 8, Sep = 9, Oct = 10, Nov = 11, Dec = 12 }
+
+local M = {}
+
+---Days from 1970-01-01 to a day, or nil where there is no such day.
+---@param year integer
+---@param month integer
+---@param day integer
+---@return integer|nil
+function M.days(year, month, day)
+  local leap = year % 4 == 0 and (year % 100 ~= 0 or year % 400 == 0)
+  local last = month == 2 and leap and 29 or days_in_month[month]
+  if not last or day < 1 or day > last then
+    return nil
+  end
+  -- Counted in years that begin in March, the leap day is a year's last.
+  local shifted = month > 2 and year or year - 1
+  local day_of_year = math.floor((153 * ((month + 9) % 12) + 2) / 5) + day - 1
+  local leap_days = math.floor(shifted / 4) - math.floor(shifted / 100) + math.floor(shifted / 400)
+  return shifted * 365 + leap_days + day_of_year - 719468
+end
+
+---Days from 1970-01-01 to a date written yyyy-MM-dd, or nil where it is not one.
+---@param text string
+---@return integer|nil
+function M.parse_date(text)
+  local year, month, day = text:match "^(%d%d%d%d)%-(%d%d)%-(%d%d)$"
+  return year and M.days(tonumber(year), tonumber(month), tonumber(day))
+end
+
+---Unix seconds of an HTTP date in the form that must be sent ("Sun, 06 Nov 1994 08:49:37 GMT"), or nil.
+---@param text string
+---@return integer|nil
+function M.parse_http_date(text)
+  local day, month, year, hour, minute, second =
+    text:match "^%a%a%a, (%d%d) (%a%a%a) (%d%d%d%d) (%d%d):(%d%d):(%d%d) GMT$"
+  local days = day and month_numbers[month] and M.days(tonumber(year), month_numbers[month], tonumber(day))
+  if not days then
+    return nil
+  end
+  return days * 86400 + tonumber(hour) * 3600 + tonumber(minute) * 60 + tonumber(second)
+end
+
+return M

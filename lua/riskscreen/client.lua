@@ -1,0 +1,257 @@
+-- A client: its methods are built from operations.lua, and every call is check, build, send, interpret. What each of
+-- these means is in the module of its name; how bytes travel is the transport's.
+local check = require "riskscreen.check"
+local errors = require "riskscreen.errors"
+local native = require "riskscreen.runtime.native"
+local operations = require "riskscreen.operations"
+local options = require "riskscreen.options"
+local redact = require "riskscreen.redact"
+local request = require "riskscreen.request"
+local response = require "riskscreen.response"
+local text = require "riskscreen.text"
+
+-- The kinds of failure that a transport may report.
+local transport_kinds = { network = true, timeout = true, tls = true, protocol = true, cancelled = true }
+
+---@class riskscreen.State what belongs to one client; it holds the key, so no field of the client leads to it
+---@field settings table
+---@field transport? fun(request: riskscreen.Request): riskscreen.Reply|nil, table|nil absent once closed
+---@field clock fun(): number
+
+---@type table<table, riskscreen.State> by client and by namespace
+local states = setmetatable({}, { __mode = "k" })
+
+---@class riskscreen.Client
+---@field kya table
+---@field kyt table
+---@field account table
+---@field blacklist table
+---@field whitelist table
+---@field policy? table the policy that `screen` decides by
+local Client = {}
+Client.__index = Client
+Client.__name = "riskscreen.Client"
+
+local function key_of(access_key)
+  if type(access_key) == "string" then
+    return access_key
+  end
+  local ok, key = pcall(access_key)
+  local problem
+  if not ok then
+    -- Its message may hold the key.
+    problem = "raised an error"
+  elseif type(key) ~= "string" then
+    problem = "must return a string (got " .. text.kind(key) .. ")"
+  elseif key == "" then
+    problem = "returned an empty string"
+  elseif not check.is_header_value(key) then
+    problem = "returned a text with control characters"
+  else
+    return key
+  end
+  return nil, errors.new("unauthorized", "the access_key function " .. problem, { sent = false })
+end
+
+local function is_reply(value)
+  return type(value) == "table" and type(value.status) == "number" and type(value.headers) == "table"
+end
+
+-- A transport's failure as an error; `redact_key` because a proxy's words may be in its message.
+local function failure_error(failure, redact_key)
+  if type(failure) ~= "table" or not transport_kinds[failure.kind] then
+    return errors.new("protocol", "the transport returned neither a reply nor a failure", { sent = true })
+  end
+  return errors.new(failure.kind, redact_key(tostring(failure.message)), { sent = failure.sent ~= false })
+end
+
+-- Completes an error with what only the call knows.
+local function annotate(err, name, attempts, elapsed)
+  err.operation = name
+  err.attempts = attempts
+  err.elapsed = elapsed
+  return err
+end
+
+-- Sends a built request and lets `interpret` say what the reply means. No pcall, no metamethod: the transport may
+-- yield, and PUC Lua 5.1 cannot yield across those.
+local function exchange(state, name, built, interpret)
+  local key, err = key_of(state.settings.access_key)
+  if not key then
+    return nil, annotate(err, name, 0, 0)
+  end
+  built.headers["X-Access-Key"] = key
+  local function redact_key(foreign)
+    return redact.new(key)(foreign)
+  end
+
+  local started = native.now()
+  local reply, failure = state.transport(built)
+  local elapsed = native.now() - started
+
+  local value, result
+  if is_reply(reply) then
+    value, result = interpret(reply, redact_key)
+  else
+    result = failure_error(failure, redact_key)
+  end
+  if value == nil then
+    if result.sent == nil then
+      result.sent = true
+    end
+    return nil, annotate(result, name, 1, elapsed)
+  end
+  result.elapsed = elapsed
+  return value, result
+end
+
+local function perform(state, operation, parameters, call)
+  local checked, err = check.parameters(operation, parameters)
+  local built
+  if checked then
+    built, err = request.build(operation, checked, state.settings, call)
+  end
+  if not built then
+    err.sent = false
+    return nil, annotate(err, operation.name, 0, 0)
+  end
+  local envelope = request.endpoint(operation, state.settings).envelope
+  return exchange(state, operation.name, built, function(reply, redact_key)
+    local context = { clock = state.clock, redact = redact_key, envelope = envelope }
+    return response.interpret(operation, checked, reply, context)
+  end)
+end
+
+-- The checked options of a call, or how the call itself is wrong.
+local function check_call(state, receiver, parameters, specs, given)
+  if not state then
+    return nil, ("call it with a colon: %s:method(…)"):format(receiver)
+  elseif not state.transport then
+    return nil, "the client is closed"
+  elseif parameters ~= nil and type(parameters) ~= "table" then
+    return nil, "parameters must be a table (got " .. text.kind(parameters) .. ")"
+  elseif given ~= nil and type(given) ~= "table" then
+    return nil, "options must be a table (got " .. text.kind(given) .. ")"
+  end
+  local call, wrong = check.options(specs, given or {})
+  return call, wrong and wrong.message
+end
+
+---The methods of each namespace, by the namespace's name.
+---@type table<string, table<string, function>>
+local namespaces = {}
+
+local function define(operation)
+  local namespace = namespaces[operation.namespace] or {}
+  namespaces[operation.namespace] = namespace
+  namespace[operation.method] = function(self, parameters, call_options)
+    local state = states[self]
+    local call, wrong = check_call(state, "client." .. operation.namespace, parameters, options.call, call_options)
+    if not call then
+      error(wrong, 2)
+    end
+    return perform(state, operation, parameters or {}, call)
+  end
+end
+
+for _, operation in ipairs(operations.list) do
+  define(operation)
+end
+
+local function operation_names()
+  local names = {}
+  for _, operation in ipairs(operations.list) do
+    names[#names + 1] = operation.name
+  end
+  return names
+end
+
+---Any operation by the interface's own name.
+---@param name string
+---@param parameters? table
+---@param call_options? table
+---@return any value
+---@return riskscreen.Response|riskscreen.Error
+function Client:call(name, parameters, call_options)
+  local state = states[self]
+  local call, wrong = check_call(state, "client", parameters, options.call, call_options)
+  if not call then
+    error(wrong, 2)
+  end
+  local operation = operations.by_name[name]
+  if not operation then
+    error(("unknown operation %s%s"):format(text.show(name), text.did_you_mean(name, operation_names())), 2)
+  end
+  return perform(state, operation, parameters or {}, call)
+end
+
+---A request that no operation describes; its value is the decoded body as it is.
+---@param method "GET"|"POST"|"PUT"|"PATCH"|"DELETE"
+---@param path string beginning with "/", percent-encoded, without a query
+---@param call_options? { query?: table, body?: any, headers?: table, timeout?: number }
+---@return any value
+---@return riskscreen.Response|riskscreen.Error
+function Client:request(method, path, call_options)
+  local state = states[self]
+  local call, wrong = check_call(state, "client", nil, options.request, call_options)
+  if not call then
+    error(wrong, 2)
+  elseif not options.methods[method] then
+    error(("method must be GET, POST, PUT, PATCH or DELETE (got %s)"):format(text.show(method)), 2)
+  elseif type(path) ~= "string" then
+    error("path must be a string (got " .. text.kind(path) .. ")", 2)
+  end
+  local name = method .. " " .. text.printable(path)
+  local built, err
+  if options.is_path(path) then
+    built, err = request.raw(method, path, state.settings, call)
+  else
+    local wanted = "path must begin with one '/', be percent-encoded and have no query (got %s)"
+    err = errors.new("invalid_argument", wanted:format(text.show(path)), { field = "path" })
+  end
+  if not built then
+    err.sent = false
+    return nil, annotate(err, name, 0, 0)
+  end
+  return exchange(state, name, built, function(reply, redact_key)
+    return response.raw(reply, { clock = state.clock, redact = redact_key })
+  end)
+end
+
+---Ends the client: its connections are closed when they are collected, and further calls raise.
+function Client:close()
+  local state = states[self]
+  if state then
+    state.transport = nil
+  end
+end
+
+local M = { Client = Client, namespaces = namespaces }
+
+---A new client.
+---@param given table see riskscreen.options
+---@return riskscreen.Client
+function M.new(given)
+  if type(given) ~= "table" then
+    error("options must be a table (got " .. text.kind(given) .. ")", 2)
+  end
+  local settings, wrong = options.check_client(given)
+  if not settings then
+    error(wrong, 2)
+  end
+  local state = {
+    settings = settings,
+    transport = settings.transport or native.transport(settings),
+    clock = settings.clock or os.time,
+  }
+  local client = setmetatable({ policy = settings.policy }, Client)
+  states[client] = state
+  for name, methods in pairs(namespaces) do
+    local namespace = setmetatable({}, { __index = methods, __name = "riskscreen." .. name })
+    states[namespace] = state
+    client[name] = namespace
+  end
+  return client
+end
+
+return M

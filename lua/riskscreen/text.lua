@@ -1,0 +1,107 @@
+-- Words for messages: how a value is named, how foreign text is made safe to print, and what name was probably meant.
+-- Not here: what is wrong with a value (check.lua, response.lua).
+local json = require "riskscreen.json"
+
+local LONGEST_NAME = 40 -- bytes; a longer word is no misspelt name, and the distance below costs the product of lengths
+
+local articles = { ["nil"] = "nothing", table = "a table" }
+
+local M = {}
+
+---Text from outside, made fit for one line of a message: no control characters, at most `limit` bytes.
+---@param text string
+---@param limit? integer bytes, 60 by default
+---@return string
+function M.printable(text, limit)
+  limit = limit or 60
+  local short = text
+  if #text > limit then
+    -- A UTF-8 sequence may be cut in two: it goes entirely.
+    short = text:sub(1, limit):gsub("[\192-\255][\128-\191]*$", "") .. "..."
+  end
+  return (short:gsub("[%z\1-\31\127]", "?"))
+end
+
+---What a Lua value is in the words of its own side: "a string", "a table", "nothing".
+---@param value any
+---@return string
+function M.kind(value)
+  local name = type(value)
+  return articles[name] or ("a " .. name)
+end
+
+---What a decoded JSON value is: "a string", "an array", "an object", "null", "nothing".
+---@param value any
+---@return string
+function M.json_kind(value)
+  if value == json.null then
+    return "null"
+  elseif type(value) == "table" then
+    return json.is_array(value) and "an array" or "an object"
+  end
+  return M.kind(value)
+end
+
+---A value as a message shows it: short strings and numbers in full, otherwise its kind.
+---@param value any
+---@return string
+function M.show(value)
+  if type(value) == "string" then
+    return "'" .. M.printable(value) .. "'"
+  elseif type(value) == "number" then
+    return tostring(value)
+  end
+  return M.kind(value)
+end
+
+-- Edits (insert, delete, replace, swap neighbours) that turn one word into another.
+local function distance(from, to)
+  local before_last, last = {}, {}
+  for j = 0, #to do
+    last[j] = j
+  end
+  for i = 1, #from do
+    local row = { [0] = i }
+    for j = 1, #to do
+      local same = from:byte(i) == to:byte(j)
+      row[j] = math.min(last[j] + 1, row[j - 1] + 1, last[j - 1] + (same and 0 or 1))
+      if i > 1 and j > 1 and from:byte(i) == to:byte(j - 1) and from:byte(i - 1) == to:byte(j) then
+        row[j] = math.min(row[j], before_last[j - 2] + 1)
+      end
+    end
+    before_last, last = last, row
+  end
+  return last[#to]
+end
+
+---The candidate that a misspelt word was probably meant to be.
+---@param word any
+---@param candidates string[]
+---@return string|nil
+function M.nearest(word, candidates)
+  if type(word) ~= "string" or #word > LONGEST_NAME then
+    return nil
+  end
+  local best, best_distance
+  for _, candidate in ipairs(candidates) do
+    local edits = distance(word:lower(), candidate:lower())
+    -- A third of the letters wrong is still the same word; more is another one.
+    if edits <= math.max(1, math.floor(#candidate / 3)) and edits < #candidate then
+      if not best or edits < best_distance then
+        best, best_distance = candidate, edits
+      end
+    end
+  end
+  return best
+end
+
+---"; did you mean 'x'?" or nothing.
+---@param word any
+---@param candidates string[]
+---@return string
+function M.did_you_mean(word, candidates)
+  local candidate = M.nearest(word, candidates)
+  return candidate and ("; did you mean '" .. candidate .. "'?") or ""
+end
+
+return M
