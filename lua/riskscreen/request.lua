@@ -181,7 +181,8 @@ function M.build(operation, parameters, settings, call)
       if entry.separator then
         value = table.concat(value, entry.separator)
       end
-      if body and entry.place == "body" then
+      -- With another method than the interface's, the interface's place means nothing.
+      if body and (entry.place == "body" or endpoint.method ~= operation.http) then
         body[name] = value
       else
         query[#query + 1] = { name, value }

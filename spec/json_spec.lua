@@ -1,0 +1,95 @@
+local json = require "riskscreen.json"
+local random = require "spec.support.random"
+
+describe("json.encode", function()
+  it("writes an empty array as one", function()
+    assert.equal("[]", json.encode(json.empty_array()))
+    assert.equal('{"risks":[]}', json.encode { risks = json.empty_array() })
+  end)
+
+  it("writes an empty table as an object", function()
+    assert.equal("{}", json.encode {})
+  end)
+
+  it("writes an array that began empty with its elements", function()
+    local list = json.empty_array()
+    list[1] = "a"
+    assert.equal('["a"]', json.encode(list))
+  end)
+
+  it("keeps every digit of a number", function()
+    assert.equal("[123456789012345]", json.encode { 123456789012345 })
+    assert.equal("[-9007199254740991]", json.encode { -9007199254740991 })
+    assert.equal(0.1 + 0.2, json.decode(json.encode { 0.1 + 0.2 })[1])
+    assert.equal(1 / 3, json.decode(json.encode { 1 / 3 })[1])
+  end)
+
+  it("writes short decimals as they were written", function()
+    assert.equal("[0.1,12.5,100,-3]", json.encode { 0.1, 12.5, 100, -3 })
+  end)
+
+  it("does not mistake a text for one of its own marks", function()
+    local texts = { "\0010:[]\1", '"\0011:[]\1"', "\0012:1\1", ",\0010:[]\1" }
+    local list = { json.empty_array(), texts, 123456789012345, texts[1] }
+    local read = assert(json.decode(assert(json.encode(list))))
+    assert.same({ {}, texts, 123456789012345, texts[1] }, read)
+    assert.is_true(json.is_array(read[1]))
+  end)
+
+  it("gives back what was encoded, whatever the mix of marks, quotes and escapes", function()
+    local generator = random.new(1)
+    local pieces = { "\1", "0", "1", ":", "[]", '"', "\\", "\\u0001", ",", "x" }
+    for _ = 1, 300 do
+      local list = { json.empty_array() }
+      for i = 2, 5 do
+        local text = {}
+        for j = 1, generator.integer(8) do
+          text[j] = generator.pick(pieces)
+        end
+        list[i] = table.concat(text)
+      end
+      assert.same(list, json.decode(assert(json.encode(list))))
+    end
+  end)
+
+  for what, value in pairs {
+    NaN = { 0 / 0 },
+    infinity = { math.huge },
+    ["a function"] = { print },
+    ["a list with a great gap"] = { [1] = 1, [1000] = 2 },
+  } do
+    it("refuses " .. what, function()
+      local text, message = json.encode(value)
+      assert.is_nil(text)
+      assert.is_string(message)
+    end)
+  end
+
+  it("refuses a table that contains itself", function()
+    local loop = {}
+    loop.loop = loop
+    local text, message = json.encode(loop)
+    assert.is_nil(text)
+    assert.matches("contains itself", message)
+  end)
+
+  it("does not change the table it is given", function()
+    local given = { empty = json.empty_array(), number = 123456789012345 }
+    json.encode(given)
+    assert.same({ empty = {}, number = 123456789012345 }, given)
+  end)
+end)
+
+describe("json.decode", function()
+  it("tells an empty array from an empty object", function()
+    assert.is_true(json.is_array(json.decode "[]"))
+    assert.is_false(json.is_array(json.decode "{}"))
+  end)
+
+  it("says where a text goes wrong", function()
+    local value, message, position = json.decode '{"a":tru}'
+    assert.is_nil(value)
+    assert.is_string(message)
+    assert.equal(9, position)
+  end)
+end)

@@ -1,0 +1,234 @@
+local options = require "riskscreen.options"
+
+local KEY = "the-key"
+
+local function given(more)
+  local all = { base_url = "https://service.example", access_key = KEY }
+  for name, value in pairs(more) do
+    all[name] = value
+  end
+  return all
+end
+
+local function refused(more)
+  local settings, message = options.check_client(given(more))
+  assert.is_nil(settings)
+  assert.is_string(message)
+  assert.is_nil(message:find(KEY, 1, true))
+  return message
+end
+
+describe("a client's options", function()
+  it("have the documented defaults", function()
+    local settings = assert(options.check_client(given {}))
+    assert.equal(10, settings.timeout)
+    assert.equal(3, settings.connect_timeout)
+    assert.equal(16777216, settings.max_response_size)
+    assert.equal("auto", settings.http_version)
+    assert.is_true(settings.compression)
+    assert.same(
+      { granularity = "granularity", start_date = "startDate", end_date = "endDate", group_by = "groupBy" },
+      settings.usage_parameters
+    )
+  end)
+
+  it("are each described once, with a type and a meaning", function()
+    local seen = {}
+    for _, list in ipairs { options.client, options.call } do
+      for _, option in ipairs(list) do
+        assert.is_string(option.doc)
+        assert.is_string(option.type)
+        assert.is_nil(list == options.client and seen[option.name] or nil)
+        seen[option.name] = true
+      end
+    end
+  end)
+
+  it("must hold a key and a base_url", function()
+    assert.equal("access_key is required", select(2, options.check_client { base_url = "https://a.example" }))
+    assert.equal("base_url is required", select(2, options.check_client { access_key = KEY }))
+  end)
+
+  it("need no base_url with a transport of one's own", function()
+    assert.is_table(options.check_client { access_key = KEY, transport = print })
+  end)
+
+  it("suggest the name that was meant", function()
+    assert.matches("did you mean 'timeout'?", refused { timout = 3 }, 1, true)
+  end)
+
+  it("that a switch is off stays off", function()
+    assert.is_false(options.check_client(given { compression = false }).compression)
+  end)
+
+  it("do not change the caller's table", function()
+    local mine = given { headers = { ["X-Trace"] = "1" }, endpoints = { kyt_result = { method = "GET", path = "/r" } } }
+    local settings = options.check_client(mine)
+    settings.headers["X-Trace"] = "2"
+    settings.endpoints.kyt_result.path = "/other"
+    assert.equal("1", mine.headers["X-Trace"])
+    assert.equal("/r", mine.endpoints.kyt_result.path)
+    assert.is_nil(mine.timeout)
+  end)
+
+  for _, case in ipairs {
+    { "timeout", 0 },
+    { "timeout", -1 },
+    { "timeout", 0 / 0 },
+    { "timeout", math.huge },
+    { "timeout", "10" },
+    { "connect_timeout", 0 },
+    { "max_response_size", 100 },
+    { "max_response_size", 2048.5 },
+    { "http_version", "3" },
+    { "http_version", 2 },
+    { "compression", 1 },
+    { "proxy", "proxy.example:8080" },
+    { "proxy", "ftp://proxy.example" },
+    { "ca_file", "" },
+    { "ca_file", "a\0b" },
+    { "client_key", "key.pem" },
+    { "unix_socket", "" },
+    { "user_agent", "a\r\nb" },
+    { "user_agent", "" },
+    { "policy", "strict" },
+    { "clock", 5 },
+    { "transport", {} },
+    { "usage_parameters", { granularity = "a b" } },
+    { "usage_parameters", { group = "a" } },
+    { "usage_parameters", "a" },
+  } do
+    it(("refuse %s = %s"):format(case[1], type(case[2]) == "table" and "{…}" or tostring(case[2])), function()
+      assert.matches(case[1], refused { [case[1]] = case[2] }, 1, true)
+    end)
+  end
+
+  it("never show a value of the wrong type: it may be a secret in the wrong place", function()
+    assert.equal("access_key must be a string or a function (got a number)", refused { access_key = 12345 })
+    assert.is_nil(refused({ proxy = "ftp://user:secret@proxy" }):find "secret")
+    assert.is_nil(refused({ base_url = "https://user:secret@service.example" }):find "secret")
+  end)
+
+  for _, key in ipairs { "", "a\nb", "a\r\nX: y", "a\0", "line\n" } do
+    it(("refuse the key %q"):format(key), function()
+      assert.matches("access_key", refused { access_key = key })
+    end)
+  end
+end)
+
+describe("base_url", function()
+  for url, expected in pairs {
+    ["https://service.example"] = { "https://service.example", "" },
+    ["https://service.example/"] = { "https://service.example", "" },
+    ["HTTPS://Service.Example:8443"] = { "https://service.example:8443", "" },
+    ["https://service.example/some/prefix/"] = { "https://service.example", "/some/prefix" },
+    ["http://127.0.0.1:8080"] = { "http://127.0.0.1:8080", "" },
+    ["http://127.200.0.9"] = { "http://127.200.0.9", "" },
+    ["http://localhost:1"] = { "http://localhost:1", "" },
+    ["http://[::1]:8080/x"] = { "http://[::1]:8080", "/x" },
+    ["https://[2001:db8::1]"] = { "https://[2001:db8::1]", "" },
+  } do
+    it("may be " .. url, function()
+      local base = assert(options.check_client(given { base_url = url })).base_url
+      assert.same(expected, { base.origin, base.prefix })
+    end)
+  end
+
+  for _, url in ipairs {
+    "",
+    "service.example",
+    "ftp://service.example",
+    "https://",
+    "https:///path",
+    "http://service.example",
+    "http://127.0.0.1.evil.example",
+    "http://127.0.0.256",
+    "http://128.0.0.1",
+    "http://127.1",
+    "http://0x7f000001",
+    "http://localhost.evil.example",
+    "http://[::2]",
+    "http://127.0.0.1@evil.example",
+    "https://user@service.example",
+    "https://service.example?x=1",
+    "https://service.example#x",
+    "https://service.example:",
+    "https://service.example:0",
+    "https://service.example:65536",
+    "https://service.example:8a",
+    "https://service example",
+    "https://service.example/a b",
+    "https://service.example/a/../b",
+    "https://service.example/%2e%2E/b",
+    "https://service.example//evil.example",
+    "https://service.example/a\r\nHost: evil.example",
+    "https://service.example\\@evil.example",
+  } do
+    it(("may not be %q"):format(url), function()
+      assert.matches("base_url", refused { base_url = url })
+    end)
+  end
+end)
+
+describe("extra headers", function()
+  it("may be any others", function()
+    assert.is_table(options.check_client(given { headers = { ["X-Request-Id"] = "a b\tc", ["traceparent"] = "00" } }))
+  end)
+
+  for name, value in pairs {
+    ["X-Access-Key"] = "other",
+    ["x-access-key"] = "other",
+    ["Host"] = "evil.example",
+    ["Content-Length"] = "0",
+    ["transfer-encoding"] = "chunked",
+    ["Accept"] = "text/html",
+    ["User-Agent"] = "x",
+    ["X Y"] = "1",
+    ["X:Y"] = "1",
+    [""] = "1",
+    ["X-Break"] = "a\r\nX-Access-Key: b",
+    ["X-Zero"] = "a\0b",
+    ["X-Number"] = 5,
+  } do
+    it(("may not be %q"):format(name), function()
+      assert.matches("headers", refused { headers = { [name] = value } })
+    end)
+  end
+
+  it("may not be given twice in different case", function()
+    assert.matches("twice", refused { headers = { ["X-A"] = "1", ["x-a"] = "2" } })
+  end)
+
+  it("never show a value", function()
+    assert.is_nil(refused({ headers = { ["Cookie"] = "secret\n" } }):find "secret")
+  end)
+end)
+
+describe("endpoints", function()
+  it("are kept by name", function()
+    local endpoint = { method = "POST", path = "/api/v1/{requestId}", envelope = "usage" }
+    assert.same(endpoint, options.check_client(given { endpoints = { kyt_result = endpoint } }).endpoints.kyt_result)
+  end)
+
+  for what, endpoints in pairs {
+    ["an unknown name"] = { kyt_reslt = { method = "GET", path = "/r" } },
+    ["no method"] = { kyt_result = { path = "/r" } },
+    ["another method"] = { kyt_result = { method = "TRACE", path = "/r" } },
+    ["no path"] = { kyt_result = { method = "GET" } },
+    ["a path with a query"] = { kyt_result = { method = "GET", path = "/r?a=b" } },
+    ["a path to another host"] = { kyt_result = { method = "GET", path = "//evil.example/r" } },
+    ["a path with a dot segment"] = { kyt_result = { method = "GET", path = "/a/../r" } },
+    ["an open brace"] = { kyt_result = { method = "GET", path = "/r/{requestId" } },
+    ["an unknown field"] = { kyt_result = { method = "GET", path = "/r", query = "a" } },
+    ["an unknown envelope"] = { kyt_result = { method = "GET", path = "/r", envelope = "none" } },
+    ["a text"] = { kyt_result = "/r" },
+  } do
+    it("may not have " .. what, function()
+      assert.matches("endpoints", refused { endpoints = endpoints })
+    end)
+  end
+
+  it("suggest the name that was meant", function()
+    assert.matches("did you mean 'kyt_result'?", refused { endpoints = { kyt_reslt = {} } }, 1, true)
+  end)
+end)

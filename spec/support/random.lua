@@ -1,0 +1,24 @@
+-- A generator of numbers that are the same in every run and on every Lua.
+
+local M = {}
+
+---@param seed integer
+---@return { integer: (fun(limit: integer): integer), pick: (fun(list: any[]): any) }
+function M.new(seed)
+  local state = seed % 2147483647
+  local self = {}
+
+  -- From 1 to `limit`. Lehmer's generator: the products stay within a double's exact integers.
+  function self.integer(limit)
+    state = (state * 48271 + 11) % 2147483647
+    return state % limit + 1
+  end
+
+  function self.pick(list)
+    return list[self.integer(#list)]
+  end
+
+  return self
+end
+
+return M
