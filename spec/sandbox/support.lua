@@ -1,5 +1,6 @@
 -- A service with a clock that the test holds, and requests to it in one line.
 local json = require "riskscreen.json"
+local riskscreen = require "riskscreen"
 local sandbox = require "riskscreen.sandbox"
 
 local M = { START = 1767225600 } -- 2026-01-01T00:00:00Z
@@ -62,6 +63,51 @@ M.path = {
   freeze_events = BASE .. "kya/address/freeze-events",
   usage = BASE .. "account/usage",
   submit = BASE .. "kyt/transfers/risk-screening",
+}
+
+---The two ways to a service: each connects a client and says how to end it. In-process no time passes.
+M.ways = {
+  {
+    name = "in-process",
+    connect = function()
+      local waited = 0
+      local client, service = sandbox.client {
+        sleep = function(seconds)
+          waited = waited + seconds
+        end,
+      }
+      return {
+        client = client,
+        service = service,
+        waited = function()
+          return waited
+        end,
+        close = function()
+          client:close()
+        end,
+      }
+    end,
+  },
+  {
+    name = "over HTTP",
+    connect = function()
+      local server = assert(sandbox.serve())
+      local client = riskscreen.new {
+        base_url = server.url,
+        access_key = server.access_key,
+        endpoints = server.endpoints,
+      }
+      return {
+        client = client,
+        service = server.service,
+        server = server,
+        close = function()
+          client:close()
+          server:close()
+        end,
+      }
+    end,
+  },
 }
 
 return M

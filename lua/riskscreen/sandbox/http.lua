@@ -80,21 +80,23 @@ end
 
 ---Does what there is to do: reads requests, answers them, sends what was delayed.
 ---@param seconds number? how long to wait for something to do
----@return integer answered
+---@return integer? answered
+---@return string? message why it cannot go on
 function HttpServer:step(seconds)
   local timeout = self:timeout()
   if timeout and (not seconds or timeout < seconds) then
     seconds = timeout
   end
-  self.listener:step(seconds)
+  local stepped, message = self.listener:step(seconds)
+  if not stepped then
+    return nil, message
+  end
   local answered = 0
-  for request in
-    function()
-      return self.listener:next()
-    end
-  do
+  local request = self.listener:next()
+  while request do
     self:take(request)
     answered = answered + 1
+    request = self.listener:next()
   end
   while self.waiting[1] and self.waiting[1].due <= self.now() do
     local entry = table.remove(self.waiting, 1)
