@@ -25,8 +25,8 @@ local base_url = os.getenv "RISKSCREEN_BASE_URL"
 local client = base_url and riskscreen.new { base_url = base_url, access_key = os.getenv "RISKSCREEN_ACCESS_KEY" }
   or riskscreen.sandbox.client {}
 
-for _, name in ipairs { "clean", "sanctioned", "gambling", "contract" } do
-  local scenario = riskscreen.sandbox.scenarios[name]
+for _, name in ipairs { "clean-eth", "type-sanction", "entity-gambling", "contract" } do
+  local scenario = riskscreen.sandbox.scenario(name)
   local decision = client:screen { address = scenario.address, network = scenario.network, policy = policy }
-  print(("%-12s %-8s %s"):format(name, decision.action, decision.reasons[1].message))
+  print(("%-16s %-8s %s"):format(name, decision.action, decision.reasons[1].message))
 end

@@ -7,7 +7,7 @@ local base_url = os.getenv "RISKSCREEN_BASE_URL"
 local client = base_url and riskscreen.new { base_url = base_url, access_key = os.getenv "RISKSCREEN_ACCESS_KEY" }
   or riskscreen.sandbox.client {}
 
-local address = arg[1] or riskscreen.sandbox.scenarios.sanctioned.address
+local address = arg[1] or riskscreen.sandbox.scenario("type-sanction").address
 local network = arg[2] or "eth"
 
 local decision = client:screen { address = address, network = network }

@@ -376,12 +376,9 @@ describe("a bulk answer", function()
   end)
 
   it("is all false where the service left all out", function()
-    assert.same(
-      { false, false },
-      (asked({ A, B }, function(body)
-        body.data = json.empty_array()
-      end))
-    )
+    assert.same({ false, false }, (asked({ A, B }, function(body)
+      body.data = json.empty_array()
+    end)))
   end)
 
   it("about an address that was not asked is never used", function()

@@ -8,8 +8,8 @@ for version in 5.4 5.1; do
   (cd "$directory/source" && luarocks --lua-version="$version" make --deps-mode=none --tree "$tree" riskscreen-scm-1.rockspec)
   rm -rf "$directory/source/build.luarocks"
   cd "$directory"
-  LUA_PATH="$tree/share/lua/$version/?.lua;$tree/share/lua/$version/?/init.lua;/usr/share/lua/$version/?.lua" \
-    LUA_CPATH="$tree/lib/lua/$version/?.so;$(cjson_path "$version")" \
+  LUA_PATH="$tree/share/lua/$version/?.lua;$tree/share/lua/$version/?/init.lua;;" \
+    LUA_CPATH="$tree/lib/lua/$version/?.so;;" \
     "lua$version" "$root/spec/support/installed.lua" "$tree"
   cd "$root"
 done

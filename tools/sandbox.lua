@@ -1,6 +1,5 @@
 -- Serves the sandbox over HTTP until interrupted: `./dev sandbox`. The first two lines say how to reach it.
 
-local native = require "riskscreen.runtime.native"
 local riskscreen = require "riskscreen"
 
 local server, message = riskscreen.sandbox.serve { port = tonumber(arg[1]) or 0 }
@@ -12,5 +11,5 @@ print("RISKSCREEN_BASE_URL=" .. server.url)
 print("RISKSCREEN_ACCESS_KEY=" .. server.access_key)
 io.stdout:flush()
 while true do
-  native.step()
+  riskscreen.loop:step()
 end

@@ -10,8 +10,8 @@ local MAX_INTEGER = 2 ^ 53 -- from here on doubles skip integers
 
 local to_integer = math.tointeger -- luacheck: ignore 143
   or function(value)
-  return value
-end
+    return value
+  end
 
 ---@class riskscreen.Problem what is wrong with one value
 ---@field message string

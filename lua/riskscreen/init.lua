@@ -13,7 +13,11 @@ local M = {
   new = client.new,
   policy = policy.new,
   errors = errors,
-  sleep = native.sleep,
+  run = native.tasks.run,
+  spawn = native.tasks.spawn,
+  gather = native.tasks.gather,
+  sleep = native.tasks.sleep,
+  loop = native.loop,
 }
 
 return setmetatable(M, {

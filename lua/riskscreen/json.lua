@@ -7,8 +7,8 @@ local MAX_DEPTH = 100 -- tables inside tables
 
 local math_type = math.type -- luacheck: ignore 143
   or function(value)
-  return type(value) == "number" and "float" or nil
-end
+    return type(value) == "number" and "float" or nil
+  end
 
 local M = {
   null = core.null,

@@ -62,7 +62,10 @@ end
 ---@param path string
 ---@return boolean
 function M.is_path(path)
-  return path:find "^/" ~= nil and not path:find "^//" and not path:find "[^!-~]" and not path:find '[?#\\"<>]'
+  return path:find "^/" ~= nil
+    and not path:find "^//"
+    and not path:find "[^!-~]"
+    and not path:find '[?#\\"<>]'
     and not has_dot_segment(path)
 end
 

@@ -1,125 +1,14 @@
--- The runtime of a plain Lua program: one event loop for each Lua state, made when first needed, stepped by whoever
--- waits. What a request or a reply means is not known here.
+-- The runtime of a plain Lua program: requests over the core's HTTP, tasks and time of the scheduler. What a request or
+-- a reply means is not known here.
 local core = require "riskscreen.core"
+local scheduler = require "riskscreen.runtime.scheduler"
 
 local EXCERPT = 200 -- bytes of a body that is not JSON
 local MAX_HEADERS = 256 * 1024 -- bytes of an answer's headers
 local CONCURRENCY = 32 -- requests of one client in flight
 
----@class riskscreen.Pollable an object that is driven by readiness, such as a server or another loop
----@field pollfd fun(self): integer
----@field events fun(self): string
----@field timeout fun(self): number|nil seconds until `step` has something to do without the descriptor
----@field step fun(self, seconds: number)
-
-local loop -- of this Lua state
-
--- What is called when an operation of the loop comes out of it.
----@type table<userdata, fun()>
-local handlers = {}
-
--- Replaced rather than changed, so that an object may attach or detach another while it is being stepped.
----@type { object: riskscreen.Pollable, watch: userdata, stepping: boolean }[]
-local attached = {}
-
-local function the_loop()
-  loop = loop or core.loop {}
-  return loop
-end
-
--- An object whose step runs this loop again is not entered twice.
-local function step_object(entry)
-  if not entry.stepping then
-    entry.stepping = true
-    entry.object:step(0)
-    entry.stepping = false
-  end
-end
-
-local function wait_limit(seconds)
-  for _, entry in ipairs(attached) do
-    local wanted = not entry.stepping and entry.object:timeout()
-    if wanted and (not seconds or wanted < seconds) then
-      seconds = wanted
-    end
-  end
-  return seconds
-end
-
-local M = { now = core.now }
-
----Lets whatever is under way progress, waiting at most so long; without a limit until something happens.
----@param seconds? number
-function M.step(seconds)
-  local this = the_loop()
-  this:step(wait_limit(seconds))
-  local finished = this:next()
-  while finished do
-    local handle = handlers[finished]
-    if handle then
-      handle()
-    end
-    finished = this:next()
-  end
-  for _, entry in ipairs(attached) do
-    if entry.object:timeout() == 0 then
-      step_object(entry)
-    end
-  end
-end
-
--- Steps the loop until an operation has come out of it.
-local function await(operation)
-  local finished = false
-  handlers[operation] = function()
-    handlers[operation] = nil
-    finished = true
-  end
-  while not finished do
-    M.step()
-  end
-end
-
----Waits.
----@param seconds number
-function M.sleep(seconds)
-  if type(seconds) ~= "number" or not (seconds >= 0 and seconds < math.huge) then
-    error("seconds must be a number, 0 or more", 2)
-  end
-  await(the_loop():timer(seconds))
-end
-
----Drives an object of another library, or a server of one's own, whenever this loop is stepped.
----@param object riskscreen.Pollable
-function M.attach(object)
-  local entry = { object = object, stepping = false, watch = the_loop():watch(object:pollfd(), object:events()) }
-  handlers[entry.watch] = function()
-    step_object(entry)
-  end
-  local more = { entry }
-  for i, other in ipairs(attached) do
-    more[i + 1] = other
-  end
-  attached = more
-end
-
----Ends `attach`.
----@param object riskscreen.Pollable
-function M.detach(object)
-  local rest = {}
-  for _, entry in ipairs(attached) do
-    if entry.object == object then
-      handlers[entry.watch] = nil
-      entry.watch:cancel()
-    else
-      rest[#rest + 1] = entry
-    end
-  end
-  attached = rest
-end
-
 local function new_origin(settings)
-  return the_loop():origin {
+  return scheduler.loop():origin {
     base_url = settings.base_url.origin,
     concurrency = CONCURRENCY,
     connect_timeout = settings.connect_timeout,
@@ -170,7 +59,17 @@ local function reply_of(transfer)
   return reply
 end
 
----A transport over the library's own HTTP. A call waits for its answer; meanwhile everything else progresses.
+local M = {
+  now = scheduler.now,
+  tasks = scheduler.tasks,
+  sleep = scheduler.tasks.sleep,
+  attach = scheduler.attach,
+  detach = scheduler.detach,
+  loop = scheduler.pollable,
+}
+
+---A transport over the library's own HTTP. In a task a call yields until its answer is there; elsewhere it blocks, and
+---everything else progresses meanwhile.
 ---@param settings table a client's checked options
 ---@return fun(request: riskscreen.Request): riskscreen.Reply|nil, table|nil
 function M.transport(settings)
@@ -178,7 +77,7 @@ function M.transport(settings)
   return function(request)
     origin = origin or new_origin(settings)
     local transfer = send(origin, request)
-    await(transfer)
+    scheduler.await(transfer)
     local reply, failure = reply_of(transfer)
     transfer:close()
     return reply, failure

@@ -1,0 +1,333 @@
+-- Tasks: structured concurrency, the same over every runtime. A task ends only when the tasks it spawned have ended.
+-- Not here: how a runtime starts, suspends and wakes a coroutine.
+
+local errors = require "riskscreen.errors"
+
+local unpack = table.unpack or unpack -- luacheck: ignore 113 143
+
+local function pack(...)
+  return { n = select("#", ...), ... }
+end
+
+---What a runtime provides.
+---@class riskscreen.TaskRuntime
+---@field current fun(): riskscreen.Task|nil the task that is running
+---@field start fun(task: riskscreen.Task, body: fun(...), ...) runs the body soon; reports its end to `ended`
+---@field suspend fun(task: riskscreen.Task) returns after `wake`; called by the running task
+---@field wake fun(task: riskscreen.Task) of a suspended task; forgets its `interrupt`
+---@field block_until fun(done: fun(): boolean, timeout?: number) waits outside of any task
+---@field timer fun(seconds: number, callback: fun()): { cancel: fun(self) }
+
+---@class riskscreen.Task
+local Task = {}
+Task.__index = Task
+Task.__name = "riskscreen.Task"
+
+local function cancelled_error()
+  return errors.new("cancelled", "the task was cancelled")
+end
+
+-- The failure with where it happened: a text grows, one of our errors gets a field, anything else stays as it is.
+local function with_traceback(failure, coroutine)
+  if type(failure) == "string" then
+    -- One that came from another task says already where.
+    local told = failure:find("\nstack traceback:\n", 1, true)
+    return told and failure or debug.traceback(coroutine, failure)
+  elseif errors.is(failure) and not failure.traceback then
+    failure.traceback = debug.traceback(coroutine)
+  end
+  return failure
+end
+
+local function report(failure)
+  io.stderr:write("riskscreen: a task failed and nobody awaited it: ", tostring(failure), "\n")
+end
+
+-- Calls `collected` when the returned value is garbage; a table has no such hook before Lua 5.2.
+local function guard(collected)
+  if newproxy then -- luacheck: ignore 113
+    local proxy = newproxy(true) -- luacheck: ignore 113
+    getmetatable(proxy).__gc = collected
+    return proxy
+  end
+  return setmetatable({}, { __gc = collected })
+end
+
+-- A root task's failure has no parent to surface in: it is reported when nobody can await it any more.
+local function watch_failure(task)
+  local fate = task.fate
+  task.guard = guard(function()
+    if not fate.awaited then
+      report(fate.failure)
+    end
+  end)
+  fate.failure = task.failure
+end
+
+return function(runtime)
+  local M = {}
+  local settle
+
+  -- Suspends the running task until it is woken; `interrupt` undoes what it waits for when it is stopped instead.
+  local function pause(task, interrupt)
+    task.interrupt = interrupt
+    runtime.suspend(task)
+    task.interrupt = nil
+    local stop = task.stop
+    if stop then
+      -- A cancelled task stays so; a child's failure is raised once.
+      if not task.cancelling then
+        task.stop = nil
+      end
+      error(stop, 0)
+    end
+  end
+
+  -- Waits, suspended, until one of `waiters` is called or the time is up.
+  local function wait_among(waiters, timeout)
+    local me = runtime.current()
+    local timer
+    local function wake()
+      if timer then
+        timer:cancel()
+      end
+      waiters[wake] = nil
+      runtime.wake(me)
+    end
+    waiters[wake] = true
+    timer = timeout and runtime.timer(timeout, wake)
+    pause(me, function()
+      if timer then
+        timer:cancel()
+      end
+      waiters[wake] = nil
+    end)
+  end
+
+  local function wake_all(waiters)
+    local list = {}
+    for wake in pairs(waiters) do
+      list[#list + 1] = wake
+    end
+    for _, wake in ipairs(list) do
+      wake()
+    end
+  end
+
+  local function is_duration(value)
+    return type(value) == "number" and value >= 0 and value < math.huge
+  end
+
+  local function interrupt(task)
+    local undo = task.interrupt
+    if undo then
+      undo()
+      runtime.wake(task)
+    end
+  end
+
+  local function stop_children(task)
+    local children = {}
+    for child in pairs(task.children) do
+      children[#children + 1] = child
+    end
+    for _, child in ipairs(children) do
+      child:cancel()
+    end
+  end
+
+  local function fail(task, failure)
+    stop_children(task)
+    if task.closing then
+      task.failure = task.failure or failure
+    else
+      task.stop = task.stop or failure
+      interrupt(task)
+    end
+  end
+
+  local function child_ended(parent, child)
+    parent.children[child] = nil
+    parent.open = parent.open - 1
+    if child.failure ~= nil and not child.fate.awaited then
+      child.fate.awaited = true
+      fail(parent, child.failure)
+    end
+    settle(parent)
+  end
+
+  -- A task whose body has ended is done when its children are.
+  function settle(task)
+    if not task.closing or task.done or task.open > 0 then
+      return
+    end
+    task.done = true
+    if next(task.waiters) or task.blocked > 0 then
+      task.fate.awaited = true
+      wake_all(task.waiters)
+    end
+    if task.parent then
+      child_ended(task.parent, task)
+    elseif task.failure ~= nil and not task.fate.awaited then
+      watch_failure(task)
+    end
+  end
+
+  ---The runtime says that a task's body has ended.
+  function M.ended(task, coroutine, ok, ...)
+    if ok then
+      task.results = pack(...)
+    else
+      local failure = ...
+      if task.cancelling and failure == task.stop then
+        task.results = pack(nil, failure)
+      else
+        task.failure = with_traceback(failure, coroutine)
+      end
+      stop_children(task)
+    end
+    task.closing = true
+    settle(task)
+  end
+
+  ---Waits for a task and returns what its function returned. A failure is raised, with its traceback.
+  ---@param timeout? number seconds
+  ---@return any ... or nil and an error of kind timeout (the task goes on) or cancelled
+  function Task:await(timeout)
+    if timeout ~= nil and not is_duration(timeout) then
+      error("await: timeout must be a number of seconds", 2)
+    elseif runtime.current() == self then
+      error("await: a task cannot await itself", 2)
+    end
+    if not self.done and runtime.current() then
+      wait_among(self.waiters, timeout)
+    elseif not self.done then
+      self.blocked = self.blocked + 1
+      runtime.block_until(function()
+        return self.done
+      end, timeout)
+      self.blocked = self.blocked - 1
+    end
+    if not self.done then
+      return nil, errors.new("timeout", ("the task did not end within %g s"):format(timeout))
+    end
+    self.fate.awaited = true
+    if self.failure ~= nil then
+      error(self.failure, 0)
+    end
+    return unpack(self.results, 1, self.results.n)
+  end
+
+  ---Stops the task and those it spawned: what they wait for is aborted at once. Awaiting it gives nil and an error of
+  ---kind cancelled. A task that has ended is left alone.
+  function Task:cancel()
+    if self.closing or self.cancelling then
+      return
+    end
+    self.cancelling = true
+    self.stop = cancelled_error()
+    stop_children(self)
+    interrupt(self)
+  end
+
+  ---Starts a task. Inside a task the new one is its child: it is awaited before the parent ends, cancelled with it, and
+  ---when it raises and nobody awaits it, its parent fails.
+  ---@param body fun(...): any
+  ---@return riskscreen.Task
+  function M.spawn(body, ...)
+    if type(body) ~= "function" then
+      error("spawn: expected a function (got a " .. type(body) .. ")", 2)
+    end
+    local parent = runtime.current()
+    local task = { parent = parent, children = {}, open = 0, waiters = {}, blocked = 0, fate = {} }
+    setmetatable(task, Task)
+    if parent then
+      parent.children[task] = true
+      parent.open = parent.open + 1
+    end
+    runtime.start(task, body, ...)
+    return task
+  end
+
+  ---Runs a function as a task until it and all it spawned have ended; returns what it returned, or raises its failure.
+  ---@param body fun(...): any
+  ---@return any ...
+  function M.run(body, ...)
+    if type(body) ~= "function" then
+      error("run: expected a function (got a " .. type(body) .. ")", 2)
+    elseif runtime.current() then
+      error("run: already inside a task; call the function, or spawn it", 2)
+    end
+    return M.spawn(body, ...):await()
+  end
+
+  ---Runs functions side by side and waits for all of them. When one raises, the others are cancelled and it is raised.
+  ---@param bodies (fun(): any)[]
+  ---@return any[] values the first result of each, at its place
+  ---@return any[] errs the second result of each, at its place
+  function M.gather(bodies)
+    if type(bodies) ~= "table" then
+      error("gather: expected a list of functions (got a " .. type(bodies) .. ")", 2)
+    end
+    local group = M.spawn(function()
+      local tasks, values, errs = {}, {}, {}
+      for index, body in ipairs(bodies) do
+        tasks[index] = M.spawn(body)
+      end
+      for index, task in ipairs(tasks) do
+        values[index], errs[index] = task:await()
+      end
+      return values, errs
+    end)
+    return group:await()
+  end
+
+  ---Waits.
+  ---@param seconds number
+  function M.sleep(seconds)
+    if not is_duration(seconds) then
+      error("sleep: expected a number of seconds, 0 or more", 2)
+    end
+    local me = runtime.current()
+    if not me then
+      runtime.block_until(function()
+        return false
+      end, seconds)
+      return
+    end
+    local timer = runtime.timer(seconds, function()
+      runtime.wake(me)
+    end)
+    pause(me, function()
+      timer:cancel()
+    end)
+  end
+
+  ---Something to wait for that anyone may give notice of.
+  ---@return { wait: fun(self, timeout?: number), notify: fun(self) }
+  function M.signal()
+    local waiters, notices = {}, 0
+    return {
+      ---Waits for the next notice, or until the time is up.
+      wait = function(_, timeout)
+        if runtime.current() then
+          wait_among(waiters, timeout)
+          return
+        end
+        local before = notices
+        runtime.block_until(function()
+          return notices ~= before
+        end, timeout)
+      end,
+      ---Wakes everyone who waits now.
+      notify = function()
+        notices = notices + 1
+        wake_all(waiters)
+      end,
+    }
+  end
+
+  M.pause = pause
+
+  return M
+end
