@@ -8,7 +8,7 @@ description = {
 }
 dependencies = { "lua >= 5.1, < 5.5", "lua-cjson" }
 external_dependencies = {
-  CURL = { header = "curl/curl.h" },
+  CURL = { library = "curl" },
 }
 build = {
   type = "cmake",

@@ -213,8 +213,11 @@ local function step(seconds, resuming, budget)
 end
 
 local function nothing_under_way(this)
+  if head <= tail or this:timeout() then
+    return false
+  end
   local stats = this:stats()
-  return head > tail and stats.transfers + stats.queued + stats.timers + stats.watches == 0
+  return stats.transfers + stats.queued + stats.timers + stats.watches == 0
 end
 
 -- Waits outside of any task. Other tasks go on meanwhile, unless this waits inside one of them for an operation alone:
