@@ -16,7 +16,12 @@ local function entity(address)
     network = "eth",
     whitelist = false,
     contract = true,
-    entity = { entityName = "Some Name", entityCode = "some", entityCategory = "Exchange", entityCategoryCode = "exchange" },
+    entity = {
+      entityName = "Some Name",
+      entityCode = "some",
+      entityCategory = "Exchange",
+      entityCategoryCode = "exchange",
+    },
   }
 end
 
@@ -44,7 +49,8 @@ local makers = {
       }
   end,
   addBlacklistAddresses = function()
-    return { list = { { address = ADDRESS, risks = { { riskLevel = "high", riskType = "scam" } } } }, network = "eth" }, {}
+    local item = { address = ADDRESS, risks = { { riskLevel = "high", riskType = "scam" } } }
+    return { list = { item }, network = "eth" }, {}
   end,
   listWhitelistAddresses = function()
     return {}, { data = { { chain = "eth", address = ADDRESS, createdAt = 1767225600 } }, pagination = pagination() }
@@ -112,7 +118,12 @@ local makers = {
       }
   end,
   getAccountUsage = function()
-    return { granularity = "day", start_date = "2026-01-01", end_date = "2026-01-31", group_by = { "endpoint", "user" } },
+    return {
+      granularity = "day",
+      start_date = "2026-01-01",
+      end_date = "2026-01-31",
+      group_by = { "endpoint", "user" },
+    },
       {
         data = {
           { time = "2026-01-01", methodName = "some", methodUrl = "/some", totalCalls = 3, useCredits = 3 },
