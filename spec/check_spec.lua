@@ -119,10 +119,8 @@ describe("check.parameters", function()
     end
     assert.is_table(check.parameters(entities, { addresses = addresses, network = "eth" }))
     addresses[101] = "a101"
-    assert.matches(
-      "at most 100 items %(got 101%)",
-      refused(entities, { addresses = addresses, network = "eth" }).message
-    )
+    local err = refused(entities, { addresses = addresses, network = "eth" })
+    assert.matches("at most 100 items %(got 101%)", err.message)
   end)
 
   it("names the item at fault, however deep", function()

@@ -72,8 +72,8 @@ describe("request.build", function()
 
   it("uses the names that usage_parameters gives", function()
     local more = { usage_parameters = { granularity = "timeUnit", group_by = "group" } }
-    local built =
-      build("getAccountUsage", { granularity = "month", group_by = { "org" }, start_date = "2026-01-01" }, more)
+    local parameters = { granularity = "month", group_by = { "org" }, start_date = "2026-01-01" }
+    local built = build("getAccountUsage", parameters, more)
     assert.equal("/api/v1/tracker/account/usage?timeUnit=month&startDate=2026-01-01&group=org", built.target)
   end)
 
