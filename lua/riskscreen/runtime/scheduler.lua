@@ -34,6 +34,7 @@ local owners = setmetatable({}, { __mode = "k" })
 local ready, head, tail = {}, 1, 0
 local nudge -- a timer that makes the descriptor ready while `ready` holds something
 local nesting = 0 -- how many steps are under way
+local resumed_tasks = 0 -- how often a task was resumed
 local bound = 0 -- iterators that must not yield are running, so many within each other
 
 local tasks
@@ -106,12 +107,19 @@ function runtime.timer(seconds, callback)
   }
 end
 
+local function finish(ended, ok, ...)
+  local thread = ended.coroutine
+  -- Before Lua 5.2 a weak table keeps an entry whose value leads to its key.
+  owners[thread] = nil
+  ended.coroutine = nil
+  tasks.ended(ended, thread, ok, ...)
+end
+
 local function after_resume(resumed, ok, ...)
-  local thread = resumed.coroutine
-  if not ok or coroutine.status(thread) == "dead" then
-    tasks.ended(resumed, thread, ok, ...)
+  if not ok or coroutine.status(resumed.coroutine) == "dead" then
+    finish(resumed, ok, ...)
   elseif not resumed.suspended then
-    tasks.ended(resumed, thread, false, "a task must not yield by itself: only the library's waits may")
+    finish(resumed, false, "a task must not yield by itself: only the library's waits may")
   end
 end
 
@@ -119,11 +127,12 @@ local function resume(entry)
   local resumed = entry.task
   if resumed.closing then
     return
-  elseif resumed.stop and coroutine.status(resumed.coroutine) == "suspended" and not resumed.started then
-    tasks.ended(resumed, resumed.coroutine, false, resumed.stop)
+  elseif resumed.stop and not resumed.started then
+    finish(resumed, false, resumed.stop)
     return
   end
   resumed.started = true
+  resumed_tasks = resumed_tasks + 1
   local outer = bound
   bound = 0
   after_resume(resumed, coroutine.resume(resumed.coroutine, unpack(entry, 1, entry.n)))
@@ -181,16 +190,14 @@ local function never()
   return false
 end
 
+-- Whether the budget is used up; a task is resumed however small it is.
 local function deadline_of(budget)
   if not budget then
     return never
   end
-  local deadline, begun = core.now() + budget, false
-  -- Something is always done, however small the budget.
+  local deadline, before = core.now() + budget, resumed_tasks
   return function()
-    local late = begun and core.now() >= deadline
-    begun = true
-    return late
+    return resumed_tasks > before and core.now() >= deadline
   end
 end
 
