@@ -93,6 +93,7 @@ describe("a sandbox served over HTTP", function()
     it("answers delayed ones in the order in which they are due", function()
       local late, early = send "delay=0.2", send "delay=0.05"
       assert.equal(early, next_finished())
+      assert.is_false(late:done())
       assert.equal(late, next_finished())
     end)
 
