@@ -246,7 +246,7 @@ describe("the sandbox service", function()
     end)
 
     it("answer an address that is asked for twice once", function()
-      local _, body = support.post(service, path.entities, { addresses = { "0xa", "0xA" }, network = "eth" })
+      local _, body = support.post(service, path.entities, { addresses = { "0xA", "0xa" }, network = "eth" })
       assert.equal(1, #body.data)
     end)
 

@@ -75,6 +75,9 @@ function M.check(fault)
   if (kind == "delay" or kind == "status") and not checked[kind] then
     return nil, kind .. " is required by the kind " .. kind
   end
+  if kind == "drip" and checked.bytes == 0 then
+    return nil, "bytes must be at least 1 for drip"
+  end
   checked.bytes = checked.bytes or DEFAULT_BYTES[kind]
   checked.every = checked.every or kind == "drip" and DEFAULT_INTERVAL or nil
   return checked

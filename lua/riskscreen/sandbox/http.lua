@@ -3,6 +3,8 @@
 
 ---@class riskscreen.sandbox.HttpServer
 ---@field url string
+---@field access_key? string the default key, if the service knows it
+---@field endpoints table for the client option `endpoints`
 ---@field service riskscreen.sandbox.Service
 ---@field private listener userdata
 ---@field private now fun(): number monotonic seconds

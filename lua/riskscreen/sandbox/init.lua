@@ -126,7 +126,8 @@ function M.serve(options)
   if not server then
     return nil, message
   end
-  server.access_key, server.endpoints = M.default_key, endpoints.client
+  server.access_key = its_service:account(M.default_key) and M.default_key
+  server.endpoints = endpoints.client
   native.attach(server)
   return server
 end

@@ -78,7 +78,7 @@ local function header_problem(headers)
 end
 
 function Service:cost(operation)
-  return self.credits[operation.name] or self.credits[""] or 1
+  return self.credits.by_operation[operation.name] or self.credits.every
 end
 
 -- The operation itself, for an account that may call it.

@@ -5,6 +5,7 @@ local operations = require "riskscreen.operations"
 local faults = require "riskscreen.sandbox.faults"
 local seeds = require "riskscreen.sandbox.seeds"
 
+local DEFAULT_CREDITS = 1
 local MOST = 1000000000
 local LONGEST_WAIT = 86400 -- seconds
 
@@ -66,20 +67,29 @@ local function accounts(value)
   return copy
 end
 
+local function is_cost(value)
+  return type(value) == "number" and value >= 0 and value % 1 == 0
+end
+
+-- One cost of all operations, or costs by operation; those that are not named cost DEFAULT_CREDITS.
 local function credits(value)
+  local costs = { every = DEFAULT_CREDITS, by_operation = {} }
   if type(value) == "number" then
-    value = { [""] = value }
-  end
-  local copy = {}
-  for name, cost in pairs(value) do
-    if name ~= "" and not operations.by_name[name] then
-      return nil, "must name operations of the interface (got '" .. tostring(name) .. "')"
-    elseif type(cost) ~= "number" or cost < 0 or cost % 1 ~= 0 then
-      return nil, "must be whole numbers of at least 0 (got '" .. tostring(cost) .. "')"
+    if not is_cost(value) then
+      return nil, "must be a whole number of at least 0 (got " .. tostring(value) .. ")"
     end
-    copy[name] = cost
+    costs.every = value
+    return costs
   end
-  return copy
+  for name, cost in pairs(value) do
+    if not operations.by_name[name] then
+      return nil, "must name operations of the interface (got '" .. tostring(name) .. "')"
+    elseif not is_cost(cost) then
+      return nil, "must give " .. name .. " a whole number of at least 0 (got '" .. tostring(cost) .. "')"
+    end
+    costs.by_operation[name] = cost
+  end
+  return costs
 end
 
 local function fault_list(value)
@@ -112,7 +122,7 @@ M.service = {
   {
     name = "credits",
     type = "number|table",
-    default = { [""] = 1 },
+    default = { every = DEFAULT_CREDITS, by_operation = {} },
     check = credits,
     doc = "What a call costs: one number, or numbers by operation; by default 1.",
   },
