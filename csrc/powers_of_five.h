@@ -1,4 +1,4 @@
-/* The first 128 bits of each power of five, high word first: positive powers cut, negative ones rounded up.
+/* The first 128 bits of each power of five, high word first: cut, but from 5^-27 to 5^-1 rounded up.
  *
  * spec/c/number_test.c computes every entry again. */
 #ifndef RSC_POWERS_OF_FIVE_H

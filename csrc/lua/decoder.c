@@ -104,6 +104,7 @@ static int push_failure(lua_State *L, int top, const struct rsc_error *error) {
 }
 
 int rsc_decoder_push(lua_State *L, int decoder_index, const char *text, size_t length) {
+    decoder_index = lua_absindex(L, decoder_index);
     struct decoder *decoder = lua_touserdata(L, decoder_index);
     struct rsc_error error;
     int top = lua_gettop(L);

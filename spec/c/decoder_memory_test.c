@@ -1,0 +1,175 @@
+/* Each allocation fails once: the first, the second … until none does. Whichever it was, nothing leaks, and the state
+ * and the decoder work afterwards.
+ *
+ * The allocations are Lua's, through the state's allocator, and the decoder's own, which the linker sends here
+ * (--wrap=realloc, --wrap=free and --wrap=newlocale). */
+#include <locale.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "check.h"
+#include "lua/compat.h"
+#include "lua/decoder.h"
+
+void *__real_realloc(void *block, size_t size);
+void __real_free(void *block);
+locale_t __real_newlocale(int mask, const char *name, locale_t base);
+void *__wrap_realloc(void *block, size_t size);
+void __wrap_free(void *block);
+locale_t __wrap_newlocale(int mask, const char *name, locale_t base);
+
+static long until_failure; /* allocations until one fails; none does while it is negative */
+static long blocks;        /* allocated and not freed */
+
+static bool fails_now(void) {
+    return until_failure >= 0 && until_failure-- == 0;
+}
+
+void *__wrap_realloc(void *block, size_t size) {
+    if (fails_now()) {
+        return NULL;
+    }
+    void *moved = __real_realloc(block, size);
+    blocks += block == NULL && moved != NULL;
+    return moved;
+}
+
+void __wrap_free(void *block) {
+    blocks -= block != NULL;
+    __real_free(block);
+}
+
+locale_t __wrap_newlocale(int mask, const char *name, locale_t base) {
+    return fails_now() ? (locale_t)0 : __real_newlocale(mask, name, base);
+}
+
+/* Lua relies on a block that shrinks; only growth may fail. */
+static void *allocate(void *data, void *block, size_t old_size, size_t size) {
+    (void)data;
+    if (size == 0) {
+        __wrap_free(block);
+        return NULL;
+    }
+    if (block != NULL && size <= old_size) {
+        return __real_realloc(block, size);
+    }
+    return __wrap_realloc(block, size);
+}
+
+/* With escapes (scratch memory), a number for the library (locale), keys and values that come again, nesting, empty
+ * arrays, arrays past what waits on the stack, dropped members, and a fault at the end. */
+static const char *const TEXTS[] = {
+    "[{\"key\":\"value\",\"text\":\"\\u0041\\n and more than thirty-one bytes of it\",\"none\":null},"
+    "{\"key\":\"value\",\"text\":\"x\",\"none\":[]},{\"key\":\"value\",\"text\":\"\",\"none\":{}},"
+    "{\"key\":\"value\",\"list\":[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20]}]",
+    "[1.00000000000000011102230246251565404236316680908203126,[[[[[[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]]]]]]]",
+    "{\"a\":1,\"b\":{\"c\":true},\"a\":null}",
+    "[1,2,{\"key\":tru}]",
+};
+
+/* Decodes all the texts with the decoder at 1. */
+static int decode_texts(lua_State *L) {
+    for (size_t i = 0; i < sizeof TEXTS / sizeof *TEXTS; i++) {
+        lua_settop(L, 1);
+        rsc_decoder_push(L, 1, TEXTS[i], strlen(TEXTS[i]));
+    }
+    return 0;
+}
+
+/* Registers the module and decodes the texts with a new decoder. */
+static int begin_and_decode(lua_State *L) {
+    lua_settop(L, 0);
+    lua_createtable(L, 0, 0);
+    rsc_decoder_register(L);
+    lua_getfield(L, 1, "decoder");
+    lua_call(L, 0, 1);
+    lua_replace(L, 1);
+    return decode_texts(L);
+}
+
+/* Decodes with the decoder that lived through the failure, and looks at what comes. */
+static int decode_and_check(lua_State *L) {
+    lua_getfield(L, LUA_REGISTRYINDEX, "survivor");
+    int results = rsc_decoder_push(L, -1, TEXTS[0], strlen(TEXTS[0]));
+    CHECK(results == 1 && lua_rawlen(L, -1) == 4, "%d results", results);
+    lua_rawgeti(L, -1, 1);
+    lua_getfield(L, -1, "text");
+    CHECK(strcmp(lua_tostring(L, -1), "A\n and more than thirty-one bytes of it") == 0, "%s", lua_tostring(L, -1));
+    lua_pop(L, 2);
+    lua_rawgeti(L, -1, 4);
+    lua_getfield(L, -1, "list");
+    CHECK(lua_rawlen(L, -1) == 20, "%d elements", (int)lua_rawlen(L, -1));
+    return 0;
+}
+
+static int make_survivor(lua_State *L) {
+    lua_createtable(L, 0, 0);
+    rsc_decoder_register(L);
+    lua_getfield(L, -1, "decoder");
+    lua_call(L, 0, 1);
+    lua_setfield(L, LUA_REGISTRYINDEX, "survivor");
+    return 0;
+}
+
+static int decode_with_survivor(lua_State *L) {
+    lua_settop(L, 0);
+    lua_getfield(L, LUA_REGISTRYINDEX, "survivor");
+    return decode_texts(L);
+}
+
+static int call_protected(lua_State *L, lua_CFunction function) {
+#if LUA_VERSION_NUM == 501
+    int status = lua_cpcall(L, function, NULL);
+#else
+    lua_pushcfunction(L, function);
+    int status = lua_pcall(L, 0, 0, 0);
+#endif
+    lua_settop(L, 0);
+    return status;
+}
+
+/* Whether the failure at this allocation was reached. */
+static bool sweep_once(lua_CFunction function, long failing, bool warm) {
+    blocks = 0;
+    until_failure = -1;
+    lua_State *L = lua_newstate(allocate, NULL);
+    CHECK(L != NULL, "no state");
+    CHECK(call_protected(L, make_survivor) == 0, "could not begin");
+    CHECK(!warm || call_protected(L, decode_with_survivor) == 0, "could not decode");
+    until_failure = failing;
+    int status = call_protected(L, function);
+    bool reached = until_failure < 0;
+    CHECK(reached || status == 0, "an error without a failure");
+    until_failure = -1;
+    CHECK(call_protected(L, decode_and_check) == 0, "unusable after the failure of allocation %ld", failing);
+    CHECK(call_protected(L, decode_and_check) == 0, "unusable after the failure of allocation %ld", failing);
+    lua_close(L);
+    CHECK(blocks == 0, "%ld blocks leaked after the failure of allocation %ld", blocks, failing);
+    return reached;
+}
+
+static long sweep(lua_CFunction function, bool warm) {
+    long failing = 0;
+    while (sweep_once(function, failing, warm)) {
+        failing++;
+    }
+    return failing;
+}
+
+int main(void) {
+    until_failure = -1;
+    lua_State *L = lua_newstate(allocate, NULL);
+    if (L == NULL) {
+        printf("this Lua takes no allocator: skipped\n");
+        return 0;
+    }
+    lua_close(L);
+    long count = sweep(begin_and_decode, false);
+    CHECK(count > 50, "only %ld allocations", count);
+    count = sweep(decode_with_survivor, false);
+    CHECK(count > 20, "only %ld allocations", count);
+    count = sweep(decode_with_survivor, true);
+    CHECK(count > 20, "only %ld allocations", count);
+    return 0;
+}

@@ -1,0 +1,188 @@
+/* Numbers where Lua cannot reach: the table of powers, the conversion beside the library's, and other locales. */
+#include <inttypes.h>
+#include <locale.h>
+#include <math.h>
+#include <string.h>
+
+#include "check.h"
+#include "number.h"
+#include "powers_of_five.h"
+
+/* A large unsigned integer, least significant word first. */
+#define WORDS 64
+struct large {
+    uint32_t words[WORDS];
+};
+
+static void multiply_small(struct large *large, uint32_t factor) {
+    uint64_t carry = 0;
+    for (int i = 0; i < WORDS; i++) {
+        carry += (uint64_t)large->words[i] * factor;
+        large->words[i] = (uint32_t)carry;
+        carry >>= 32;
+    }
+}
+
+static int bit_at(const struct large *large, int bit) {
+    return bit < 0 ? 0 : (int)(large->words[bit / 32] >> (bit % 32) & 1);
+}
+
+static int bit_length(const struct large *large) {
+    int bit = WORDS * 32;
+    while (bit > 0 && !bit_at(large, bit - 1)) {
+        bit--;
+    }
+    return bit;
+}
+
+static void double_it(struct large *large) {
+    multiply_small(large, 2);
+}
+
+/* large -= other if it is not less; whether it was. */
+static int subtract_if(struct large *large, const struct large *other) {
+    struct large result;
+    int64_t borrow = 0;
+    for (int i = 0; i < WORDS; i++) {
+        borrow += (int64_t)large->words[i] - (int64_t)other->words[i];
+        result.words[i] = (uint32_t)borrow;
+        borrow >>= 32;
+    }
+    if (borrow == 0) {
+        *large = result;
+    }
+    return borrow == 0;
+}
+
+static struct large power_of_five(int exponent) {
+    struct large power = {{1}};
+    for (int i = 0; i < exponent; i++) {
+        multiply_small(&power, 5);
+    }
+    return power;
+}
+
+static void test_positive_powers(void) {
+    for (int q = 0; q <= RSC_POWER_OF_FIVE_MAX; q++) {
+        struct large power = power_of_five(q);
+        int length = bit_length(&power);
+        uint64_t words[2] = {0, 0};
+        for (int i = 0; i < 128; i++) {
+            words[i / 64] = words[i / 64] << 1 | (uint64_t)bit_at(&power, length - 1 - i);
+        }
+        const uint64_t *entry = rsc_powers_of_five[q - RSC_POWER_OF_FIVE_MIN];
+        CHECK(entry[0] == words[0] && entry[1] == words[1], "5^%d", q);
+    }
+}
+
+/* 1 / 5^n: its first 128 bits by long division. Where 5^n fits 64 bits they are rounded up, as it is never exact. */
+static void test_negative_powers(void) {
+    for (int n = 1; n <= -RSC_POWER_OF_FIVE_MIN; n++) {
+        struct large power = power_of_five(n);
+        struct large rest = {{0}};
+        rest.words[(bit_length(&power) - 1) / 32] = UINT32_C(1) << (bit_length(&power) - 1) % 32;
+        uint64_t words[2] = {0, 0};
+        for (int i = 0; i < 128; i++) {
+            double_it(&rest);
+            words[i / 64] = words[i / 64] << 1 | (uint64_t)subtract_if(&rest, &power);
+        }
+        words[1] += n <= 27;
+        words[0] += n <= 27 && words[1] == 0;
+        const uint64_t *entry = rsc_powers_of_five[-n - RSC_POWER_OF_FIVE_MIN];
+        CHECK(entry[0] == words[0] && entry[1] == words[1], "5^-%d", n);
+    }
+}
+
+struct reading {
+    struct rsc_buffer scratch;
+    struct rsc_error error;
+    struct rsc_numbers numbers;
+};
+
+/* Reads the whole of `text` as a number. */
+static bool read_number(struct reading *reading, const char *text, struct rsc_number *number) {
+    size_t length = strlen(text);
+    struct rsc_input input = {text, text + length, &reading->scratch, &reading->error};
+    const char *after = rsc_number_scan(&reading->numbers, &input, text, number);
+    CHECK(after == NULL || after == text + length, "%s", text);
+    return after != NULL;
+}
+
+static void check_real(struct reading *reading, const char *text) {
+    struct rsc_number number;
+    double expected = strtod(text, NULL);
+    bool ok = read_number(reading, text, &number);
+    CHECK(ok == !isinf(expected), "%s", text);
+    if (ok) {
+        double real = number.is_integer ? (double)number.integer : number.real;
+        CHECK(memcmp(&real, &expected, sizeof real) == 0, "%s gave %a, not %a", text, real, expected);
+    }
+}
+
+/* Runs in the C locale, where strtod itself is the measure. */
+static void test_beside_library(struct reading *reading) {
+    uint64_t state = 20260101;
+    char text[128];
+    for (int i = 0; i < 300000; i++) {
+        uint64_t bits = random_bits(&state);
+        double real;
+        memcpy(&real, &bits, sizeof real);
+        if (isfinite(real)) {
+            snprintf(text, sizeof text, "%.*e", (int)(random_bits(&state) % 25), real);
+            check_real(reading, text);
+        }
+        int exponent = (int)(random_bits(&state) % 700) - 350;
+        snprintf(text, sizeof text, "%" PRIu64 "e%d", random_bits(&state) >> random_bits(&state) % 64, exponent);
+        check_real(reading, text);
+        snprintf(text, sizeof text, "%" PRIu64 ".%06u", random_bits(&state) >> random_bits(&state) % 64,
+                 (unsigned)(random_bits(&state) % 1000000));
+        check_real(reading, text);
+    }
+}
+
+/* The point half way between two neighbours, in full, and with its last digit moved: the hardest texts there are. */
+static void test_half_way(struct reading *reading) {
+    uint64_t state = 42;
+    char text[1200];
+    for (int i = 0; i < 20000; i++) {
+        /* 54 significant bits of which the last is set: half way. Exponents small enough to print it exactly. */
+        uint64_t bits = (random_bits(&state) >> 10) | UINT64_C(1) << 53 | 1;
+        int shift = (int)(random_bits(&state) % 60);
+        long double half_way = ldexpl((long double)bits, -shift);
+        int size = snprintf(text, sizeof text, "%.*Lf", shift + 1, half_way);
+        CHECK(size > 0 && (size_t)size < sizeof text - 2, "%d", size);
+        check_real(reading, text);
+        strcat(text, "1");
+        check_real(reading, text);
+    }
+}
+
+static void test_other_locale(struct reading *reading, const char *name) {
+    if (name == NULL || setlocale(LC_ALL, name) == NULL || strcmp(localeconv()->decimal_point, ",") != 0) {
+        printf("no locale with a decimal comma: skipped\n");
+        return;
+    }
+    struct rsc_number number;
+    /* By each way: exactly, with 128 bits, with the library. */
+    CHECK(read_number(reading, "1.5", &number) && number.real == 0x1.8p0, "%a", number.real);
+    CHECK(read_number(reading, "1.7976931348623157e308", &number) && number.real == 0x1.fffffffffffffp1023, "%a",
+          number.real);
+    CHECK(read_number(reading, "1.00000000000000011102230246251565404236316680908203126", &number) &&
+              number.real == 0x1.0000000000001p0,
+          "%a", number.real);
+    CHECK(reading->numbers.locale != (locale_t)0, "the last number was meant for the library");
+    setlocale(LC_ALL, "C");
+}
+
+int main(int count, char **arguments) {
+    struct reading reading = {0};
+    rsc_buffer_init(&reading.scratch, 4096);
+    test_positive_powers();
+    test_negative_powers();
+    test_beside_library(&reading);
+    test_half_way(&reading);
+    test_other_locale(&reading, count > 1 ? arguments[1] : NULL);
+    rsc_buffer_free(&reading.scratch);
+    rsc_numbers_free(&reading.numbers);
+    return 0;
+}

@@ -1,0 +1,128 @@
+/* The scanner where Lua cannot reach: texts that end exactly where their memory does, the portable path on machines
+ * that have a faster one, all UTF-8, and buffers at their limit. */
+#include <string.h>
+
+#include "check.h"
+#include "scan.h"
+
+/* A copy with nothing after it, so that a sanitizer sees a read past the end. */
+static char *exact_copy(const char *bytes, size_t size) {
+    char *copy = malloc(size > 0 ? size : 1);
+    CHECK(copy != NULL, "out of memory");
+    memcpy(copy, bytes, size);
+    return copy;
+}
+
+/* Every byte at every place of a text of up to 50 plain ones. */
+static void test_plain_runs(void) {
+    char text[50];
+    for (size_t size = 0; size <= sizeof text; size++) {
+        for (size_t place = 0; place <= size; place++) {
+            for (int byte = 0; byte < 256 && (place < size || byte == 0); byte++) {
+                memset(text, 'a' + (int)(place % 26), sizeof text);
+                if (place < size) {
+                    text[place] = (char)byte;
+                }
+                bool plain = place == size || (byte >= 0x20 && byte < 0x80 && byte != '"' && byte != '\\');
+                size_t expected = plain ? size : place;
+                char *copy = exact_copy(text, size);
+                CHECK(rsc_scan_plain(copy, copy + size) == copy + expected, "%d at %zu of %zu", byte, place, size);
+                CHECK(rsc_scan_plain_words(copy, copy + size) == copy + expected, "%d at %zu of %zu", byte, place,
+                      size);
+                free(copy);
+            }
+        }
+    }
+}
+
+/* The code point a sequence encodes in its shortest form, or -1: RFC 3629 read literally. */
+static long decode_utf8(const unsigned char *bytes, size_t size) {
+    static const long least[] = {0, 0, 0x80, 0x800, 0x10000};
+    long code = size == 2 && bytes[0] >> 5 == 0x6    ? bytes[0] & 0x1F
+                : size == 3 && bytes[0] >> 4 == 0xE  ? bytes[0] & 0x0F
+                : size == 4 && bytes[0] >> 3 == 0x1E ? bytes[0] & 0x07
+                                                     : -1;
+    for (size_t i = 1; i < size && code >= 0; i++) {
+        code = bytes[i] >> 6 == 2 ? code << 6 | (bytes[i] & 0x3F) : -1;
+    }
+    return code < least[size] || code > 0x10FFFF || (code >= 0xD800 && code <= 0xDFFF) ? -1 : code;
+}
+
+/* All sequences of two, three and four bytes whose first is not ASCII and whose others vary in what can matter. */
+static void test_utf8(void) {
+    static const unsigned char others[] = {0x00, 0x22, 0x41, 0x7F, 0x80, 0x81, 0x8F, 0x90, 0x91, 0x9F,
+                                           0xA0, 0xA1, 0xBE, 0xBF, 0xC0, 0xC2, 0xE0, 0xF4, 0xFF};
+    const size_t count = sizeof others;
+    for (unsigned lead = 0x80; lead < 0x100; lead++) {
+        for (size_t i = 0; i < count * count * count; i++) {
+            unsigned char bytes[4] = {(unsigned char)lead, others[i % count], others[i / count % count],
+                                      others[i / count / count]};
+            for (size_t size = 2; size <= 4; size++) {
+                char *copy = exact_copy((char *)bytes, size);
+                const char *p = copy;
+                bool whole = rsc_scan_utf8(&p, copy + size) && p == copy + size;
+                /* Two or four bytes can also be two sequences of two. */
+                bool pair = size == 4 && decode_utf8(bytes, 2) >= 0 && decode_utf8(bytes + 2, 2) >= 0;
+                CHECK(whole == (pair || decode_utf8(bytes, size) >= 0), "%02X %02X %02X %02X, %zu bytes", bytes[0],
+                      bytes[1], bytes[2], bytes[3], size);
+                free(copy);
+            }
+        }
+    }
+}
+
+/* Every code point, once raw and once escaped. */
+static void test_every_code_point(void) {
+    struct rsc_buffer scratch;
+    struct rsc_error error;
+    struct rsc_span raw;
+    struct rsc_span escaped;
+    char text[32];
+    rsc_buffer_init(&scratch, 64);
+    for (unsigned code = 0; code <= 0x10FFFF; code++) {
+        int size;
+        if (code < 0x10000) {
+            size = snprintf(text, sizeof text, "\\u%04x\"", code);
+        } else {
+            unsigned above = code - 0x10000;
+            size = snprintf(text, sizeof text, "\\u%04X\\u%04X\"", 0xD800 | above >> 10, 0xDC00 | (above & 0x3FF));
+        }
+        struct rsc_input input = {text, text + size, &scratch, &error};
+        bool surrogate = code >= 0xD800 && code <= 0xDFFF;
+        const char *after = rsc_scan_string(&input, text, &escaped);
+        CHECK((after == NULL) == surrogate, "U+%04X", code);
+        if (surrogate || code < 0x80) {
+            continue;
+        }
+        CHECK(decode_utf8((const unsigned char *)escaped.bytes, escaped.length) == (long)code, "U+%04X", code);
+        memcpy(text, escaped.bytes, escaped.length);
+        text[escaped.length] = '"';
+        input.end = text + escaped.length + 1;
+        CHECK(rsc_scan_string(&input, text, &raw) == input.end && raw.length == escaped.length, "U+%04X", code);
+    }
+    rsc_buffer_free(&scratch);
+}
+
+static void test_buffer_limit(void) {
+    struct rsc_buffer buffer;
+    rsc_buffer_init(&buffer, 1000);
+    for (int i = 0; i < 1000; i++) {
+        CHECK(rsc_buffer_append(&buffer, "x", 1) == RSC_OK, "byte %d", i);
+    }
+    CHECK(rsc_buffer_append(&buffer, "x", 1) == RSC_ERROR_LIMIT && buffer.length == 1000, "%zu", buffer.length);
+    CHECK(rsc_buffer_reserve(&buffer, SIZE_MAX) == RSC_ERROR_LIMIT, "%zu", buffer.capacity);
+    CHECK(buffer.capacity == 1000, "%zu", buffer.capacity);
+    rsc_buffer_reset(&buffer);
+    CHECK(rsc_buffer_reserve(&buffer, 1000) == RSC_OK && rsc_buffer_reserve(&buffer, 1001) == RSC_ERROR_LIMIT, "reset");
+    rsc_buffer_free(&buffer);
+    rsc_buffer_free(&buffer);
+    CHECK(rsc_buffer_append(&buffer, "", 0) == RSC_OK && buffer.data == NULL, "nothing to append");
+}
+
+int main(void) {
+    test_plain_runs();
+    test_utf8();
+    test_every_code_point();
+    test_buffer_limit();
+    return 0;
+}
