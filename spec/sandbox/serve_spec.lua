@@ -77,7 +77,7 @@ describe("a sandbox served over HTTP", function()
     local function next_finished()
       local finished = loop:next()
       while not finished do
-        native.step(0.01)
+        native.loop:step(0.01)
         loop:step(0)
         finished = loop:next()
       end
