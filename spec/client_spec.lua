@@ -1,6 +1,7 @@
 local client = require "riskscreen.client"
 local errors = require "riskscreen.errors"
 local operations = require "riskscreen.operations"
+local policies = require "riskscreen.policy"
 local recorder = require "spec.support.recorder"
 local samples = require "spec.support.samples"
 
@@ -82,7 +83,7 @@ describe("a client", function()
   end)
 
   it("carries the policy it was given", function()
-    local policy = {}
+    local policy = policies.new()
     assert.equal(policy, new(print, { policy = policy }).policy)
   end)
 

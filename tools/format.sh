@@ -5,7 +5,7 @@ need $lint_packages npm
 . tools/stylua.sh
 get_stylua
 git ls-files '*.c' '*.h' | xargs -r clang-format -i
-git ls-files '*.lua' | xargs -r node tools/stylua.mjs
+git ls-files '*.lua' ':!types' | xargs -r node tools/stylua.mjs
 sh tools/build.sh
 use_build 5.4
 lua5.4 tools/generate.lua

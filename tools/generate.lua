@@ -42,9 +42,7 @@ end
 local function show_default(option)
   if option.required then
     return "required"
-  elseif option.default_doc then
-    return option.default_doc
-  elseif option.default == nil then
+  elseif option.default == nil or type(option.default) == "table" then
     return ""
   end
   return "`" .. tostring(option.default) .. "`"
@@ -53,8 +51,13 @@ end
 local function option_table()
   local rows = {}
   for _, option in ipairs(options.client) do
-    local type_name = type(option.type) == "table" and table.concat(option.type, " or ") or option.type
-    rows[#rows + 1] = { "`" .. option.name .. "`", type_name, show_default(option), option.doc }
+    local kind = option.type:gsub("|", " or ")
+    if option.values then
+      kind = table.concat(option.values, ", ")
+    elseif option.unit then
+      kind = option.unit
+    end
+    rows[#rows + 1] = { "`" .. option.name .. "`", kind, show_default(option), option.doc }
   end
   return markdown_table({ "option", "type", "default", "meaning" }, rows)
 end
@@ -163,10 +166,9 @@ local lua_types = { map = "table<string, any>", object = "table", date = "string
 
 local function lua_type(spec)
   if spec.enum then
-    return literal_union(enums.values[spec.enum])
+    return "riskscreen." .. spec.enum
   elseif spec.type == "array" then
-    local item = lua_type(spec.items)
-    return (item:find("|", 1, true) and "(" .. item .. ")" or item) .. "[]"
+    return lua_type(spec.items) .. "[]"
   elseif spec.fields then
     local parts = {}
     for _, field in ipairs(spec.fields) do
@@ -190,9 +192,41 @@ local function type_entry(operation)
   }, "\n")
 end
 
+local function sorted_keys(map)
+  local keys = {}
+  for key in pairs(map) do
+    keys[#keys + 1] = key
+  end
+  table.sort(keys)
+  return keys
+end
+
+local function aliases()
+  local lines = {}
+  for _, name in ipairs(sorted_keys(enums.values)) do
+    lines[#lines + 1] = "---@alias riskscreen." .. name .. " " .. literal_union(enums.values[name])
+  end
+  return table.concat(lines, "\n")
+end
+
+local option_types = { any = "any", integer = "integer", number = "number", ["function"] = "function" }
+
+local function option_class(class, specs)
+  local lines = { "---@class " .. class }
+  for _, option in ipairs(specs) do
+    local kind = option.values and literal_union(option.values) or option_types[option.type] or option.type
+    local mark = option.required and "" or "?"
+    lines[#lines + 1] = ("---@field %s%s %s %s"):format(option.name, mark, kind, option.doc)
+  end
+  return table.concat(lines, "\n")
+end
+
 local function types()
   local parts = {
-    "---@meta\n-- Written by tools/generate.lua from lua/riskscreen/operations.lua: the client's methods, for editors.",
+    "---@meta\n-- Written by tools/generate.lua from the library's tables: its enumerations, options and methods, for editors.",
+    aliases(),
+    option_class("riskscreen.ClientOptions", options.client),
+    option_class("riskscreen.CallOptions", options.call),
   }
   local seen = {}
   for _, operation in ipairs(operations.list) do

@@ -23,12 +23,12 @@ local transport_kinds = { network = true, timeout = true, tls = true, protocol =
 local states = setmetatable({}, { __mode = "k" })
 
 ---@class riskscreen.Client
----@field kya table
----@field kyt table
----@field account table
----@field blacklist table
----@field whitelist table
----@field policy? table the policy that `screen` decides by
+---@field kya riskscreen.kya
+---@field kyt riskscreen.kyt
+---@field account riskscreen.account
+---@field blacklist riskscreen.blacklist
+---@field whitelist riskscreen.whitelist
+---@field policy? riskscreen.Policy the policy that `screen` decides by
 local Client = {}
 Client.__index = Client
 Client.__name = "riskscreen.Client"
@@ -232,7 +232,7 @@ screen.install(Client)
 local M = { Client = Client, namespaces = namespaces }
 
 ---A new client.
----@param given table see riskscreen.options
+---@param given riskscreen.ClientOptions
 ---@return riskscreen.Client
 function M.new(given)
   if type(given) ~= "table" then

@@ -1,0 +1,178 @@
+---@meta
+-- Written by tools/generate.lua from the library's tables: its enumerations, options and methods, for editors.
+
+---@alias riskscreen.activity_network "ethereum"|"eth"|"tron"|"btc"|"bsc"
+---@alias riskscreen.direction "in"|"out"
+---@alias riskscreen.freeze_network "ethereum"|"eth"|"tron"
+---@alias riskscreen.granularity "day"|"month"
+---@alias riskscreen.network "ethereum"|"eth"|"tron"|"btc"|"bsc"|"polygon"|"arbitrum"|"optimism"|"avalanche"|"base"|"zksync"|"merlin"|"kaia"|"iotex"|"ftm"|"theta"|"etc"|"lumia"|"solana"|"doge"|"ltc"
+---@alias riskscreen.risk_level "high"|"generally-high"|"low"|"whitelist"
+---@alias riskscreen.risk_source "Provider"|"Community"|"User-Defined"
+---@alias riskscreen.risk_type "black-gray-goods"|"online-gambling"|"scam"|"hack"|"launder-money"|"sanction"|"frozen"|"politics"|"drug"|"gun"|"terrorist"|"porn"|"controlled-substance"|"bloodiness"|"religion"|"csam"
+---@alias riskscreen.usage_group "endpoint"|"user"|"org"
+
+---@class riskscreen.ClientOptions
+---@field base_url? string Where the service is: https, or http to this machine. Required unless `transport` is given.
+---@field access_key string|function The access key, or a function that returns it and is asked before every request.
+---@field timeout? number How long a whole call may take.
+---@field connect_timeout? number How long connecting may take, name lookup and TLS included.
+---@field max_response_size? integer The longest answer that is read, after decompression.
+---@field headers? table More headers for every request.
+---@field user_agent? string How the client names itself to the service; by default riskscreen and its version.
+---@field http_version? "auto"|"1.1"|"2" The HTTP version; auto takes 2 where TLS offers it.
+---@field compression? boolean Whether compressed answers are asked for.
+---@field proxy? string URL of a proxy; the environment's proxy variables are not read.
+---@field ca_file? string PEM file of the authorities to trust.
+---@field client_cert? string PEM file of the client's certificate.
+---@field client_key? string PEM file of that certificate's key.
+---@field unix_socket? string Unix-domain socket to connect to.
+---@field endpoints? table Method and path (and envelope) of operations by name, such as kyt_result = { method = 'GET', path = '/…/{requestId}' }: for what the interface does not publish.
+---@field usage_parameters? table Names on the wire of the usage query's parameters, which the interface does not publish.
+---@field transport? function Sends the requests in place of the library's own HTTP: transport(request) --> reply | nil, failure.
+---@field policy? table What `screen` decides by; without it, the default policy.
+---@field clock? function Returns Unix seconds, for dates the service sends; by default os.time.
+
+---@class riskscreen.CallOptions
+---@field timeout? number How long this call may take.
+---@field headers? table More headers for this request.
+
+---@class riskscreen.blacklist
+local riskscreen_blacklist = {}
+
+---One page of the account's blacklist.
+---@param parameters { page?: integer, pageSize?: integer }
+---@param options? riskscreen.CallOptions
+---@return { network?: riskscreen.network, address: string, risks?: { riskLevel?: riskscreen.risk_level, riskType?: riskscreen.risk_type, riskSource?: riskscreen.risk_source, chains?: { chain?: string, chainName?: string }[] }[], createdAt?: integer }[]|nil value
+---@return riskscreen.Response|riskscreen.Error
+function riskscreen_blacklist:list(parameters, options) end
+
+---Adds addresses to the account's blacklist.
+---@param parameters { list: { address: string, risks?: { riskLevel?: riskscreen.risk_level, riskType?: riskscreen.risk_type }[], network?: riskscreen.network }[], network?: riskscreen.network }
+---@param options? riskscreen.CallOptions
+---@return any|nil value
+---@return riskscreen.Response|riskscreen.Error
+function riskscreen_blacklist:add(parameters, options) end
+
+---@class riskscreen.whitelist
+local riskscreen_whitelist = {}
+
+---One page of the account's whitelist.
+---@param parameters { page?: integer, pageSize?: integer }
+---@param options? riskscreen.CallOptions
+---@return { chain?: string, address: string, createdAt?: integer }[]|nil value
+---@return riskscreen.Response|riskscreen.Error
+function riskscreen_whitelist:list(parameters, options) end
+
+---@class riskscreen.kya
+local riskscreen_kya = {}
+
+---Who an address belongs to.
+---@param parameters { address: string, network: riskscreen.network }
+---@param options? riskscreen.CallOptions
+---@return { time?: integer, address: string, network: riskscreen.network, whitelist?: boolean, contract?: boolean, entity?: { entityName?: string, entityCode?: string, entityCategory?: string, entityCategoryCode?: string } }|nil value
+---@return riskscreen.Response|riskscreen.Error
+function riskscreen_kya:entity(parameters, options) end
+
+---Who each of many addresses belongs to.
+---@param parameters { addresses: string[], network: riskscreen.network }
+---@param options? riskscreen.CallOptions
+---@return { time?: integer, address: string, network: riskscreen.network, whitelist?: boolean, contract?: boolean, entity?: { entityName?: string, entityCode?: string, entityCategory?: string, entityCategoryCode?: string } }[]|nil value
+---@return riskscreen.Response|riskscreen.Error
+function riskscreen_kya:entities(parameters, options) end
+
+---The risks of an address.
+---@param parameters { address: string, network: riskscreen.network }
+---@param options? riskscreen.CallOptions
+---@return { time?: integer, address: string, network: riskscreen.network, whitelist?: boolean, risks?: { riskLevel?: riskscreen.risk_level, riskType?: riskscreen.risk_type, riskSource?: riskscreen.risk_source }[] }|nil value
+---@return riskscreen.Response|riskscreen.Error
+function riskscreen_kya:risk(parameters, options) end
+
+---The addresses an address deals with most.
+---@param parameters { address: string, network: riskscreen.activity_network }
+---@param options? riskscreen.CallOptions
+---@return { opponents: { entities?: { entityName?: string, entityCode?: string, entityCategory?: string, entityCategoryCode?: string }[], risks?: { riskLevel?: riskscreen.risk_level, riskType?: riskscreen.risk_type }[], dir?: riskscreen.direction, chain?: string, address?: string, amount?: number, symbol?: string, transactionNumbers?: integer }[] }|nil value
+---@return riskscreen.Response|riskscreen.Error
+function riskscreen_kya:counterparties(parameters, options) end
+
+---Balance and activity of an address.
+---@param parameters { address: string, network: riskscreen.activity_network }
+---@param options? riskscreen.CallOptions
+---@return { activeType?: integer, balance?: table<string, any>, firstInTx?: { time?: integer, hash?: string, symbol?: string }, firstOutTx?: { time?: integer, hash?: string, symbol?: string }, mainInStatistic?: { symbol?: string, contractAddr?: string, txCount?: integer, txValue?: number }, mainOutStatistic?: { symbol?: string, contractAddr?: string, txCount?: integer, txValue?: number }, stableInStatistic?: { symbol?: string, contractAddr?: string, txCount?: integer, txValue?: number }, stableOutStatistic?: { symbol?: string, contractAddr?: string, txCount?: integer, txValue?: number } }|nil value
+---@return riskscreen.Response|riskscreen.Error
+function riskscreen_kya:basic(parameters, options) end
+
+---When an address's tokens were frozen.
+---@param parameters { address: string, network: riskscreen.freeze_network }
+---@param options? riskscreen.CallOptions
+---@return { hash?: string, chain?: string, txTime?: integer, contractAddress?: string, token?: string, type?: string, event?: string, frozenBalance?: string, destroyedBalance?: string }[]|nil value
+---@return riskscreen.Response|riskscreen.Error
+function riskscreen_kya:freeze_events(parameters, options) end
+
+---@class riskscreen.account
+local riskscreen_account = {}
+
+---Calls and credits used.
+---@param parameters { granularity?: riskscreen.granularity, start_date?: string, end_date?: string, group_by?: riskscreen.usage_group[] }
+---@param options? riskscreen.CallOptions
+---@return { time?: string, methodName?: string, methodUrl?: string, totalCalls?: integer, useCredits?: integer }[]|nil value
+---@return riskscreen.Response|riskscreen.Error
+function riskscreen_account:usage(parameters, options) end
+
+---@class riskscreen.kyt
+local riskscreen_kyt = {}
+
+---Asks for the risk of a transaction; the result comes later, by its requestId.
+---@param parameters { network: riskscreen.network, hash: string, tokenContractAddress?: string, outputAddress?: string, direction?: string }
+---@param options? riskscreen.CallOptions
+---@return { requestId: string }|nil value
+---@return riskscreen.Response|riskscreen.Error
+function riskscreen_kyt:submit(parameters, options) end
+
+---Removes addresses from the blacklist.
+---@param parameters table
+---@param options? riskscreen.CallOptions
+---@return any|nil value
+---@return riskscreen.Response|riskscreen.Error
+function riskscreen_blacklist:remove(parameters, options) end
+
+---Adds addresses to the whitelist.
+---@param parameters table
+---@param options? riskscreen.CallOptions
+---@return any|nil value
+---@return riskscreen.Response|riskscreen.Error
+function riskscreen_whitelist:add(parameters, options) end
+
+---Removes addresses from the whitelist.
+---@param parameters table
+---@param options? riskscreen.CallOptions
+---@return any|nil value
+---@return riskscreen.Response|riskscreen.Error
+function riskscreen_whitelist:remove(parameters, options) end
+
+---The risks of a transaction.
+---@param parameters table
+---@param options? riskscreen.CallOptions
+---@return any|nil value
+---@return riskscreen.Response|riskscreen.Error
+function riskscreen_kyt:risks(parameters, options) end
+
+---Asks for a transaction's custom risk score.
+---@param parameters table
+---@param options? riskscreen.CallOptions
+---@return any|nil value
+---@return riskscreen.Response|riskscreen.Error
+function riskscreen_kyt:custom_score(parameters, options) end
+
+---The risk score of an address.
+---@param parameters table
+---@param options? riskscreen.CallOptions
+---@return any|nil value
+---@return riskscreen.Response|riskscreen.Error
+function riskscreen_kya:score(parameters, options) end
+
+---The result of an asynchronous request.
+---@param parameters table
+---@param options? riskscreen.CallOptions
+---@return any|nil value
+---@return riskscreen.Response|riskscreen.Error
+function riskscreen_kyt:result(parameters, options) end
