@@ -127,7 +127,11 @@ int rsc_decoder_push(lua_State *L, int decoder_index, const char *text, size_t l
     };
     bool built = rsc_builder_run(&builder);
     return_workspace(decoder, workspace);
-    return built ? 1 : push_failure(L, top, &error);
+    if (!built) {
+        return push_failure(L, top, &error);
+    }
+    lua_replace(L, builder.strings);
+    return 1;
 }
 
 static void set_limit(lua_State *L, struct decoder *decoder, size_t i) {
