@@ -99,10 +99,10 @@ struct rsc_server *rsc_server_new(const struct rsc_server_options *options, stru
     }
     server->epoll = -1;
     server->max_body = options->max_body;
-    rsc_list_init(&server->queue);
-    rsc_list_init(&server->suspended);
-    rsc_list_init(&server->unwatched);
-    rsc_list_init(&server->timed);
+    rsc_link_init(&server->queue);
+    rsc_link_init(&server->suspended);
+    rsc_link_init(&server->unwatched);
+    rsc_link_init(&server->timed);
     int listener = open_listener(options->host, options->port, &server->port, error);
     if (listener < 0) {
         free(server);
@@ -120,45 +120,45 @@ struct rsc_server *rsc_server_new(const struct rsc_server_options *options, stru
 /* Connections that are suspended ---------------------------------------------------------------------------------- */
 
 /* Most requests are answered before the next step, so registering with epoll waits until then. */
-void rsc_server_suspend(struct rsc_request *request) {
-    MHD_suspend_connection(request->connection->handle);
-    rsc_list_append(&request->connection->server->suspended, &request->suspended);
-    rsc_list_append(&request->connection->server->unwatched, &request->unwatched);
+void rsc_server_suspend(struct rsc_exchange *exchange) {
+    MHD_suspend_connection(exchange->connection->handle);
+    rsc_list_append(&exchange->connection->server->suspended, &exchange->suspended);
+    rsc_list_append(&exchange->connection->server->unwatched, &exchange->unwatched);
 }
 
-void rsc_server_suspend_until_due(struct rsc_request *request) {
-    struct rsc_link *list = &request->connection->server->timed;
+void rsc_server_suspend_until_due(struct rsc_exchange *exchange) {
+    struct rsc_link *list = &exchange->connection->server->timed;
     struct rsc_link *place = list->previous;
-    while (place != list && RSC_REQUEST_OF(place, timed)->due > request->due) {
+    while (place != list && RSC_CONTAINER(place, struct rsc_exchange, timed)->due > exchange->due) {
         place = place->previous;
     }
-    rsc_list_insert_after(place, &request->timed);
-    rsc_server_suspend(request);
+    rsc_list_append(place->next, &exchange->timed);
+    rsc_server_suspend(exchange);
 }
 
-void rsc_server_unwatch(struct rsc_request *request) {
-    rsc_list_remove(&request->unwatched);
-    if (request->watched) {
-        (void)epoll_ctl(request->connection->server->epoll, EPOLL_CTL_DEL, request->connection->fd, NULL);
-        request->watched = false;
+void rsc_server_unwatch(struct rsc_exchange *exchange) {
+    rsc_list_remove(&exchange->unwatched);
+    if (exchange->watched) {
+        (void)epoll_ctl(exchange->connection->server->epoll, EPOLL_CTL_DEL, exchange->connection->fd, NULL);
+        exchange->watched = false;
     }
 }
 
-void rsc_server_resume(struct rsc_request *request) {
-    rsc_server_unwatch(request);
-    rsc_list_remove(&request->suspended);
-    rsc_list_remove(&request->timed);
-    request->connection->server->again = true;
-    MHD_resume_connection(request->connection->handle);
+void rsc_server_resume(struct rsc_exchange *exchange) {
+    rsc_server_unwatch(exchange);
+    rsc_list_remove(&exchange->suspended);
+    rsc_list_remove(&exchange->timed);
+    exchange->connection->server->again = true;
+    MHD_resume_connection(exchange->connection->handle);
 }
 
 /* libmicrohttpd does not look at a suspended connection; we have to notice that its client leaves. */
 static void watch_suspended(struct rsc_server *server) {
     while (!rsc_list_empty(&server->unwatched)) {
-        struct rsc_request *request = RSC_REQUEST_OF(server->unwatched.next, unwatched);
-        struct epoll_event event = {.events = EPOLLRDHUP, .data.ptr = request};
-        rsc_list_remove(&request->unwatched);
-        request->watched = epoll_ctl(server->epoll, EPOLL_CTL_ADD, request->connection->fd, &event) == 0;
+        struct rsc_exchange *exchange = RSC_CONTAINER(server->unwatched.next, struct rsc_exchange, unwatched);
+        struct epoll_event event = {.events = EPOLLRDHUP, .data.ptr = exchange};
+        rsc_list_remove(&exchange->unwatched);
+        exchange->watched = epoll_ctl(server->epoll, EPOLL_CTL_ADD, exchange->connection->fd, &event) == 0;
     }
 }
 
@@ -167,8 +167,9 @@ static void resume_due(struct rsc_server *server) {
         return;
     }
     int64_t now = rsc_server_now();
-    while (!rsc_list_empty(&server->timed) && RSC_REQUEST_OF(server->timed.next, timed)->due <= now) {
-        rsc_server_resume(RSC_REQUEST_OF(server->timed.next, timed));
+    while (!rsc_list_empty(&server->timed) &&
+           RSC_CONTAINER(server->timed.next, struct rsc_exchange, timed)->due <= now) {
+        rsc_server_resume(RSC_CONTAINER(server->timed.next, struct rsc_exchange, timed));
     }
 }
 
@@ -185,7 +186,7 @@ static int64_t time_left(const struct rsc_server *server) {
         left = ms > INT_MAX ? INT_MAX * INT64_C(1000000) : (int64_t)ms * 1000000;
     }
     if (!rsc_list_empty(&server->timed)) {
-        int64_t due = RSC_REQUEST_OF(server->timed.next, timed)->due - rsc_server_now();
+        int64_t due = RSC_CONTAINER(server->timed.next, struct rsc_exchange, timed)->due - rsc_server_now();
         left = due < left ? due : left;
     }
     return left < 0 ? 0 : left;
@@ -221,7 +222,7 @@ static int run_once(struct rsc_server *server, int64_t wait) {
     int ready = epoll_wait(server->epoll, events, RSC_SERVER_MAX_EVENTS, ms);
     for (int i = 0; i < ready; i++) {
         if (events[i].data.ptr != NULL) {
-            rsc_request_client_left(events[i].data.ptr);
+            rsc_exchange_client_left(events[i].data.ptr);
         }
     }
     resume_due(server);
@@ -259,7 +260,7 @@ void rsc_server_free(struct rsc_server *server) {
             run_daemon(server);
         }
         while (!rsc_list_empty(&server->suspended)) {
-            rsc_server_resume(RSC_REQUEST_OF(server->suspended.next, suspended));
+            rsc_server_resume(RSC_CONTAINER(server->suspended.next, struct rsc_exchange, suspended));
         }
         MHD_stop_daemon(server->daemon);
     }
@@ -283,17 +284,4 @@ void rsc_server_stats(const struct rsc_server *server, struct rsc_server_stats *
     stats->connections = count_connections(server);
     stats->waiting = server->waiting;
     stats->open = server->open;
-}
-
-struct rsc_request *rsc_server_next(struct rsc_server *server) {
-    if (rsc_list_empty(&server->queue)) {
-        return NULL;
-    }
-    struct rsc_request *request = RSC_REQUEST_OF(server->queue.next, queued);
-    request->held = true;
-    rsc_request_set_state(request, RSC_REQUEST_OPEN);
-    if (request->gone) {
-        rsc_request_close(request);
-    }
-    return request;
 }

@@ -25,7 +25,7 @@
 #define RSC_SERVER_MAX_REPLY_HEADERS     ((size_t)1 << 16) /* bytes of header names and values in one answer */
 
 struct rsc_server;
-struct rsc_request;
+struct rsc_exchange;
 
 struct rsc_server_options {
     const char *host;       /* a name or an address to listen on */
@@ -61,14 +61,14 @@ int rsc_server_step(struct rsc_server *server, double seconds, struct rsc_error 
 
 void rsc_server_stats(const struct rsc_server *server, struct rsc_server_stats *stats);
 
-/* The oldest waiting request, or NULL. The caller owns it and gives it back with rsc_request_release. */
-struct rsc_request *rsc_server_next(struct rsc_server *server);
+/* The oldest waiting request, or NULL. The caller owns it and gives it back with rsc_exchange_release. */
+struct rsc_exchange *rsc_server_next(struct rsc_server *server);
 
 /* A request without an answer is closed with its connection. */
-void rsc_request_release(struct rsc_request *request);
+void rsc_exchange_release(struct rsc_exchange *exchange);
 
-/* What the client sent, owned by the request until rsc_request_forget_input. */
-struct rsc_request_input {
+/* What the client sent, owned by the request until rsc_exchange_forget_input. */
+struct rsc_exchange_input {
     const char *method;         /* NUL-terminated */
     const char *target;         /* NUL-terminated, exactly as sent: path and query */
     const char *remote;         /* NUL-terminated numeric address */
@@ -76,12 +76,12 @@ struct rsc_request_input {
     struct rsc_buffer *body;
 };
 
-void rsc_request_input(struct rsc_request *request, struct rsc_request_input *input);
+void rsc_exchange_input(struct rsc_exchange *exchange, struct rsc_exchange_input *input);
 
 /* Frees the input, for callers that have copied it. */
-void rsc_request_forget_input(struct rsc_request *request);
+void rsc_exchange_forget_input(struct rsc_exchange *exchange);
 
-bool rsc_request_answered(const struct rsc_request *request);
+bool rsc_exchange_answered(const struct rsc_exchange *exchange);
 
 struct rsc_reply {
     unsigned status;                  /* 200 to 999 */
@@ -104,12 +104,12 @@ enum rsc_reply_result {
 const char *rsc_reply_header_problem(const char *name, size_t name_length, const char *value, size_t value_length);
 
 /* The reply is copied; the request must not have been answered. A later step sends it. */
-enum rsc_reply_result rsc_request_reply(struct rsc_request *request, const struct rsc_reply *reply);
+enum rsc_reply_result rsc_exchange_reply(struct rsc_exchange *exchange, const struct rsc_reply *reply);
 
 /* Closes the connection with a TCP reset, nothing sent. The request must not have been answered. */
-void rsc_request_reset(struct rsc_request *request);
+void rsc_exchange_reset(struct rsc_exchange *exchange);
 
 /* Leaves the request without an answer: its connection stays until the client or the server goes. */
-void rsc_request_stall(struct rsc_request *request);
+void rsc_exchange_stall(struct rsc_exchange *exchange);
 
 #endif

@@ -1,5 +1,5 @@
-/* What the server's own files share: server.c (descriptor, time, lists), server_request.c (reading, as libmicrohttpd
- * calls back), server_reply.c (answering). Nothing else includes it.
+/* What the server's own files share: server.c (sockets, time), server_exchange.c (who owns an exchange, and its state),
+ * server_request.c (reading, as libmicrohttpd calls back), server_reply.c (answering). Nothing else includes it.
  *
  * libmicrohttpd is called from its own callbacks and from server.c alone; a suspended connection is the only kind that
  * the rest may touch, and only to resume it. */
@@ -12,38 +12,34 @@
 
 #include <microhttpd.h>
 
+#include "list.h"
 #include "server.h"
 
-/* The body of a refused request that is read and thrown away, so that the client, still sending, gets to see the 413.
- */
+/* Bytes of a refused body that are read and thrown away, so that the client, still sending, gets to see the 413. */
 #define RSC_SERVER_MAX_DISCARD ((uint64_t)16 << 20)
 
 #define RSC_NS_PER_SECOND INT64_C(1000000000)
 
-/* A member of one of the server's lists; zeroed when it is in none. */
-struct rsc_link {
-    struct rsc_link *previous, *next;
-};
-
-enum rsc_request_state {
-    RSC_REQUEST_READING,
-    RSC_REQUEST_WAITING,  /* complete, in the queue */
-    RSC_REQUEST_OPEN,     /* handed out */
-    RSC_REQUEST_STALLED,  /* never to be answered */
-    RSC_REQUEST_ANSWERED, /* has a reply, or is to be closed */
+enum rsc_exchange_state {
+    RSC_EXCHANGE_READING,
+    RSC_EXCHANGE_WAITING,  /* complete, in the queue */
+    RSC_EXCHANGE_OPEN,     /* handed out */
+    RSC_EXCHANGE_STALLED,  /* never to be answered */
+    RSC_EXCHANGE_ANSWERED, /* has a reply, or is to be closed */
 };
 
 /* One TCP connection; lives from libmicrohttpd's "started" to its "closed". */
 struct rsc_connection {
     struct rsc_server *server;
     struct MHD_Connection *handle;
-    struct rsc_request *request; /* the one being read or answered */
+    struct rsc_exchange *exchange; /* the one being read or answered */
     int fd;
     char remote[INET6_ADDRSTRLEN];
 };
 
-/* Owned by its connection until the answer is sent or the client is gone, and by whoever took it from the queue. */
-struct rsc_request {
+/* A request and its answer. Owned by its connection until the answer is sent or the client is gone, and by whoever took
+ * it from the queue. */
+struct rsc_exchange {
     struct rsc_link queued;            /* in server->queue */
     struct rsc_link suspended;         /* in server->suspended; only then may `connection` be touched */
     struct rsc_link unwatched;         /* in server->unwatched */
@@ -57,7 +53,7 @@ struct rsc_request {
     bool watched;                      /* its socket is in the server's epoll set */
     bool gone;                         /* the client left */
     bool closing;                      /* give the connection up at the next callback */
-    enum rsc_request_state state;
+    enum rsc_exchange_state state;
 
     char *method;
     char *target;
@@ -86,51 +82,17 @@ struct rsc_server {
     struct rsc_link timed;     /* those of them between two pieces, soonest first */
 };
 
-#define RSC_REQUEST_OF(link, member)                                                                                   \
-    ((struct rsc_request *)(void *)((char *)(link)-offsetof(struct rsc_request, member)))
-
 static inline int64_t rsc_server_now(void) {
     struct timespec time;
     (void)clock_gettime(CLOCK_MONOTONIC, &time);
     return (int64_t)time.tv_sec * RSC_NS_PER_SECOND + time.tv_nsec;
 }
 
-static inline void rsc_list_init(struct rsc_link *list) {
-    list->previous = list->next = list;
-}
-
-static inline bool rsc_list_empty(const struct rsc_link *list) {
-    return list->next == list;
-}
-
-static inline bool rsc_list_has(const struct rsc_link *link) {
-    return link->next != NULL;
-}
-
-static inline void rsc_list_insert_after(struct rsc_link *place, struct rsc_link *link) {
-    link->previous = place;
-    link->next = place->next;
-    place->next->previous = link;
-    place->next = link;
-}
-
-static inline void rsc_list_append(struct rsc_link *list, struct rsc_link *link) {
-    rsc_list_insert_after(list->previous, link);
-}
-
-static inline void rsc_list_remove(struct rsc_link *link) {
-    if (rsc_list_has(link)) {
-        link->previous->next = link->next;
-        link->next->previous = link->previous;
-        link->previous = link->next = NULL;
-    }
-}
-
 /* server.c */
-void rsc_server_suspend(struct rsc_request *request);
-void rsc_server_resume(struct rsc_request *request);
-void rsc_server_unwatch(struct rsc_request *request);
-void rsc_server_suspend_until_due(struct rsc_request *request);
+void rsc_server_suspend(struct rsc_exchange *exchange);
+void rsc_server_resume(struct rsc_exchange *exchange);
+void rsc_server_unwatch(struct rsc_exchange *exchange);
+void rsc_server_suspend_until_due(struct rsc_exchange *exchange);
 
 /* server_request.c: what libmicrohttpd calls. */
 void rsc_server_on_connection(void *server, struct MHD_Connection *handle, void **connection,
@@ -141,9 +103,18 @@ enum MHD_Result rsc_server_on_request(void *server, struct MHD_Connection *handl
 void rsc_server_on_completed(void *server, struct MHD_Connection *handle, void **context,
                              enum MHD_RequestTerminationCode code);
 
-/* server_request.c: the life of a request. */
-void rsc_request_set_state(struct rsc_request *request, enum rsc_request_state state);
-void rsc_request_client_left(struct rsc_request *request);
-void rsc_request_close(struct rsc_request *request);
+/* server_exchange.c */
+struct rsc_exchange *rsc_exchange_new(struct rsc_connection *connection, const char *target);
+void rsc_exchange_enqueue(struct rsc_exchange *exchange);
+void rsc_exchange_set_answered(struct rsc_exchange *exchange);
+
+/* The client of a suspended connection has gone. */
+void rsc_exchange_client_left(struct rsc_exchange *exchange);
+
+/* Has the connection closed at its next callback, which comes soon. */
+void rsc_exchange_close(struct rsc_exchange *exchange);
+
+/* Gives the connection's share of the ownership up. */
+void rsc_exchange_detach(struct rsc_exchange *exchange);
 
 #endif

@@ -65,49 +65,49 @@ static bool add_headers(struct MHD_Response *response, const struct rsc_buffer *
 
 /* The content of a truncated or dripping reply. It is not called for a HEAD request, nor past the announced length. */
 static ssize_t read_content(void *context, uint64_t position, char *out, size_t room) {
-    struct rsc_request *request = context;
-    if (request->closing || position >= request->sent) {
+    struct rsc_exchange *exchange = context;
+    if (exchange->closing || position >= exchange->sent) {
         return MHD_CONTENT_READER_END_WITH_ERROR; /* closes the connection */
     }
     size_t from = (size_t)position;
-    if (from >= request->piece_end) {
+    if (from >= exchange->piece_end) {
         int64_t now = rsc_server_now();
-        if (now < request->due) {
-            rsc_server_suspend_until_due(request);
+        if (now < exchange->due) {
+            rsc_server_suspend_until_due(exchange);
             return 0;
         }
-        request->due = now + request->interval;
-        request->piece_end = request->piece < request->sent - from ? from + request->piece : request->sent;
+        exchange->due = now + exchange->interval;
+        exchange->piece_end = exchange->piece < exchange->sent - from ? from + exchange->piece : exchange->sent;
     }
-    size_t size = request->piece_end - from;
+    size_t size = exchange->piece_end - from;
     size = size < room ? size : room;
-    memcpy(out, request->content.data + from, size);
+    memcpy(out, exchange->content.data + from, size);
     return (ssize_t)size;
 }
 
-static struct MHD_Response *create_staged(struct rsc_request *request, const struct rsc_reply *reply) {
-    rsc_buffer_init(&request->content, reply->body_length);
-    if (rsc_buffer_append(&request->content, reply->body, reply->body_length) != RSC_OK) {
+static struct MHD_Response *create_staged(struct rsc_exchange *exchange, const struct rsc_reply *reply) {
+    rsc_buffer_init(&exchange->content, reply->body_length);
+    if (rsc_buffer_append(&exchange->content, reply->body, reply->body_length) != RSC_OK) {
         return NULL;
     }
-    request->sent = reply->truncated ? reply->sent : reply->body_length;
-    request->piece = reply->piece > 0 ? reply->piece : reply->body_length;
-    request->interval = (int64_t)(reply->interval * (double)RSC_NS_PER_SECOND);
-    size_t block = request->piece < RSC_SERVER_MAX_BLOCK ? request->piece : RSC_SERVER_MAX_BLOCK;
-    return MHD_create_response_from_callback(reply->body_length, block, &read_content, request, NULL);
+    exchange->sent = reply->truncated ? reply->sent : reply->body_length;
+    exchange->piece = reply->piece > 0 ? reply->piece : reply->body_length;
+    exchange->interval = (int64_t)(reply->interval * (double)RSC_NS_PER_SECOND);
+    size_t block = exchange->piece < RSC_SERVER_MAX_BLOCK ? exchange->piece : RSC_SERVER_MAX_BLOCK;
+    return MHD_create_response_from_callback(reply->body_length, block, &read_content, exchange, NULL);
 }
 
 /* Whether a truncated reply ends with nothing missing that the client could notice, so that only the header says that
  * the connection closes. */
-static bool ends_whole(const struct rsc_request *request, const struct rsc_reply *reply) {
+static bool ends_whole(const struct rsc_exchange *exchange, const struct rsc_reply *reply) {
     return reply->sent == reply->body_length || reply->status == MHD_HTTP_NO_CONTENT ||
-           reply->status == MHD_HTTP_NOT_MODIFIED || request->head_only;
+           reply->status == MHD_HTTP_NOT_MODIFIED || exchange->head_only;
 }
 
-static struct MHD_Response *create_response(struct rsc_request *request, const struct rsc_reply *reply) {
+static struct MHD_Response *create_response(struct rsc_exchange *exchange, const struct rsc_reply *reply) {
     struct MHD_Response *response;
     if (reply->body_length > 0 && (reply->truncated || reply->piece > 0)) {
-        response = create_staged(request, reply);
+        response = create_staged(exchange, reply);
     } else {
         /* The bytes are copied; the parameter is not const for the sake of other modes. */
         void *body = (void *)(uintptr_t)reply->body;
@@ -116,7 +116,7 @@ static struct MHD_Response *create_response(struct rsc_request *request, const s
     if (response == NULL) {
         return NULL;
     }
-    bool close = reply->truncated && ends_whole(request, reply);
+    bool close = reply->truncated && ends_whole(exchange, reply);
     if ((close && !add_header(response, MHD_HTTP_HEADER_CONNECTION, "close")) ||
         !add_headers(response, reply->headers)) {
         MHD_destroy_response(response);
@@ -125,39 +125,35 @@ static struct MHD_Response *create_response(struct rsc_request *request, const s
     return response;
 }
 
-static bool client_is_there(const struct rsc_request *request) {
-    return request->connection != NULL && !request->closing;
+static bool client_is_there(const struct rsc_exchange *exchange) {
+    return exchange->connection != NULL && !exchange->closing;
 }
 
-enum rsc_reply_result rsc_request_reply(struct rsc_request *request, const struct rsc_reply *reply) {
-    if (!client_is_there(request)) {
-        rsc_request_set_state(request, RSC_REQUEST_ANSWERED);
+enum rsc_reply_result rsc_exchange_reply(struct rsc_exchange *exchange, const struct rsc_reply *reply) {
+    if (!client_is_there(exchange)) {
+        rsc_exchange_set_answered(exchange);
         return RSC_REPLY_CLIENT_GONE;
     }
-    request->response = create_response(request, reply);
-    if (request->response == NULL) {
-        rsc_buffer_free(&request->content);
+    exchange->response = create_response(exchange, reply);
+    if (exchange->response == NULL) {
+        rsc_buffer_free(&exchange->content);
         return RSC_REPLY_FAILED;
     }
-    request->status = reply->status;
-    rsc_request_set_state(request, RSC_REQUEST_ANSWERED);
-    rsc_server_resume(request);
+    exchange->status = reply->status;
+    rsc_exchange_set_answered(exchange);
+    rsc_server_resume(exchange);
     return RSC_REPLY_QUEUED;
 }
 
 /* libmicrohttpd would shut the socket down in order before it closes it, so the linger option alone is not enough;
  * dissolving the association is what sends the reset. */
-void rsc_request_reset(struct rsc_request *request) {
-    rsc_request_set_state(request, RSC_REQUEST_ANSWERED);
-    if (client_is_there(request)) {
+void rsc_exchange_reset(struct rsc_exchange *exchange) {
+    rsc_exchange_set_answered(exchange);
+    if (client_is_there(exchange)) {
         struct linger linger = {.l_onoff = 1, .l_linger = 0};
         struct sockaddr nobody = {.sa_family = AF_UNSPEC};
-        (void)setsockopt(request->connection->fd, SOL_SOCKET, SO_LINGER, &linger, sizeof linger);
-        (void)connect(request->connection->fd, &nobody, sizeof nobody);
-        rsc_request_close(request);
+        (void)setsockopt(exchange->connection->fd, SOL_SOCKET, SO_LINGER, &linger, sizeof linger);
+        (void)connect(exchange->connection->fd, &nobody, sizeof nobody);
+        rsc_exchange_close(exchange);
     }
-}
-
-void rsc_request_stall(struct rsc_request *request) {
-    rsc_request_set_state(request, RSC_REQUEST_STALLED);
 }

@@ -36,8 +36,6 @@ static struct rsc_connection *open_connection(struct rsc_server *server, struct 
     return connection;
 }
 
-static void detach(struct rsc_request *request);
-
 /* Without a struct of ours (memory) the connection's requests are refused, in rsc_server_on_request. */
 void rsc_server_on_connection(void *server, struct MHD_Connection *handle, void **connection,
                               enum MHD_ConnectionNotificationCode code) {
@@ -45,111 +43,13 @@ void rsc_server_on_connection(void *server, struct MHD_Connection *handle, void 
         *connection = open_connection(server, handle);
     } else if (*connection != NULL) {
         /* In a few failures libmicrohttpd drops a connection without completing its request. */
-        struct rsc_request *request = ((struct rsc_connection *)*connection)->request;
-        if (request != NULL) {
-            detach(request);
+        struct rsc_exchange *exchange = ((struct rsc_connection *)*connection)->exchange;
+        if (exchange != NULL) {
+            rsc_exchange_detach(exchange);
         }
         free(*connection);
         *connection = NULL;
     }
-}
-
-/* The life of a request ------------------------------------------------------------------------------------------- */
-
-static void destroy(struct rsc_request *request) {
-    if (request->response != NULL) {
-        MHD_destroy_response(request->response);
-    }
-    rsc_request_forget_input(request);
-    rsc_buffer_free(&request->content);
-    free(request);
-}
-
-static void uncount(struct rsc_request *request) {
-    if (request->counted) {
-        request->counted = false;
-        request->connection->server->open--;
-    }
-}
-
-void rsc_request_set_state(struct rsc_request *request, enum rsc_request_state state) {
-    struct rsc_server *server = request->connection == NULL ? NULL : request->connection->server;
-    if (rsc_list_has(&request->queued)) {
-        rsc_list_remove(&request->queued);
-        server->waiting--;
-    }
-    request->state = state;
-    if (state == RSC_REQUEST_WAITING) {
-        rsc_list_append(&server->queue, &request->queued);
-        server->waiting++;
-        request->counted = true;
-        server->open++;
-    } else if (state == RSC_REQUEST_ANSWERED) {
-        uncount(request);
-    }
-}
-
-/* The connection has no more to do with it. */
-static void detach(struct rsc_request *request) {
-    if (rsc_list_has(&request->queued)) {
-        rsc_list_remove(&request->queued);
-        request->connection->server->waiting--;
-    }
-    uncount(request);
-    request->connection->request = NULL;
-    request->connection = NULL;
-    if (!request->held) {
-        destroy(request);
-    }
-}
-
-void rsc_request_close(struct rsc_request *request) {
-    uncount(request);
-    request->closing = true;
-    if (rsc_list_has(&request->suspended)) {
-        rsc_server_resume(request);
-    }
-}
-
-/* A request that waits is still handed out: the client may be one that does not care for the answer. It keeps its
- * place among the connections until then, which bounds how many there can be. */
-void rsc_request_client_left(struct rsc_request *request) {
-    request->gone = true;
-    if (request->state == RSC_REQUEST_WAITING) {
-        rsc_server_unwatch(request);
-    } else {
-        rsc_request_close(request);
-    }
-}
-
-void rsc_request_release(struct rsc_request *request) {
-    request->held = false;
-    if (request->connection == NULL) {
-        destroy(request);
-    } else if (request->state == RSC_REQUEST_OPEN) {
-        rsc_request_set_state(request, RSC_REQUEST_ANSWERED);
-        rsc_request_close(request);
-    }
-}
-
-void rsc_request_input(struct rsc_request *request, struct rsc_request_input *input) {
-    input->method = request->method;
-    input->target = request->target;
-    input->remote = request->remote;
-    input->headers = &request->headers;
-    input->body = &request->body;
-}
-
-void rsc_request_forget_input(struct rsc_request *request) {
-    free(request->method);
-    free(request->target);
-    request->method = request->target = NULL;
-    rsc_buffer_free(&request->headers);
-    rsc_buffer_free(&request->body);
-}
-
-bool rsc_request_answered(const struct rsc_request *request) {
-    return request->state != RSC_REQUEST_OPEN;
 }
 
 /* Reading --------------------------------------------------------------------------------------------------------- */
@@ -158,18 +58,8 @@ bool rsc_request_answered(const struct rsc_request *request) {
 void *rsc_server_on_target(void *server, const char *target, struct MHD_Connection *handle) {
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(handle, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
     struct rsc_connection *connection = info == NULL ? NULL : info->socket_context;
-    struct rsc_request *request = connection == NULL ? NULL : calloc(1, sizeof *request);
     (void)server;
-    if (request == NULL || (request->target = strdup(target == NULL ? "" : target)) == NULL) {
-        free(request);
-        return NULL;
-    }
-    request->connection = connection;
-    connection->request = request;
-    memcpy(request->remote, connection->remote, sizeof request->remote);
-    rsc_buffer_init(&request->body, connection->server->max_body);
-    rsc_buffer_init(&request->headers, RSC_SERVER_MAX_HEADERS_LIMIT);
-    return request;
+    return connection == NULL ? NULL : rsc_exchange_new(connection, target == NULL ? "" : target);
 }
 
 static enum MHD_Result refuse_too_large(struct MHD_Connection *handle) {
@@ -184,35 +74,35 @@ static enum MHD_Result refuse_too_large(struct MHD_Connection *handle) {
 
 /* Decides by the announced length. A client that asked first, or would send for too long, is refused at once, which
  * costs the connection; for others see RSC_SERVER_MAX_DISCARD. */
-static enum MHD_Result look_at_head(struct rsc_request *request, struct MHD_Connection *handle) {
+static enum MHD_Result look_at_head(struct rsc_exchange *exchange, struct MHD_Connection *handle) {
     const char *announced = MHD_lookup_connection_value(handle, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONTENT_LENGTH);
     const char *expect = MHD_lookup_connection_value(handle, MHD_HEADER_KIND, MHD_HTTP_HEADER_EXPECT);
     errno = 0;
     unsigned long long length = announced == NULL ? 0 : strtoull(announced, NULL, 10);
-    request->begun = true;
-    if (errno == 0 && length <= request->body.limit) {
+    exchange->begun = true;
+    if (errno == 0 && length <= exchange->body.limit) {
         return MHD_YES;
     }
-    request->too_large = true;
+    exchange->too_large = true;
     if (expect != NULL || errno != 0 || length > RSC_SERVER_MAX_DISCARD) {
         return refuse_too_large(handle);
     }
     return MHD_YES;
 }
 
-static enum MHD_Result take_body(struct rsc_request *request, const char *bytes, size_t *length) {
+static enum MHD_Result take_body(struct rsc_exchange *exchange, const char *bytes, size_t *length) {
     size_t size = *length;
     *length = 0;
-    if (!request->too_large) {
-        int status = rsc_buffer_append(&request->body, bytes, size);
+    if (!exchange->too_large) {
+        int status = rsc_buffer_append(&exchange->body, bytes, size);
         if (status != RSC_ERROR_LIMIT) {
             return status == RSC_OK ? MHD_YES : MHD_NO;
         }
-        request->too_large = true;
-        rsc_buffer_free(&request->body);
+        exchange->too_large = true;
+        rsc_buffer_free(&exchange->body);
     }
-    request->discarded += size;
-    return request->discarded <= RSC_SERVER_MAX_DISCARD ? MHD_YES : MHD_NO;
+    exchange->discarded += size;
+    return exchange->discarded <= RSC_SERVER_MAX_DISCARD ? MHD_YES : MHD_NO;
 }
 
 struct header_copy {
@@ -243,19 +133,19 @@ static enum MHD_Result copy_header(void *context, enum MHD_ValueKind kind, const
     return MHD_YES;
 }
 
-static enum MHD_Result complete(struct rsc_request *request, struct MHD_Connection *handle, const char *method) {
-    if (request->too_large) {
+static enum MHD_Result complete(struct rsc_exchange *exchange, struct MHD_Connection *handle, const char *method) {
+    if (exchange->too_large) {
         return refuse_too_large(handle);
     }
-    struct header_copy copy = {.headers = &request->headers, .status = RSC_OK};
+    struct header_copy copy = {.headers = &exchange->headers, .status = RSC_OK};
     (void)MHD_get_connection_values_n(handle, MHD_HEADER_KIND, &copy_header, &copy);
-    request->head_only = strcmp(method, MHD_HTTP_METHOD_HEAD) == 0;
-    request->method = strdup(method);
-    if (copy.status != RSC_OK || request->method == NULL) {
+    exchange->head_only = strcmp(method, MHD_HTTP_METHOD_HEAD) == 0;
+    exchange->method = strdup(method);
+    if (copy.status != RSC_OK || exchange->method == NULL) {
         return MHD_NO;
     }
-    rsc_request_set_state(request, RSC_REQUEST_WAITING);
-    rsc_server_suspend(request);
+    rsc_exchange_enqueue(exchange);
+    rsc_server_suspend(exchange);
     return MHD_YES;
 }
 
@@ -264,26 +154,26 @@ static enum MHD_Result complete(struct rsc_request *request, struct MHD_Connecti
  * is short. */
 enum MHD_Result rsc_server_on_request(void *server, struct MHD_Connection *handle, const char *url, const char *method,
                                       const char *version, const char *upload, size_t *upload_length, void **context) {
-    struct rsc_request *request = *context;
+    struct rsc_exchange *exchange = *context;
     (void)server, (void)url, (void)version;
-    if (request == NULL || request->closing) {
+    if (exchange == NULL || exchange->closing) {
         return MHD_NO;
     }
-    if (!request->begun) {
-        return look_at_head(request, handle);
+    if (!exchange->begun) {
+        return look_at_head(exchange, handle);
     }
     if (*upload_length > 0) {
-        return take_body(request, upload, upload_length);
+        return take_body(exchange, upload, upload_length);
     }
-    if (request->state == RSC_REQUEST_READING) {
-        return complete(request, handle, method);
+    if (exchange->state == RSC_EXCHANGE_READING) {
+        return complete(exchange, handle, method);
     }
-    if (request->response == NULL) {
+    if (exchange->response == NULL) {
         return MHD_NO;
     }
-    enum MHD_Result queued = MHD_queue_response(handle, request->status, request->response);
-    MHD_destroy_response(request->response);
-    request->response = NULL;
+    enum MHD_Result queued = MHD_queue_response(handle, exchange->status, exchange->response);
+    MHD_destroy_response(exchange->response);
+    exchange->response = NULL;
     return queued;
 }
 
@@ -291,7 +181,7 @@ void rsc_server_on_completed(void *server, struct MHD_Connection *handle, void *
                              enum MHD_RequestTerminationCode code) {
     (void)server, (void)handle, (void)code;
     if (*context != NULL) {
-        detach(*context);
+        rsc_exchange_detach(*context);
         *context = NULL;
     }
 }

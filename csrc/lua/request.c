@@ -5,7 +5,7 @@
 #define REQUEST_TYPE "riskscreen.request"
 
 struct request_box {
-    struct rsc_request *request;
+    struct rsc_exchange *request;
     struct rsc_buffer headers; /* of the answer, while it is being checked */
 };
 
@@ -50,18 +50,18 @@ static void set_headers(lua_State *L, const struct rsc_buffer *headers) {
 }
 
 /* Into the table at the top. */
-static void set_fields(lua_State *L, struct rsc_request *request) {
-    struct rsc_request_input input;
-    rsc_request_input(request, &input);
+static void set_fields(lua_State *L, struct rsc_exchange *request) {
+    struct rsc_exchange_input input;
+    rsc_exchange_input(request, &input);
     set_string(L, "method", input.method, strlen(input.method));
     set_string(L, "remote", input.remote, strlen(input.remote));
     set_string(L, "body", input.body->length == 0 ? "" : input.body->data, input.body->length);
     set_target(L, input.target);
     set_headers(L, input.headers);
-    rsc_request_forget_input(request);
+    rsc_exchange_forget_input(request);
 }
 
-void rsc_request_push_next(lua_State *L, struct rsc_server *server) {
+void rsc_exchange_push_next(lua_State *L, struct rsc_server *server) {
     struct rsc_server_stats stats;
     rsc_server_stats(server, &stats);
     if (stats.waiting == 0) {
@@ -98,7 +98,7 @@ static int request_index(lua_State *L) {
 
 static struct request_box *check_open(lua_State *L) {
     struct request_box *box = luaL_checkudata(L, 1, REQUEST_TYPE);
-    if (box->request == NULL || rsc_request_answered(box->request)) {
+    if (box->request == NULL || rsc_exchange_answered(box->request)) {
         luaL_error(L, "the request has been answered already");
     }
     return box;
@@ -173,7 +173,7 @@ static struct request_box *check_reply(lua_State *L, struct rsc_reply *reply) {
 }
 
 static int send_reply(lua_State *L, struct request_box *box, const struct rsc_reply *reply) {
-    enum rsc_reply_result result = rsc_request_reply(box->request, reply);
+    enum rsc_reply_result result = rsc_exchange_reply(box->request, reply);
     rsc_buffer_free(&box->headers);
     if (result == RSC_REPLY_FAILED) {
         lua_pushnil(L);
@@ -210,12 +210,12 @@ static int request_drip(lua_State *L) {
 }
 
 static int request_reset(lua_State *L) {
-    rsc_request_reset(check_open(L)->request);
+    rsc_exchange_reset(check_open(L)->request);
     return 0;
 }
 
 static int request_stall(lua_State *L) {
-    rsc_request_stall(check_open(L)->request);
+    rsc_exchange_stall(check_open(L)->request);
     return 0;
 }
 
@@ -223,13 +223,13 @@ static int request_gc(lua_State *L) {
     struct request_box *box = luaL_checkudata(L, 1, REQUEST_TYPE);
     rsc_buffer_free(&box->headers);
     if (box->request != NULL) {
-        rsc_request_release(box->request);
+        rsc_exchange_release(box->request);
         box->request = NULL;
     }
     return 0;
 }
 
-void rsc_request_register(lua_State *L) {
+void rsc_exchange_register(lua_State *L) {
     static const luaL_Reg methods[] = {
         {"respond", request_respond}, {"truncate", request_truncate}, {"drip", request_drip},
         {"reset", request_reset},     {"stall", request_stall},       {NULL, NULL},

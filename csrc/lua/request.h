@@ -7,9 +7,9 @@
 #include "server.h"
 
 /* Creates the metatable; call once per state. */
-void rsc_request_register(lua_State *L);
+void rsc_exchange_register(lua_State *L);
 
 /* Pushes the server's oldest waiting request, or nil. */
-void rsc_request_push_next(lua_State *L, struct rsc_server *server);
+void rsc_exchange_push_next(lua_State *L, struct rsc_server *server);
 
 #endif

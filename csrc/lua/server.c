@@ -166,7 +166,7 @@ static int server_step(lua_State *L) {
 }
 
 static int server_next(lua_State *L) {
-    rsc_request_push_next(L, check_server(L));
+    rsc_exchange_push_next(L, check_server(L));
     return 1;
 }
 
@@ -200,7 +200,7 @@ int luaopen_riskscreen_server(lua_State *L) {
         {"stats", server_stats},     {"close", server_close},   {NULL, NULL},
     };
     static const luaL_Reg metamethods[] = {{"__gc", server_close}, {"__close", server_close}, {NULL, NULL}};
-    rsc_request_register(L);
+    rsc_exchange_register(L);
     luaL_newmetatable(L, SERVER_TYPE);
     rsc_lua_set_functions(L, metamethods);
     lua_newtable(L);
