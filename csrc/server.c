@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -84,11 +85,17 @@ static size_t count_connections(const struct rsc_server *server) {
     return info == NULL ? 0 : info->num_connections;
 }
 
-static bool open_epoll(struct rsc_server *server) {
-    const union MHD_DaemonInfo *info = MHD_get_daemon_info(server->daemon, MHD_DAEMON_INFO_EPOLL_FD);
+static bool add_to_epoll(struct rsc_server *server, int fd) {
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = NULL};
+    return epoll_ctl(server->epoll, EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
+static bool open_descriptors(struct rsc_server *server) {
+    const union MHD_DaemonInfo *info = MHD_get_daemon_info(server->daemon, MHD_DAEMON_INFO_EPOLL_FD);
     server->epoll = epoll_create1(EPOLL_CLOEXEC);
-    return server->epoll >= 0 && info != NULL && epoll_ctl(server->epoll, EPOLL_CTL_ADD, info->epoll_fd, &event) == 0;
+    server->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    return server->epoll >= 0 && server->wake >= 0 && info != NULL && add_to_epoll(server, info->epoll_fd) &&
+           add_to_epoll(server, server->wake);
 }
 
 struct rsc_server *rsc_server_new(const struct rsc_server_options *options, struct rsc_error *error) {
@@ -97,7 +104,7 @@ struct rsc_server *rsc_server_new(const struct rsc_server_options *options, stru
         (void)rsc_error_set(error, RSC_ERROR_MEMORY, 0, "not enough memory for a server");
         return NULL;
     }
-    server->epoll = -1;
+    server->epoll = server->wake = -1;
     server->max_body = options->max_body;
     rsc_link_init(&server->queue);
     rsc_link_init(&server->suspended);
@@ -109,7 +116,7 @@ struct rsc_server *rsc_server_new(const struct rsc_server_options *options, stru
         return NULL;
     }
     server->daemon = start_daemon(server, options, listener);
-    if (server->daemon == NULL || !open_epoll(server)) {
+    if (server->daemon == NULL || !open_descriptors(server)) {
         (void)rsc_error_set(error, errno, 0, "could not start a server (%s)", strerror(errno));
         rsc_server_free(server);
         return NULL;
@@ -144,12 +151,28 @@ void rsc_server_unwatch(struct rsc_exchange *exchange) {
     }
 }
 
+/* libmicrohttpd must run again, and whoever polls our descriptor must learn it. */
+static void wake(struct rsc_server *server) {
+    uint64_t one = 1;
+    server->again = true;
+    if (!server->woken) {
+        server->woken = write(server->wake, &one, sizeof one) == (ssize_t)sizeof one;
+    }
+}
+
+static void settle_wake(struct rsc_server *server) {
+    uint64_t count;
+    if (server->woken) {
+        server->woken = read(server->wake, &count, sizeof count) < 0;
+    }
+}
+
 void rsc_server_resume(struct rsc_exchange *exchange) {
     rsc_server_unwatch(exchange);
     rsc_list_remove(&exchange->suspended);
     rsc_list_remove(&exchange->timed);
-    exchange->connection->server->again = true;
     MHD_resume_connection(exchange->connection->handle);
+    wake(exchange->connection->server);
 }
 
 /* libmicrohttpd does not look at a suspended connection; we have to notice that its client leaves. */
@@ -227,6 +250,7 @@ static int run_once(struct rsc_server *server, int64_t wait) {
     }
     resume_due(server);
     int reason = errno;
+    settle_wake(server);
     run_daemon(server);
     errno = reason;
     return ready;
@@ -263,6 +287,9 @@ void rsc_server_free(struct rsc_server *server) {
             rsc_server_resume(RSC_CONTAINER(server->suspended.next, struct rsc_exchange, suspended));
         }
         MHD_stop_daemon(server->daemon);
+    }
+    if (server->wake >= 0) {
+        (void)close(server->wake);
     }
     if (server->epoll >= 0) {
         (void)close(server->epoll);

@@ -71,11 +71,13 @@ struct rsc_exchange {
 
 struct rsc_server {
     struct MHD_Daemon *daemon;
-    int epoll;
+    int epoll; /* libmicrohttpd's own descriptor, `wake`, and the sockets of suspended connections */
+    int wake;  /* an eventfd, readable while `woken` */
+    bool woken;
     unsigned port;
     size_t max_body;
     size_t waiting, open;
-    bool again;                /* libmicrohttpd has to run once more before its descriptor can be trusted */
+    bool again;                /* libmicrohttpd has work that its descriptor does not show */
     struct rsc_link queue;     /* complete requests, oldest first */
     struct rsc_link suspended; /* every connection that is suspended */
     struct rsc_link unwatched; /* those of them not yet in the epoll set */

@@ -116,6 +116,9 @@ static enum MHD_Result copy_header(void *context, enum MHD_ValueKind kind, const
     struct rsc_buffer *headers = copy->headers;
     (void)kind;
     value_length = value == NULL ? 0 : strnlen(value, value_length);
+    while (value_length > 0 && (value[value_length - 1] == ' ' || value[value_length - 1] == '\t')) {
+        value_length--; /* libmicrohttpd drops the blanks before a value only */
+    }
     copy->status = rsc_buffer_reserve(headers, name_length + value_length + 2);
     if (copy->status != RSC_OK) {
         return MHD_NO;

@@ -57,31 +57,39 @@ static const struct option *find_option(lua_State *L, const char *name) {
     return NULL;
 }
 
+static bool read_text(lua_State *L, const struct option *option, const char **text) {
+    size_t length = 0;
+    *text = lua_type(L, -1) == LUA_TSTRING ? lua_tolstring(L, -1, &length) : "";
+    return strlen(*text) == length && (double)length >= option->least && (double)length <= option->most;
+}
+
+static bool read_number(lua_State *L, const struct option *option, double *number) {
+    *number = lua_tonumber(L, -1);
+    return lua_type(L, -1) == LUA_TNUMBER && *number >= option->least && *number <= option->most;
+}
+
 /* The option's value is at the top. */
 static void read_option(lua_State *L, const struct option *option, struct rsc_server_options *options) {
+    static const char *const kinds[] = {"a string of a length", "an integer", "a number of seconds"};
     void *field = (char *)options + option->offset;
-    double number = lua_tonumber(L, -1);
-    bool in_range = lua_type(L, -1) == LUA_TNUMBER && number >= option->least && number <= option->most;
-    if (option->kind == OPTION_TEXT) {
-        size_t length;
-        const char *text = lua_type(L, -1) == LUA_TSTRING ? lua_tolstring(L, -1, &length) : NULL;
-        if (text == NULL || strlen(text) != length || length < option->least || length > option->most) {
-            luaL_error(L, "option '%s' must be a string of %d to %d bytes", option->name, (int)option->least,
-                       (int)option->most);
-        }
-        *(const char **)field = text;
-    } else if (option->kind == OPTION_SECONDS) {
-        if (!in_range) {
-            luaL_error(L, "option '%s' must be seconds from %f to %f", option->name, option->least, option->most);
-        }
-        *(double *)field = number;
-    } else {
-        int64_t integer = 0;
-        if (!in_range || !rsc_lua_to_int64(L, -1, &integer)) {
-            luaL_error(L, "option '%s' must be an integer from %d to %d", option->name, (int)option->least,
-                       (int)option->most);
-        }
+    int64_t integer = 0;
+    double number;
+    bool good = false;
+    switch (option->kind) {
+    case OPTION_TEXT:
+        good = read_text(L, option, field);
+        break;
+    case OPTION_INTEGER:
+        good = read_number(L, option, &number) && rsc_lua_to_int64(L, -1, &integer);
         *(size_t *)field = (size_t)integer;
+        break;
+    case OPTION_SECONDS:
+        good = read_number(L, option, field);
+        break;
+    }
+    if (!good) {
+        luaL_error(L, "option '%s' must be %s from %f to %f (got %s)", option->name, kinds[option->kind], option->least,
+                   option->most, luaL_typename(L, -1));
     }
 }
 
