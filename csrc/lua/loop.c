@@ -1,0 +1,298 @@
+#include "binding.h"
+
+#include <math.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#include "options.h"
+#include "transfer.h"
+
+#define TIMER_TYPE "riskscreen.timer"
+#define WATCH_TYPE "riskscreen.watch"
+
+#define SECONDS_MAX 1e9 /* the longest timer or wait */
+
+/* Shared with the other bindings */
+
+void rsc_lua_new_type(lua_State *L, const char *name, const luaL_Reg *methods, lua_CFunction close) {
+    if (luaL_newmetatable(L, name)) {
+        lua_createtable(L, 0, 8);
+        rsc_lua_set_functions(L, methods);
+        lua_setfield(L, -2, "__index");
+        lua_pushcfunction(L, close);
+        lua_setfield(L, -2, "__gc");
+        lua_pushcfunction(L, close);
+        lua_setfield(L, -2, "__close");
+    }
+    lua_pop(L, 1);
+}
+
+void *rsc_lua_new_object(lua_State *L, size_t size, const char *type) {
+    void *object = lua_newuserdata(L, size);
+    memset(object, 0, size);
+    luaL_getmetatable(L, type);
+    lua_setmetatable(L, -2);
+    return object;
+}
+
+void rsc_lua_check_open(lua_State *L, const struct rsc_loop *loop) {
+    if (loop->closed) {
+        luaL_error(L, "the loop is closed");
+    }
+}
+
+void rsc_lua_anchor(lua_State *L, int home_index, struct rsc_operation *operation) {
+    lua_pushvalue(L, -1);
+    operation->reference = luaL_ref(L, home_index);
+}
+
+void rsc_lua_release(lua_State *L, int home_index, struct rsc_operation *operation) {
+    luaL_unref(L, home_index, operation->reference);
+    operation->reference = LUA_NOREF;
+}
+
+int rsc_lua_raise(lua_State *L, const struct rsc_error *error) {
+    return luaL_error(L, "%s", error->code == RSC_ERROR_MEMORY ? "not enough memory" : error->message);
+}
+
+/* The loop */
+
+static struct rsc_loop *check_loop(lua_State *L) {
+    struct rsc_loop *loop = luaL_checkudata(L, 1, RSC_LOOP_TYPE);
+    rsc_lua_check_open(L, loop);
+    return loop;
+}
+
+/* Pushes the home of the loop at index 1; its index. */
+static int push_home(lua_State *L) {
+    rsc_lua_get_owned(L, 1);
+    return lua_gettop(L);
+}
+
+static void new_home(lua_State *L, int loop_index) {
+    lua_createtable(L, 16, 2);
+    lua_pushvalue(L, loop_index);
+    lua_setfield(L, -2, "loop");
+    lua_pushvalue(L, lua_upvalueindex(1));
+    lua_call(L, 0, 1);
+    lua_setfield(L, -2, "decoder");
+    /* The first luaL_unref of a table may have to allocate; later ones must not. */
+    lua_pushboolean(L, 1);
+    int reference = luaL_ref(L, -2);
+    luaL_unref(L, -1, reference);
+    rsc_lua_set_owned(L, loop_index);
+}
+
+/* core.loop(options), with core.decoder as upvalue */
+static int loop_new(lua_State *L) {
+    struct {
+        int64_t max_connections;
+    } values = {0};
+    static const struct rsc_option options[] = {
+        {"max_connections", RSC_OPTION_COUNT, 0, 1, RSC_CONNECTIONS_MAX, NULL},
+    };
+    struct rsc_error error;
+    if (!lua_isnoneornil(L, 1)) {
+        luaL_checktype(L, 1, LUA_TTABLE);
+        rsc_options_read(L, 1, "loop", options, sizeof options / sizeof *options, &values);
+    }
+    struct rsc_loop *loop = rsc_lua_new_object(L, sizeof *loop, RSC_LOOP_TYPE);
+    new_home(L, lua_gettop(L));
+    if (rsc_loop_open(loop, (long)values.max_connections, &error) != RSC_OK) {
+        return rsc_lua_raise(L, &error);
+    }
+    return 1;
+}
+
+static int loop_pollfd(lua_State *L) {
+    lua_pushinteger(L, rsc_loop_pollfd(check_loop(L)));
+    return 1;
+}
+
+static int loop_events(lua_State *L) {
+    (void)check_loop(L);
+    lua_pushliteral(L, "r");
+    return 1;
+}
+
+static int loop_timeout(lua_State *L) {
+    uint64_t due = rsc_loop_due(check_loop(L));
+    if (due == RSC_NEVER) {
+        lua_pushnil(L);
+        return 1;
+    }
+    uint64_t now = due > 0 ? rsc_now() : 0;
+    lua_pushnumber(L, due > now ? (lua_Number)(due - now) / 1e9 : 0);
+    return 1;
+}
+
+static double check_seconds(lua_State *L, int index) {
+    double seconds = luaL_checknumber(L, index);
+    luaL_argcheck(L, seconds >= 0 && seconds <= SECONDS_MAX, index, "seconds must be from 0 to 1e9");
+    return seconds;
+}
+
+static int loop_step(lua_State *L) {
+    struct rsc_loop *loop = check_loop(L);
+    uint64_t wait = lua_isnoneornil(L, 2) ? RSC_NEVER : rsc_seconds_to_ns(check_seconds(L, 2));
+    lua_pushinteger(L, (lua_Integer)rsc_loop_step(loop, wait));
+    return 1;
+}
+
+static int loop_next(lua_State *L) {
+    struct rsc_loop *loop = check_loop(L);
+    struct rsc_operation *operation = rsc_loop_first(loop);
+    if (operation == NULL) {
+        lua_pushnil(L);
+        return 1;
+    }
+    int home = push_home(L);
+    lua_rawgeti(L, home, operation->reference);
+    if (operation->kind != RSC_WATCH) {
+        rsc_lua_release(L, home, operation);
+    }
+    rsc_loop_take(operation);
+    rsc_loop_sync(loop);
+    return 1;
+}
+
+static int loop_timer(lua_State *L) {
+    struct rsc_loop *loop = check_loop(L);
+    uint64_t delay = rsc_seconds_to_ns(check_seconds(L, 2));
+    int home = push_home(L);
+    struct rsc_operation *timer = rsc_lua_new_object(L, sizeof *timer, TIMER_TYPE);
+    rsc_operation_init(timer, loop, RSC_TIMER);
+    lua_pushvalue(L, home);
+    rsc_lua_set_owned(L, -2);
+    rsc_lua_anchor(L, home, timer);
+    if (rsc_timer_start(timer, delay) != RSC_OK) {
+        rsc_lua_release(L, home, timer);
+        return luaL_error(L, "not enough memory");
+    }
+    return 1;
+}
+
+static uint32_t check_events(lua_State *L, int index) {
+    static const char *const names[] = {"r", "w", "rw", NULL};
+    static const uint32_t events[] = {EPOLLIN, EPOLLOUT, EPOLLIN | EPOLLOUT};
+    return events[luaL_checkoption(L, index, NULL, names)];
+}
+
+static int loop_watch(lua_State *L) {
+    struct rsc_loop *loop = check_loop(L);
+    int fd = (int)luaL_checkinteger(L, 2);
+    uint32_t events = check_events(L, 3);
+    struct rsc_error error;
+    int home = push_home(L);
+    struct rsc_watch *watch = rsc_lua_new_object(L, sizeof *watch, WATCH_TYPE);
+    rsc_operation_init(&watch->operation, loop, RSC_WATCH);
+    lua_pushvalue(L, home);
+    rsc_lua_set_owned(L, -2);
+    rsc_lua_anchor(L, home, &watch->operation);
+    if (rsc_watch_start(watch, fd, events, &error) != RSC_OK) {
+        rsc_lua_release(L, home, &watch->operation);
+        return rsc_lua_raise(L, &error);
+    }
+    return 1;
+}
+
+static void set_count(lua_State *L, const char *name, size_t count) {
+    lua_pushinteger(L, (lua_Integer)count);
+    lua_setfield(L, -2, name);
+}
+
+static int loop_stats(lua_State *L) {
+    struct rsc_loop *loop = check_loop(L);
+    size_t handles = 0;
+    for (struct rsc_link *link = loop->origins.next; link != &loop->origins; link = link->next) {
+        handles += RSC_CONTAINER(link, struct rsc_origin, link)->idle_count;
+    }
+    lua_createtable(L, 0, 5);
+    set_count(L, "transfers", loop->transfer_count);
+    set_count(L, "queued", loop->queued_count);
+    set_count(L, "handles", handles);
+    set_count(L, "timers", loop->timer_count);
+    set_count(L, "watches", loop->watch_count);
+    return 1;
+}
+
+static int loop_gc(lua_State *L) {
+    rsc_loop_close(luaL_checkudata(L, 1, RSC_LOOP_TYPE));
+    return 0;
+}
+
+static int loop_close(lua_State *L) {
+    struct rsc_loop *loop = luaL_checkudata(L, 1, RSC_LOOP_TYPE);
+    if (loop->closed) {
+        return 0;
+    }
+    rsc_loop_close(loop);
+    /* Nothing is in flight any more, so nothing needs to be kept alive. */
+    int home = push_home(L);
+    for (lua_pushnil(L); lua_next(L, home) != 0;) {
+        lua_pop(L, 1);
+        if (lua_type(L, -1) == LUA_TNUMBER) {
+            lua_pushvalue(L, -1);
+            lua_pushnil(L);
+            lua_rawset(L, home);
+        }
+    }
+    return 0;
+}
+
+/* Timers and watches */
+
+static int cancel(lua_State *L, const char *type) {
+    struct rsc_operation *operation = luaL_checkudata(L, 1, type);
+    if (operation->state == RSC_ACTIVE || operation->state == RSC_FINISHED) {
+        rsc_operation_cancel(operation);
+        rsc_lua_get_owned(L, 1);
+        rsc_lua_release(L, lua_gettop(L), operation);
+    }
+    return 0;
+}
+
+static int timer_cancel(lua_State *L) {
+    return cancel(L, TIMER_TYPE);
+}
+
+static int watch_cancel(lua_State *L) {
+    return cancel(L, WATCH_TYPE);
+}
+
+/* A finalizer runs only for what is not anchored, or when all of it goes: there is nothing to release. */
+static int timer_gc(lua_State *L) {
+    rsc_operation_cancel(luaL_checkudata(L, 1, TIMER_TYPE));
+    return 0;
+}
+
+static int watch_gc(lua_State *L) {
+    rsc_operation_cancel(luaL_checkudata(L, 1, WATCH_TYPE));
+    return 0;
+}
+
+void rsc_loop_register(lua_State *L) {
+    static const luaL_Reg loop_methods[] = {
+        {"pollfd", loop_pollfd},
+        {"events", loop_events},
+        {"timeout", loop_timeout},
+        {"step", loop_step},
+        {"next", loop_next},
+        {"timer", loop_timer},
+        {"watch", loop_watch},
+        {"origin", rsc_origin_new},
+        {"stats", loop_stats},
+        {"close", loop_close},
+        {NULL, NULL},
+    };
+    static const luaL_Reg timer_methods[] = {{"cancel", timer_cancel}, {NULL, NULL}};
+    static const luaL_Reg watch_methods[] = {{"cancel", watch_cancel}, {NULL, NULL}};
+    rsc_lua_new_type(L, RSC_LOOP_TYPE, loop_methods, loop_gc);
+    rsc_lua_new_type(L, TIMER_TYPE, timer_methods, timer_gc);
+    rsc_lua_new_type(L, WATCH_TYPE, watch_methods, watch_gc);
+    rsc_origin_register(L);
+    rsc_transfer_register(L);
+    lua_getfield(L, -1, "decoder");
+    lua_pushcclosure(L, loop_new, 1);
+    lua_setfield(L, -2, "loop");
+}

@@ -1,0 +1,107 @@
+#include "origin.h"
+
+#include "decoder.h"
+#include "binding.h"
+#include "options.h"
+
+struct values {
+    const char *base_url, *proxy, *ca_file, *client_cert, *client_key, *unix_socket, *user_agent;
+    int64_t concurrency, max_body, max_headers;
+    double connect_timeout;
+    int http_version;
+    bool compression;
+};
+
+static const char *const http_versions[] = {
+    [RSC_HTTP_AUTO] = "auto",
+    [RSC_HTTP_1_1] = "1.1",
+    [RSC_HTTP_2] = "2",
+    NULL,
+};
+
+static const struct rsc_option options[] = {
+    {"base_url", RSC_OPTION_TEXT, offsetof(struct values, base_url), 0, 0, NULL},
+    {"concurrency", RSC_OPTION_COUNT, offsetof(struct values, concurrency), 1, RSC_CONCURRENCY_MAX, NULL},
+    {"connect_timeout", RSC_OPTION_SECONDS, offsetof(struct values, connect_timeout), 0.001, RSC_TIMEOUT_MAX, NULL},
+    {"max_body", RSC_OPTION_COUNT, offsetof(struct values, max_body), 0, RSC_BODY_MAX, NULL},
+    {"max_headers", RSC_OPTION_COUNT, offsetof(struct values, max_headers), 1, RSC_HEADERS_MAX, NULL},
+    {"http_version", RSC_OPTION_CHOICE, offsetof(struct values, http_version), 0, 0, http_versions},
+    {"compression", RSC_OPTION_FLAG, offsetof(struct values, compression), 0, 0, NULL},
+    {"proxy", RSC_OPTION_TEXT, offsetof(struct values, proxy), 0, 0, NULL},
+    {"ca_file", RSC_OPTION_TEXT, offsetof(struct values, ca_file), 0, 0, NULL},
+    {"client_cert", RSC_OPTION_TEXT, offsetof(struct values, client_cert), 0, 0, NULL},
+    {"client_key", RSC_OPTION_TEXT, offsetof(struct values, client_key), 0, 0, NULL},
+    {"unix_socket", RSC_OPTION_TEXT, offsetof(struct values, unix_socket), 0, 0, NULL},
+    {"user_agent", RSC_OPTION_TEXT, offsetof(struct values, user_agent), 0, 0, NULL},
+    {"decoder", RSC_OPTION_OTHER, 0, 0, 0, NULL},
+};
+
+/* Pushes the decoder of the options at index 2, or the home's. */
+static void push_decoder(lua_State *L, int home_index) {
+    lua_getfield(L, 2, "decoder");
+    if (lua_isnil(L, -1)) {
+        lua_pop(L, 1);
+        lua_getfield(L, home_index, "decoder");
+    } else {
+        rsc_decoder_check(L, lua_gettop(L));
+    }
+}
+
+/* The list that the origin at the top and its transfers own. */
+static void set_owned(lua_State *L, int home_index) {
+    int origin_index = lua_gettop(L);
+    lua_createtable(L, RSC_OWNED_DECODER, 0);
+    lua_pushvalue(L, origin_index);
+    lua_rawseti(L, -2, RSC_OWNED_ORIGIN);
+    lua_pushvalue(L, home_index);
+    lua_rawseti(L, -2, RSC_OWNED_HOME);
+    push_decoder(L, home_index);
+    lua_rawseti(L, -2, RSC_OWNED_DECODER);
+    rsc_lua_set_owned(L, origin_index);
+}
+
+int rsc_origin_new(lua_State *L) {
+    struct rsc_loop *loop = luaL_checkudata(L, 1, RSC_LOOP_TYPE);
+    struct rsc_error error;
+    struct values values = {
+        .concurrency = 32, .connect_timeout = 3, .max_body = 16 << 20, .max_headers = 64 << 10, .compression = true};
+    rsc_lua_check_open(L, loop);
+    luaL_checktype(L, 2, LUA_TTABLE);
+    rsc_options_read(L, 2, "origin", options, sizeof options / sizeof *options, &values);
+    if (values.base_url == NULL) {
+        return luaL_error(L, "base_url is required");
+    }
+    struct rsc_origin_options given = {
+        .base_url = values.base_url,
+        .concurrency = (long)values.concurrency,
+        .connect_timeout = rsc_seconds_to_ms(values.connect_timeout),
+        .max_body = (size_t)values.max_body,
+        .max_headers = (size_t)values.max_headers,
+        .http_version = (enum rsc_http_version)values.http_version,
+        .compression = values.compression,
+        .proxy = values.proxy,
+        .ca_file = values.ca_file,
+        .client_cert = values.client_cert,
+        .client_key = values.client_key,
+        .unix_socket = values.unix_socket,
+        .user_agent = values.user_agent,
+    };
+    rsc_lua_get_owned(L, 1);
+    int home = lua_gettop(L);
+    struct rsc_origin *origin = rsc_lua_new_object(L, sizeof *origin, RSC_ORIGIN_TYPE);
+    set_owned(L, home);
+    if (rsc_origin_open(origin, loop, &given, &error) != RSC_OK) {
+        return rsc_lua_raise(L, &error);
+    }
+    return 1;
+}
+
+static int origin_close(lua_State *L) {
+    rsc_origin_close(luaL_checkudata(L, 1, RSC_ORIGIN_TYPE));
+    return 0;
+}
+
+void rsc_origin_register(lua_State *L) {
+    static const luaL_Reg methods[] = {{"send", rsc_transfer_new}, {NULL, NULL}};
+    rsc_lua_new_type(L, RSC_ORIGIN_TYPE, methods, origin_close);
+}

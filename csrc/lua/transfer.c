@@ -1,0 +1,330 @@
+#include "transfer.h"
+
+#include <string.h>
+
+#include "decoder.h"
+#include "binding.h"
+#include "options.h"
+
+#define TIMEOUT_DEFAULT 30 /* seconds */
+
+/* The userdata: `transfer` comes last because its request follows it. */
+struct object {
+    bool closed;
+    bool decoding; /* its buffer is being read, or was when an error cut the reading off */
+    struct rsc_transfer transfer;
+};
+
+struct values {
+    struct rsc_text method, target, body;
+    double timeout, connect_timeout;
+    bool replay;
+};
+
+static const struct rsc_option options[] = {
+    {"method", RSC_OPTION_BYTES, offsetof(struct values, method), 0, 0, NULL},
+    {"target", RSC_OPTION_BYTES, offsetof(struct values, target), 0, 0, NULL},
+    {"headers", RSC_OPTION_OTHER, 0, 0, 0, NULL},
+    {"body", RSC_OPTION_BYTES, offsetof(struct values, body), 0, 0, NULL},
+    {"timeout", RSC_OPTION_SECONDS, offsetof(struct values, timeout), 0.001, RSC_TIMEOUT_MAX, NULL},
+    {"connect_timeout", RSC_OPTION_SECONDS, offsetof(struct values, connect_timeout), 0.001, RSC_TIMEOUT_MAX, NULL},
+    {"replay", RSC_OPTION_FLAG, offsetof(struct values, replay), 0, 0, NULL},
+};
+
+/* Sending */
+
+/* The header lines of the options at index 2 stay at index 3 (a list, or nil). Header values are secrets: a message
+ * says which line is bad and never shows it. */
+static void check_headers(lua_State *L, struct rsc_request *request) {
+    lua_getfield(L, 2, "headers");
+    if (lua_isnil(L, 3)) {
+        return;
+    }
+    if (!lua_istable(L, 3)) {
+        luaL_error(L, "headers must be a list of strings (got %s)", luaL_typename(L, 3));
+    }
+    request->header_count = lua_rawlen(L, 3);
+    if (request->header_count > RSC_REQUEST_HEADERS_MAX) {
+        luaL_error(L, "headers must have at most %d lines", RSC_REQUEST_HEADERS_MAX);
+    }
+    for (int i = 1; i <= (int)request->header_count; i++) {
+        struct rsc_text line = {NULL, 0};
+        lua_rawgeti(L, 3, i);
+        if (lua_type(L, -1) == LUA_TSTRING) {
+            line.bytes = lua_tolstring(L, -1, &line.length);
+        }
+        if (line.bytes == NULL || !rsc_request_header_valid(line)) {
+            luaL_error(L, "headers[%d] must be a string \"Name: value\" without CR, LF or NUL", i);
+        }
+        request->header_bytes += line.length;
+        lua_pop(L, 1);
+    }
+}
+
+static void add_headers(lua_State *L, struct rsc_transfer *transfer, const struct rsc_request *request) {
+    for (int i = 1; i <= (int)request->header_count; i++) {
+        struct rsc_text line;
+        lua_rawgeti(L, 3, i);
+        line.bytes = lua_tolstring(L, -1, &line.length);
+        rsc_transfer_add_header(transfer, line);
+        lua_pop(L, 1);
+    }
+}
+
+static void check_request(lua_State *L, const struct rsc_origin *origin, struct rsc_request *request) {
+    struct values values = {.method = {"GET", 3}, .timeout = TIMEOUT_DEFAULT, .connect_timeout = 0, .replay = false};
+    rsc_options_read(L, 2, "request", options, sizeof options / sizeof *options, &values);
+    if (!rsc_request_method_valid(values.method)) {
+        luaL_error(L, "method must be upper-case letters");
+    }
+    if (!rsc_request_target_valid(values.target)) {
+        luaL_error(L, "target must begin with '/' and contain no spaces or control characters");
+    }
+    *request = (struct rsc_request){
+        .method = values.method,
+        .target = values.target,
+        .body = values.body,
+        .has_body = values.body.bytes != NULL,
+        .replay = values.replay,
+        .timeout = rsc_seconds_to_ns(values.timeout),
+        .connect_timeout =
+            values.connect_timeout > 0 ? rsc_seconds_to_ms(values.connect_timeout) : origin->connect_timeout,
+    };
+    check_headers(L, request);
+}
+
+int rsc_transfer_new(lua_State *L) {
+    struct rsc_origin *origin = luaL_checkudata(L, 1, RSC_ORIGIN_TYPE);
+    struct rsc_request request;
+    rsc_lua_check_open(L, origin->loop);
+    luaL_checktype(L, 2, LUA_TTABLE);
+    lua_settop(L, 2);
+    check_request(L, origin, &request);
+    size_t size = rsc_request_size(&request);
+    if (size == 0) {
+        return luaL_error(L, "the request is too large (body at most %d bytes, target and headers %d)",
+                          RSC_REQUEST_BODY_MAX, RSC_REQUEST_TEXT_MAX);
+    }
+    rsc_lua_get_owned(L, 1);
+    lua_rawgeti(L, -1, RSC_OWNED_HOME);
+    int home = lua_gettop(L);
+    struct object *object = lua_newuserdata(L, offsetof(struct object, transfer) + size);
+    memset(object, 0, sizeof *object);
+    rsc_transfer_init(&object->transfer, origin, &request);
+    luaL_getmetatable(L, RSC_TRANSFER_TYPE);
+    lua_setmetatable(L, -2);
+    lua_pushvalue(L, home - 1);
+    rsc_lua_set_owned(L, -2);
+    add_headers(L, &object->transfer, &request);
+    rsc_lua_anchor(L, home, &object->transfer.operation);
+    if (rsc_transfer_send(&object->transfer) != RSC_OK) {
+        rsc_lua_release(L, home, &object->transfer.operation);
+        return luaL_error(L, "not enough memory");
+    }
+    return 1;
+}
+
+/* The answer */
+
+static struct object *check_transfer(lua_State *L) {
+    struct object *object = luaL_checkudata(L, 1, RSC_TRANSFER_TYPE);
+    rsc_lua_check_open(L, object->transfer.operation.loop);
+    return object;
+}
+
+static struct rsc_transfer *check_finished(lua_State *L) {
+    struct object *object = check_transfer(L);
+    if (object->transfer.operation.state < RSC_FINISHED) {
+        luaL_error(L, "the transfer has not finished");
+    }
+    if (object->closed) {
+        luaL_error(L, "the transfer is closed");
+    }
+    return &object->transfer;
+}
+
+static void set_number(lua_State *L, const char *name, double number) {
+    lua_pushnumber(L, number);
+    lua_setfield(L, -2, name);
+}
+
+static void push_lower(lua_State *L, const char *text, size_t length) {
+    luaL_Buffer buffer;
+    luaL_buffinit(L, &buffer);
+    for (size_t i = 0; i < length; i++) {
+        char byte = text[i];
+        luaL_addchar(&buffer, (char)(byte >= 'A' && byte <= 'Z' ? byte + ('a' - 'A') : byte));
+    }
+    luaL_pushresult(&buffer);
+}
+
+static bool blank(char byte) {
+    return byte == ' ' || byte == '\t' || byte == '\r' || byte == '\n';
+}
+
+/* Adds the line to the table at the top; what is no field (the status line, the empty one) is passed over. */
+static void add_field(lua_State *L, const char *line, size_t length) {
+    const char *colon = memchr(line, ':', length);
+    if (colon == NULL || colon == line || blank(line[0])) {
+        return;
+    }
+    const char *value = colon + 1, *end = line + length;
+    while (value < end && blank(*value)) {
+        value++;
+    }
+    while (end > value && blank(end[-1])) {
+        end--;
+    }
+    push_lower(L, line, (size_t)(colon - line));
+    lua_pushvalue(L, -1);
+    lua_rawget(L, -3);
+    if (lua_isnil(L, -1)) {
+        lua_pop(L, 1);
+        lua_pushlstring(L, value, (size_t)(end - value));
+    } else {
+        lua_pushliteral(L, ", ");
+        lua_pushlstring(L, value, (size_t)(end - value));
+        lua_concat(L, 3);
+    }
+    lua_rawset(L, -3);
+}
+
+static void push_headers(lua_State *L, const struct rsc_transfer *transfer) {
+    const char *line = transfer->received.data, *end = line + transfer->head_size;
+    lua_createtable(L, 0, 8);
+    while (line < end) {
+        const char *newline = memchr(line, '\n', (size_t)(end - line));
+        const char *next = newline != NULL ? newline + 1 : end;
+        add_field(L, line, (size_t)(next - line));
+        line = next;
+    }
+}
+
+static void push_times(lua_State *L, const struct rsc_response *response) {
+    lua_createtable(L, 0, 5);
+    set_number(L, "name_lookup", response->name_lookup);
+    set_number(L, "connect", response->connect);
+    set_number(L, "tls", response->tls);
+    set_number(L, "first_byte", response->first_byte);
+    set_number(L, "total", response->total);
+}
+
+static void push_response(lua_State *L, const struct rsc_transfer *transfer) {
+    const struct rsc_response *response = &transfer->outcome.response;
+    lua_createtable(L, 0, 5);
+    lua_pushinteger(L, response->status);
+    lua_setfield(L, -2, "status");
+    lua_pushstring(L, response->http_version >= CURL_HTTP_VERSION_2_0   ? "2"
+                      : response->http_version == CURL_HTTP_VERSION_1_0 ? "1.0"
+                                                                        : "1.1");
+    lua_setfield(L, -2, "http_version");
+    lua_pushinteger(L, (lua_Integer)rsc_transfer_body(transfer).length);
+    lua_setfield(L, -2, "size");
+    push_headers(L, transfer);
+    lua_setfield(L, -2, "headers");
+    push_times(L, response);
+    lua_setfield(L, -2, "times");
+}
+
+static void push_failure(lua_State *L, const struct rsc_failure *failure) {
+    lua_createtable(L, 0, 4);
+    lua_pushstring(L, rsc_failure_kind_name(failure->kind));
+    lua_setfield(L, -2, "kind");
+    lua_pushstring(L, failure->message);
+    lua_setfield(L, -2, "message");
+    lua_pushboolean(L, failure->sent);
+    lua_setfield(L, -2, "sent");
+    lua_pushstring(L, rsc_phase_name(failure->phase));
+    lua_setfield(L, -2, "phase");
+}
+
+static int transfer_result(lua_State *L) {
+    struct rsc_transfer *transfer = check_finished(L);
+    if (transfer->failed) {
+        lua_pushnil(L);
+        push_failure(L, &transfer->outcome.failure);
+        return 2;
+    }
+    push_response(L, transfer);
+    return 1;
+}
+
+static struct rsc_text check_body(lua_State *L) {
+    struct rsc_transfer *transfer = check_finished(L);
+    if (transfer->failed) {
+        luaL_error(L, "the transfer failed and has no body");
+    }
+    return rsc_transfer_body(transfer);
+}
+
+static int transfer_body(lua_State *L) {
+    struct rsc_text body = check_body(L);
+    lua_pushlstring(L, body.bytes, body.length);
+    return 1;
+}
+
+static int transfer_decode(lua_State *L) {
+    struct rsc_text body = check_body(L);
+    struct object *object = lua_touserdata(L, 1);
+    lua_settop(L, 1);
+    rsc_lua_get_owned(L, 1);
+    lua_rawgeti(L, 2, RSC_OWNED_DECODER);
+    object->decoding = true;
+    int count = rsc_decoder_push(L, 3, body.bytes, body.length);
+    object->decoding = false;
+    return count;
+}
+
+static int transfer_done(lua_State *L) {
+    lua_pushboolean(L, check_transfer(L)->transfer.operation.state >= RSC_FINISHED);
+    return 1;
+}
+
+/* Ending */
+
+static void cancel(lua_State *L, struct rsc_transfer *transfer) {
+    unsigned char state = transfer->operation.state;
+    if (state == RSC_QUEUED || state == RSC_ACTIVE || state == RSC_FINISHED) {
+        rsc_transfer_cancel(transfer);
+        rsc_lua_get_owned(L, 1);
+        lua_rawgeti(L, -1, RSC_OWNED_HOME);
+        rsc_lua_release(L, lua_gettop(L), &transfer->operation);
+    }
+}
+
+static int transfer_cancel(lua_State *L) {
+    struct object *object = luaL_checkudata(L, 1, RSC_TRANSFER_TYPE);
+    cancel(L, &object->transfer);
+    return 0;
+}
+
+static int transfer_close(lua_State *L) {
+    struct object *object = luaL_checkudata(L, 1, RSC_TRANSFER_TYPE);
+    cancel(L, &object->transfer);
+    object->closed = true;
+    /* A finalizer may close a transfer that is being decoded: its buffer then stays until it is collected. */
+    if (!object->decoding) {
+        rsc_transfer_close(&object->transfer);
+    }
+    return 0;
+}
+
+static int transfer_gc(lua_State *L) {
+    struct object *object = luaL_checkudata(L, 1, RSC_TRANSFER_TYPE);
+    object->closed = true;
+    rsc_transfer_close(&object->transfer);
+    return 0;
+}
+
+void rsc_transfer_register(lua_State *L) {
+    static const luaL_Reg methods[] = {
+        {"done", transfer_done},
+        {"cancel", transfer_cancel},
+        {"result", transfer_result},
+        {"decode", transfer_decode},
+        {"body", transfer_body},
+        {"close", transfer_close},
+        {NULL, NULL},
+    };
+    rsc_lua_new_type(L, RSC_TRANSFER_TYPE, methods, transfer_gc);
+}
