@@ -1,5 +1,6 @@
 #include "failure.h"
 
+#include <errno.h>
 #include <string.h>
 
 #define NAME(id, name) name,
@@ -76,4 +77,9 @@ const char *rsc_strerror(int number, char *text, size_t size) {
 #else
     return strerror_r(number, text, size) == 0 ? text : "unknown error";
 #endif
+}
+
+int rsc_system_error(struct rsc_error *error, const char *what) {
+    char text[128];
+    return rsc_error_set(error, RSC_ERROR_SYSTEM, 0, "%s: %s", what, rsc_strerror(errno, text, sizeof text));
 }

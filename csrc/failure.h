@@ -29,6 +29,8 @@ enum rsc_failure_kind { RSC_FAILURE_KINDS(RSC_ENUMERATE) };
 enum rsc_phase { RSC_PHASES(RSC_ENUMERATE) };
 #undef RSC_ENUMERATE
 
+enum { RSC_ERROR_SYSTEM = 64 /* beside enum rsc_status: the operating system refused */ };
+
 struct rsc_failure {
     enum rsc_failure_kind kind;
     enum rsc_phase phase;
@@ -51,5 +53,8 @@ const struct rsc_failure_row *rsc_failure_find(CURLcode code, const char *detail
 
 /* strerror without shared state; `text` has `size` bytes and may be what is returned. */
 const char *rsc_strerror(int number, char *text, size_t size);
+
+/* RSC_ERROR_SYSTEM: what could not be done, and errno's text. */
+int rsc_system_error(struct rsc_error *error, const char *what);
 
 #endif

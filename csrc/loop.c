@@ -1,9 +1,7 @@
 #include "loop.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/timerfd.h>
@@ -23,11 +21,6 @@ static pthread_once_t curl_once = PTHREAD_ONCE_INIT;
 
 static void initialize_curl(void) {
     (void)curl_global_init(CURL_GLOBAL_ALL);
-}
-
-static int system_error(struct rsc_error *error, const char *what) {
-    char text[128];
-    return rsc_error_set(error, RSC_ERROR_SYSTEM, 0, "%s: %s", what, rsc_strerror(errno, text, sizeof text));
 }
 
 /* libcurl's callbacks */
@@ -64,16 +57,16 @@ static int add_descriptor(struct rsc_loop *loop, int fd) {
 static int open_descriptors(struct rsc_loop *loop, struct rsc_error *error) {
     loop->epoll = epoll_create1(EPOLL_CLOEXEC);
     if (loop->epoll < 0) {
-        return system_error(error, "epoll_create1");
+        return rsc_system_error(error, "epoll_create1");
     }
     loop->sockets.epoll = loop->epoll;
     loop->timerfd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
     if (add_descriptor(loop, loop->timerfd) != 0) {
-        return system_error(error, "timerfd_create");
+        return rsc_system_error(error, "timerfd_create");
     }
     loop->eventfd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (add_descriptor(loop, loop->eventfd) != 0) {
-        return system_error(error, "eventfd");
+        return rsc_system_error(error, "eventfd");
     }
     return RSC_OK;
 }
@@ -160,28 +153,8 @@ void rsc_loop_adjust(struct rsc_loop *loop, long concurrency) {
     }
 }
 
-/* What has finished */
-
-void rsc_loop_finish(struct rsc_operation *operation) {
-    struct rsc_loop *loop = operation->loop;
-    operation->state = RSC_FINISHED;
-    rsc_list_remove(&operation->link);
-    rsc_list_append(&loop->finished, &operation->link);
-    loop->finished_count++;
-}
-
 struct rsc_operation *rsc_loop_first(struct rsc_loop *loop) {
     return rsc_list_empty(&loop->finished) ? NULL : RSC_CONTAINER(loop->finished.next, struct rsc_operation, link);
-}
-
-static void unfinish(struct rsc_operation *operation) {
-    rsc_list_remove(&operation->link);
-    operation->loop->finished_count--;
-}
-
-void rsc_loop_take(struct rsc_operation *operation) {
-    unfinish(operation);
-    operation->state = operation->kind == RSC_WATCH ? RSC_ACTIVE : RSC_TAKEN;
 }
 
 /* The descriptor */
@@ -267,7 +240,7 @@ static void expire(struct rsc_loop *loop) {
             rsc_transfer_expire(operation);
         } else {
             loop->timer_count--;
-            rsc_loop_finish(operation);
+            rsc_operation_finish(operation);
         }
     }
 }
@@ -276,7 +249,7 @@ static void dispatch(struct rsc_loop *loop, const struct epoll_event *event) {
     if (!RSC_SOCKET_TAGGED(event->data.u64)) {
         struct rsc_watch *watch = (struct rsc_watch *)(uintptr_t)event->data.u64;
         if (watch->operation.state == RSC_ACTIVE) {
-            rsc_loop_finish(&watch->operation);
+            rsc_operation_finish(&watch->operation);
         }
         return;
     }
@@ -337,76 +310,4 @@ size_t rsc_loop_step(struct rsc_loop *loop, uint64_t wait) {
     } while (loop->finished_count == 0 && !idle(loop) && until > 0 && rsc_now() < until);
     rsc_loop_sync(loop);
     return loop->finished_count;
-}
-
-/* Operations */
-
-void rsc_operation_init(struct rsc_operation *operation, struct rsc_loop *loop, enum rsc_kind kind) {
-    rsc_link_init(&operation->link);
-    operation->loop = loop;
-    operation->kind = (unsigned char)kind;
-    operation->state = RSC_NEW;
-}
-
-int rsc_timer_start(struct rsc_operation *timer, uint64_t delay) {
-    struct rsc_loop *loop = timer->loop;
-    int status = rsc_timers_add(&loop->timers, &timer->timer, rsc_now() + delay);
-    if (status == RSC_OK) {
-        timer->state = RSC_ACTIVE;
-        loop->timer_count++;
-        rsc_loop_sync(loop);
-    }
-    return status;
-}
-
-int rsc_watch_start(struct rsc_watch *watch, int fd, uint32_t events, struct rsc_error *error) {
-    struct rsc_loop *loop = watch->operation.loop;
-    struct epoll_event event = {.events = events, .data.u64 = (uint64_t)(uintptr_t)watch};
-    watch->fd = fd;
-    if (epoll_ctl(loop->epoll, EPOLL_CTL_ADD, fd, &event) != 0) {
-        if (errno != EEXIST) {
-            return system_error(error, "the descriptor cannot be watched");
-        }
-        /* epoll takes a descriptor once; a second watch of it goes by another number. */
-        watch->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-        if (watch->fd < 0 || epoll_ctl(loop->epoll, EPOLL_CTL_ADD, watch->fd, &event) != 0) {
-            int status = system_error(error, "the descriptor cannot be watched twice");
-            close_descriptor(&watch->fd);
-            return status;
-        }
-        watch->duplicate = true;
-    }
-    watch->operation.state = RSC_ACTIVE;
-    rsc_list_append(&loop->watches, &watch->watches);
-    loop->watch_count++;
-    return RSC_OK;
-}
-
-static void cancel_watch(struct rsc_watch *watch) {
-    struct rsc_loop *loop = watch->operation.loop;
-    (void)epoll_ctl(loop->epoll, EPOLL_CTL_DEL, watch->fd, NULL);
-    if (watch->duplicate) {
-        close_descriptor(&watch->fd);
-    }
-    rsc_list_remove(&watch->watches);
-    loop->watch_count--;
-}
-
-void rsc_operation_cancel(struct rsc_operation *operation) {
-    struct rsc_loop *loop = operation->loop;
-    unsigned char state = operation->state;
-    if (state == RSC_FINISHED) {
-        unfinish(operation);
-    }
-    if (state != RSC_ACTIVE && state != RSC_FINISHED) {
-        return;
-    }
-    operation->state = RSC_CANCELLED;
-    if (operation->kind == RSC_WATCH) {
-        cancel_watch((struct rsc_watch *)operation);
-    } else if (state == RSC_ACTIVE) {
-        rsc_timers_remove(&loop->timers, &operation->timer);
-        loop->timer_count--;
-    }
-    rsc_loop_sync(loop);
 }

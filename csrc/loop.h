@@ -17,41 +17,13 @@
 
 #include "error.h"
 #include "list.h"
+#include "operation.h"
 #include "sockets.h"
 #include "timers.h"
 
 #define RSC_CONNECTIONS_MAX 100000 /* idle connections kept by one loop */
 #define RSC_EVENTS_MAX      128    /* descriptors handled after one wait */
 #define RSC_ADVANCE_MAX     64     /* rounds of libcurl's expired timers before other work gets a turn */
-
-enum rsc_loop_status { RSC_ERROR_SYSTEM = 64 /* errno said it; the message has the text */ };
-
-enum rsc_kind { RSC_TRANSFER, RSC_TIMER, RSC_WATCH };
-
-enum rsc_state {
-    RSC_NEW,
-    RSC_QUEUED,   /* a transfer that waits for its origin's concurrency limit */
-    RSC_ACTIVE,   /* in flight, or armed */
-    RSC_FINISHED, /* waits for rsc_loop_take */
-    RSC_TAKEN,
-    RSC_CANCELLED,
-};
-
-/* What can finish. The first member of every transfer, timer and watch. */
-struct rsc_operation {
-    struct rsc_link link;   /* in the origin's queue, the loop's finished list, its doomed list or its watches */
-    struct rsc_timer timer; /* when a timer fires, when a transfer's time is over */
-    struct rsc_loop *loop;
-    int reference; /* the binding's, untouched here */
-    unsigned char kind, state;
-};
-
-struct rsc_watch {
-    struct rsc_operation operation;
-    struct rsc_link watches; /* among the loop's */
-    int fd;                  /* the caller's, or our duplicate of it */
-    bool duplicate;
-};
 
 struct rsc_loop {
     CURLM *multi;
@@ -90,12 +62,6 @@ size_t rsc_loop_step(struct rsc_loop *loop, uint64_t wait);
 /* The finished operation that is next to be taken, or NULL. */
 struct rsc_operation *rsc_loop_first(struct rsc_loop *loop);
 
-/* Takes it: a watch is armed again, anything else becomes RSC_TAKEN. */
-void rsc_loop_take(struct rsc_operation *operation);
-
-/* Appends it to the finished. */
-void rsc_loop_finish(struct rsc_operation *operation);
-
 /* Lets libcurl act on what is due now and gathers what that finished. Never called from inside libcurl. */
 void rsc_loop_advance(struct rsc_loop *loop);
 
@@ -104,17 +70,5 @@ void rsc_loop_sync(struct rsc_loop *loop);
 
 /* An origin was opened (+) or closed (-): how many idle connections are worth keeping follows. */
 void rsc_loop_adjust(struct rsc_loop *loop, long concurrency);
-
-/* Zeroed memory becomes an operation of this loop, in state RSC_NEW. */
-void rsc_operation_init(struct rsc_operation *operation, struct rsc_loop *loop, enum rsc_kind kind);
-
-/* Starts a timer of `delay` ns. */
-int rsc_timer_start(struct rsc_operation *timer, uint64_t delay);
-
-/* Watches `fd` for `events` (EPOLLIN | EPOLLOUT). The caller must not close it before the watch is cancelled. */
-int rsc_watch_start(struct rsc_watch *watch, int fd, uint32_t events, struct rsc_error *error);
-
-/* Timers and watches; idempotent, and harmless after the loop was closed. */
-void rsc_operation_cancel(struct rsc_operation *operation);
 
 #endif

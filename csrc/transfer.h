@@ -84,6 +84,9 @@ void rsc_transfer_init(struct rsc_transfer *transfer, struct rsc_origin *origin,
 /* Copies one valid line "Name: value"; exactly request.header_count of them, header_bytes long together. */
 void rsc_transfer_add_header(struct rsc_transfer *transfer, struct rsc_text line);
 
+/* Adds the lines that keep libcurl from sending headers of its own making. */
+void rsc_transfer_add_defaults(struct rsc_transfer *transfer);
+
 /* Starts or queues it. RSC_OK, RSC_ERROR_LIMIT or RSC_ERROR_MEMORY; every other failure is the transfer's own. */
 int rsc_transfer_send(struct rsc_transfer *transfer);
 
@@ -96,14 +99,20 @@ void rsc_transfer_close(struct rsc_transfer *transfer);
 /* Its body, while it is not closed. */
 struct rsc_text rsc_transfer_body(const struct rsc_transfer *transfer);
 
-/* For loop.c and origin.c. */
+/* For transfer.c: sets what differs from the handle's last request. */
+CURLcode rsc_transfer_apply(struct rsc_handle *handle, struct rsc_transfer *transfer);
+
+/* For origin.c: sets the options of a new pooled handle that point at it. */
+CURLcode rsc_transfer_set_callbacks(CURL *easy, struct rsc_handle *handle);
+
+/* For origin.c: takes a queued transfer out of the queue and into the multi handle. */
 void rsc_transfer_launch(struct rsc_transfer *transfer);
+
+/* For loop.c: libcurl is done with it; its time is over; its socket cannot be polled (called by libcurl: only noted),
+ * and, after libcurl has returned, what was noted. */
 void rsc_transfer_complete(CURL *easy, CURLcode code);
 void rsc_transfer_expire(struct rsc_operation *operation);
 void rsc_transfer_doom(CURL *easy, int error_number);
 void rsc_transfer_abandon(struct rsc_operation *operation);
-
-/* For origin.c: the options of the model handle that are about receiving, and those that point at the pooled handle. */
-CURLcode rsc_transfer_set_callbacks(CURL *easy, struct rsc_handle *handle);
 
 #endif

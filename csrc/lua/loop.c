@@ -151,7 +151,7 @@ static int loop_next(lua_State *L) {
     if (operation->kind != RSC_WATCH) {
         rsc_lua_release(L, home, operation);
     }
-    rsc_loop_take(operation);
+    rsc_operation_take(operation);
     rsc_loop_sync(loop);
     return 1;
 }
