@@ -33,6 +33,10 @@ static int on_socket(CURL *easy, curl_socket_t fd, int what, void *context, void
         events = ((what & CURL_POLL_IN) != 0 ? (uint32_t)EPOLLIN : 0u) |
                  ((what & CURL_POLL_OUT) != 0 ? (uint32_t)EPOLLOUT : 0u);
     }
+    if ((events & EPOLLIN) != 0 && rsc_sockets_fresh(&loop->sockets, fd)) {
+        /* While a connection is being made libcurl waits for writing alone. */
+        rsc_transfer_connected(easy);
+    }
     if (rsc_sockets_want(&loop->sockets, fd, events) != 0) {
         /* An error returned from here would end every transfer of the multi handle; this one alone is affected. */
         rsc_transfer_doom(easy, errno);

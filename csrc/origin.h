@@ -47,6 +47,7 @@ struct rsc_handle {
     enum rsc_shape shape;    /* what the easy handle's method options are set to … */
     char custom[RSC_METHOD_MAX];
     long connect_timeout; /* ms */
+    bool connected;       /* a connection was made for this transfer; one that is reused does not count */
     bool requested;       /* the request was given to a connection at least once */
     bool replay_refused;  /* … and would have been given to a second one */
     char error[CURL_ERROR_SIZE];

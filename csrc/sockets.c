@@ -46,7 +46,7 @@ int rsc_sockets_open(struct rsc_sockets *sockets, int family, int type, int prot
         errno = ENOMEM;
         return -1;
     }
-    *entry = (struct rsc_socket){.ours = true};
+    *entry = (struct rsc_socket){.ours = true, .fresh = true};
     return fd;
 }
 
@@ -81,6 +81,14 @@ int rsc_sockets_want(struct rsc_sockets *sockets, int fd, uint32_t events) {
     }
     entry->registered = events;
     return 0;
+}
+
+bool rsc_sockets_fresh(struct rsc_sockets *sockets, int fd) {
+    if ((size_t)fd >= sockets->capacity || !sockets->table[fd].fresh) {
+        return false;
+    }
+    sockets->table[fd].fresh = false;
+    return true;
 }
 
 uint32_t rsc_sockets_ready(struct rsc_sockets *sockets, int fd, uint32_t events) {

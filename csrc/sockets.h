@@ -17,6 +17,7 @@
 struct rsc_socket {
     uint32_t registered; /* the EPOLLIN | EPOLLOUT epoll knows of; 0 when it does not have the descriptor */
     uint32_t wanted;     /* what libcurl waits for */
+    bool fresh;          /* rsc_sockets_fresh has not been asked yet */
     bool ours;           /* opened by rsc_sockets_open, so its closing will be announced */
 };
 
@@ -39,6 +40,9 @@ int rsc_sockets_close(struct rsc_sockets *sockets, int fd);
 
 /* libcurl now waits for `events` (EPOLLIN | EPOLLOUT, 0 for nothing). 0, or -1 with errno set. */
 int rsc_sockets_want(struct rsc_sockets *sockets, int fd, uint32_t events);
+
+/* Whether the socket is one that rsc_sockets_open made and this is the first question about it. */
+bool rsc_sockets_fresh(struct rsc_sockets *sockets, int fd);
 
 /* epoll reported `events`: the part of them that libcurl waits for. An error or a hang-up is all of what it waits for.
  */

@@ -44,10 +44,12 @@ static enum rsc_phase phase_of(const struct rsc_transfer *transfer) {
     if (handle->requested) {
         return transfer->received.length > 0 ? RSC_PHASE_BODY : RSC_PHASE_FIRST_BYTE;
     }
-    if (!transfer->origin->local && time_of(handle, CURLINFO_NAMELOOKUP_TIME_T) == 0) {
-        return RSC_PHASE_NAME_LOOKUP;
+    if (handle->connected) {
+        return transfer->origin->tls ? RSC_PHASE_TLS : RSC_PHASE_CONNECT;
     }
-    return transfer->origin->tls && time_of(handle, CURLINFO_CONNECT_TIME_T) > 0 ? RSC_PHASE_TLS : RSC_PHASE_CONNECT;
+    /* libcurl tells of a finished lookup at once, but of a finished connection only when TLS is done as well. */
+    bool found = transfer->origin->local || time_of(handle, CURLINFO_NAMELOOKUP_TIME_T) > 0;
+    return found ? RSC_PHASE_CONNECT : RSC_PHASE_NAME_LOOKUP;
 }
 
 /* The transfer leaves the multi handle, or the queue, and is about to be finished or cancelled. */
@@ -114,7 +116,8 @@ static void fail_with_code(struct rsc_transfer *transfer, CURLcode code) {
     if (code == CURLE_COULDNT_CONNECT && number != 0) {
         detail = rsc_strerror((int)number, text, sizeof text);
     }
-    fail(transfer, row->kind, phase_of(transfer));
+    enum rsc_phase phase = phase_of(transfer);
+    fail(transfer, row->kind, row->kind == RSC_TLS && phase == RSC_PHASE_CONNECT ? RSC_PHASE_TLS : phase);
     explain(transfer, "%s %s (%s)", row->what, peer, detail);
 }
 
@@ -133,7 +136,7 @@ void rsc_transfer_launch(struct rsc_transfer *transfer) {
     struct rsc_handle *handle = rsc_origin_acquire(origin);
     CURLcode code = CURLE_OUT_OF_MEMORY;
     if (handle != NULL) {
-        handle->requested = handle->replay_refused = false;
+        handle->connected = handle->requested = handle->replay_refused = false;
         handle->error[0] = '\0';
         handle->transfer = transfer;
         transfer->handle = handle;
@@ -177,12 +180,24 @@ static struct rsc_transfer *transfer_of(CURL *easy) {
     return handle != NULL ? handle->transfer : NULL;
 }
 
+void rsc_transfer_connected(CURL *easy) {
+    struct rsc_transfer *transfer = transfer_of(easy);
+    if (transfer != NULL) {
+        transfer->handle->connected = true;
+    }
+}
+
 void rsc_transfer_complete(CURL *easy, CURLcode code) {
     struct rsc_transfer *transfer = transfer_of(easy);
     if (transfer == NULL) {
         return;
     }
-    if (code == CURLE_OK) {
+    if (code == CURLE_OK && !transfer->head_complete) {
+        /* libcurl takes a connection that is closed within the headers for a sound answer without a body. */
+        fail(transfer, RSC_NETWORK, RSC_PHASE_BODY);
+        explain(transfer, "incomplete answer from %s (the connection was closed within the headers)",
+                transfer->origin->name);
+    } else if (code == CURLE_OK) {
         succeed(transfer);
     } else {
         fail_with_code(transfer, code);

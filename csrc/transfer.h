@@ -60,6 +60,7 @@ struct rsc_transfer {
     uint64_t sent_at, launched_at; /* ns */
     struct rsc_buffer received;    /* the header lines of the final answer, then the body */
     size_t head_size;              /* bytes of header lines in it */
+    bool head_complete;            /* the empty line after the headers was there */
     bool in_body;
     const char *limit; /* the name of the limit that was passed, or NULL */
     size_t limit_size;
@@ -107,6 +108,9 @@ CURLcode rsc_transfer_set_callbacks(CURL *easy, struct rsc_handle *handle);
 
 /* For origin.c: takes a queued transfer out of the queue and into the multi handle. */
 void rsc_transfer_launch(struct rsc_transfer *transfer);
+
+/* For loop.c, called by libcurl: its connection is made, though maybe not its TLS session. */
+void rsc_transfer_connected(CURL *easy);
 
 /* For loop.c: libcurl is done with it; its time is over; its socket cannot be polled (called by libcurl: only noted),
  * and, after libcurl has returned, what was noted. */

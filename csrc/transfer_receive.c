@@ -25,6 +25,7 @@ static size_t on_header(char *bytes, size_t size, size_t count, void *context) {
         /* Of several answers to one request (100, 103 …) the last counts. */
         rsc_buffer_reset(&transfer->received);
         transfer->head_size = 0;
+        transfer->head_complete = false;
         if (rsc_buffer_reserve(&transfer->received, transfer->origin->typical_size) != RSC_OK) {
             return 0;
         }
@@ -34,6 +35,7 @@ static size_t on_header(char *bytes, size_t size, size_t count, void *context) {
         return 0;
     }
     transfer->head_size += length;
+    transfer->head_complete = length <= 2 && (bytes[0] == '\r' || bytes[0] == '\n');
     return length;
 }
 

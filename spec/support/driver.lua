@@ -1,0 +1,98 @@
+-- Drives a loop together with the peers its transfers talk to, so that one process is both ends: a watch in the loop
+-- tells when a peer has something to do. Nothing sleeps; what never comes fails the test at a deadline.
+
+local core = require("riskscreen.core")
+
+local DEADLINE = 20 -- seconds
+
+local Driver = {}
+Driver.__index = Driver
+
+local driver = {}
+
+--- A loop with these options, and what drives it.
+function driver.new(options)
+  return setmetatable({ loop = core.loop(options or {}), handlers = {}, finished = {}, servers = {} }, Driver)
+end
+
+--- Calls `handler` whenever the descriptor is ready; returns the watch.
+function Driver:on_ready(fd, events, handler)
+  local watch = self.loop:watch(fd, events)
+  self.handlers[watch] = handler
+  return watch
+end
+
+function Driver:forget(watch)
+  watch:cancel()
+  self.handlers[watch] = nil
+end
+
+--- Answers the requests of a riskscreen.server with `handler`.
+function Driver:serve(server, handler)
+  local function step()
+    server:step(0)
+    local request = server:next()
+    while request do
+      handler(request)
+      request = server:next()
+    end
+  end
+  self.servers[#self.servers + 1] = { server = server, step = step }
+  self:on_ready(server:pollfd(), "r", step)
+end
+
+--- One step of everything. Operations that are no peer's are appended to `finished`.
+function Driver:step(seconds)
+  for _, entry in ipairs(self.servers) do
+    local timeout = entry.server:timeout()
+    seconds = timeout and math.min(timeout, seconds) or seconds
+  end
+  self.loop:step(seconds)
+  for _, entry in ipairs(self.servers) do
+    entry.step()
+  end
+  local operation = self.loop:next()
+  while operation do
+    local handler = self.handlers[operation]
+    if handler then
+      handler()
+    else
+      self.finished[#self.finished + 1] = operation
+    end
+    operation = self.loop:next()
+  end
+end
+
+--- Steps until `condition` returns something true, and returns that.
+function Driver:until_true(what, condition)
+  local deadline = core.now() + DEADLINE
+  repeat
+    local result = condition()
+    if result then
+      return result
+    end
+    self:step(1)
+  until core.now() > deadline
+  error("waited in vain for " .. what, 2)
+end
+
+--- Steps until the transfer is finished and taken; its result.
+function Driver:result(transfer)
+  self:until_true("the transfer", function()
+    for _, operation in ipairs(self.finished) do
+      if operation == transfer then
+        return true
+      end
+    end
+  end)
+  return transfer:result()
+end
+
+function Driver:close()
+  self.loop:close()
+  for _, entry in ipairs(self.servers) do
+    entry.server:close()
+  end
+end
+
+return driver

@@ -1,0 +1,1053 @@
+local core = require("riskscreen.core")
+local driver = require("spec.support.driver")
+local peer = require("spec.support.peer")
+local riskscreen_server = require("riskscreen.server")
+
+local LONG = 20 -- seconds; a timeout no test waits for
+local SHORT = 0.03 -- seconds; a timeout that tests wait for
+
+local drive, loop
+
+--- The URL of a server that answers with `handler`.
+local function serve(handler, options)
+  local server = assert(riskscreen_server.new(options or {}))
+  drive:serve(server, handler)
+  return "http://127.0.0.1:" .. server:port(), server
+end
+
+local function origin_of(url, options)
+  local all = { base_url = url }
+  for name, value in pairs(options or {}) do
+    all[name] = value
+  end
+  return loop:origin(all)
+end
+
+local function send(origin, request)
+  local all = { target = "/", timeout = LONG }
+  for name, value in pairs(request or {}) do
+    all[name] = value
+  end
+  return origin:send(all)
+end
+
+--- The request as the server saw it, and the result.
+local function exchange(request, answer)
+  local seen
+  local url = serve(function(received)
+    seen = received
+    answer = answer or { 200, nil, "" }
+    received:respond(answer[1], answer[2], answer[3])
+  end)
+  local transfer = send(origin_of(url), request)
+  local result, failure = drive:result(transfer)
+  assert.is_nil(failure and failure.message)
+  return seen, result, transfer
+end
+
+--- A port that refuses connections: nobody listens on it any more.
+local function refused_url()
+  local listener = require("socket").bind("127.0.0.1", 0)
+  local url = "http://127.0.0.1:" .. (select(2, listener:getsockname()))
+  listener:close()
+  return url
+end
+
+before_each(function()
+  drive = driver.new()
+  loop = drive.loop
+end)
+
+after_each(function()
+  drive:close()
+end)
+
+describe("a transfer", function()
+  it("sends its method, target and headers as they are", function()
+    local seen = exchange({
+      method = "DELETE",
+      target = "/a/../b%20c?x=%2F&y=",
+      headers = { "X-Access-Key: secret", "Accept: application/json" },
+    })
+    assert.equal("DELETE", seen.method)
+    assert.equal("/a/../b%20c", seen.path)
+    assert.equal("x=%2F&y=", seen.query)
+    assert.equal("secret", seen.headers["x-access-key"])
+    assert.equal("application/json", seen.headers.accept)
+  end)
+
+  it("sends a body with the content type it was given and no other header for it", function()
+    local seen = exchange({ method = "POST", headers = { "Content-Type: application/json" }, body = '{"a":1}' })
+    assert.equal("POST", seen.method)
+    assert.equal('{"a":1}', seen.body)
+    assert.equal("application/json", seen.headers["content-type"])
+    assert.is_nil(seen.headers.expect)
+  end)
+
+  it("makes up no content type", function()
+    assert.is_nil(exchange({ method = "POST", body = "x" }).headers["content-type"])
+  end)
+
+  it("sends bytes of every value", function()
+    local bytes = {}
+    for i = 0, 255 do
+      bytes[#bytes + 1] = string.char(i)
+    end
+    local body = table.concat(bytes):rep(64)
+    assert.equal(body, exchange({ method = "PUT", body = body }).body)
+  end)
+
+  it("sends a large body without waiting to be told to continue", function()
+    local body = ("x"):rep(3 * 1024 * 1024)
+    local seen
+    local url = serve(function(request)
+      seen = request
+      request:respond(204)
+    end, { max_body = 4 * 1024 * 1024 })
+    drive:result(send(origin_of(url), { method = "POST", body = body }))
+    assert.equal(#body, #seen.body)
+    assert.is_nil(seen.headers.expect)
+  end)
+
+  it("says that a POST without a body has length 0", function()
+    assert.equal("0", exchange({ method = "POST" }).headers["content-length"])
+  end)
+
+  it("gives status, headers, HTTP version, size and body", function()
+    local _, result, transfer = exchange({}, { 404, { ["X-One"] = " 1 ", ["Content-Type"] = "text/plain" }, "gone" })
+    assert.equal(404, result.status)
+    assert.equal("1", result.headers["x-one"])
+    assert.equal("text/plain", result.headers["content-type"])
+    assert.equal("1.1", result.http_version)
+    assert.equal(4, result.size)
+    assert.equal("gone", transfer:body())
+  end)
+
+  it("joins repeated headers", function()
+    local server = peer.tcp(drive, function(connection)
+      connection:send(peer.response("", "Via: a\r\nvia:b\r\nVIA:  c \r\n"))
+    end)
+    local result = drive:result(send(origin_of(server.url)))
+    assert.equal("a, b, c", result.headers.via)
+    server:close()
+  end)
+
+  it("gives the headers of the final answer only", function()
+    local server = peer.tcp(drive, function(connection)
+      connection:send("HTTP/1.1 103 Early Hints\r\nX-Early: 1\r\n\r\n" .. peer.response("done", "X-Late: 1\r\n"))
+    end)
+    local transfer = send(origin_of(server.url))
+    local result = drive:result(transfer)
+    assert.equal(200, result.status)
+    assert.is_nil(result.headers["x-early"])
+    assert.equal("1", result.headers["x-late"])
+    assert.equal("done", transfer:body())
+    server:close()
+  end)
+
+  it("does not mistake a trailer for the body or a header", function()
+    local server = peer.tcp(drive, function(connection)
+      connection:send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nX-Trailer: 1\r\n\r\n")
+    end)
+    local transfer = send(origin_of(server.url))
+    local result = drive:result(transfer)
+    assert.equal("abc", transfer:body())
+    assert.is_nil(result.headers["x-trailer"])
+    server:close()
+  end)
+
+  it("says when each stage was reached, in order", function()
+    local _, result = exchange({})
+    local times = result.times
+    assert.is_true(0 < times.name_lookup)
+    assert.is_true(times.name_lookup <= times.connect)
+    assert.is_true(times.connect <= times.first_byte)
+    assert.is_true(times.first_byte <= times.total)
+    assert.equal(0, times.tls)
+  end)
+
+  it("decodes its body", function()
+    local _, _, transfer = exchange({}, { 200, nil, '{"a":[1,2,{"b":"c"}]}' })
+    assert.same({ a = { 1, 2, { b = "c" } } }, transfer:decode())
+  end)
+
+  it("decodes with its origin's decoder", function()
+    local url = serve(function(request)
+      request:respond(200, nil, '{"a":null}')
+    end)
+    local transfer = send(origin_of(url, { decoder = core.decoder({ null = "keep" }) }))
+    drive:result(transfer)
+    assert.equal(core.null, transfer:decode().a)
+  end)
+
+  it("says where a body is not JSON", function()
+    local _, _, transfer = exchange({}, { 200, nil, "<html>" })
+    local value, message, position = transfer:decode()
+    assert.is_nil(value)
+    assert.is_string(message)
+    assert.equal(1, position)
+  end)
+
+  it("answers HEAD without waiting for a body", function()
+    local server = peer.tcp(drive, function(connection)
+      connection:send("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n")
+    end)
+    local result = drive:result(send(origin_of(server.url), { method = "HEAD" }))
+    assert.equal(200, result.status)
+    assert.equal(0, result.size)
+    server:close()
+  end)
+
+  it("keeps the methods of one pooled handle apart", function()
+    local methods, bodies = {}, {}
+    local url = serve(function(request)
+      methods[#methods + 1] = request.method
+      bodies[#bodies + 1] = request.body
+      request:respond(200)
+    end)
+    local origin = origin_of(url, { concurrency = 1 })
+    for _, request in ipairs({
+      { method = "GET" },
+      { method = "POST", body = "1" },
+      { method = "GET" },
+      { method = "PUT", body = "2" },
+      { method = "DELETE" },
+      { method = "HEAD" },
+      { method = "POST" },
+      { method = "GET", body = "3" },
+      { method = "GET" },
+    }) do
+      assert.equal(200, drive:result(send(origin, request)).status)
+    end
+    assert.same({ "GET", "POST", "GET", "PUT", "DELETE", "HEAD", "POST", "GET", "GET" }, methods)
+    assert.same({ "", "1", "", "2", "", "", "", "3", "" }, bodies)
+    assert.equal(1, loop:stats().handles)
+  end)
+
+  it("does not follow a redirect", function()
+    local count = 0
+    local url = serve(function(request)
+      count = count + 1
+      request:respond(302, { Location = "/elsewhere" })
+    end)
+    assert.equal(302, drive:result(send(origin_of(url))).status)
+    assert.equal(1, count)
+  end)
+
+  it("sends back no cookie", function()
+    local cookies = {}
+    local url = serve(function(request)
+      cookies[#cookies + 1] = request.headers.cookie or "none"
+      request:respond(200, { ["Set-Cookie"] = "a=b" })
+    end)
+    local origin = origin_of(url)
+    drive:result(send(origin))
+    drive:result(send(origin))
+    assert.same({ "none", "none" }, cookies)
+  end)
+
+  it("asks for compression unless told not to", function()
+    local encodings = {}
+    local url = serve(function(request)
+      encodings[#encodings + 1] = request.headers["accept-encoding"] or "none"
+      request:respond(200)
+    end)
+    drive:result(send(origin_of(url)))
+    drive:result(send(origin_of(url, { compression = false })))
+    assert.matches("gzip", encodings[1])
+    assert.equal("none", encodings[2])
+  end)
+
+  it("sends the origin's user agent", function()
+    local agent
+    local url = serve(function(request)
+      agent = request.headers["user-agent"]
+      request:respond(200)
+    end)
+    drive:result(send(origin_of(url, { user_agent = "riskscreen/test" })))
+    assert.equal("riskscreen/test", agent)
+  end)
+
+  it("is sent over a Unix-domain socket", function()
+    local path = os.tmpname()
+    os.remove(path)
+    local server = peer.unix(drive, path, function(connection)
+      connection:send(peer.response("local"))
+    end)
+    local transfer = send(origin_of("http://localhost", { unix_socket = path }))
+    drive:result(transfer)
+    assert.equal("local", transfer:body())
+    server:close()
+    os.remove(path)
+  end)
+
+  it("goes through a proxy in a tunnel", function()
+    local asked
+    local proxy = peer.tcp(drive, function(connection, request)
+      if connection.count == 1 then
+        asked = request:match("^[^\r\n]*")
+        connection:send("HTTP/1.1 200 Connected\r\nX-Proxy: 1\r\n\r\n")
+      else
+        connection:send(peer.response(request:match("^[^\r\n]*")))
+      end
+    end)
+    local transfer = send(origin_of("http://service.invalid:8080", { proxy = proxy.url }), { target = "/x" })
+    local result = drive:result(transfer)
+    assert.equal("CONNECT service.invalid:8080 HTTP/1.1", asked)
+    assert.equal("GET /x HTTP/1.1", transfer:body())
+    assert.is_nil(result.headers["x-proxy"])
+    proxy:close()
+  end)
+end)
+
+describe("an origin", function()
+  it("uses a connection again", function()
+    local url, server = serve(function(request)
+      request:respond(200, nil, "ok")
+    end)
+    local origin = origin_of(url)
+    for _ = 1, 5 do
+      assert.equal(200, drive:result(send(origin)).status)
+    end
+    assert.equal(1, server:stats().connections)
+    assert.equal(1, loop:stats().handles)
+  end)
+
+  it("has no more in flight than its concurrency and sends the rest in order", function()
+    local waiting, targets, most = {}, {}, 0
+    local url = serve(function(request)
+      waiting[#waiting + 1] = request
+      targets[#targets + 1] = request.path
+      most = math.max(most, #waiting)
+    end)
+    local origin = origin_of(url, { concurrency = 2 })
+    local transfers = {}
+    for i = 1, 6 do
+      transfers[i] = send(origin, { target = "/" .. i })
+    end
+    assert.same({ 2, 4 }, { loop:stats().transfers, loop:stats().queued })
+    for i = 1, 6 do
+      drive:until_true("request " .. i, function()
+        return #targets >= i
+      end)
+      local answered = table.remove(waiting, 1)
+      answered:respond(200, nil, answered.path)
+      drive:result(transfers[i])
+      assert.equal("/" .. i, transfers[i]:body())
+    end
+    assert.equal(2, most)
+    table.sort(targets)
+    assert.same({ "/1", "/2", "/3", "/4", "/5", "/6" }, targets)
+    assert.same({ 0, 0, 2 }, { loop:stats().transfers, loop:stats().queued, loop:stats().handles })
+  end)
+
+  it("keeps the order of one at a time", function()
+    local targets = {}
+    local url = serve(function(request)
+      targets[#targets + 1] = request.path
+      request:respond(200)
+    end)
+    local origin = origin_of(url, { concurrency = 1 })
+    local last
+    for i = 1, 20 do
+      last = send(origin, { target = "/" .. i })
+    end
+    drive:result(last)
+    for i = 1, 20 do
+      assert.equal("/" .. i, targets[i])
+    end
+  end)
+
+  for _, case in ipairs({
+    { "no URL", { base_url = "https://" } },
+    { "another scheme", { base_url = "ftp://host" } },
+    { "a path", { base_url = "https://host/path" } },
+    { "a query", { base_url = "https://host?x=y" } },
+    { "credentials", { base_url = "https://user:password@host" } },
+  }) do
+    it("refuses " .. case[1] .. " as its base_url", function()
+      assert.error_matches(function()
+        loop:origin(case[2])
+      end, "base_url")
+    end)
+  end
+
+  it("requires a base_url", function()
+    assert.error_matches(function()
+      loop:origin({})
+    end, "base_url is required")
+  end)
+
+  it("refuses unknown options and values out of range", function()
+    for _, options in ipairs({
+      { timeout = 1 },
+      { concurrency = 0 },
+      { concurrency = 1.5 },
+      { http_version = "3" },
+      { compression = "yes" },
+      { decoder = {} },
+      { verify = false },
+      { user_agent = "a\0b" },
+    }) do
+      options.base_url = "http://127.0.0.1"
+      assert.has_error(function()
+        loop:origin(options)
+      end)
+    end
+  end)
+end)
+
+describe("a request", function()
+  local origin
+
+  before_each(function()
+    origin = origin_of(refused_url())
+  end)
+
+  for name, line in pairs({
+    ["a line feed"] = "X-A: secret\nX-B: 2",
+    ["a carriage return"] = "X-A: secret\rX-B: 2",
+    ["a NUL"] = "X-A: secret\0",
+    ["no colon"] = "secret",
+    ["no name"] = ": secret",
+    ["a space in its name"] = "X A: secret",
+  }) do
+    it("with " .. name .. " in a header is refused without showing it", function()
+      local ok, message = pcall(send, origin, { headers = { "Accept: */*", line } })
+      assert.is_false(ok)
+      assert.matches("headers%[2%]", message)
+      assert.not_matches("secret", message)
+      assert.equal(0, loop:stats().transfers)
+    end)
+  end
+
+  for name, target in pairs({
+    ["a space"] = "/a b",
+    ["a line feed"] = "/a\nX-B: 2",
+    ["a NUL"] = "/a\0",
+    ["another start than a slash"] = "http://elsewhere/",
+    ["no text"] = "",
+  }) do
+    it("with " .. name .. " as its target is refused", function()
+      assert.error_matches(function()
+        send(origin, { target = target })
+      end, "target must begin with")
+    end)
+  end
+
+  it("with anything but letters as its method is refused", function()
+    for _, method in ipairs({ "", "GET /x HTTP/1.1\r\nA", "get", ("X"):rep(40) }) do
+      assert.error_matches(function()
+        send(origin, { method = method })
+      end, "method must be")
+    end
+  end)
+
+  it("with options it does not know is refused", function()
+    assert.has_error(function()
+      send(origin, { tiemout = 1 })
+    end, "unknown request option 'tiemout'")
+  end)
+
+  it("with a header that is no string is refused", function()
+    assert.error_matches(function()
+      send(origin, { headers = { 1 } })
+    end, "headers%[1%] must be a string")
+  end)
+
+  it("above the largest size is refused", function()
+    assert.error_matches(function()
+      send(origin, { headers = { "X: " .. ("x"):rep(300 * 1024) } })
+    end, "too large")
+  end)
+end)
+
+describe("a result", function()
+  it("is refused before the transfer has finished", function()
+    local url = serve(function() end)
+    local transfer = send(origin_of(url))
+    assert.is_false(transfer:done())
+    assert.has_error(function()
+      transfer:result()
+    end, "the transfer has not finished")
+  end)
+
+  it("is refused after the transfer is closed", function()
+    local _, _, transfer = exchange({})
+    transfer:close()
+    transfer:close()
+    for _, method in ipairs({ "result", "body", "decode" }) do
+      assert.has_error(function()
+        transfer[method](transfer)
+      end, "the transfer is closed")
+    end
+  end)
+
+  it("is refused after the loop is closed", function()
+    local _, _, transfer = exchange({})
+    loop:close()
+    for _, method in ipairs({ "done", "result", "body", "decode" }) do
+      assert.has_error(function()
+        transfer[method](transfer)
+      end, "the loop is closed")
+    end
+  end)
+
+  it("of a failure has no body", function()
+    local transfer = send(origin_of(refused_url()))
+    drive:result(transfer)
+    assert.has_error(function()
+      transfer:body()
+    end, "the transfer failed and has no body")
+  end)
+end)
+
+describe("a timeout", function()
+  --- Fails unless the transfer timed out in this phase.
+  local function assert_timed_out(transfer, phase, sent)
+    local result, failure = drive:result(transfer)
+    assert.is_nil(result)
+    assert.same({ "timeout", phase, sent }, { failure.kind, failure.phase, failure.sent })
+    assert.matches("timed out", failure.message)
+    assert.matches("127.0.0.1:%d+", failure.message)
+  end
+
+  it("ends a transfer that waits in the queue", function()
+    local count = 0
+    local url = serve(function()
+      count = count + 1
+    end)
+    local origin = origin_of(url, { concurrency = 1 })
+    send(origin)
+    local queued = send(origin, { timeout = SHORT })
+    assert_timed_out(queued, "queue", false)
+    assert.equal(0, loop:stats().queued)
+    assert.equal(1, count)
+  end)
+
+  it("counts the time in the queue", function()
+    local waiting
+    local url = serve(function(request)
+      waiting = waiting or request
+    end)
+    local origin = origin_of(url, { concurrency = 1 })
+    local first = send(origin, { timeout = SHORT })
+    local second = send(origin, { timeout = SHORT + 0.01 })
+    assert_timed_out(first, "first_byte", true)
+    assert_timed_out(second, "first_byte", true)
+  end)
+
+  describe("of the connection", function()
+    local listener, filling, url
+
+    -- A listener whose backlog is full: further connection requests go unanswered.
+    before_each(function()
+      local socket = require("socket")
+      listener = socket.tcp()
+      assert(listener:bind("127.0.0.1", 0))
+      assert(listener:listen(0))
+      local port = select(2, listener:getsockname())
+      filling = {}
+      for i = 1, 4 do
+        filling[i] = socket.tcp()
+        filling[i]:settimeout(0)
+        filling[i]:connect("127.0.0.1", port)
+      end
+      url = "http://127.0.0.1:" .. port
+    end)
+
+    after_each(function()
+      for _, client in ipairs(filling) do
+        client:close()
+      end
+      listener:close()
+    end)
+
+    it("ends a transfer that is connecting", function()
+      assert_timed_out(send(origin_of(url, { connect_timeout = SHORT })), "connect", false)
+    end)
+
+    it("may be the request's own", function()
+      assert_timed_out(send(origin_of(url), { connect_timeout = SHORT }), "connect", false)
+    end)
+
+    it("is not needed where the whole time is shorter", function()
+      assert_timed_out(send(origin_of(url), { timeout = SHORT }), "connect", false)
+    end)
+
+    it("covers the TLS handshake", function()
+      local silent = peer.tcp(drive, function() end)
+      local origin = origin_of((silent.url:gsub("^http:", "https:")), { connect_timeout = SHORT })
+      assert_timed_out(send(origin), "tls", false)
+      silent:close()
+    end)
+  end)
+
+  it("ends a transfer that waits for the first byte", function()
+    local url = serve(function() end)
+    assert_timed_out(send(origin_of(url), { timeout = SHORT }), "first_byte", true)
+  end)
+
+  it("ends a transfer in the middle of the body", function()
+    local server = peer.tcp(drive, function(connection)
+      connection:send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf")
+    end)
+    assert_timed_out(send(origin_of(server.url), { timeout = SHORT }), "body", true)
+    server:close()
+  end)
+
+  it("does not throw away an answer that came while nobody stepped", function()
+    local server = peer.tcp(drive, function(connection)
+      connection:send(peer.response("late"))
+    end)
+    local transfer = send(origin_of(server.url), { timeout = 0.2 })
+    -- Until the peer has answered nothing but watches is handed out; then time passes without a step.
+    drive:until_true("the request", function()
+      return #server.requests == 1
+    end)
+    local start = core.now()
+    repeat
+    until core.now() > start + 0.25
+    drive:result(transfer)
+    assert.equal("late", transfer:body())
+    server:close()
+  end)
+end)
+
+describe("a failure", function()
+  --- The failure of a transfer to a peer that answers so.
+  local function failure_of(answer, options, request, greet)
+    local server = peer.tcp(drive, answer)
+    server.greet = greet
+    local result, failure = drive:result(send(origin_of(server.url, options), request))
+    server:close()
+    assert.is_nil(result)
+    return failure
+  end
+
+  local function assert_failure(expected, failure)
+    assert.same(expected, { failure.kind, failure.phase, failure.sent })
+    assert.matches("127.0.0.1:%d+", failure.message)
+    return failure
+  end
+
+  it("to connect is the network's and nothing was sent", function()
+    local _, failure = drive:result(send(origin_of(refused_url())))
+    assert_failure({ "network", "connect", false }, failure)
+    assert.matches("^could not connect to 127.0.0.1:%d+ %(Connection refused%)$", failure.message)
+  end)
+
+  it("to find the host is the network's and nothing was sent", function()
+    local transfer = send(origin_of("http://name.invalid"))
+    local _, failure = drive:result(transfer)
+    assert.same({ "network", "name_lookup", false }, { failure.kind, failure.phase, failure.sent })
+    assert.matches("^could not find the address of name.invalid:80 ", failure.message)
+  end)
+
+  it("is a reset after the request", function()
+    assert_failure(
+      { "network", "first_byte", true },
+      failure_of(function(connection)
+        connection:reset()
+      end)
+    )
+  end)
+
+  it("is a connection closed without an answer", function()
+    assert_failure(
+      { "network", "first_byte", true },
+      failure_of(function(connection)
+        connection:finish()
+      end)
+    )
+  end)
+
+  it("is a connection closed in the headers", function()
+    assert_failure(
+      { "network", "body", true },
+      failure_of(function(connection)
+        connection:send("HTTP/1.1 200 OK\r\nContent-Le")
+        connection:finish()
+      end)
+    )
+  end)
+
+  it("is a truncated body", function()
+    assert_failure(
+      { "network", "body", true },
+      failure_of(function(connection)
+        connection:send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf")
+        connection:finish()
+      end)
+    )
+  end)
+
+  it("is a reset in the body", function()
+    assert_failure(
+      { "network", "body", true },
+      failure_of(function(connection)
+        connection:send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf")
+        connection:reset()
+      end)
+    )
+  end)
+
+  it("is a chunked body without its end", function()
+    assert_failure(
+      { "network", "body", true },
+      failure_of(function(connection)
+        connection:send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n")
+        connection:finish()
+      end)
+    )
+  end)
+
+  it("of the chunked encoding is the protocol's", function()
+    assert_failure(
+      { "protocol", "body", true },
+      failure_of(function(connection)
+        connection:send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nabc\r\n")
+      end)
+    )
+  end)
+
+  it("of the compression is the protocol's", function()
+    assert_failure(
+      { "protocol", "body", true },
+      failure_of(function(connection)
+        connection:send(peer.response("this is not gzip", "Content-Encoding: gzip\r\n"))
+      end)
+    )
+  end)
+
+  it("is an answer that is not HTTP", function()
+    assert_failure(
+      { "protocol", "first_byte", true },
+      failure_of(function(connection)
+        connection:send("SSH-2.0-OpenSSH_9.2\r\n")
+        connection:finish()
+      end)
+    )
+  end)
+
+  it("is a body above max_body", function()
+    local failure = failure_of(function(connection)
+      connection:send(peer.response(("x"):rep(101)))
+    end, { max_body = 100 })
+    assert.same({ "protocol", true }, { failure.kind, failure.sent })
+    assert.matches("max_body %(100 bytes%)", failure.message)
+  end)
+
+  it("is not a body of exactly max_body", function()
+    local server = peer.tcp(drive, function(connection)
+      connection:send(peer.response(("x"):rep(100)))
+    end)
+    assert.equal(100, drive:result(send(origin_of(server.url, { max_body = 100 }))).size)
+    server:close()
+  end)
+
+  it("is a body above max_body once it is decompressed", function()
+    local path = os.tmpname()
+    os.execute("head -c 1000000 /dev/zero | gzip -9 > " .. path)
+    local file = assert(io.open(path, "rb"))
+    local bomb = file:read("*a")
+    file:close()
+    os.remove(path)
+    assert.is_true(#bomb < 2000)
+    local failure = failure_of(function(connection)
+      connection:send(peer.response(bomb, "Content-Encoding: gzip\r\n"))
+    end, { max_body = 10000 })
+    assert.equal("protocol", failure.kind)
+    assert.matches("max_body %(10000 bytes%)", failure.message)
+  end)
+
+  it("is a head above max_headers", function()
+    local failure = failure_of(function(connection)
+      connection:send(peer.response("", ("X-Filler: xxxxxxxxxxxxxxxx\r\n"):rep(100)))
+    end, { max_headers = 1000 })
+    assert.equal("protocol", failure.kind)
+    assert.matches("max_headers %(1000 bytes%)", failure.message)
+  end)
+
+  it("is a header line without an end", function()
+    local failure = failure_of(function(connection)
+      connection:send("HTTP/1.1 200 OK\r\nX-Filler: " .. ("x"):rep(200 * 1024))
+    end)
+    assert.equal("protocol", failure.kind)
+  end)
+
+  it("shows no header of the request", function()
+    for _, answer in ipairs({
+      function(connection)
+        connection:reset()
+      end,
+      function(connection)
+        connection:send("HTTP/1.1 nonsense\r\n\r\n")
+        connection:finish()
+      end,
+      function(connection)
+        connection:send(peer.response("this is not gzip", "Content-Encoding: gzip\r\n"))
+      end,
+    }) do
+      local failure = failure_of(answer, nil, { headers = { "X-Access-Key: hunter2" } })
+      assert.not_matches("hunter2", failure.message)
+    end
+  end)
+
+  it("leaves the origin fit for the next transfer", function()
+    local server = peer.tcp(drive, function(connection, request)
+      if request:find("^GET /bad") then
+        connection:reset()
+      else
+        connection:send(peer.response("good"))
+      end
+    end)
+    local origin = origin_of(server.url, { concurrency = 1 })
+    for _ = 1, 3 do
+      drive:result(send(origin, { target = "/bad" }))
+      assert.equal(200, drive:result(send(origin, { target = "/good" })).status)
+    end
+    assert.equal(1, loop:stats().handles)
+    server:close()
+  end)
+end)
+
+describe("a kept connection that dies when it is used again", function()
+  --- A peer that answers the first request of its first connection and drops that connection at the second request.
+  local function dying_peer()
+    return peer.tcp(drive, function(connection)
+      if connection.peer.connections == 1 and connection.count == 2 then
+        connection:reset()
+      else
+        connection:send(peer.response("ok"))
+      end
+    end)
+  end
+
+  local function second_result(server, request)
+    local origin = origin_of(server.url)
+    assert.equal(200, drive:result(send(origin)).status)
+    return drive:result(send(origin, request))
+  end
+
+  for _, case in ipairs({
+    { "a POST with a body", { method = "POST", body = "pay" } },
+    { "a POST without a body", { method = "POST" } },
+    { "a POST with a large body", { method = "POST", body = ("x"):rep(100 * 1024) } },
+    { "a DELETE", { method = "DELETE" } },
+    { "a GET", { method = "GET" } },
+  }) do
+    it("does not make " .. case[1] .. " that may not be replayed be sent twice", function()
+      local server = dying_peer()
+      case[2].replay = false
+      local result, failure = second_result(server, case[2])
+      assert.is_nil(result)
+      assert.same({ "network", true }, { failure.kind, failure.sent })
+      assert.equal(2, #server.requests)
+      server:close()
+    end)
+  end
+
+  it("is replaced when the request may be replayed", function()
+    local server = dying_peer()
+    local result = second_result(server, { method = "POST", body = "read", replay = true })
+    assert.equal(200, result.status)
+    assert.equal(3, #server.requests)
+    assert.equal(2, server.connections)
+    server:close()
+  end)
+
+  it("does not fail a request that may not be replayed when it was closed before", function()
+    local server = peer.tcp(drive, function(connection)
+      connection:send(peer.response("ok"))
+    end)
+    local origin = origin_of(server.url)
+    drive:result(send(origin))
+    for connection in pairs(server.open) do
+      connection:close()
+    end
+    assert.equal(200, drive:result(send(origin, { method = "POST", body = "x", replay = false })).status)
+    assert.equal(2, #server.requests)
+    server:close()
+  end)
+end)
+
+describe("a cancelled transfer", function()
+  local function assert_cancelled(transfer, phase, sent)
+    transfer:cancel()
+    transfer:cancel()
+    assert.is_true(transfer:done())
+    local result, failure = transfer:result()
+    assert.is_nil(result)
+    assert.same({ "cancelled", phase, sent }, { failure.kind, failure.phase, failure.sent })
+    assert.matches("cancelled", failure.message)
+    assert.equal(0, loop:stats().transfers)
+    loop:step(0)
+    local operation = loop:next()
+    while operation do
+      assert.are_not.equal(transfer, operation)
+      operation = loop:next()
+    end
+  end
+
+  it("leaves the queue", function()
+    local url = serve(function() end)
+    local origin = origin_of(url, { concurrency = 1 })
+    local first, queued = send(origin), send(origin)
+    queued:cancel()
+    assert.same({ 1, 0 }, { loop:stats().transfers, loop:stats().queued })
+    assert.equal("queue", select(2, queued:result()).phase)
+    first:cancel()
+  end)
+
+  it("gives its handle back while it connects", function()
+    local silent = peer.tcp(drive, function() end)
+    local transfer = send(origin_of((silent.url:gsub("^http:", "https:"))))
+    drive:until_true("a connection", function()
+      return silent.connections == 1
+    end)
+    assert_cancelled(transfer, "tls", false)
+    assert.equal(1, loop:stats().handles)
+    silent:close()
+  end)
+
+  it("gives its handle back while it waits for the first byte", function()
+    local arrived
+    local url = serve(function()
+      arrived = true
+    end)
+    local transfer = send(origin_of(url))
+    drive:until_true("the request", function()
+      return arrived
+    end)
+    assert_cancelled(transfer, "first_byte", true)
+    assert.equal(1, loop:stats().handles)
+  end)
+
+  it("gives its handle back in the middle of the body", function()
+    local server = peer.tcp(drive, function(connection)
+      connection:send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf")
+    end)
+    local transfer = send(origin_of(server.url))
+    drive:until_true("the request", function()
+      return #server.requests == 1
+    end)
+    loop:step(0)
+    loop:step(0)
+    assert_cancelled(transfer, "body", true)
+    assert.equal(1, loop:stats().handles)
+    server:close()
+  end)
+
+  it("is not handed out even if it had finished", function()
+    local transfer = send(origin_of("http://127.0.0.1:1", { unix_socket = "/nonexistent/socket" }))
+    assert.is_true(transfer:done())
+    assert_cancelled(transfer, "body", false)
+  end)
+
+  it("makes room for the next in the queue", function()
+    local targets = {}
+    local url = serve(function(request)
+      targets[#targets + 1] = request.path
+      if request.path == "/second" then
+        request:respond(200)
+      end
+    end)
+    local origin = origin_of(url, { concurrency = 1 })
+    local first = send(origin, { target = "/first" })
+    local second = send(origin, { target = "/second" })
+    drive:until_true("the first request", function()
+      return targets[1]
+    end)
+    first:cancel()
+    assert.equal(200, drive:result(second).status)
+  end)
+
+  it("stays as it was when it had been taken", function()
+    local _, _, transfer = exchange({}, { 200, nil, "kept" })
+    transfer:cancel()
+    assert.equal("kept", transfer:body())
+  end)
+end)
+
+describe("a loop with transfers in flight", function()
+  it("is closed with them", function()
+    local url, server = serve(function() end)
+    local origin = origin_of(url, { concurrency = 2 })
+    local transfers = {}
+    for i = 1, 4 do
+      transfers[i] = send(origin, { method = "POST", body = "x" })
+    end
+    drive:until_true("the requests", function()
+      return server:stats().open == 2
+    end)
+    loop:close()
+    for _, transfer in ipairs(transfers) do
+      assert.has_no_error(function()
+        transfer:cancel()
+        transfer:close()
+      end)
+    end
+    server:close()
+  end)
+
+  it("keeps them although nobody else holds them", function()
+    local url = serve(function(request)
+      request:respond(200, nil, "kept")
+    end)
+    do
+      local origin = origin_of(url)
+      send(origin)
+      origin = nil -- luacheck: ignore
+    end
+    collectgarbage()
+    collectgarbage()
+    drive:until_true("the transfer", function()
+      return drive.finished[1]
+    end)
+    assert.equal("kept", drive.finished[1]:body())
+  end)
+
+  it("can be left to the collector while one of them is decoded", function()
+    local _, _, transfer = exchange({}, { 200, nil, "[1,[2,[3]]]" })
+    loop, drive.finished = nil, {}
+    collectgarbage()
+    assert.same({ 1, { 2, { 3 } } }, transfer:decode())
+  end)
+end)
+
+describe("the environment's proxies", function()
+  it("are ignored", function()
+    local interpreter, i = arg[-1], -1
+    while arg[i] do
+      interpreter, i = arg[i], i - 1
+    end
+    local script = os.tmpname()
+    local file = assert(io.open(script, "w"))
+    file:write([[
+      local core = require("riskscreen.core")
+      local server = require("riskscreen.server").new({})
+      local loop = core.loop({})
+      local transfer = loop:origin({ base_url = "http://127.0.0.1:" .. server:port() }):send({ target = "/" })
+      while not transfer:done() do
+        loop:step(0.01)
+        server:step(0)
+        local request = server:next()
+        if request then
+          request:respond(200, nil, "direct")
+        end
+      end
+      print(transfer:result() and transfer:body() or select(2, transfer:result()).message)
+    ]])
+    file:close()
+    local proxy = refused_url()
+    local pipe = assert(
+      io.popen(("http_proxy=%s HTTP_PROXY=%s ALL_PROXY=%s timeout 20 '%s' '%s'"):format(
+        proxy, proxy, proxy, interpreter, script))
+    )
+    local output = pipe:read("*a")
+    pipe:close()
+    os.remove(script)
+    assert.equal("direct\n", output)
+  end)
+end)
