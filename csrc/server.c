@@ -8,6 +8,7 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define RSC_SERVER_BACKLOG    511 /* connections the kernel keeps for us */
@@ -64,20 +65,44 @@ static int open_listener(const char *host, size_t port, unsigned *bound_port, st
     return fd;
 }
 
+/* libmicrohttpd closes the listener in some of its failures and leaves it in others. */
+static void close_if_still(int fd, const struct stat *before) {
+    struct stat now;
+    if (fstat(fd, &now) == 0 && now.st_dev == before->st_dev && now.st_ino == before->st_ino) {
+        (void)close(fd);
+    }
+}
+
 /* Takes `listener` over, whatever happens. */
 static struct MHD_Daemon *start_daemon(struct rsc_server *server, const struct rsc_server_options *options,
                                        int listener) {
     unsigned idle = (unsigned)options->idle_timeout;
     idle += (double)idle < options->idle_timeout;
-    return MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, &rsc_server_on_request, server,
-                            MHD_OPTION_LISTEN_SOCKET, listener,                              /**/
-                            MHD_OPTION_NOTIFY_CONNECTION, &rsc_server_on_connection, server, /**/
-                            MHD_OPTION_URI_LOG_CALLBACK, &rsc_server_on_target, server,      /**/
-                            MHD_OPTION_NOTIFY_COMPLETED, &rsc_server_on_completed, server,   /**/
-                            MHD_OPTION_CONNECTION_MEMORY_LIMIT, options->max_headers,        /**/
-                            MHD_OPTION_CONNECTION_LIMIT, (unsigned)options->max_connections, /**/
-                            MHD_OPTION_CONNECTION_TIMEOUT, idle,                             /**/
-                            MHD_OPTION_END);
+    struct MHD_OptionItem items[] = {
+        {MHD_OPTION_LISTEN_SOCKET, listener, NULL},
+        {MHD_OPTION_NOTIFY_CONNECTION, (intptr_t)&rsc_server_on_connection, server},
+        {MHD_OPTION_URI_LOG_CALLBACK, (intptr_t)&rsc_server_on_target, server},
+        {MHD_OPTION_NOTIFY_COMPLETED, (intptr_t)&rsc_server_on_completed, server},
+        {MHD_OPTION_CONNECTION_MEMORY_LIMIT, (intptr_t)options->max_headers, NULL},
+        {MHD_OPTION_CONNECTION_LIMIT, (intptr_t)options->max_connections, NULL},
+        {MHD_OPTION_CONNECTION_TIMEOUT, idle, NULL},
+        {MHD_OPTION_END, 0, NULL},
+    };
+    struct stat before;
+    if (fstat(listener, &before) != 0) {
+        (void)close(listener);
+        return NULL;
+    }
+    errno = ENOMEM; /* it does not say why it fails */
+    struct MHD_Daemon *daemon =
+        MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, &rsc_server_on_request, server,
+                         MHD_OPTION_ARRAY, items, MHD_OPTION_END);
+    if (daemon == NULL) {
+        int reason = errno;
+        close_if_still(listener, &before);
+        errno = reason;
+    }
+    return daemon;
 }
 
 static size_t count_connections(const struct rsc_server *server) {
@@ -305,6 +330,10 @@ unsigned rsc_server_port(const struct rsc_server *server) {
 
 int rsc_server_pollfd(const struct rsc_server *server) {
     return server->epoll;
+}
+
+size_t rsc_server_waiting(const struct rsc_server *server) {
+    return server->waiting;
 }
 
 void rsc_server_stats(const struct rsc_server *server, struct rsc_server_stats *stats) {

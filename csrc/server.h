@@ -38,7 +38,7 @@ struct rsc_server_options {
 
 struct rsc_server_stats {
     size_t connections;
-    size_t waiting; /* requests that rsc_server_next would hand out */
+    size_t waiting; /* as rsc_server_waiting says */
     size_t open;    /* requests without an answer whose client is there: the waiting, the handed out, the stalled */
 };
 
@@ -58,6 +58,9 @@ double rsc_server_timeout(const struct rsc_server *server);
 
 /* Does I/O until a request waits, `seconds` have passed (negative: no limit) or a signal has arrived. */
 int rsc_server_step(struct rsc_server *server, double seconds, struct rsc_error *error);
+
+/* How many requests rsc_server_next would hand out. */
+size_t rsc_server_waiting(const struct rsc_server *server);
 
 void rsc_server_stats(const struct rsc_server *server, struct rsc_server_stats *stats);
 

@@ -82,6 +82,7 @@ void rsc_exchange_detach(struct rsc_exchange *exchange) {
     uncount(exchange);
     exchange->connection->exchange = NULL;
     exchange->connection = NULL;
+    rsc_buffer_free(&exchange->content);
     if (!exchange->held) {
         destroy(exchange);
     }

@@ -1,5 +1,7 @@
 #include "request.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #define REQUEST_TYPE "riskscreen.request"
@@ -62,9 +64,7 @@ static void set_fields(lua_State *L, struct rsc_exchange *request) {
 }
 
 void rsc_exchange_push_next(lua_State *L, struct rsc_server *server) {
-    struct rsc_server_stats stats;
-    rsc_server_stats(server, &stats);
-    if (stats.waiting == 0) {
+    if (rsc_server_waiting(server) == 0) {
         lua_pushnil(L);
         return;
     }
@@ -116,9 +116,12 @@ static void add_header(lua_State *L, struct rsc_buffer *headers, const char *nam
     if (problem != NULL) {
         luaL_error(L, "header '%s' cannot be sent: %s", name, problem);
     }
-    if (rsc_buffer_append(headers, name, name_length + 1) != RSC_OK ||
-        rsc_buffer_append(headers, value, value_length + 1) != RSC_OK) {
+    int status = rsc_buffer_append(headers, name, name_length + 1);
+    status = status == RSC_OK ? rsc_buffer_append(headers, value, value_length + 1) : status;
+    if (status == RSC_ERROR_LIMIT) {
         luaL_error(L, "the headers of an answer must fit %d bytes", (int)RSC_SERVER_MAX_REPLY_HEADERS);
+    } else if (status != RSC_OK) {
+        luaL_error(L, "not enough memory");
     }
     lua_pop(L, 1);
 }
@@ -151,7 +154,8 @@ static void collect_headers(lua_State *L, int index, struct rsc_buffer *headers)
 static int64_t check_integer(lua_State *L, int index, int64_t least, int64_t most) {
     int64_t value = 0;
     if (!rsc_lua_to_int64(L, index, &value) || value < least || value > most) {
-        const char *message = lua_pushfstring(L, "an integer from %d to %f is needed", (int)least, (lua_Number)most);
+        char message[64];
+        (void)snprintf(message, sizeof message, "an integer from %" PRId64 " to %" PRId64 " is needed", least, most);
         luaL_argerror(L, index, message);
     }
     return value;

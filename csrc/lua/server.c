@@ -1,6 +1,7 @@
 /* riskscreen.server: new{…}, and the methods of a server. */
 #include "request.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "riskscreen.h"
@@ -68,9 +69,17 @@ static bool read_number(lua_State *L, const struct option *option, double *numbe
     return lua_type(L, -1) == LUA_TNUMBER && *number >= option->least && *number <= option->most;
 }
 
+static void refuse_value(lua_State *L, const struct option *option) {
+    static const char *const kinds[][2] = {{"a string of", " bytes"}, {"an integer from", ""}, {"seconds from", ""}};
+    char range[64];
+    (void)snprintf(range, sizeof range, "%.10g to %.10g", option->least, option->most);
+    const char *value = lua_isstring(L, -1) ? lua_tostring(L, -1) : luaL_typename(L, -1);
+    luaL_error(L, "option '%s' must be %s %s%s (got %s)", option->name, kinds[option->kind][0], range,
+               kinds[option->kind][1], value);
+}
+
 /* The option's value is at the top. */
 static void read_option(lua_State *L, const struct option *option, struct rsc_server_options *options) {
-    static const char *const kinds[] = {"a string of a length", "an integer", "a number of seconds"};
     void *field = (char *)options + option->offset;
     int64_t integer = 0;
     double number;
@@ -88,8 +97,7 @@ static void read_option(lua_State *L, const struct option *option, struct rsc_se
         break;
     }
     if (!good) {
-        luaL_error(L, "option '%s' must be %s from %f to %f (got %s)", option->name, kinds[option->kind], option->least,
-                   option->most, luaL_typename(L, -1));
+        refuse_value(L, option);
     }
 }
 
@@ -156,7 +164,6 @@ static int server_timeout(lua_State *L) {
 
 static int server_step(lua_State *L) {
     struct rsc_server *server = check_server(L);
-    struct rsc_server_stats stats;
     struct rsc_error error;
     double seconds = -1;
     if (!lua_isnoneornil(L, 2)) {
@@ -168,8 +175,7 @@ static int server_step(lua_State *L) {
         lua_pushstring(L, error.message);
         return 2;
     }
-    rsc_server_stats(server, &stats);
-    lua_pushinteger(L, (lua_Integer)stats.waiting);
+    lua_pushinteger(L, (lua_Integer)rsc_server_waiting(server));
     return 1;
 }
 
