@@ -82,7 +82,7 @@ describe("a client", function()
   end)
 
   it("carries the policy it was given", function()
-    local policy = {}
+    local policy = require("riskscreen.policy").new()
     assert.equal(policy, new(print, { policy = policy }).policy)
   end)
 
