@@ -1,7 +1,6 @@
 local client = require "riskscreen.client"
 local errors = require "riskscreen.errors"
 local operations = require "riskscreen.operations"
-local policies = require "riskscreen.policy"
 local recorder = require "spec.support.recorder"
 local samples = require "spec.support.samples"
 
@@ -83,7 +82,7 @@ describe("a client", function()
   end)
 
   it("carries the policy it was given", function()
-    local policy = policies.new()
+    local policy = require("riskscreen.policy").new()
     assert.equal(policy, new(print, { policy = policy }).policy)
   end)
 

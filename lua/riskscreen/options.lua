@@ -7,7 +7,7 @@ local text = require "riskscreen.text"
 
 ---@class riskscreen.Option
 ---@field name string
----@field type string a Lua type or "integer"; several are joined by "|"
+---@field type string a Lua type, "integer" or "any"; several are joined by "|"
 ---@field default? any
 ---@field required? boolean
 ---@field minimum? number

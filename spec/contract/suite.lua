@@ -1,0 +1,188 @@
+-- What every runtime and transport must do, for every operation with a published path: its answer, and each way in
+-- which an answer can fail. A runner gives the suite a way to make a client of a sandbox service; see the *_spec.lua
+-- files beside this one.
+local busted = require "busted"
+local errors = require "riskscreen.errors"
+local operations = require "riskscreen.operations"
+local sandbox = require "riskscreen.sandbox"
+local samples = require "spec.support.samples"
+
+local assert, describe, it = busted.assert, busted.describe, busted.it
+local before_each, after_each = busted.before_each, busted.after_each
+
+local KEY = "contract-key-5f1d"
+local SHORT = 0.1 -- seconds; the timeout of calls that are to time out
+
+---@class riskscreen.spec.Failure
+---@field what string
+---@field fault riskscreen.sandbox.Fault
+---@field kind string of the error
+---@field status? integer of the error
+---@field timeout? number of the call
+---@field retry_after? number of the error
+
+---@type riskscreen.spec.Failure[]
+local failures = {
+  { what = "HTTP 400", fault = { kind = "status", status = 400 }, kind = "bad_request", status = 400 },
+  { what = "HTTP 401", fault = { kind = "status", status = 401 }, kind = "unauthorized", status = 401 },
+  {
+    what = "HTTP 429",
+    fault = { kind = "status", status = 429, retry_after = 3 },
+    kind = "rate_limited",
+    status = 429,
+    retry_after = 3,
+  },
+  { what = "HTTP 500", fault = { kind = "status", status = 500 }, kind = "server", status = 500 },
+  {
+    what = "HTTP 503 with Retry-After",
+    fault = { kind = "status", status = 503, retry_after = 7 },
+    kind = "server",
+    status = 503,
+    retry_after = 7,
+  },
+  { what = "a redirect", fault = { kind = "status", status = 302 }, kind = "http", status = 302 },
+  { what = "another success than 200", fault = { kind = "status", status = 202 }, kind = "http", status = 202 },
+  { what = "a proxy's 403 page", fault = { kind = "html", status = 403 }, kind = "http", status = 403 },
+  { what = "a body that is not JSON", fault = { kind = "invalid-json" }, kind = "protocol", status = 200 },
+  { what = "a page with HTTP 200", fault = { kind = "html" }, kind = "protocol", status = 200 },
+  { what = "HTTP 200 with no body", fault = { kind = "empty" }, kind = "protocol", status = 200 },
+  { what = "a body that ends early", fault = { kind = "truncate", bytes = 5 }, kind = "network" },
+  { what = "a connection that is reset", fault = { kind = "reset" }, kind = "network" },
+  { what = "no answer", fault = { kind = "hang" }, kind = "timeout", timeout = SHORT },
+  { what = "a late answer", fault = { kind = "delay", delay = 5 }, kind = "timeout", timeout = SHORT },
+  { what = "a trickle", fault = { kind = "drip", bytes = 1, every = 5 }, kind = "timeout", timeout = SHORT },
+}
+
+local function published()
+  local list = {}
+  for _, operation in ipairs(operations.list) do
+    if operation.path then
+      list[#list + 1] = operation
+    end
+  end
+  return list
+end
+
+-- Nothing that can be reached from a value holds the key.
+local function assert_no_key(value, seen)
+  seen = seen or {}
+  if type(value) == "table" and not seen[value] then
+    seen[value] = true
+    for name, member in pairs(value) do
+      assert_no_key(name, seen)
+      assert_no_key(member, seen)
+    end
+    assert_no_key(getmetatable(value), seen)
+  end
+  assert.is_nil(tostring(value):find(KEY, 1, true))
+end
+
+---@param make_client fun(service: table, options: table): riskscreen.Client, fun() the client, and what ends it
+return function(make_client)
+  local service, client, finish
+
+  local function start(key)
+    service = sandbox.new { accounts = { [KEY] = {} } }
+    client, finish = make_client(service, { access_key = key })
+  end
+
+  before_each(function()
+    start(KEY)
+  end)
+
+  after_each(function()
+    finish()
+  end)
+
+  local function requests_of(operation)
+    local count = 0
+    for _, seen in ipairs(service:requests()) do
+      count = count + (seen.operation == operation.name and 1 or 0)
+    end
+    return count
+  end
+
+  -- The error of a call, after what is true of every error.
+  local function failed(operation, options)
+    local results = { n = 0 }
+    local function collect(...)
+      results = { n = select("#", ...), ... }
+    end
+    collect(client:call(operation.name, samples.of(operation), options))
+    local err = results[2]
+    assert.equal(2, results.n)
+    assert.is_nil(results[1])
+    assert.is_true(errors.is(err))
+    assert.equal(operation.name, err.operation)
+    assert.equal(1, err.attempts)
+    assert.is_true(err.elapsed >= 0)
+    assert.is_true(err.sent)
+    assert_no_key(err)
+    return err
+  end
+
+  local function succeeds(operation)
+    local value, response = client:call(operation.name, (samples.of(operation)))
+    assert.is_not_nil(value, tostring(response))
+    return value, response
+  end
+
+  for _, operation in ipairs(published()) do
+    describe(operation.name, function()
+      it("answers", function()
+        local value, response = succeeds(operation)
+        assert.equal(operation.data and "table" or "boolean", type(value))
+        assert.equal(200, response.status)
+        assert.equal(1, response.attempts)
+        assert.is_true(response.elapsed >= 0)
+        assert.equal(operation.paginated or false, response.pagination ~= nil)
+      end)
+
+      it("sends what it was given", function()
+        local parameters = samples.of(operation)
+        succeeds(operation)
+        local seen = service:requests()
+        assert.equal(1, #seen)
+        assert.equal(operation.http, seen[1].method)
+        assert.same(parameters, seen[1].parameters)
+      end)
+
+      it("is unauthorized with a key the service does not know", function()
+        finish()
+        start "another-key"
+        local err = failed(operation)
+        assert.equal("unauthorized", err.kind)
+        assert.equal(401, err.status)
+        assert.is_nil(tostring(err):find("another-key", 1, true))
+      end)
+
+      for _, failure in ipairs(failures) do
+        it("tells " .. failure.what, function()
+          service:fault(failure.fault)
+          local err = failed(operation, { timeout = failure.timeout })
+          assert.equal(failure.kind, err.kind)
+          assert.equal(failure.status, err.status)
+          assert.equal(failure.retry_after, err.retry_after)
+          assert.equal(1, requests_of(operation))
+        end)
+
+        it("answers again after " .. failure.what, function()
+          service:fault(failure.fault)
+          failed(operation, { timeout = failure.timeout })
+          service:clear_faults()
+          succeeds(operation)
+          assert.equal(2, requests_of(operation))
+        end)
+      end
+
+      if not operation.idempotent then
+        it("is not sent again when a connection that was kept open breaks", function()
+          succeeds(operation)
+          service:fault { kind = "reset" }
+          assert.equal("network", failed(operation).kind)
+          assert.equal(2, requests_of(operation))
+        end)
+      end
+    end)
+  end
+end
