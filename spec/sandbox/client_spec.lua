@@ -84,6 +84,21 @@ describe("a sandbox client", function()
     assert.equal(3, waited)
   end)
 
+  it("lets other tasks go on while a fault delays one", function()
+    local client = sandbox.client {}
+    local order = {}
+    local function call(delay)
+      return function()
+        client.kya:risk(lookup, { headers = { ["X-Sandbox-Fault"] = "delay=" .. delay } })
+        table.insert(order, delay)
+      end
+    end
+    riskscreen.run(function()
+      riskscreen.gather { call(0.1), call(0.02) }
+    end)
+    assert.same({ 0.02, 0.1 }, order)
+  end)
+
   describe("raises at the caller's line", function()
     local function message_of(create, options)
       local ok, message = pcall(function()
