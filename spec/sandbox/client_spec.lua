@@ -122,6 +122,10 @@ describe("a sandbox client", function()
       assert.matches("has its own settings %(got 'kyt_delay'%)", message_of(sandbox.client, options))
     end)
 
+    it("for a service that is none", function()
+      assert.matches("service must be one that sandbox.new made", message_of(sandbox.client, { service = {} }))
+    end)
+
     it("for a transport", function()
       assert.matches("its own transport", message_of(sandbox.client, { transport = print }))
     end)
