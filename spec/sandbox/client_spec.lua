@@ -84,6 +84,21 @@ describe("a sandbox client", function()
     assert.equal(3, waited)
   end)
 
+  it("lets other tasks go on while a fault delays one", function()
+    local client = sandbox.client {}
+    local order = {}
+    local function call(delay)
+      return function()
+        client.kya:risk(lookup, { headers = { ["X-Sandbox-Fault"] = "delay=" .. delay } })
+        table.insert(order, delay)
+      end
+    end
+    riskscreen.run(function()
+      riskscreen.gather { call(0.1), call(0.02) }
+    end)
+    assert.same({ 0.02, 0.1 }, order)
+  end)
+
   describe("raises at the caller's line", function()
     local function message_of(create, options)
       local ok, message = pcall(function()
@@ -105,6 +120,10 @@ describe("a sandbox client", function()
     it("for settings beside a service that has its own", function()
       local options = { service = support.service(), kyt_delay = 1 }
       assert.matches("has its own settings %(got 'kyt_delay'%)", message_of(sandbox.client, options))
+    end)
+
+    it("for a service that is none", function()
+      assert.matches("service must be one that sandbox.new made", message_of(sandbox.client, { service = {} }))
     end)
 
     it("for a transport", function()

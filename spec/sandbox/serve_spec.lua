@@ -1,5 +1,4 @@
 local core = require "riskscreen.core"
-local native = require "riskscreen.runtime.native"
 local riskscreen = require "riskscreen"
 local sandbox = require "riskscreen.sandbox"
 local support = require "spec.sandbox.support"
@@ -77,7 +76,7 @@ describe("a sandbox served over HTTP", function()
     local function next_finished()
       local finished = loop:next()
       while not finished do
-        native.loop:step(0.01)
+        server:step(0.01)
         loop:step(0)
         finished = loop:next()
       end

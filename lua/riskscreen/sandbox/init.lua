@@ -40,12 +40,15 @@ local function part(options, level)
       rest[name] = value
     end
   end
-  if not options.service then
+  local given = options.service
+  if not given then
     return make(of_service, level + 1), rest
+  elseif not service.is(given) then
+    error("service must be one that sandbox.new made (got a " .. type(given) .. ")", level + 1)
   elseif next(of_service) then
     error("the service that is given has its own settings (got '" .. next(of_service) .. "')", level + 1)
   end
-  return options.service, rest
+  return given, rest
 end
 
 ---A service with its own accounts and state; `service:handle` answers requests.

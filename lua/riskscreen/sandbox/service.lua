@@ -32,6 +32,7 @@ local wire = require "riskscreen.sandbox.wire"
 ---@field fault? string the kind of the fault it met
 
 ---@class riskscreen.sandbox.Service
+---@field private accounts table<string, riskscreen.sandbox.Account> by key
 local Service = {}
 Service.__index = Service
 
@@ -77,12 +78,12 @@ local function header_problem(headers)
   end
 end
 
-function Service:cost(operation)
+local function cost_of(self, operation)
   return self.credits.by_operation[operation.name] or self.credits.every
 end
 
 -- The operation itself, for an account that may call it.
-function Service:perform(operation, account, parameters, now)
+local function perform(self, operation, account, parameters, now)
   local checked, err = check.parameters(operation, parameters)
   if not checked then
     return invalid(now, err.message)
@@ -92,13 +93,13 @@ function Service:perform(operation, account, parameters, now)
     local status = failure.code == EMPTY_RISK_TYPE and self.empty_risk_type_status or 400
     return invalid(now, failure.message, failure.code, status)
   end
-  account.usage:count(operation, self:cost(operation), now)
+  account.usage:count(operation, cost_of(self, operation), now)
   return reply(200, envelope.success(operation, result.data, result.pagination))
 end
 
 -- Everything that may keep a known operation from being performed.
-function Service:admit(operation, account, request, now)
-  local allowed, reason, retry_after = account:admit(self:cost(operation), now)
+local function admit(self, operation, account, request, now)
+  local allowed, reason, retry_after = account:admit(cost_of(self, operation), now)
   if not allowed then
     return refuse(429, reason, { ["retry-after"] = retry_after and tostring(retry_after) })
   end
@@ -106,7 +107,7 @@ function Service:admit(operation, account, request, now)
   return problem and invalid(now, problem)
 end
 
-function Service:answer(request, seen)
+local function answer(self, request, seen)
   local now = self.clock()
   local path, query = wire.split(request.target)
   local operation, allowed = routes.find(request.method, path)
@@ -133,9 +134,9 @@ function Service:answer(request, seen)
   if fault and fault.status and fault.status ~= 200 then
     response = refuse(fault.status, STATUS_TEXT[fault.status] or "a fault that was asked for")
   else
-    response = self:admit(operation, account, request, now)
+    response = admit(self, operation, account, request, now)
       or unreadable and invalid(now, unreadable)
-      or self:perform(operation, account, parameters, now)
+      or perform(self, operation, account, parameters, now)
   end
   return fault and faults.apply(fault, response) or response
 end
@@ -145,7 +146,7 @@ end
 ---@return riskscreen.sandbox.Response
 function Service:handle(request)
   local seen = { method = request.method, target = request.target }
-  local response = self:answer(request, seen)
+  local response = answer(self, request, seen)
   seen.status = response.status
   table.insert(self.log, seen)
   if #self.log > self.log_size then
@@ -220,6 +221,13 @@ function M.new(settings)
     service.rules:add(fault)
   end
   return service
+end
+
+---Whether a value is a service.
+---@param value any
+---@return boolean
+function M.is(value)
+  return getmetatable(value) == Service
 end
 
 return M

@@ -1,5 +1,6 @@
 -- Every setting of a sandbox service, once: name, type, range, default, meaning.
 local check = require "riskscreen.check"
+local core = require "riskscreen.core"
 local enums = require "riskscreen.enums"
 local operations = require "riskscreen.operations"
 local faults = require "riskscreen.sandbox.faults"
@@ -118,7 +119,7 @@ M.service = {
     doc = "Accounts by access key, each with `rate`, `burst`, `quota`, `blacklist` and `whitelist`; "
       .. "by default sandbox-key, with empty lists, and sandbox-lists-key, with filled ones.",
   },
-  { name = "clock", type = "function", default = os.time, doc = "Seconds since the Unix epoch." },
+  { name = "clock", type = "function", doc = "Seconds since the Unix epoch; by default the time of day." },
   {
     name = "credits",
     type = "number|table",
@@ -168,6 +169,14 @@ M.server = {
   },
 }
 
+-- The time of day, with the fractions that os.time lacks.
+local function time_of_day()
+  local epoch, started = os.time(), core.now()
+  return function()
+    return epoch + (core.now() - started)
+  end
+end
+
 ---The checked settings of a service.
 ---@param given table
 ---@return table? settings
@@ -177,6 +186,7 @@ function M.check(given)
   if not settings then
     return nil, wrong.message
   end
+  settings.clock = settings.clock or time_of_day()
   settings.accounts = settings.accounts or { [M.default_key] = {}, [M.lists_key] = seeds }
   return settings
 end
