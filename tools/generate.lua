@@ -223,7 +223,7 @@ end
 
 local function types()
   local parts = {
-    "---@meta\n-- Written by tools/generate.lua from the library's tables: its enumerations, options and methods, for editors.",
+    "---@meta\n-- Written by tools/generate.lua from the library's tables, for editors.",
     aliases(),
     option_class("riskscreen.ClientOptions", options.client),
     option_class("riskscreen.CallOptions", options.call),

@@ -1,5 +1,5 @@
 ---@meta
--- Written by tools/generate.lua from the library's tables: its enumerations, options and methods, for editors.
+-- Written by tools/generate.lua from the library's tables, for editors.
 
 ---@alias riskscreen.activity_network "ethereum"|"eth"|"tron"|"btc"|"bsc"
 ---@alias riskscreen.direction "in"|"out"

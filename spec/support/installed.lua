@@ -1,13 +1,13 @@
--- Run by tools/check_install.sh: screens an address with what is installed under the directory arg[1], and nothing else.
+-- Run by tools/check_install.sh: screens an address with what is installed under arg[1], and nothing else.
 
 local tree = arg[1]
 
 local function assert_installed(name, path)
-  local found = assert(package.searchpath(name, path))
+  local found = assert(package.searchpath(name, path)) -- luacheck: ignore 143
   assert(found:sub(1, #tree) == tree, name .. " comes from " .. found)
 end
 
-if package.searchpath then
+if package.searchpath then -- luacheck: ignore 143
   assert_installed("riskscreen", package.path)
   assert_installed("riskscreen.core", package.cpath)
   assert_installed("riskscreen.server", package.cpath)
