@@ -6,13 +6,13 @@ local base_url = os.getenv "RISKSCREEN_BASE_URL"
 local client = base_url and riskscreen.new { base_url = base_url, access_key = os.getenv "RISKSCREEN_ACCESS_KEY" }
   or riskscreen.sandbox.client {}
 
-local _, err = client.blacklist:add {
+local added, err = client.blacklist:add {
   network = "eth",
   list = {
     { address = "0x00000000000000000000000000000000000b1ac0", risks = { { riskLevel = "high", riskType = "scam" } } },
   },
 }
-if err then
+if not added then
   io.stderr:write("could not add: ", tostring(err), "\n")
   os.exit(1)
 end

@@ -1,0 +1,95 @@
+-- Each example runs as it stands, in a process of its own, under the Lua that runs this spec.
+
+local interpreter = os.getenv "RISKSCREEN_LUA" or "lua5.4"
+
+local function run(command)
+  local pipe = assert(io.popen(interpreter .. " " .. command .. " 2>/dev/null; echo exit $?"))
+  local output = pipe:read "*a"
+  pipe:close()
+  local text, status = output:match "^(.*)exit (%d+)\n$"
+  return text, tonumber(status)
+end
+
+describe("the example", function()
+  it("screen_address refuses a sanctioned address and says why", function()
+    local output, status = run "examples/screen_address.lua"
+    assert.matches("^block%s", output)
+    assert.matches("sanction", output, 1, true)
+    assert.equal(1, status)
+  end)
+
+  it("screen_address lets a clean address pass", function()
+    local scenario = require("riskscreen.sandbox").scenario "clean-btc"
+    local output, status = run("examples/screen_address.lua " .. scenario.address .. " btc")
+    assert.matches("^allow%s", output)
+    assert.equal(0, status)
+  end)
+
+  it("screen_address does not take an unknown network for a yes", function()
+    local output, status = run "examples/screen_address.lua 0xab etherum"
+    assert.matches("^unknown%s", output)
+    assert.equal(1, status)
+  end)
+
+  it("list_blacklist shows what it has added", function()
+    local output, status = run "examples/list_blacklist.lua"
+    assert.matches("0x00000000000000000000000000000000000b1ac0\teth\thigh scam", output, 1, true)
+    assert.equal(0, status)
+  end)
+
+  it("policy decides by its own rules", function()
+    local output, status = run "examples/policy.lua"
+    assert.matches("clean%-eth%s+allow", output)
+    assert.matches("type%-sanction%s+block", output)
+    assert.matches("entity%-gambling%s+review", output)
+    assert.matches("contract%s+review", output)
+    assert.equal(0, status)
+  end)
+
+  it("screen_list gives every address of the file one verdict", function()
+    local output, status = run "examples/screen_list.lua examples/addresses.csv"
+    local rows, sum = 0, 0
+    for line in io.lines "examples/addresses.csv" do
+      rows = rows + (line:find "^address," and 0 or 1)
+    end
+    for _, count in output:match("by verdict\n(.-)\n\n"):gmatch "(%a+)%s+(%d+)" do
+      sum = sum + tonumber(count)
+    end
+    assert.is_true(rows >= 200)
+    assert.equal(rows, sum)
+    assert.equal(0, status)
+  end)
+end)
+
+describe("the README's first example", function()
+  it("works when pasted at the prompt, line by line", function()
+    local text = assert(io.open "README.md"):read "*a"
+    local example = assert(text:match "Paste this:\n\n```lua\n(.-)```")
+    local riskscreen = require "riskscreen"
+    local printed = {}
+    local scope = setmetatable({
+      riskscreen = riskscreen,
+      client = riskscreen.sandbox.client {},
+      print = function(...)
+        for i = 1, select("#", ...) do
+          printed[#printed + 1] = tostring((select(i, ...)))
+        end
+      end,
+    }, { __index = _G })
+    local lines = 0
+    for line in example:gmatch "[^\n]+" do
+      local chunk
+      if setfenv then -- luacheck: ignore 113
+        chunk = setfenv(assert(loadstring(line)), scope) -- luacheck: ignore 113
+      else
+        chunk = assert(load(line, "example", "t", scope)) -- luacheck: ignore 113
+      end
+      chunk()
+      lines = lines + 1
+    end
+    assert.equal(10, lines)
+    local output = table.concat(printed, "\n")
+    assert.matches("block", output, 1, true)
+    assert.matches("did you mean 'ethereum'?", output, 1, true)
+  end)
+end)
