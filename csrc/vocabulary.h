@@ -102,10 +102,10 @@ static inline bool rsc_word_equals(const struct rsc_word *a, const struct rsc_wo
 }
 
 static inline uint32_t rsc_word_hash(const struct rsc_word *word) {
-    uint64_t hash = word->pieces[0] * UINT64_C(0x9E3779B97F4A7C15) + word->pieces[1] * UINT64_C(0xC2B2AE3D27D4EB4F) +
-                    word->pieces[2] * UINT64_C(0x165667B19E3779F9) + word->pieces[3] * UINT64_C(0xD6E8FEB86659FD93);
-    hash = (hash ^ hash >> 32) * UINT64_C(0x9FB21C651E98DF25);
-    return (uint32_t)(hash >> 32);
+    uint64_t a = word->pieces[0] ^ (word->pieces[2] << 29 | word->pieces[2] >> 35);
+    uint64_t b = word->pieces[1] ^ (word->pieces[3] << 29 | word->pieces[3] >> 35);
+    uint64_t hash = (a ^ b >> 32) * UINT64_C(0x9E3779B97F4A7C15) + b * UINT64_C(0xD6E8FEB86659FD93);
+    return (uint32_t)((hash ^ hash >> 32) * UINT64_C(0x9E3779B97F4A7C15) >> 32);
 }
 
 static inline unsigned rsc_vocabulary_value_number(uint32_t hash) {
@@ -121,15 +121,16 @@ static inline bool rsc_vocabulary_value(const struct rsc_vocabulary *vocabulary,
 
 /* Whether the text at `p` begins with this key and its closing quote. */
 static inline bool rsc_key_is_at(const struct rsc_key *key, const char *p, const char *end) {
-    struct rsc_word word;
-    if ((size_t)(end - p) < sizeof word) {
+    if ((size_t)(end - p) < sizeof key->text) {
         return (size_t)(end - p) >= key->size && memcmp(key->text.pieces, p, key->size) == 0;
     }
-    memcpy(word.pieces, p, sizeof word);
+    uint64_t different = 0;
     for (int i = 0; i < RSC_WORD_PIECES; i++) {
-        word.pieces[i] &= key->mask.pieces[i];
+        uint64_t piece;
+        memcpy(&piece, p + 8 * i, sizeof piece);
+        different |= (piece & key->mask.pieces[i]) ^ key->text.pieces[i];
     }
-    return rsc_word_equals(&key->text, &word);
+    return different == 0;
 }
 
 /* Learns from one more size. Sizes in sixteenths let a maximum decay slowly with whole numbers. */
