@@ -220,7 +220,8 @@ local function random_record()
   end
   local members, expected = {}, {}
   for i, name in ipairs(names) do
-    local kind, text, value = random(8)
+    local kind = random(8)
+    local text, value
     if kind == 1 then
       text = "null"
     elseif kind == 2 then
