@@ -68,3 +68,46 @@ bool rsc_vocabulary_learn_value(struct rsc_vocabulary *vocabulary, const struct 
     value->is_set = true;
     return true;
 }
+
+static bool has_twice(const uint16_t *keys, size_t count) {
+    for (size_t i = 1; i < count; i++) {
+        for (size_t j = 0; j < i; j++) {
+            if (keys[i] == keys[j]) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+uint16_t rsc_vocabulary_learn_plan(struct rsc_vocabulary *vocabulary, struct rsc_shape *shape, const uint16_t *keys,
+                                   size_t count) {
+    shape->steady++;
+    if (shape->steady < RSC_PLAN_AFTER || shape->temporary || vocabulary->plan_count == RSC_PLANS_MAX - 1) {
+        return 0;
+    }
+    shape->steady = 0;
+    if (has_twice(keys, count)) {
+        return 0;
+    }
+    struct rsc_plan *plan = &vocabulary->plans[++vocabulary->plan_count];
+    *plan = (struct rsc_plan){.count = (uint16_t)count};
+    memcpy(plan->keys, keys, count * sizeof *keys);
+    return vocabulary->plan_count;
+}
+
+void rsc_vocabulary_judge_plan(struct rsc_vocabulary *vocabulary, struct rsc_shape *shape, bool held) {
+    struct rsc_plan *plan = &vocabulary->plans[shape->plan];
+    if (shape->plan == 0) {
+        return; /* an object within this one gave the plan up */
+    }
+    if (held) {
+        plan->failures = (uint16_t)(plan->failures - (plan->failures > 0));
+        return;
+    }
+    plan->failures = (uint16_t)(plan->failures + 4);
+    if (plan->failures > RSC_PLAN_PATIENCE) {
+        shape->plan = 0;
+        shape->steady = -RSC_PLAN_PAUSE;
+    }
+}

@@ -20,6 +20,12 @@
 #define RSC_WORD_LENGTH_MAX 31   /* bytes of a key or a value */
 #define RSC_KEYS_RELEARN    4096 /* unknown keys met by a full vocabulary before it starts anew */
 
+#define RSC_PLANS_MAX     32   /* plans, the unused number 0 included */
+#define RSC_PLAN_KEYS_MAX 12   /* members of an object that has a plan */
+#define RSC_PLAN_AFTER    8    /* objects in a row with the same keys before a shape gets a plan */
+#define RSC_PLAN_PATIENCE 64   /* how much more often a plan may fail than hold, each failure counting four times */
+#define RSC_PLAN_PAUSE    4096 /* objects before a shape whose plan was given up may get another */
+
 #define RSC_WORD_PIECES ((RSC_WORD_LENGTH_MAX + 1) / 8)
 
 /* The bytes of a short string as they stand in the text, then zeros. The length need not be kept: text has no zero
@@ -33,6 +39,9 @@ struct rsc_shape {
     uint32_t members;  /* of objects, in sixteenths: the largest, slowly forgotten */
     uint32_t elements; /* of arrays, likewise */
     uint16_t first;    /* the key that last came first in an object, or 0 */
+    uint16_t plan;     /* the plan its objects are built by, or 0 */
+    int32_t steady;    /* objects in a row whose keys were the expected ones */
+    bool temporary;    /* of a key that is not in the vocabulary: forgotten with the text */
 };
 
 struct rsc_key {
@@ -42,6 +51,14 @@ struct rsc_key {
     uint16_t size;        /* bytes of `text`, with the quote */
     uint16_t next;        /* the key that last came after this one, or 0 */
     struct rsc_shape shape;
+};
+
+/* The keys that the objects of one shape always have, in order, none twice. Whoever builds values can make such objects
+ * all at once. */
+struct rsc_plan {
+    uint16_t keys[RSC_PLAN_KEYS_MAX];
+    uint16_t count;
+    uint16_t failures; /* see RSC_PLAN_PATIENCE */
 };
 
 struct rsc_value {
@@ -55,8 +72,10 @@ struct rsc_vocabulary {
     struct rsc_value values[RSC_VALUES_MAX];
     uint16_t buckets[RSC_KEY_BUCKETS]; /* key numbers by hash */
     uint32_t candidates[RSC_KEYS_MAX]; /* hashes of keys seen once */
+    struct rsc_plan plans[RSC_PLANS_MAX];
     struct rsc_shape top;
     uint16_t key_count;
+    uint16_t plan_count;
     uint32_t unknown; /* unknown keys since it was full */
 };
 
@@ -102,11 +121,19 @@ static inline bool rsc_word_equals(const struct rsc_word *a, const struct rsc_wo
 }
 
 static inline uint32_t rsc_word_hash(const struct rsc_word *word) {
-    uint64_t hash = word->pieces[0] * UINT64_C(0x9E3779B97F4A7C15) + word->pieces[1] * UINT64_C(0xC2B2AE3D27D4EB4F) +
-                    word->pieces[2] * UINT64_C(0x165667B19E3779F9) + word->pieces[3] * UINT64_C(0xD6E8FEB86659FD93);
-    hash = (hash ^ hash >> 32) * UINT64_C(0x9FB21C651E98DF25);
-    return (uint32_t)(hash >> 32);
+    uint64_t a = word->pieces[0] ^ (word->pieces[2] << 29 | word->pieces[2] >> 35);
+    uint64_t b = word->pieces[1] ^ (word->pieces[3] << 29 | word->pieces[3] >> 35);
+    uint64_t hash = (a ^ b >> 32) * UINT64_C(0x9E3779B97F4A7C15) + b * UINT64_C(0xD6E8FEB86659FD93);
+    return (uint32_t)((hash ^ hash >> 32) * UINT64_C(0x9E3779B97F4A7C15) >> 32);
 }
+
+/* Notes an object's keys, all of them the expected ones. Returns the number of a new plan for the shape when it is time
+ * for one, otherwise 0; the plan is used once rsc_shape's `plan` is set to it. */
+uint16_t rsc_vocabulary_learn_plan(struct rsc_vocabulary *vocabulary, struct rsc_shape *shape, const uint16_t *keys,
+                                   size_t count);
+
+/* Notes whether an object went by its shape's plan, and gives the plan up when it fails too often. */
+void rsc_vocabulary_judge_plan(struct rsc_vocabulary *vocabulary, struct rsc_shape *shape, bool held);
 
 static inline unsigned rsc_vocabulary_value_number(uint32_t hash) {
     return hash % RSC_VALUES_MAX;
@@ -121,15 +148,16 @@ static inline bool rsc_vocabulary_value(const struct rsc_vocabulary *vocabulary,
 
 /* Whether the text at `p` begins with this key and its closing quote. */
 static inline bool rsc_key_is_at(const struct rsc_key *key, const char *p, const char *end) {
-    struct rsc_word word;
-    if ((size_t)(end - p) < sizeof word) {
+    if ((size_t)(end - p) < sizeof key->text) {
         return (size_t)(end - p) >= key->size && memcmp(key->text.pieces, p, key->size) == 0;
     }
-    memcpy(word.pieces, p, sizeof word);
+    uint64_t different = 0;
     for (int i = 0; i < RSC_WORD_PIECES; i++) {
-        word.pieces[i] &= key->mask.pieces[i];
+        uint64_t piece;
+        memcpy(&piece, p + 8 * i, sizeof piece);
+        different |= (piece & key->mask.pieces[i]) ^ key->text.pieces[i];
     }
-    return rsc_word_equals(&key->text, &word);
+    return different == 0;
 }
 
 /* Learns from one more size. Sizes in sixteenths let a maximum decay slowly with whole numbers. */

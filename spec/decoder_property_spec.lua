@@ -205,6 +205,65 @@ describe("random texts", function()
   end)
 end)
 
+-- A record's text and what it decodes to: mostly the same keys in the same order, at times not.
+local function random_record()
+  local names = { "time", "address", "network", "risks" }
+  if random(8) == 1 then
+    table.remove(names, random(#names))
+  end
+  if random(8) == 1 then
+    local i, j = random(#names), random(#names)
+    names[i], names[j] = names[j], names[i]
+  end
+  if random(8) == 1 then
+    table.insert(names, random(#names + 1), KEYS[random(#KEYS)])
+  end
+  local members, expected = {}, {}
+  for i, name in ipairs(names) do
+    local kind = random(8)
+    local text, value
+    if kind == 1 then
+      text = "null"
+    elseif kind == 2 then
+      text, value = '{"time":' .. i .. ',"list":[true,' .. i .. "]}", { time = i, list = { true, i } }
+    else
+      text, value = '"v' .. kind .. '"', "v" .. kind
+    end
+    members[i] = ('"%s":%s'):format(name, text)
+    expected[name] = value
+  end
+  return "{" .. table.concat(members, ",") .. "}", expected
+end
+
+describe("records that are mostly alike", function()
+  it("decode to what each of them says", function()
+    math.randomseed(SEED)
+    local decoder = core.decoder()
+    for _ = 1, 200 do
+      local records, expected = {}, {}
+      for i = 1, 60 do
+        records[i], expected[i] = random_record()
+      end
+      local text = spread('{"data":[' .. table.concat(records, ",") .. "]}")
+      local decoded, message = decoder:decode(text)
+      check(decoded, tostring(message), text)
+      check(equal(expected, decoded.data), "another value came back", text)
+    end
+  end)
+
+  it("are refused at the same byte as when they are read for the first time", function()
+    math.randomseed(SEED)
+    local decoder = core.decoder()
+    for _ = 1, 1500 do
+      local records = {}
+      for i = 1, 12 do
+        records[i] = random_record()
+      end
+      agree(decoder, mutate("[" .. table.concat(records, ",") .. "]"))
+    end
+  end)
+end)
+
 describe("the listed texts", function()
   it("are valid or not by the reference too", function()
     for _, case in ipairs(texts.valid) do

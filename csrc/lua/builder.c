@@ -1,11 +1,13 @@
 #include "builder.h"
 
+#include "plan.h"
+
 #define HELD_ELEMENTS     8 /* elements of an array that wait on the stack, so that small arrays get their exact size */
-#define SLOTS_PER_DEPTH   (HELD_ELEMENTS + 2) /* stack slots one container uses, its table and a key included */
-#define DEPTHS_PER_CHECK  16                  /* depths for which stack slots are reserved at once */
-#define SLOTS_FOR_CALLS   8                   /* stack slots used besides, for a moment */
-#define MEMBER_BYTES_MIN  5                   /* "":0, */
-#define ELEMENT_BYTES_MIN 2                   /* 0, */
+#define SLOTS_PER_DEPTH   ((RSC_LUA_PLANS ? RSC_PLAN_KEYS_MAX : HELD_ELEMENTS) + 2) /* stack slots of one container */
+#define DEPTHS_PER_CHECK  16 /* depths for which stack slots are reserved at once */
+#define SLOTS_FOR_CALLS   8  /* stack slots used besides, for a moment */
+#define MEMBER_BYTES_MIN  5  /* "":0, */
+#define ELEMENT_BYTES_MIN 2  /* 0, */
 
 static const char *build_value(struct rsc_builder *b, const char *p, struct rsc_shape *shape);
 
@@ -126,6 +128,14 @@ static const char *push_unexpected_key(struct rsc_builder *b, const char *p, uin
     return p;
 }
 
+static const char *skip_colon(const struct rsc_builder *b, const char *p) {
+    p = skip_space(b, p);
+    if (!is_at(b, p, ':')) {
+        return rsc_scan_expected(&b->input, p, "':' after a member's name");
+    }
+    return skip_space(b, p + 1);
+}
+
 /* Reads a key and its colon and pushes the key. `link` is where the expected key's number stands, and learns which one
  * came. */
 static const char *build_key(struct rsc_builder *b, const char *p, uint16_t *link, uint16_t *number) {
@@ -145,11 +155,7 @@ static const char *build_key(struct rsc_builder *b, const char *p, uint16_t *lin
         }
         *link = *number;
     }
-    p = skip_space(b, p);
-    if (!is_at(b, p, ':')) {
-        return rsc_scan_expected(&b->input, p, "':' after a member's name");
-    }
-    return skip_space(b, p + 1);
+    return skip_colon(b, p);
 }
 
 /* A null member that is left out. The key is at the top; an earlier member of that name goes as well, since the last
@@ -184,46 +190,125 @@ static const char *build_member(struct rsc_builder *b, const char *p, struct rsc
     return p;
 }
 
+/* Moves past what follows a member: the comma, or the brace, and then *closed is set. */
+static const char *skip_comma(const struct rsc_builder *b, const char *p, bool *closed) {
+    p = skip_space(b, p);
+    *closed = is_at(b, p, '}');
+    if (*closed) {
+        return p + 1;
+    }
+    if (!is_at(b, p, ',')) {
+        return rsc_scan_expected(&b->input, p, "',' or '}' after a member");
+    }
+    return skip_space(b, p + 1);
+}
+
+/* An object's members from `p` on while they are those of the shape's plan. Pushes the object: whole if *closed is set
+ * afterwards, else with the members so far; *last is then the key of the last one, 0 if there was none. */
+static const char *build_planned(struct rsc_builder *b, const char *p, struct rsc_shape *shape, bool *closed,
+                                 uint16_t *last) {
+    uint16_t number = shape->plan;
+    const struct rsc_plan *plan = &b->vocabulary->plans[number];
+    int count = 0;
+    rsc_plan_begin(b, number);
+    for (*closed = false; !*closed && count < plan->count; count++) {
+        struct rsc_key *key = &b->vocabulary->keys[plan->keys[count]];
+        if (!is_at(b, p, '"') || !rsc_key_is_at(key, p + 1, b->input.end)) {
+            break;
+        }
+        p = skip_colon(b, p + 1 + key->size);
+        bool dropped = p != NULL && !b->keep_null && is_at(b, p, 'n');
+        p = p != NULL ? build_value(b, p, &key->shape) : NULL;
+        p = p != NULL ? skip_comma(b, p, closed) : NULL;
+        if (p == NULL) {
+            return NULL;
+        }
+        if (dropped) {
+            lua_pop(b->L, 1);
+            lua_pushnil(b->L);
+        }
+    }
+    *last = count > 0 ? plan->keys[count - 1] : 0;
+    bool held = *closed && count == plan->count;
+    if (held) {
+        rsc_plan_finish(b, number);
+    } else {
+        rsc_plan_abandon(b, number, count);
+    }
+    rsc_vocabulary_judge_plan(b->vocabulary, shape, held);
+    return p;
+}
+
+/* Notes the keys of an object in which all of them were the expected ones, or with a count of 0, that some were not. */
+static void learn_plan(struct rsc_builder *b, struct rsc_shape *shape, const uint16_t *keys, size_t count) {
+    if (count == 0) {
+        shape->steady = shape->steady > 0 ? 0 : shape->steady;
+        return;
+    }
+    uint16_t plan = rsc_vocabulary_learn_plan(b->vocabulary, shape, keys, count);
+    if (plan != 0 && rsc_plan_prepare(b, plan)) {
+        shape->plan = plan;
+    }
+}
+
+/* An object's members, read one by one into the table at the top; `link` is where the first one's expected key stands.
+ * Returns the byte after the brace. */
+static const char *build_members(struct rsc_builder *b, const char *p, struct rsc_shape *shape, uint16_t *link) {
+    struct rsc_shape unknown = {.temporary = true};
+    uint16_t unknown_link = 0;
+    uint16_t keys[RSC_PLAN_KEYS_MAX];
+    size_t count = 0;
+    size_t members = 0;
+    bool steady = link == &shape->first;
+    for (bool closed = false; !closed; count++) {
+        uint16_t number = 0;
+        uint16_t expected = *link;
+        p = build_key(b, p, link, &number);
+        if (p == NULL) {
+            return NULL;
+        }
+        steady = steady && number != 0 && number == expected && count < RSC_PLAN_KEYS_MAX;
+        if (RSC_LUA_PLANS && steady) {
+            keys[count] = number;
+        }
+        struct rsc_key *key = &b->vocabulary->keys[number];
+        link = number != 0 ? &key->next : &unknown_link;
+        p = build_member(b, p, number != 0 ? &key->shape : &unknown, &members);
+        p = p != NULL ? skip_comma(b, p, &closed) : NULL;
+        if (p == NULL) {
+            return NULL;
+        }
+    }
+    shape->members = rsc_shape_learn(shape->members, members);
+    if (RSC_LUA_PLANS) {
+        learn_plan(b, shape, keys, steady ? count : 0);
+    }
+    return p;
+}
+
 /* The object whose first byte after the brace is `p`. */
 static const char *build_object(struct rsc_builder *b, const char *p, struct rsc_shape *shape) {
     if (!enter(b, p - 1)) {
         return NULL;
     }
     p = skip_space(b, p);
-    if (is_at(b, p, '}')) {
-        lua_createtable(b->L, 0, 0);
-        b->depth--;
-        return p + 1;
-    }
-    lua_createtable(b->L, 0, rsc_shape_expect(shape->members, (size_t)(b->input.end - p), MEMBER_BYTES_MIN));
-    struct rsc_shape unknown = {0};
-    uint16_t unknown_link = 0;
+    bool closed = is_at(b, p, '}');
     uint16_t *link = &shape->first;
-    size_t members = 0;
-    for (;;) {
-        uint16_t number = 0;
-        p = build_key(b, p, link, &number);
-        if (p == NULL) {
-            return NULL;
-        }
-        struct rsc_key *key = &b->vocabulary->keys[number];
-        link = number != 0 ? &key->next : &unknown_link;
-        p = build_member(b, p, number != 0 ? &key->shape : &unknown, &members);
-        if (p == NULL) {
-            return NULL;
-        }
-        p = skip_space(b, p);
-        if (is_at(b, p, '}')) {
-            break;
-        }
-        if (!is_at(b, p, ',')) {
-            return rsc_scan_expected(&b->input, p, "',' or '}' after a member");
-        }
-        p = skip_space(b, p + 1);
+    if (closed) {
+        lua_createtable(b->L, 0, 0);
+        p++;
+    } else if (RSC_LUA_PLANS && shape->plan != 0) {
+        uint16_t last = 0;
+        p = build_planned(b, p, shape, &closed, &last);
+        link = last != 0 ? &b->vocabulary->keys[last].next : link;
+    } else {
+        lua_createtable(b->L, 0, rsc_shape_expect(shape->members, (size_t)(b->input.end - p), MEMBER_BYTES_MIN));
     }
-    shape->members = rsc_shape_learn(shape->members, members);
+    if (p != NULL && !closed) {
+        p = build_members(b, p, shape, link);
+    }
     b->depth--;
-    return p + 1;
+    return p;
 }
 
 static void push_empty_array(struct rsc_builder *b) {

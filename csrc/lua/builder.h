@@ -13,7 +13,8 @@
 #define RSC_STRINGS_EMPTY_ARRAY 2 /* the metatable of empty arrays */
 #define RSC_STRINGS_KEYS        2 /* key number n is at this + n */
 #define RSC_STRINGS_VALUES      (RSC_STRINGS_KEYS + RSC_KEYS_MAX)
-#define RSC_STRINGS_SIZE        (RSC_STRINGS_VALUES + RSC_VALUES_MAX)
+#define RSC_STRINGS_PLANS       (RSC_STRINGS_VALUES + RSC_VALUES_MAX) /* plan number n's function is at this + n */
+#define RSC_STRINGS_SIZE        (RSC_STRINGS_PLANS + RSC_PLANS_MAX)
 
 struct rsc_builder {
     lua_State *L;

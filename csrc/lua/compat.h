@@ -14,6 +14,16 @@
 #    error "riskscreen supports Lua 5.1 to 5.4 and LuaJIT"
 #endif
 
+/* Whether a table is made faster by a Lua function that has a constructor for it than member by member from C. So it is
+ * on LuaJIT (known by its luaconf.h), and nowhere else. */
+#if !defined(RSC_LUA_PLANS)
+#    if defined(LUA_LJDIR)
+#        define RSC_LUA_PLANS 1
+#    else
+#        define RSC_LUA_PLANS 0
+#    endif
+#endif
+
 #if LUA_VERSION_NUM == 501
 #    define lua_rawlen(L, index) lua_objlen(L, index)
 

@@ -58,13 +58,18 @@ static void *allocate(void *data, void *block, size_t old_size, size_t size) {
 }
 
 /* With escapes (scratch memory), a number for the library (locale), keys and values that come again, nesting, empty
- * arrays, arrays past what waits on the stack, dropped members, and a fault at the end. */
+ * arrays, arrays past what waits on the stack, dropped members, many objects alike, and a fault at the end. */
 static const char *const TEXTS[] = {
     "[{\"key\":\"value\",\"text\":\"\\u0041\\n and more than thirty-one bytes of it\",\"none\":null},"
     "{\"key\":\"value\",\"text\":\"x\",\"none\":[]},{\"key\":\"value\",\"text\":\"\",\"none\":{}},"
     "{\"key\":\"value\",\"list\":[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20]}]",
     "[1.00000000000000011102230246251565404236316680908203126,[[[[[[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]]]]]]]",
     "{\"a\":1,\"b\":{\"c\":true},\"a\":null}",
+    "[{\"p\":1,\"q\":\"x\"},{\"p\":2,\"q\":\"x\"},{\"p\":3,\"q\":\"x\"},{\"p\":4,\"q\":\"x\"},{\"p\":5,\"q\":\"x\"},{"
+    "\"p\":6,\"q\":\"x\"},"
+    "{\"p\":7,\"q\":\"x\"},{\"p\":8,\"q\":\"x\"},{\"p\":9,\"q\":\"x\"},{\"p\":10,\"q\":\"x\"},{\"p\":11,\"q\":null},{"
+    "\"p\":12,\"q\":[]},"
+    "{\"p\":13,\"r\":\"x\"},{\"p\":14},{\"p\":15,\"q\":\"x\",\"r\":1}]",
     "[1,2,{\"key\":tru}]",
 };
 
@@ -91,8 +96,9 @@ static int begin_and_decode(lua_State *L) {
 /* Decodes with the decoder that lived through the failure, and looks at what comes. */
 static int decode_and_check(lua_State *L) {
     lua_getfield(L, LUA_REGISTRYINDEX, "survivor");
+    int top = lua_gettop(L);
     int results = rsc_decoder_push(L, -1, TEXTS[0], strlen(TEXTS[0]));
-    CHECK(results == 1 && lua_rawlen(L, -1) == 4, "%d results", results);
+    CHECK(results == 1 && lua_gettop(L) == top + 1 && lua_rawlen(L, -1) == 4, "%d results", results);
     lua_rawgeti(L, -1, 1);
     lua_getfield(L, -1, "text");
     CHECK(strcmp(lua_tostring(L, -1), "A\n and more than thirty-one bytes of it") == 0, "%s", lua_tostring(L, -1));
