@@ -271,4 +271,35 @@ describe("the native runtime", function()
     native.loop:step(0)
     assert.equal(0, server.connections)
   end)
+
+  it("raises what an object's step raises, and drives it again", function()
+    local listener = closing(assert(socket.bind("127.0.0.1", 0)))
+    local steps = 0
+    local object = {
+      pollfd = function()
+        return listener:getfd()
+      end,
+      events = function()
+        return "r"
+      end,
+      timeout = function()
+        return 0
+      end,
+      step = function()
+        steps = steps + 1
+        if steps <= 100 then
+          error("broken", 0)
+        end
+      end,
+    }
+    native.attach(object)
+    for _ = 1, 100 do
+      local ok, message = pcall(native.sleep, 0)
+      assert.is_false(ok)
+      assert.equal("broken", message)
+    end
+    native.sleep(0)
+    native.detach(object)
+    assert.is_true(steps > 100)
+  end)
 end)
