@@ -33,19 +33,40 @@ local function published()
   return list
 end
 
--- Every table in a body and the key under which its parent holds it.
+local function sorted_keys(value)
+  local keys = {}
+  for key in pairs(value) do
+    keys[#keys + 1] = key
+  end
+  table.sort(keys, function(a, b)
+    return tostring(a) < tostring(b)
+  end)
+  return keys
+end
+
+-- Every place in a body: a table and a key of it. The order is the same in every run, so that the damage is.
 local function places(value, list)
   list = list or {}
-  for key, member in pairs(value) do
-    list[#list + 1] = { holder = value, key = key, name = tostring(key) }
-    if type(member) == "table" then
-      places(member, list)
+  for _, key in ipairs(sorted_keys(value)) do
+    list[#list + 1] = { holder = value, key = key }
+    if type(value[key]) == "table" then
+      places(value[key], list)
     end
   end
-  table.sort(list, function(a, b)
-    return a.name < b.name
-  end)
   return list
+end
+
+-- The JSON text of a body, members in the same order in every run.
+local function text_of(value)
+  if type(value) ~= "table" then
+    return json.encode(value)
+  end
+  local parts, is_array = {}, json.is_array(value)
+  for i, key in ipairs(sorted_keys(value)) do
+    parts[i] = (is_array and "" or json.encode(key) .. ":") .. text_of(value[key])
+  end
+  local list = table.concat(parts, ",")
+  return is_array and "[" .. list .. "]" or "{" .. list .. "}"
 end
 
 local function junk(generator)
@@ -86,6 +107,60 @@ local function junk(generator)
     function() end,
   }()
 end
+
+-- What must hold of anything that interpret lets through, stated again and independently.
+local function assert_sound(operation, parameters, body, value)
+  if operation.envelope == "usage" then
+    assert.equal(200, body.code)
+  else
+    assert.is_true(body.success)
+    assert.equal(1, body.code)
+  end
+  local wanted = { eth = true, ethereum = true }
+  for _, record in ipairs(operation.subject and (operation.aligned and value or { value }) or {}) do
+    if record then
+      assert.is_true(wanted[record.network])
+    end
+  end
+  if operation.aligned then
+    assert.equal(#parameters.addresses, #value)
+    for i, record in ipairs(value) do
+      assert.is_true(record == false or record.address:lower() == parameters.addresses[i]:lower())
+    end
+  elseif operation.subject then
+    assert.equal(parameters.address:lower(), value.address:lower())
+  end
+end
+
+describe("an answer with damaged text", function()
+  local pieces = { "", '"', "{", "}", "[", "]", ",", ":", "0", "1", "-", "e", "null", "true", "\\", " ", "\255" }
+
+  for _, operation in ipairs(published()) do
+    it("to " .. operation.name .. " is refused, or still is what was asked", function()
+      local generator = random.new(19)
+      local accepted, refused = 0, 0
+      for _ = 1, ROUNDS * 2 do
+        local parameters, good = samples.of(operation)
+        local text = text_of(good)
+        local at = generator.integer(#text)
+        text = text:sub(1, at - 1) .. generator.pick(pieces) .. text:sub(at + generator.integer(4) - 1)
+        local body = json.decode(text)
+        local value, err
+        if body ~= nil then
+          value, err = interpret(operation, parameters, body)
+        end
+        if value ~= nil then
+          accepted = accepted + 1
+          assert_sound(operation, parameters, body, value)
+        else
+          refused = refused + 1
+          assert.is_true(body == nil or errors.is(err))
+        end
+      end
+      assert.is_true(accepted > 0 and refused > 0)
+    end)
+  end
+end)
 
 describe("a damaged answer", function()
   for _, operation in ipairs(published()) do

@@ -47,7 +47,7 @@ end
 local function unknown(name, specs, prefix, noun)
   local names = names_of(specs)
   local hint = text.did_you_mean(name, names)
-  if hint == "" then
+  if hint == "" and #names > 0 then
     hint = "; known: " .. table.concat(names, ", ")
   end
   local place = prefix ~= "" and (" in " .. prefix:gsub("%.$", "")) or ""

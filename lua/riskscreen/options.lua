@@ -16,7 +16,6 @@ local text = require "riskscreen.text"
 ---@field values? any[] the only values it may have
 ---@field fields? riskscreen.Option[] what a table may hold
 ---@field check? fun(value: any): any, string? the checked copy, or nil and what is wrong
----@field secret? boolean never shown
 ---@field doc string
 
 local LONGEST_WAIT = 86400 -- seconds
@@ -241,7 +240,6 @@ M.client = {
     name = "access_key",
     type = "string|function",
     required = true,
-    secret = true,
     check = access_key,
     doc = "The access key, or a function that returns it and is asked before every request.",
   },
@@ -279,7 +277,6 @@ M.client = {
   {
     name = "proxy",
     type = "string",
-    secret = true,
     check = proxy,
     doc = "URL of a proxy; the environment's proxy variables are not read.",
   },

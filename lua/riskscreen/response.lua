@@ -71,7 +71,7 @@ end
 
 local function retry_after(reply, context)
   local value = reply.headers["retry-after"]
-  if not value then
+  if type(value) ~= "string" then
     return nil
   elseif value:find "^%d+$" then
     return tonumber(value)
@@ -95,7 +95,7 @@ local function status_error(reply, context)
     return errors.new("server", "the service failed" .. detail(reply, context), fields)
   elseif status >= 300 and status < 400 then
     local location = reply.headers.location
-    local where = location and (" to " .. quote(context, location)) or ""
+    local where = type(location) == "string" and (" to " .. quote(context, location)) or ""
     return errors.new("http", "the answer is a redirect" .. where .. ", which is not followed", fields)
   end
   return errors.new("http", "the status is not an answer of the service" .. detail(reply, context), fields)

@@ -35,6 +35,7 @@ local ready, head, tail = {}, 1, 0
 local nudge -- a timer that makes the descriptor ready while `ready` holds something
 local nesting = 0 -- how many steps are under way
 local resumed_tasks = 0 -- how often a task was resumed
+local raised -- by an attached object during the step that is under way
 local bound = 0 -- iterators that must not yield are running, so many within each other
 
 local tasks
@@ -150,12 +151,15 @@ local function resume_ready(out_of_time)
   end
 end
 
--- An object whose step runs this loop again is not entered twice.
+-- An object whose step runs this loop again is not entered twice. What its step raises waits until this one is over.
 local function step_object(entry)
   if not entry.stepping then
     entry.stepping = true
-    entry.object:step(0)
+    local ok, message = pcall(entry.object.step, entry.object, 0)
     entry.stepping = false
+    if not ok then
+      raised = raised or { message = message }
+    end
   end
 end
 
@@ -217,6 +221,11 @@ local function step(seconds, resuming, budget)
   end
   nesting = nesting - 1
   announce_ready()
+  if raised then
+    local message = raised.message
+    raised = nil
+    error(message, 0)
+  end
 end
 
 local function nothing_under_way(this)
