@@ -130,6 +130,9 @@ local function reference_entry(operation)
       )
     )
   end
+  if operation.paginated then
+    add(("`client.%s:pages`, `:each` and `:all` walk all its pages."):format(operation.namespace))
+  end
   add(operation.idempotent and "Repeating it changes nothing." or "Repeating it may take effect twice.")
   if operation.parameters then
     add ""
@@ -221,6 +224,27 @@ local function option_class(class, specs)
   return table.concat(lines, "\n")
 end
 
+-- The walks over a paginated operation's list.
+local function walk_entries(operation)
+  local class = ("riskscreen." .. operation.namespace):gsub("%.", "_")
+  local item = lua_type(operation.data.items)
+  local results = {
+    pages = "fun(): " .. item .. "[]|nil, riskscreen.Response|nil",
+    each = "fun(): " .. item .. "|nil",
+    all = item .. "[]|nil items\n---@return riskscreen.Error|nil err",
+  }
+  local parts = {}
+  for index, name in ipairs { "pages", "each", "all" } do
+    parts[index] = table.concat({
+      "---@param parameters? riskscreen.Walk",
+      "---@param options? riskscreen.CallOptions of each page's call",
+      "---@return " .. results[name],
+      ("function %s:%s(parameters, options) end"):format(class, name),
+    }, "\n")
+  end
+  return table.concat(parts, "\n\n")
+end
+
 local function types()
   local parts = {
     "---@meta\n-- Written by tools/generate.lua from the library's tables, for editors.",
@@ -236,6 +260,9 @@ local function types()
       parts[#parts + 1] = ("---@class %s\nlocal %s = {}"):format(class, class:gsub("%.", "_"))
     end
     parts[#parts + 1] = type_entry(operation)
+    if operation.paginated then
+      parts[#parts + 1] = walk_entries(operation)
+    end
   end
   return table.concat(parts, "\n\n") .. "\n"
 end

@@ -46,6 +46,22 @@ local riskscreen_blacklist = {}
 ---@return riskscreen.Response|riskscreen.Error
 function riskscreen_blacklist:list(parameters, options) end
 
+---@param parameters? riskscreen.Walk
+---@param options? riskscreen.CallOptions of each page's call
+---@return fun(): { network?: riskscreen.network, address: string, risks?: { riskLevel?: riskscreen.risk_level, riskType?: riskscreen.risk_type, riskSource?: riskscreen.risk_source, chains?: { chain?: string, chainName?: string }[] }[], createdAt?: integer }[]|nil, riskscreen.Response|nil
+function riskscreen_blacklist:pages(parameters, options) end
+
+---@param parameters? riskscreen.Walk
+---@param options? riskscreen.CallOptions of each page's call
+---@return fun(): { network?: riskscreen.network, address: string, risks?: { riskLevel?: riskscreen.risk_level, riskType?: riskscreen.risk_type, riskSource?: riskscreen.risk_source, chains?: { chain?: string, chainName?: string }[] }[], createdAt?: integer }|nil
+function riskscreen_blacklist:each(parameters, options) end
+
+---@param parameters? riskscreen.Walk
+---@param options? riskscreen.CallOptions of each page's call
+---@return { network?: riskscreen.network, address: string, risks?: { riskLevel?: riskscreen.risk_level, riskType?: riskscreen.risk_type, riskSource?: riskscreen.risk_source, chains?: { chain?: string, chainName?: string }[] }[], createdAt?: integer }[]|nil items
+---@return riskscreen.Error|nil err
+function riskscreen_blacklist:all(parameters, options) end
+
 ---Adds addresses to the account's blacklist.
 ---@param parameters { list: { address: string, risks?: { riskLevel?: riskscreen.risk_level, riskType?: riskscreen.risk_type }[], network?: riskscreen.network }[], network?: riskscreen.network }
 ---@param options? riskscreen.CallOptions
@@ -62,6 +78,22 @@ local riskscreen_whitelist = {}
 ---@return { chain?: string, address: string, createdAt?: integer }[]|nil value
 ---@return riskscreen.Response|riskscreen.Error
 function riskscreen_whitelist:list(parameters, options) end
+
+---@param parameters? riskscreen.Walk
+---@param options? riskscreen.CallOptions of each page's call
+---@return fun(): { chain?: string, address: string, createdAt?: integer }[]|nil, riskscreen.Response|nil
+function riskscreen_whitelist:pages(parameters, options) end
+
+---@param parameters? riskscreen.Walk
+---@param options? riskscreen.CallOptions of each page's call
+---@return fun(): { chain?: string, address: string, createdAt?: integer }|nil
+function riskscreen_whitelist:each(parameters, options) end
+
+---@param parameters? riskscreen.Walk
+---@param options? riskscreen.CallOptions of each page's call
+---@return { chain?: string, address: string, createdAt?: integer }[]|nil items
+---@return riskscreen.Error|nil err
+function riskscreen_whitelist:all(parameters, options) end
 
 ---@class riskscreen.kya
 local riskscreen_kya = {}

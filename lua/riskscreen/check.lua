@@ -126,6 +126,8 @@ function checkers.integer(spec, value, path)
     return wrong_type(path, "an integer", value)
   elseif spec.minimum and value < spec.minimum then
     return problem(path, ("%s must be at least %d (got %d)"):format(path, spec.minimum, value))
+  elseif spec.maximum and value > spec.maximum then
+    return problem(path, ("%s must be at most %d (got %d)"):format(path, spec.maximum, value))
   end
   return to_integer(value)
 end

@@ -5,6 +5,7 @@ local errors = require "riskscreen.errors"
 local native = require "riskscreen.runtime.native"
 local operations = require "riskscreen.operations"
 local options = require "riskscreen.options"
+local pages = require "riskscreen.pages"
 local redact = require "riskscreen.redact"
 local request = require "riskscreen.request"
 local response = require "riskscreen.response"
@@ -155,8 +156,33 @@ local function define(operation)
   end
 end
 
+-- What a walk over a list fetches its pages with.
+local function open_list(operation)
+  return function(self, parameters, call_options)
+    local state = states[self]
+    local call, wrong = check_call(state, "client." .. operation.namespace, parameters, options.call, call_options)
+    return call and function(page_parameters)
+      if not state.transport then
+        return nil, annotate(errors.new("cancelled", "the client was closed", { sent = false }), operation.name, 0, 0)
+      end
+      return perform(state, operation, page_parameters, call)
+    end,
+      wrong
+  end
+end
+
+local function define_walks(operation)
+  local namespace = namespaces[operation.namespace]
+  for name, method in pairs(pages.methods(operation, open_list(operation), native.tasks)) do
+    namespace[name] = method
+  end
+end
+
 for _, operation in ipairs(operations.list) do
   define(operation)
+  if operation.paginated then
+    define_walks(operation)
+  end
 end
 
 local function operation_names()

@@ -18,6 +18,7 @@
 ---@field sent? boolean the request may have reached the service
 ---@field field? string the parameter or option at fault
 ---@field allowed? any[] the values it may have
+---@field page? integer of a list that was walked: where the walk stopped
 
 ---@type { kind: riskscreen.ErrorKind, retryable: boolean, doc: string }[]
 local kinds = {

@@ -13,6 +13,7 @@ local records = require "riskscreen.records"
 ---@field open? boolean an object that may hold fields of other names
 ---@field required? boolean
 ---@field minimum? integer
+---@field maximum? integer
 ---@field word? boolean a text without spaces: an address, a hash
 ---@field not_before? string the date parameter that this one must not precede
 ---@field max_items? integer of an array

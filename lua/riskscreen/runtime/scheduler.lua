@@ -289,6 +289,14 @@ function M.await(operation)
   end, nil, false)
 end
 
+local function after_iterate(ok, ...)
+  bound = bound - 1
+  if not ok then
+    error((...), 0)
+  end
+  return ...
+end
+
 ---Makes an iterator usable in a generic `for` under every Lua: where it could not yield there, it blocks.
 ---@param iterate fun(...): any
 ---@return fun(...): any
@@ -298,12 +306,7 @@ function tasks.iterator(iterate)
   end
   return function(...)
     bound = bound + 1
-    local ok, value = pcall(iterate, ...)
-    bound = bound - 1
-    if not ok then
-      error(value, 0)
-    end
-    return value
+    return after_iterate(pcall(iterate, ...))
   end
 end
 

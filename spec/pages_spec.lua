@@ -1,0 +1,693 @@
+local json = require "riskscreen.json"
+local native = require "riskscreen.runtime.native"
+local random = require "spec.support.random"
+local recorder = require "spec.support.recorder"
+local riskscreen = require "riskscreen"
+
+local tasks = native.tasks
+
+local function item(number)
+  return { address = ("0x%040x"):format(number), network = "eth", createdAt = 1767225600 + number }
+end
+
+local function items(from, to)
+  local list = {}
+  for number = from, to do
+    list[#list + 1] = item(number)
+  end
+  return list
+end
+
+local function addresses(list)
+  local all = {}
+  for position, entry in ipairs(list) do
+    all[position] = tonumber(entry.address:sub(3), 16)
+  end
+  return all
+end
+
+local function numbers(from, to)
+  return addresses(items(from, to))
+end
+
+local function pagination(page, size, pages, count)
+  return { current_page = page, per_page = size, total_pages = pages, total_items = count }
+end
+
+-- A client of a service whose page is what `answer(page, size, nth)` returns: items and pagination, or nil and a reply.
+local function client_of(answer)
+  local asked = {}
+  local client = riskscreen.new {
+    access_key = "key",
+    transport = function(request)
+      local page = tonumber(request.target:match "[?&]page=(%d+)")
+      asked[#asked + 1] = page
+      local size = tonumber(request.target:match "[?&]pageSize=(%d+)") or 10
+      local data, described = answer(page, size, #asked, request)
+      if not data then
+        return described
+      end
+      data = data[1] and data or json.empty_array()
+      return recorder.reply(200, { success = true, code = 1, msg = "SUCCESS", data = data, pagination = described })
+    end,
+  }
+  return client, asked
+end
+
+-- The page of a list as the service cuts it.
+local function cut(list, page, size)
+  local data = {}
+  for position = (page - 1) * size + 1, math.min(page * size, #list) do
+    data[#data + 1] = list[position]
+  end
+  return data, pagination(page, size, math.ceil(#list / size), #list)
+end
+
+-- A client of a list; `change[n]` is called with it before the n-th request is answered.
+local function client_of_list(list, change)
+  return client_of(function(page, size, nth)
+    if change and change[nth] then
+      change[nth](list)
+    end
+    return cut(list, page, size)
+  end)
+end
+
+local function collect(iterate)
+  local all = {}
+  for entry in iterate do
+    all[#all + 1] = entry
+  end
+  return all
+end
+
+-- What an iterator gives before it raises, and what it raises.
+local function collect_until_raised(iterate)
+  local all = {}
+  local ok, err = pcall(function()
+    for entry in iterate do
+      all[#all + 1] = entry
+    end
+  end)
+  assert.is_false(ok)
+  return all, err
+end
+
+describe("walking a list", function()
+  it("gives every item of every page, in order", function()
+    local client = client_of_list(items(1, 25))
+    assert.same(numbers(1, 25), addresses(client.blacklist:all {}))
+  end)
+
+  it("gives the items one by one", function()
+    local client = client_of_list(items(1, 25))
+    assert.same(numbers(1, 25), addresses(collect(client.blacklist:each {})))
+  end)
+
+  it("gives pages, each with its response", function()
+    local client = client_of_list(items(1, 5))
+    local seen = {}
+    for page, response in client.blacklist:pages { pageSize = 2 } do
+      seen[#seen + 1] = { addresses(page), response.pagination.current_page }
+    end
+    assert.same({ { { 1, 2 }, 1 }, { { 3, 4 }, 2 }, { { 5 }, 3 } }, seen)
+  end)
+
+  it("is there for the whitelist as well", function()
+    local list = { { address = "T1", chain = "tron" }, { address = "T2", chain = "tron" } }
+    assert.same(list, client_of_list(list).whitelist:all { pageSize = 1 })
+  end)
+
+  it("asks for each page once", function()
+    local client, asked = client_of_list(items(1, 25))
+    client.blacklist:all()
+    assert.same({ 1, 2, 3 }, asked)
+  end)
+
+  it("asks for nothing before the first item is wanted", function()
+    local client, asked = client_of_list(items(1, 25))
+    client.blacklist:each { prefetch = 2 }
+    assert.same({}, asked)
+  end)
+
+  it("begins at the page it is told to", function()
+    local client, asked = client_of_list(items(1, 25))
+    assert.same(numbers(11, 25), addresses(client.blacklist:all { page = 2 }))
+    assert.same({ 2, 3 }, asked)
+  end)
+
+  it("finds nothing when it begins behind the end", function()
+    assert.same({}, client_of_list(items(1, 5)).blacklist:all { page = 3 })
+  end)
+
+  it("finds nothing in an empty list", function()
+    local client, asked = client_of_list {}
+    assert.same({}, client.blacklist:all {})
+    assert.same({ 1 }, asked)
+  end)
+
+  it("stops at the limit, without a page more than it takes", function()
+    local client, asked = client_of_list(items(1, 25))
+    assert.same(numbers(1, 10), addresses(client.blacklist:all { limit = 10 }))
+    assert.same(numbers(1, 12), addresses(client.blacklist:all { limit = 12 }))
+    assert.same({ 1, 1, 2 }, asked)
+  end)
+
+  it("gives the call's options to the call of each page", function()
+    local seen = {}
+    local client = client_of(function(page, size, _, request)
+      seen[#seen + 1] = request.timeout .. " " .. request.headers["X-Trace"]
+      return cut(items(1, 20), page, size)
+    end)
+    client.blacklist:all({}, { timeout = 4, headers = { ["X-Trace"] = "t" } })
+    assert.same({ "4 t", "4 t" }, seen)
+  end)
+
+  it("does not change the table it is given", function()
+    local given = { pageSize = 2, limit = 3, prefetch = 1 }
+    client_of_list(items(1, 5)).blacklist:all(given)
+    assert.same({ pageSize = 2, limit = 3, prefetch = 1 }, given)
+  end)
+end)
+
+describe("a walk that cannot go on", function()
+  local function failing_on(page_that_fails, reply)
+    return client_of(function(page, size)
+      if page == page_that_fails then
+        return nil, reply or recorder.reply(500, {})
+      end
+      return cut(items(1, 25), page, size)
+    end)
+  end
+
+  it("raises the error object after the items it has", function()
+    local got, err = collect_until_raised(failing_on(3).blacklist:each {})
+    assert.same(numbers(1, 20), addresses(got))
+    assert.is_true(riskscreen.errors.is(err))
+    assert.equal("server", err.kind)
+  end)
+
+  it("raises from the iterator over pages", function()
+    local got, err = collect_until_raised(failing_on(2).blacklist:pages {})
+    assert.same({ 1, "server" }, { #got, err.kind })
+  end)
+
+  it("says at which page it stopped, so that a walk can begin there", function()
+    local _, err = failing_on(2).blacklist:all {}
+    assert.equal(2, err.page)
+  end)
+
+  it("gives nil and the error instead of a part", function()
+    local all, err = failing_on(2).blacklist:all {}
+    assert.is_nil(all)
+    assert.equal("server", err.kind)
+  end)
+
+  it("raises again when it is asked again, and sends nothing", function()
+    local client, asked = failing_on(1)
+    local iterate = client.blacklist:each {}
+    local _, first = pcall(iterate)
+    local _, second = pcall(iterate)
+    assert.equal(first, second)
+    assert.same({ 1 }, asked)
+  end)
+
+  it("gives nothing more after its end", function()
+    local iterate = client_of_list(items(1, 1)).blacklist:each {}
+    iterate()
+    assert.same({ nil, nil }, { iterate(), iterate() })
+  end)
+
+  it("has sent nothing when a parameter is wrong", function()
+    local client, asked = client_of_list(items(1, 5))
+    local _, err = collect_until_raised(client.blacklist:each { page = 0 })
+    assert.same({ "invalid_argument", "page", false }, { err.kind, err.field, err.sent })
+    assert.same({}, asked)
+  end)
+
+  for name, value in pairs { prefetch = 33, limit = 0, max_pages = 0 } do
+    it("says so when the caller's " .. name .. " is out of range", function()
+      local _, err = client_of_list(items(1, 5)).blacklist:all { [name] = value }
+      assert.same({ "invalid_argument", name }, { err.kind, err.field })
+    end)
+  end
+
+  it("knows its own parameters where one is misspelt", function()
+    local _, err = client_of_list(items(1, 5)).blacklist:all { prefech = 1 }
+    assert.matches("did you mean 'prefetch'?", err.message, 1, true)
+  end)
+
+  it("says that the client was closed", function()
+    local client = client_of_list(items(1, 25))
+    local iterate = client.blacklist:pages {}
+    iterate()
+    client:close()
+    local _, err = pcall(iterate)
+    assert.equal("cancelled", err.kind)
+  end)
+
+  for _, name in ipairs { "pages", "each", "all" } do
+    it("raises at the caller's line when it is called wrongly: " .. name, function()
+      local client = client_of_list {}
+      local line = debug.getinfo(1, "l").currentline + 2
+      local ok, message = pcall(function()
+        client.blacklist[name](client.blacklist, 5)
+      end)
+      assert.is_false(ok)
+      assert.matches("pages_spec.lua:" .. line .. ": parameters must be a table", message, 1, true)
+    end)
+  end
+end)
+
+describe("a list that changes while it is walked", function()
+  local function remove_first(list)
+    table.remove(list, 1)
+  end
+
+  local function insert_first(list)
+    table.insert(list, 1, item(1000))
+  end
+
+  it("is read to its new end when it becomes longer", function()
+    local list = items(1, 20)
+    local client = client_of_list(list, {
+      [2] = function()
+        list[21] = item(21)
+      end,
+    })
+    assert.same(numbers(1, 21), addresses(client.blacklist:all {}))
+  end)
+
+  it("gives an item that moved to a later page once", function()
+    local client = client_of_list(items(1, 20), { [2] = insert_first })
+    assert.same(numbers(1, 20), addresses(client.blacklist:all {}))
+  end)
+
+  it("gives an item that moved to an earlier page, which was read already", function()
+    local client = client_of_list(items(1, 30), { [2] = remove_first })
+    local all = addresses(client.blacklist:all {})
+    table.sort(all)
+    assert.same(numbers(1, 30), all)
+  end)
+
+  it("may move by a page, so that nothing on the next one is new", function()
+    local client = client_of_list(items(1, 20), {
+      [2] = function(list)
+        for number = 110, 101, -1 do
+          table.insert(list, 1, item(number))
+        end
+      end,
+    })
+    assert.same(numbers(1, 20), addresses(client.blacklist:all {}))
+  end)
+
+  it("may become shorter any number of times while the walk gets on", function()
+    local change = {}
+    for nth = 2, 60, 3 do
+      change[nth] = remove_first
+    end
+    local all = addresses(client_of_list(items(1, 80), change).blacklist:all { pageSize = 2 })
+    table.sort(all)
+    assert.same(numbers(1, 80), all)
+  end)
+
+  it("goes back no further than items can have moved", function()
+    local client, asked = client_of_list(items(1, 50), { [5] = remove_first })
+    client.blacklist:all {}
+    assert.same({ 1, 2, 3, 4, 5, 4, 5 }, asked)
+  end)
+
+  it("never goes back behind the page it began with", function()
+    local client, asked = client_of_list(items(1, 30), { [2] = remove_first })
+    client.blacklist:all { page = 2 }
+    assert.same({ 2, 3, 2, 3 }, asked)
+  end)
+
+  it("is complete when the last page vanished, and the service repeats the one before it for it", function()
+    local list = items(1, 21)
+    local client = client_of(function(page, size, nth)
+      if nth == 3 then
+        table.remove(list, 1)
+      end
+      return cut(list, math.min(page, math.ceil(#list / size)), size)
+    end)
+    local all = addresses(client.blacklist:all {})
+    table.sort(all)
+    assert.same(numbers(1, 21), all)
+  end)
+
+  it("is complete when only the number of pages is given and becomes less", function()
+    local list = items(1, 25)
+    local client = client_of(function(page, size, nth)
+      if nth == 3 then
+        for _ = 1, 14 do
+          table.remove(list, 1)
+        end
+      end
+      local data, described = cut(list, page, size)
+      described.total_items, described.per_page = nil, nil
+      return data, described
+    end)
+    local all = addresses(client.blacklist:all {})
+    table.sort(all)
+    assert.same(numbers(1, 25), all)
+  end)
+
+  it("fails when it becomes shorter again and again at one place", function()
+    local client, asked = client_of(function(page, size)
+      local data = cut(items(1, 30), page, size)
+      return data, pagination(page, size, 3, page == 1 and 30 or 29)
+    end)
+    local _, err = client.blacklist:all {}
+    assert.matches("shorter again and again", err.message, 1, true)
+    assert.is_true(#asked < 30)
+  end)
+
+  it("fails when it never ends", function()
+    local client, asked = client_of(function(page, size)
+      return items(page * size + 1, page * size + size), pagination(page, size, page + 1, (page + 1) * size)
+    end)
+    local got, err = collect_until_raised(client.blacklist:each { max_pages = 7 })
+    assert.same({ 70, 7, "protocol" }, { #got, #asked, err.kind })
+    assert.matches("max_pages", err.message, 1, true)
+  end)
+
+  for _, prefetch in ipairs { 0, 3 } do
+    it("gives all that stayed in it, and nothing twice: random changes, prefetch = " .. prefetch, function()
+      for seed = 1, 150 do
+        local draw = random.new(seed)
+        local list, next_number, changes = items(1, 10 + draw.integer(30)), 100, 0
+        local stayed = {}
+        for _, entry in ipairs(list) do
+          stayed[entry] = true
+        end
+        local client = client_of(function(page, size)
+          local kind = changes < 6 and draw.integer(4)
+          if kind == 1 then
+            stayed[table.remove(list, draw.integer(#list)) or false] = nil
+          elseif kind == 2 then
+            next_number = next_number + 1
+            table.insert(list, draw.integer(#list), item(next_number))
+          end
+          changes = changes + (kind and kind <= 2 and 1 or 0)
+          return cut(list, page, size)
+        end)
+        local all = assert(client.blacklist:all { pageSize = draw.integer(4) + 1, prefetch = prefetch })
+        local times = {}
+        for _, entry in ipairs(all) do
+          times[entry.address] = (times[entry.address] or 0) + 1
+          assert.equal(1, times[entry.address])
+        end
+        for entry in pairs(stayed) do
+          assert.equal(1, times[entry.address], ("seed %d lost %s"):format(seed, entry.address))
+        end
+      end
+    end)
+  end
+end)
+
+describe("two items of a list", function()
+  local function walk(first, second)
+    return #client_of_list({ first, second }).blacklist:all { pageSize = 1 }
+  end
+
+  it("are different when any field is", function()
+    local other = item(1)
+    other.createdAt = other.createdAt + 1
+    assert.equal(2, walk(item(1), other))
+  end)
+
+  it("are different when one has risks that the other has not", function()
+    local other = item(1)
+    other.risks = { { riskLevel = "high", riskType = "scam" } }
+    assert.equal(2, walk(item(1), other))
+  end)
+end)
+
+describe("an item of a list", function()
+  -- The same item, its fields put in from one end or the other.
+  local function build(from, to, step)
+    local built = item(1)
+    for number = from, to, step do
+      built["field" .. number] = number
+    end
+    return built
+  end
+
+  it("is the same in whatever order its fields come", function()
+    local client = client_of_list({ build(1, 40, 1), item(2), build(40, 1, -1), item(3) })
+    assert.equal(3, #client.blacklist:all { pageSize = 2 })
+  end)
+end)
+
+describe("a service that contradicts itself", function()
+  local function walk(answer)
+    return collect_until_raised(client_of(answer).blacklist:each {})
+  end
+
+  it("is noticed when it gives another page than was asked for", function()
+    local _, err = walk(function(_, size)
+      return items(1, 10), pagination(1, size, 3, 30)
+    end)
+    assert.same({ "protocol", 2 }, { err.kind, err.page })
+    assert.matches("page 2 was asked for and page 1 came", err.message, 1, true)
+  end)
+
+  it("is noticed when a page repeats an earlier one under a new number", function()
+    local got, err = walk(function(page, size)
+      return cut(items(1, 30), math.min(page, 2), size), pagination(page, size, 3, 30)
+    end)
+    assert.same(numbers(1, 20), addresses(got))
+    assert.matches("page 3 has nothing but items of earlier pages", err.message, 1, true)
+  end)
+
+  it("is noticed when its pages hold fewer items than it says, after those", function()
+    local got, err = walk(function(page, size)
+      return page == 2 and {} or cut(items(1, 30), page, size), pagination(page, size, 3, 30)
+    end)
+    assert.equal(20, #got)
+    assert.matches("30 items from page 1 on and gave 20", err.message, 1, true)
+  end)
+
+  it("is noticed when the pages change their length", function()
+    local _, err = walk(function(page)
+      return items(page * 10 - 9, page * 10), pagination(page, page == 1 and 10 or 20, 3, 30)
+    end)
+    assert.matches("have become 20 items long; they were 10", err.message, 1, true)
+  end)
+
+  it("is noticed when its items do not fit on its pages", function()
+    local _, err = walk(function(page, size)
+      return items(1, 10), pagination(page, size, 1, 30)
+    end)
+    assert.matches("30 items do not fit on 1 pages of 10", err.message, 1, true)
+  end)
+
+  it("is noticed when only the number of pages becomes less", function()
+    local _, err = walk(function(page, size)
+      return cut(items(1, 30), page, size), pagination(page, size, page == 1 and 3 or 2, 30)
+    end)
+    assert.equal("protocol", err.kind)
+  end)
+
+  it("is noticed when there are items and no pages", function()
+    local _, err = walk(function(page, size)
+      return items(1, 10), pagination(page, size, 0, 0)
+    end)
+    assert.matches("page 1 has items and total_pages is 0", err.message, 1, true)
+  end)
+end)
+
+describe("an empty page in the middle", function()
+  it("does not end the list", function()
+    local client = client_of(function(page, size)
+      local data = { items(1, 10), {}, items(11, 15) }
+      return data[page], pagination(page, size, 3, 15)
+    end)
+    assert.same(numbers(1, 15), addresses(client.blacklist:all {}))
+  end)
+
+  it("is not given as a page", function()
+    local client = client_of(function(page, size)
+      local data = { items(1, 10), {}, items(11, 15) }
+      return data[page], pagination(page, size, 3, 15)
+    end)
+    assert.equal(2, #collect(client.blacklist:pages {}))
+  end)
+end)
+
+describe("a list without pagination", function()
+  local function client_without(pages)
+    return client_of(function(page)
+      return pages[page] or {}
+    end)
+  end
+
+  it("ends with a page shorter than one before it", function()
+    local client, asked = client_without { items(1, 10), items(11, 13) }
+    assert.same(numbers(1, 13), addresses(client.blacklist:all {}))
+    assert.same({ 1, 2 }, asked)
+  end)
+
+  it("may be empty", function()
+    local client, asked = client_without {}
+    assert.same({}, client.blacklist:all {})
+    assert.same({ 1 }, asked)
+  end)
+
+  it("ends with an empty page", function()
+    local client, asked = client_without { items(1, 10), items(11, 20) }
+    assert.same(numbers(1, 20), addresses(client.blacklist:all {}))
+    assert.same({ 1, 2, 3 }, asked)
+  end)
+
+  it("does not end with a first page shorter than was asked for: the service may give less at a time", function()
+    local client = client_without { items(1, 5), items(6, 10), items(11, 12) }
+    assert.same(numbers(1, 12), addresses(client.blacklist:all { pageSize = 100 }))
+  end)
+
+  it("fails when every page is the same", function()
+    local client, asked = client_of(function()
+      return items(1, 10)
+    end)
+    local _, err = client.blacklist:all {}
+    assert.same({ "protocol", 2 }, { err.kind, #asked })
+  end)
+
+  it("is not fetched ahead, since nobody knows how far", function()
+    local client, asked = client_without { items(1, 10), items(11, 12) }
+    client.blacklist:all { prefetch = 5 }
+    assert.same({ 1, 2 }, asked)
+  end)
+
+  it("is as long as its total_items where only those are given", function()
+    local client, asked = client_of(function(page, size)
+      return cut(items(1, 20), page, size), { total_items = 20 }
+    end)
+    assert.same(numbers(1, 20), addresses(client.blacklist:all {}))
+    assert.same({ 1, 2 }, asked)
+  end)
+end)
+
+describe("pages fetched ahead", function()
+  -- A client of a list whose pages arrive when the test says: `gates[page]:notify()`.
+  local function gated(list, answer)
+    local gates, open, ended = {}, {}, {}
+    for page = 1, 10 do
+      gates[page] = tasks.signal()
+    end
+    local client, asked = client_of(function(page, size)
+      if not open[page] then
+        gates[page]:wait()
+      end
+      ended[#ended + 1] = page
+      return (answer or cut)(list, page, size)
+    end)
+    local function let(page)
+      open[page] = true
+      gates[page]:notify()
+    end
+    return client, asked, let, ended
+  end
+
+  it("are asked for while the caller works on the one before", function()
+    riskscreen.run(function()
+      local client, asked, let = gated(items(1, 50))
+      let(1)
+      local iterate = client.blacklist:pages { prefetch = 2 }
+      iterate()
+      riskscreen.sleep(0)
+      assert.same({ 1, 2, 3 }, asked)
+      for page = 2, 5 do
+        let(page)
+      end
+    end)
+  end)
+
+  it("follow each other: one more is asked for when one is taken", function()
+    riskscreen.run(function()
+      local client, asked, let = gated(items(1, 50))
+      let(1)
+      let(2)
+      local iterate = client.blacklist:pages { prefetch = 2 }
+      iterate()
+      iterate()
+      riskscreen.sleep(0)
+      assert.same({ 1, 2, 3, 4 }, asked)
+      for page = 3, 5 do
+        let(page)
+      end
+    end)
+  end)
+
+  it("are in their order however they arrive", function()
+    riskscreen.run(function()
+      local client, _, let, ended = gated(items(1, 40))
+      let(1)
+      local iterate = client.blacklist:each { prefetch = 3 }
+      local got = { iterate() }
+      riskscreen.sleep(0)
+      for page = 4, 2, -1 do
+        let(page)
+        riskscreen.sleep(0)
+      end
+      for entry in iterate do
+        got[#got + 1] = entry
+      end
+      assert.same({ 1, 4, 3, 2 }, ended)
+      assert.same(numbers(1, 40), addresses(got))
+    end)
+  end)
+
+  it("are none behind the end", function()
+    local client, asked = client_of_list(items(1, 25))
+    assert.equal(25, #client.blacklist:all { prefetch = 8 })
+    assert.same({ 1, 2, 3 }, asked)
+  end)
+
+  it("are none behind the limit", function()
+    local client, asked = client_of_list(items(1, 90))
+    assert.equal(25, #client.blacklist:all { prefetch = 8, limit = 25 })
+    assert.same({ 1, 2, 3 }, asked)
+  end)
+
+  it("are none beyond max_pages", function()
+    local client, asked = client_of_list(items(1, 90))
+    client.blacklist:all { prefetch = 8, max_pages = 3 }
+    assert.same({ 1, 2, 3 }, asked)
+  end)
+
+  it("fail when their turn comes, after the items before them", function()
+    local client = client_of(function(page, size)
+      if page == 3 then
+        return nil, recorder.reply(500, {})
+      end
+      return cut(items(1, 50), page, size)
+    end)
+    local got, err = collect_until_raised(client.blacklist:each { prefetch = 4 })
+    assert.same(numbers(1, 20), addresses(got))
+    assert.same({ "server", 3 }, { err.kind, err.page })
+  end)
+
+  it("are no more than asked for when the caller takes no further item", function()
+    local client, asked = client_of_list(items(1, 90))
+    riskscreen.run(function()
+      client.blacklist:each { prefetch = 2 }()
+    end)
+    assert.is_true(#asked <= 3)
+  end)
+
+  it("are asked for anew when the list became shorter", function()
+    local list = items(1, 60)
+    local client, asked = client_of_list(list, {
+      [4] = function()
+        table.remove(list, 1)
+      end,
+    })
+    local all = addresses(client.blacklist:all { prefetch = 3 })
+    table.sort(all)
+    assert.same(numbers(1, 60), all)
+    -- Page 4 was the first of the shorter list.
+    assert.same({ 1, 2, 3, 4, 3, 4, 5, 6 }, asked)
+  end)
+end)
