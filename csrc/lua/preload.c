@@ -1,0 +1,32 @@
+#include "compat.h"
+
+#include "modules.h"
+#include "riskscreen.h"
+
+/* package.preload's loader of an embedded module, which is its upvalue. */
+static int load_module(lua_State *L) {
+    const struct rsc_module *module = lua_touserdata(L, lua_upvalueindex(1));
+    if (luaL_loadbuffer(L, (const char *)module->text, module->length, module->chunk) != 0) {
+        return lua_error(L);
+    }
+    lua_pushvalue(L, 1);
+    lua_call(L, 1, 1);
+    return 1;
+}
+
+void riskscreen_preload(lua_State *L) {
+    lua_getglobal(L, "package");
+    lua_getfield(L, -1, "preload");
+    for (const struct rsc_module *module = rsc_modules; module->name != NULL; module++) {
+        lua_pushlightuserdata(L, (void *)(size_t)module);
+        lua_pushcclosure(L, load_module, 1);
+        lua_setfield(L, -2, module->name);
+    }
+    lua_pushcfunction(L, luaopen_riskscreen_core);
+    lua_setfield(L, -2, "riskscreen.core");
+#ifdef RISKSCREEN_HAS_SERVER
+    lua_pushcfunction(L, luaopen_riskscreen_server);
+    lua_setfield(L, -2, "riskscreen.server");
+#endif
+    lua_pop(L, 2);
+}

@@ -1,0 +1,26 @@
+/* A host program that links the library statically and finds none of its Lua files on disk. */
+#include <lauxlib.h>
+#include <lua.h>
+#include <lualib.h>
+#include <stdio.h>
+
+#include "riskscreen.h"
+
+static const char script[] = "package.path = '/nowhere/?.lua'\n"
+                             "local riskscreen = require 'riskscreen'\n"
+                             "local client = riskscreen.sandbox.client {}\n"
+                             "local bad = riskscreen.sandbox.scenario 'type-sanction'\n"
+                             "local decision = client:screen { address = bad.address, network = bad.network }\n"
+                             "assert(decision.action == 'block', decision.action)\n";
+
+int main(void) {
+    lua_State *L = luaL_newstate();
+    luaL_openlibs(L);
+    riskscreen_preload(L);
+    int status = luaL_loadstring(L, script) != 0 || lua_pcall(L, 0, 0, 0) != 0;
+    if (status != 0) {
+        fprintf(stderr, "%s\n", lua_tostring(L, -1));
+    }
+    lua_close(L);
+    return status;
+}
