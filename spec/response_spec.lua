@@ -5,11 +5,9 @@ local recorder = require "spec.support.recorder"
 local response = require "riskscreen.response"
 local samples = require "spec.support.samples"
 
-local NOW = 784111777 -- Sun, 06 Nov 1994 08:49:37 GMT
-
 local context = {
   clock = function()
-    return NOW
+    return 0
   end,
   redact = function(text)
     return (text:gsub("sekret", "[redacted]"))
@@ -17,7 +15,6 @@ local context = {
 }
 
 local risk = operations.by_name.getAddressRisk
-local entities = operations.by_name.listAddressEntities
 local list = operations.by_name.listBlacklistAddresses
 
 local function interpret(operation, reply, parameters)
@@ -298,198 +295,6 @@ describe("a shape", function()
   } do
     it("where " .. path, function()
       assert.equal(path, refused("protocol", changed(list, change)).message)
-    end)
-  end
-end)
-
-describe("an answer about something else", function()
-  it("than the address asked is never used", function()
-    local err = refused(
-      "protocol",
-      changed(risk, function(body)
-        body.data.address = samples.other_address
-      end)
-    )
-    assert.matches(samples.other_address, err.message, 1, true)
-    assert.matches(samples.address, err.message, 1, true)
-  end)
-
-  it("than the network asked is never used", function()
-    refused(
-      "protocol",
-      changed(risk, function(body)
-        body.data.network = "bsc"
-      end)
-    )
-  end)
-
-  it("is not one where a hexadecimal address differs in case", function()
-    local value = changed(risk, function(body)
-      body.data.address = body.data.address:lower()
-    end)
-    assert.is_table(value)
-  end)
-
-  it("is one where another kind of address differs in case", function()
-    local parameters = { address = "TJRabPrwbZy45sbavfcjinPJC18kjpRTv8", network = "tron" }
-    refused(
-      "protocol",
-      changed(risk, function(body)
-        body.data.address, body.data.network = parameters.address:lower(), "tron"
-      end, parameters)
-    )
-  end)
-
-  for _, pair in ipairs { { "eth", "ethereum" }, { "ethereum", "eth" } } do
-    it(("is not one where %s stands for %s"):format(pair[1], pair[2]), function()
-      assert.is_table((changed(risk, function(body)
-        body.data.network = pair[1]
-      end, { address = samples.address, network = pair[2] })))
-    end)
-  end
-end)
-
-describe("a bulk answer", function()
-  local A, B = samples.address, samples.other_address
-
-  local function asked(addresses, change)
-    return changed(entities, change or function() end, { addresses = addresses, network = "eth" })
-  end
-
-  it("is aligned with the addresses, whatever its own order", function()
-    local value = asked({ B, A })
-    assert.same({ B, A }, { value[1].address, value[2].address })
-  end)
-
-  it("answers a repeated address at each of its places", function()
-    local value = asked({ A, B, A:lower() })
-    assert.equal(value[1], value[3])
-    assert.equal(B, value[2].address)
-  end)
-
-  it("has false where the service left one out", function()
-    local value = asked({ A, B }, function(body)
-      table.remove(body.data, 1)
-    end)
-    assert.is_false(value[1])
-    assert.equal(B, value[2].address)
-  end)
-
-  it("is all false where the service left all out", function()
-    assert.same({ false, false }, (asked({ A, B }, function(body)
-      body.data = json.empty_array()
-    end)))
-  end)
-
-  it("about an address that was not asked is never used", function()
-    local err = refused("protocol", asked { A })
-    assert.matches("data[2].address", err.message, 1, true)
-  end)
-
-  it("on another network is never used", function()
-    local err = refused(
-      "protocol",
-      asked({ A, B }, function(body)
-        body.data[2].network = "bsc"
-      end)
-    )
-    assert.matches("data[2].network", err.message, 1, true)
-  end)
-
-  it("with two different records of one address is never used", function()
-    refused(
-      "protocol",
-      asked({ A, B }, function(body)
-        body.data[3] = samples.of and select(2, samples.of(entities)).data[1]
-        body.data[3].entity.entityName = "Another"
-      end)
-    )
-  end)
-
-  it("with one record twice is used", function()
-    local value = asked({ A, B }, function(body)
-      body.data[3] = select(2, samples.of(entities)).data[1]
-    end)
-    assert.equal(2, #value)
-  end)
-end)
-
-describe("a status", function()
-  local function of(status, reply_headers, body)
-    return interpret(risk, recorder.reply(status, body, reply_headers))
-  end
-
-  for status, kind in pairs {
-    [400] = "bad_request",
-    [401] = "unauthorized",
-    [429] = "rate_limited",
-    [500] = "server",
-    [502] = "server",
-    [503] = "server",
-    [599] = "server",
-    [100] = "http",
-    [201] = "http",
-    [204] = "http",
-    [206] = "http",
-    [301] = "http",
-    [304] = "http",
-    [403] = "http",
-    [404] = "http",
-    [405] = "http",
-    [407] = "http",
-    [408] = "http",
-    [418] = "http",
-    [600] = "http",
-  } do
-    it(("%d is %s, even with the body of a success"):format(status, kind), function()
-      local _, body = samples.of(risk)
-      assert.equal(status, refused(kind, of(status, nil, body)).status)
-      assert.equal(status, refused(kind, of(status)).status)
-    end)
-  end
-
-  it("comes with the code and words of the error envelope", function()
-    local err = refused("bad_request", of(400, nil, samples.failure(3016, "RiskType is empty")))
-    assert.equal(3016, err.code)
-    assert.matches("RiskType is empty", err.message, 1, true)
-  end)
-
-  it("takes no code or words that are of another type", function()
-    local err = refused("server", of(500, nil, { success = false, code = "x", msg = { 1 } }))
-    assert.is_nil(err.code)
-  end)
-
-  it("shows the beginning of a page", function()
-    local err = refused("http", interpret(risk, recorder.page(403, "<html>blocked by example</html>")))
-    assert.matches("<html>blocked by example", err.message, 1, true)
-    assert.matches("proxy", err.message)
-  end)
-
-  it("of a redirect says where it leads, and that it was not followed", function()
-    local err = refused("http", of(302, { location = "https://elsewhere.example/login" }))
-    assert.matches("https://elsewhere.example/login", err.message, 1, true)
-    assert.matches("not followed", err.message)
-  end)
-
-  for status, kind in pairs { [429] = "rate_limited", [503] = "server" } do
-    it(("%d gives the seconds to wait"):format(status), function()
-      assert.equal(7, refused(kind, of(status, { ["retry-after"] = "7" })).retry_after)
-    end)
-
-    it(("%d gives the seconds until the date to wait for"):format(status), function()
-      local date = "Sun, 06 Nov 1994 08:50:37 GMT"
-      assert.equal(60, refused(kind, of(status, { ["retry-after"] = date })).retry_after)
-    end)
-
-    it(("%d waits for no date that has passed"):format(status), function()
-      local date = "Sun, 06 Nov 1994 08:00:00 GMT"
-      assert.equal(0, refused(kind, of(status, { ["retry-after"] = date })).retry_after)
-    end)
-
-    it(("%d ignores a time to wait that it cannot read"):format(status), function()
-      for _, value in ipairs { "soon", "-5", "1.5", "", "7 seconds" } do
-        assert.is_nil(refused(kind, of(status, { ["retry-after"] = value })).retry_after)
-      end
     end)
   end
 end)
