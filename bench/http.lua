@@ -1,4 +1,4 @@
--- What a request costs beside the same requests in C (bench/floor.c): ratios of CPU time and of wall-clock time, medians
+-- What a request costs beside the same requests in C (bench/floor.c): ratios of CPU and of wall-clock time, medians
 -- of interleaved rounds, against an nginx in a process of its own. Needs nginx, a C compiler and lua-socket.
 -- Usage: lua bench/http.lua [rounds] [requests a round], with riskscreen.core on the path.
 
