@@ -26,9 +26,11 @@ static const struct rsc_failure_row rows[] = {
     {CURLE_HTTP2_STREAM, NULL, RSC_NETWORK, "HTTP/2 stream failed to"},
     {CURLE_AGAIN, NULL, RSC_NETWORK, "lost the connection to"},
     {CURLE_OUT_OF_MEMORY, NULL, RSC_PROTOCOL, "not enough memory, or a header line above libcurl's limit, for"},
-    /* The next code stands both for a peer that refuses the handshake and for one that goes away during it. */
-    {CURLE_WRITE_ERROR, NULL, RSC_PROTOCOL, "not enough memory for the answer from"},
+    /* libcurl has one code for a peer that refuses the handshake and for one that goes away during it. */
     {CURLE_SSL_CONNECT_ERROR, " in connection to ", RSC_NETWORK, "lost the connection during the TLS handshake with"},
+    {CURLE_SSL_CONNECT_ERROR, "Recv failure", RSC_NETWORK, "lost the connection during the TLS handshake with"},
+    {CURLE_SSL_CONNECT_ERROR, "Send failure", RSC_NETWORK, "lost the connection during the TLS handshake with"},
+    {CURLE_SSL_CONNECT_ERROR, "unexpected eof", RSC_NETWORK, "lost the connection during the TLS handshake with"},
     {CURLE_SSL_CONNECT_ERROR, NULL, RSC_TLS, "TLS handshake failed with"},
     {CURLE_PEER_FAILED_VERIFICATION, NULL, RSC_TLS, "could not verify the certificate of"},
     {CURLE_SSL_ISSUER_ERROR, NULL, RSC_TLS, "could not verify the certificate of"},

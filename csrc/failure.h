@@ -31,11 +31,13 @@ enum rsc_phase { RSC_PHASES(RSC_ENUMERATE) };
 
 enum { RSC_ERROR_SYSTEM = 64 /* beside enum rsc_status: the operating system refused */ };
 
+#define RSC_FAILURE_MESSAGE_MAX 512 /* bytes, with the final NUL */
+
 struct rsc_failure {
     enum rsc_failure_kind kind;
     enum rsc_phase phase;
-    bool sent; /* part of the request may have left */
-    char message[RSC_ERROR_MESSAGE_MAX];
+    bool sent;     /* part of the request may have left */
+    char *message; /* malloc's; NULL when there was no memory for it */
 };
 
 struct rsc_failure_row {

@@ -13,7 +13,7 @@ struct rsc_link {
 };
 
 /* The struct of `type` whose `member` is at `link`. */
-#define RSC_CONTAINER(link, type, member) ((type *)(void *)((char *)(link) - offsetof(type, member)))
+#define RSC_CONTAINER(link, type, member) ((type *)(void *)((char *)(link)-offsetof(type, member)))
 
 static inline void rsc_link_init(struct rsc_link *link) {
     link->next = link->previous = link;

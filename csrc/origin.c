@@ -220,6 +220,9 @@ void rsc_origin_close(struct rsc_origin *origin) {
         free_handle(handle);
     }
     origin->idle = NULL;
+    while (origin->spare_count > 0) {
+        rsc_buffer_free(&origin->spare[--origin->spare_count]);
+    }
     curl_easy_cleanup(origin->model);
     curl_url_cleanup(origin->url);
     origin->model = NULL;
@@ -264,6 +267,23 @@ void rsc_origin_release(struct rsc_handle *handle) {
     handle->next_idle = origin->idle;
     origin->idle = handle;
     origin->idle_count++;
+}
+
+void rsc_origin_lend(struct rsc_origin *origin, struct rsc_buffer *buffer) {
+    if (buffer->data == NULL && origin->spare_count > 0) {
+        *buffer = origin->spare[--origin->spare_count];
+    }
+}
+
+void rsc_origin_keep(struct rsc_origin *origin, struct rsc_buffer *buffer) {
+    if (origin->closed || buffer->data == NULL || buffer->capacity > RSC_SPARE_SIZE_MAX ||
+        origin->spare_count == RSC_SPARE_BUFFERS_MAX) {
+        rsc_buffer_free(buffer);
+        return;
+    }
+    rsc_buffer_reset(buffer);
+    origin->spare[origin->spare_count++] = *buffer;
+    *buffer = (struct rsc_buffer){.limit = buffer->limit};
 }
 
 void rsc_origin_pump(struct rsc_origin *origin) {

@@ -11,15 +11,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "buffer.h"
 #include "loop.h"
 
-#define RSC_CONCURRENCY_MAX  10000         /* transfers in flight to one origin */
-#define RSC_BODY_MAX         (1024u << 20) /* bytes: the most max_body may be */
-#define RSC_HEADERS_MAX      (256u << 10)  /* bytes: the most max_headers may be (libcurl stops at 300 KB) */
-#define RSC_ORIGIN_NAME_MAX  320           /* bytes: a host name, a port and a NUL */
-#define RSC_METHOD_MAX       16            /* bytes, with the final NUL */
-#define RSC_TYPICAL_SIZE_MAX (64u << 10)   /* bytes reserved for an answer whose size is not known yet */
-#define RSC_TIMEOUT_MAX      86400         /* seconds */
+#define RSC_CONCURRENCY_MAX   10000         /* transfers in flight to one origin */
+#define RSC_BODY_MAX          (1024u << 20) /* bytes: the most max_body may be */
+#define RSC_HEADERS_MAX       (256u << 10)  /* bytes: the most max_headers may be (libcurl stops at 300 KB) */
+#define RSC_ORIGIN_NAME_MAX   320           /* bytes: a host name, a port and a NUL */
+#define RSC_METHOD_MAX        16            /* bytes, with the final NUL */
+#define RSC_TYPICAL_SIZE_MAX  (64u << 10)   /* bytes reserved for an answer whose size is not known yet */
+#define RSC_SPARE_BUFFERS_MAX 64            /* buffers kept by one origin */
+#define RSC_SPARE_SIZE_MAX    (64u << 10)   /* bytes; a larger one is freed instead */
+#define RSC_TIMEOUT_MAX       86400         /* seconds */
 
 enum rsc_http_version { RSC_HTTP_AUTO, RSC_HTTP_1_1, RSC_HTTP_2 };
 
@@ -65,6 +68,8 @@ struct rsc_origin {
     long active, concurrency;
     long connect_timeout; /* ms */
     size_t max_body, max_headers;
+    struct rsc_buffer spare[RSC_SPARE_BUFFERS_MAX]; /* of closed transfers, for the next ones */
+    size_t spare_count;
     size_t typical_size; /* bytes; what answers have needed lately */
     bool tls, local;     /* https; a Unix-domain socket */
     bool closed;
@@ -84,6 +89,12 @@ struct rsc_handle *rsc_origin_acquire(struct rsc_origin *origin);
 
 /* Takes it out of the multi handle (what was still in flight is aborted) and back into the pool. */
 void rsc_origin_release(struct rsc_handle *handle);
+
+/* Gives an empty buffer the memory of a spare one, if there is one. */
+void rsc_origin_lend(struct rsc_origin *origin, struct rsc_buffer *buffer);
+
+/* Takes the buffer's memory, to lend it again or to free it. */
+void rsc_origin_keep(struct rsc_origin *origin, struct rsc_buffer *buffer);
 
 /* Starts queued transfers while the limit allows. */
 void rsc_origin_pump(struct rsc_origin *origin);

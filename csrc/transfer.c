@@ -1,5 +1,6 @@
 #include "transfer.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "timers.h"
@@ -9,20 +10,30 @@
 
 /* Outcomes */
 
+static void forget(struct rsc_transfer *transfer) {
+    if (transfer->failed) {
+        free(transfer->outcome.failure.message);
+        transfer->failed = false;
+    }
+}
+
 static void fail(struct rsc_transfer *transfer, enum rsc_failure_kind kind, enum rsc_phase phase) {
+    forget(transfer);
     transfer->failed = true;
     transfer->outcome.failure.kind = kind;
     transfer->outcome.failure.phase = phase;
     transfer->outcome.failure.sent = transfer->handle != NULL && transfer->handle->requested;
-    transfer->outcome.failure.message[0] = '\0';
+    transfer->outcome.failure.message = NULL;
 }
 
 RSC_PRINTF(2, 3)
 static void explain(struct rsc_transfer *transfer, const char *format, ...) {
+    char text[RSC_FAILURE_MESSAGE_MAX];
     va_list arguments;
     va_start(arguments, format);
-    (void)vsnprintf(transfer->outcome.failure.message, sizeof transfer->outcome.failure.message, format, arguments);
+    (void)vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
+    transfer->outcome.failure.message = strdup(text);
 }
 
 /* libcurl's times count from the start and are 0 for what did not happen; ours count from rsc_transfer_send. */
@@ -266,8 +277,9 @@ void rsc_transfer_cancel(struct rsc_transfer *transfer) {
 
 void rsc_transfer_close(struct rsc_transfer *transfer) {
     rsc_transfer_cancel(transfer);
-    rsc_buffer_free(&transfer->received);
+    rsc_origin_keep(transfer->origin, &transfer->received);
     transfer->head_size = 0;
+    forget(transfer);
 }
 
 struct rsc_text rsc_transfer_body(const struct rsc_transfer *transfer) {

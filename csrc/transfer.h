@@ -58,7 +58,7 @@ struct rsc_transfer {
     char *end; /* of the copied request so far */
 
     uint64_t sent_at, launched_at; /* ns */
-    struct rsc_buffer received;    /* the header lines of the final answer, then the body */
+    struct rsc_buffer received;    /* the header lines of the final answer, names in lower case, then the body */
     size_t head_size;              /* bytes of header lines in it */
     bool head_complete;            /* the empty line after the headers was there */
     bool in_body;

@@ -15,6 +15,15 @@ static bool admit(struct rsc_transfer *transfer, size_t used, size_t size, const
     return false;
 }
 
+/* Names of fields are compared without regard to case: they are kept in lower case. */
+static void lower_name(char *line, size_t length) {
+    for (size_t i = 0; i < length && line[i] != ':'; i++) {
+        if (line[i] >= 'A' && line[i] <= 'Z') {
+            line[i] = (char)(line[i] + ('a' - 'A'));
+        }
+    }
+}
+
 static size_t on_header(char *bytes, size_t size, size_t count, void *context) {
     struct rsc_transfer *transfer = ((struct rsc_handle *)context)->transfer;
     size_t length = size * count;
@@ -23,6 +32,7 @@ static size_t on_header(char *bytes, size_t size, size_t count, void *context) {
     }
     if (length > 5 && memcmp(bytes, "HTTP/", 5) == 0) {
         /* Of several answers to one request (100, 103 …) the last counts. */
+        rsc_origin_lend(transfer->origin, &transfer->received);
         rsc_buffer_reset(&transfer->received);
         transfer->head_size = 0;
         transfer->head_complete = false;
@@ -34,6 +44,7 @@ static size_t on_header(char *bytes, size_t size, size_t count, void *context) {
         rsc_buffer_append(&transfer->received, bytes, length) != RSC_OK) {
         return 0;
     }
+    lower_name(transfer->received.data + transfer->head_size, length);
     transfer->head_size += length;
     transfer->head_complete = length <= 2 && (bytes[0] == '\r' || bytes[0] == '\n');
     return length;

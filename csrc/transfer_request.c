@@ -37,10 +37,9 @@ bool rsc_request_header_valid(struct rsc_text line) {
         return false;
     }
     struct rsc_text name = {line.bytes, (size_t)(colon - line.bytes)};
-    for (size_t i = 0; i < line.length; i++) {
-        if (line.bytes[i] == '\r' || line.bytes[i] == '\n' || line.bytes[i] == '\0') {
-            return false;
-        }
+    if (memchr(line.bytes, '\r', line.length) != NULL || memchr(line.bytes, '\n', line.length) != NULL ||
+        memchr(line.bytes, '\0', line.length) != NULL) {
+        return false;
     }
     return printable(name, '!');
 }

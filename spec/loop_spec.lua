@@ -384,49 +384,6 @@ describe("a loop", function()
   end)
 end)
 
-describe("a step", function()
-  it("returns when a signal interrupts it", function()
-    -- A shell signals the interpreter, whose step would otherwise wait for a minute.
-    local interpreter = arg[-1] or "lua"
-    local i = -1
-    while arg[i] do
-      interpreter, i = arg[i], i - 1
-    end
-    local script = os.tmpname()
-    local file = assert(io.open(script, "w"))
-    file:write([[
-      local core = require("riskscreen.core")
-      local loop = core.loop({})
-      loop:timer(60)
-      io.stdout:write("ready\n")
-      io.stdout:flush()
-      loop:step()
-      io.stdout:write("returned\n")
-    ]])
-    file:close()
-    local command = ([[
-      fifo=$(mktemp -u) && mkfifo "$fifo"
-      '%s' '%s' > "$fifo" 2>/dev/null & child=$!
-      exec 3< "$fifo"; read line <&3; rm "$fifo"
-      while kill -INT $child 2>/dev/null; do
-        if read -t 0.05 line <&3; then break; fi
-      done
-      wait $child; echo "$line $?"
-    ]]):format(interpreter, script)
-    local runner = os.tmpname()
-    file = assert(io.open(runner, "w"))
-    file:write(command)
-    file:close()
-    local pipe = assert(io.popen("timeout 20 bash " .. runner))
-    local output = pipe:read("*a")
-    pipe:close()
-    os.remove(script)
-    os.remove(runner)
-    -- The standalone interpreter turns the signal into an error once the step has returned: status 1, not 124 or a kill.
-    assert.matches(" 1\n", output)
-  end)
-end)
-
 describe("collected objects", function()
   --- Runs `make` so that nothing it makes can be reached afterwards, and collects.
   local function collect_after(make)

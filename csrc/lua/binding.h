@@ -22,8 +22,11 @@ void rsc_loop_register(lua_State *L);
 void rsc_origin_register(lua_State *L);
 void rsc_transfer_register(lua_State *L);
 
-/* A metatable with these methods and `close` as its finalizer. */
+/* A metatable with these methods and `close` as its finalizer. It is the first upvalue of them all. */
 void rsc_lua_new_type(lua_State *L, const char *name, const luaL_Reg *methods, lua_CFunction close);
+
+/* In such a method: the userdata at index 1, which must have the metatable. */
+void *rsc_lua_check_self(lua_State *L, const char *type);
 
 /* A zeroed userdata with the metatable. */
 void *rsc_lua_new_object(lua_State *L, size_t size, const char *type);

@@ -14,17 +14,37 @@
 
 /* Shared with the other bindings */
 
+/* Sets a function, whose upvalue is the metatable at the index, in the table at the top. */
+static void set_method(lua_State *L, int metatable_index, const char *name, lua_CFunction function) {
+    lua_pushvalue(L, metatable_index);
+    lua_pushcclosure(L, function, 1);
+    lua_setfield(L, -2, name);
+}
+
 void rsc_lua_new_type(lua_State *L, const char *name, const luaL_Reg *methods, lua_CFunction close) {
     if (luaL_newmetatable(L, name)) {
+        int metatable = lua_gettop(L);
         lua_createtable(L, 0, 8);
-        rsc_lua_set_functions(L, methods);
-        lua_setfield(L, -2, "__index");
-        lua_pushcfunction(L, close);
-        lua_setfield(L, -2, "__gc");
-        lua_pushcfunction(L, close);
-        lua_setfield(L, -2, "__close");
+        for (; methods->name != NULL; methods++) {
+            set_method(L, metatable, methods->name, methods->func);
+        }
+        lua_setfield(L, metatable, "__index");
+        set_method(L, metatable, "__gc", close);
+        set_method(L, metatable, "__close", close);
     }
     lua_pop(L, 1);
+}
+
+void *rsc_lua_check_self(lua_State *L, const char *type) {
+    /* luaL_checkudata would look the metatable up by its name. */
+    if (lua_getmetatable(L, 1)) {
+        bool same = lua_rawequal(L, -1, lua_upvalueindex(1)) != 0;
+        lua_pop(L, 1);
+        if (same) {
+            return lua_touserdata(L, 1);
+        }
+    }
+    return luaL_checkudata(L, 1, type);
 }
 
 void *rsc_lua_new_object(lua_State *L, size_t size, const char *type) {
@@ -58,7 +78,7 @@ int rsc_lua_raise(lua_State *L, const struct rsc_error *error) {
 /* The loop */
 
 static struct rsc_loop *check_loop(lua_State *L) {
-    struct rsc_loop *loop = luaL_checkudata(L, 1, RSC_LOOP_TYPE);
+    struct rsc_loop *loop = rsc_lua_check_self(L, RSC_LOOP_TYPE);
     rsc_lua_check_open(L, loop);
     return loop;
 }
@@ -217,12 +237,12 @@ static int loop_stats(lua_State *L) {
 }
 
 static int loop_gc(lua_State *L) {
-    rsc_loop_close(luaL_checkudata(L, 1, RSC_LOOP_TYPE));
+    rsc_loop_close(rsc_lua_check_self(L, RSC_LOOP_TYPE));
     return 0;
 }
 
 static int loop_close(lua_State *L) {
-    struct rsc_loop *loop = luaL_checkudata(L, 1, RSC_LOOP_TYPE);
+    struct rsc_loop *loop = rsc_lua_check_self(L, RSC_LOOP_TYPE);
     if (loop->closed) {
         return 0;
     }
@@ -243,7 +263,7 @@ static int loop_close(lua_State *L) {
 /* Timers and watches */
 
 static int cancel(lua_State *L, const char *type) {
-    struct rsc_operation *operation = luaL_checkudata(L, 1, type);
+    struct rsc_operation *operation = rsc_lua_check_self(L, type);
     if (operation->state == RSC_ACTIVE || operation->state == RSC_FINISHED) {
         rsc_operation_cancel(operation);
         rsc_lua_get_owned(L, 1);
@@ -262,12 +282,12 @@ static int watch_cancel(lua_State *L) {
 
 /* A finalizer runs only for what is not anchored, or when all of it goes: there is nothing to release. */
 static int timer_gc(lua_State *L) {
-    rsc_operation_cancel(luaL_checkudata(L, 1, TIMER_TYPE));
+    rsc_operation_cancel(rsc_lua_check_self(L, TIMER_TYPE));
     return 0;
 }
 
 static int watch_gc(lua_State *L) {
-    rsc_operation_cancel(luaL_checkudata(L, 1, WATCH_TYPE));
+    rsc_operation_cancel(rsc_lua_check_self(L, WATCH_TYPE));
     return 0;
 }
 

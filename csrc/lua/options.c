@@ -98,7 +98,7 @@ void rsc_options_read(lua_State *L, int index, const char *what, const struct rs
     for (lua_pushnil(L); lua_next(L, index) != 0; lua_pop(L, 1)) {
         const char *name = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : luaL_typename(L, -2);
         size_t i = 0;
-        while (i < count && strcmp(options[i].name, name) != 0) {
+        while (i < count && (options[i].name[0] != name[0] || strcmp(options[i].name, name) != 0)) {
             i++;
         }
         if (i == count) {

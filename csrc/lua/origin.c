@@ -61,7 +61,7 @@ static void set_owned(lua_State *L, int home_index) {
 }
 
 int rsc_origin_new(lua_State *L) {
-    struct rsc_loop *loop = luaL_checkudata(L, 1, RSC_LOOP_TYPE);
+    struct rsc_loop *loop = rsc_lua_check_self(L, RSC_LOOP_TYPE);
     struct rsc_error error;
     struct values values = {
         .concurrency = 32, .connect_timeout = 3, .max_body = 16 << 20, .max_headers = 64 << 10, .compression = true};
@@ -97,7 +97,7 @@ int rsc_origin_new(lua_State *L) {
 }
 
 static int origin_close(lua_State *L) {
-    rsc_origin_close(luaL_checkudata(L, 1, RSC_ORIGIN_TYPE));
+    rsc_origin_close(rsc_lua_check_self(L, RSC_ORIGIN_TYPE));
     return 0;
 }
 

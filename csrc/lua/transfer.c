@@ -94,7 +94,7 @@ static void check_request(lua_State *L, const struct rsc_origin *origin, struct 
 }
 
 int rsc_transfer_new(lua_State *L) {
-    struct rsc_origin *origin = luaL_checkudata(L, 1, RSC_ORIGIN_TYPE);
+    struct rsc_origin *origin = rsc_lua_check_self(L, RSC_ORIGIN_TYPE);
     struct rsc_request request;
     rsc_lua_check_open(L, origin->loop);
     luaL_checktype(L, 2, LUA_TTABLE);
@@ -127,7 +127,7 @@ int rsc_transfer_new(lua_State *L) {
 /* The answer */
 
 static struct object *check_transfer(lua_State *L) {
-    struct object *object = luaL_checkudata(L, 1, RSC_TRANSFER_TYPE);
+    struct object *object = rsc_lua_check_self(L, RSC_TRANSFER_TYPE);
     rsc_lua_check_open(L, object->transfer.operation.loop);
     return object;
 }
@@ -148,16 +148,6 @@ static void set_number(lua_State *L, const char *name, double number) {
     lua_setfield(L, -2, name);
 }
 
-static void push_lower(lua_State *L, const char *text, size_t length) {
-    luaL_Buffer buffer;
-    luaL_buffinit(L, &buffer);
-    for (size_t i = 0; i < length; i++) {
-        char byte = text[i];
-        luaL_addchar(&buffer, (char)(byte >= 'A' && byte <= 'Z' ? byte + ('a' - 'A') : byte));
-    }
-    luaL_pushresult(&buffer);
-}
-
 static bool blank(char byte) {
     return byte == ' ' || byte == '\t' || byte == '\r' || byte == '\n';
 }
@@ -175,7 +165,7 @@ static void add_field(lua_State *L, const char *line, size_t length) {
     while (end > value && blank(end[-1])) {
         end--;
     }
-    push_lower(L, line, (size_t)(colon - line));
+    lua_pushlstring(L, line, (size_t)(colon - line));
     lua_pushvalue(L, -1);
     lua_rawget(L, -3);
     if (lua_isnil(L, -1)) {
@@ -230,7 +220,7 @@ static void push_failure(lua_State *L, const struct rsc_failure *failure) {
     lua_createtable(L, 0, 4);
     lua_pushstring(L, rsc_failure_kind_name(failure->kind));
     lua_setfield(L, -2, "kind");
-    lua_pushstring(L, failure->message);
+    lua_pushstring(L, failure->message != NULL ? failure->message : "not enough memory to say what failed");
     lua_setfield(L, -2, "message");
     lua_pushboolean(L, failure->sent);
     lua_setfield(L, -2, "sent");
@@ -293,13 +283,13 @@ static void cancel(lua_State *L, struct rsc_transfer *transfer) {
 }
 
 static int transfer_cancel(lua_State *L) {
-    struct object *object = luaL_checkudata(L, 1, RSC_TRANSFER_TYPE);
+    struct object *object = rsc_lua_check_self(L, RSC_TRANSFER_TYPE);
     cancel(L, &object->transfer);
     return 0;
 }
 
 static int transfer_close(lua_State *L) {
-    struct object *object = luaL_checkudata(L, 1, RSC_TRANSFER_TYPE);
+    struct object *object = rsc_lua_check_self(L, RSC_TRANSFER_TYPE);
     cancel(L, &object->transfer);
     object->closed = true;
     /* A finalizer may close a transfer that is being decoded: its buffer then stays until it is collected. */
@@ -310,7 +300,7 @@ static int transfer_close(lua_State *L) {
 }
 
 static int transfer_gc(lua_State *L) {
-    struct object *object = luaL_checkudata(L, 1, RSC_TRANSFER_TYPE);
+    struct object *object = rsc_lua_check_self(L, RSC_TRANSFER_TYPE);
     object->closed = true;
     rsc_transfer_close(&object->transfer);
     return 0;

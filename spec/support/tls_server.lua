@@ -1,0 +1,104 @@
+-- nginx with certificates made for the occasion, good and bad, each on a Unix-domain socket of its own, so that no port
+-- can be taken. openssl and nginx have to be installed.
+
+local CONFIGURATION = [[
+worker_processes 1;
+daemon on;
+pid DIR/nginx.pid;
+error_log DIR/error.log;
+events { worker_connections 256; }
+http {
+  access_log off;
+  client_body_temp_path DIR/body; proxy_temp_path DIR/proxy; fastcgi_temp_path DIR/fastcgi;
+  uwsgi_temp_path DIR/uwsgi; scgi_temp_path DIR/scgi;
+  ssl_certificate DIR/good.pem;
+  ssl_certificate_key DIR/key.pem;
+  server {
+    listen unix:DIR/good ssl;
+    location / { return 200 "$server_protocol $connection $request_method $request_uri $http_x_test"; }
+  }
+  server {
+    listen unix:DIR/h2 ssl http2;
+    location / { return 200 "$server_protocol $connection $request_method $request_uri $http_x_test"; }
+  }
+  server { listen unix:DIR/expired ssl; ssl_certificate DIR/expired.pem; return 200; }
+  server { listen unix:DIR/other ssl; ssl_certificate DIR/other.pem; return 200; }
+  server { listen unix:DIR/untrusted ssl; ssl_certificate DIR/untrusted.pem; return 200; }
+  server {
+    listen unix:DIR/mutual ssl;
+    ssl_client_certificate DIR/ca.pem;
+    ssl_verify_client on;
+    location / { return 200 "$ssl_client_s_dn"; }
+  }
+}
+]]
+
+-- Elliptic curves, because RSA keys take long to make; one key for all, because only the certificates matter.
+local CERTIFICATES = [[
+set -e
+cd DIR
+openssl ecparam -name prime256v1 -genkey -noout -out key.pem
+openssl ecparam -name prime256v1 -genkey -noout -out ca.key
+openssl req -x509 -new -key ca.key -subj "/CN=test authority" -days 2 -out ca.pem
+openssl req -x509 -new -key key.pem -subj /CN=localhost -addext subjectAltName=DNS:localhost -days 2 -out untrusted.pem
+cat > ca.cnf <<CNF
+[ca]
+default_ca = this
+[this]
+database = index.txt
+serial = serial
+new_certs_dir = .
+default_md = sha256
+unique_subject = no
+policy = anything
+copy_extensions = copy
+[anything]
+commonName = supplied
+CNF
+: > index.txt
+echo 01 > serial
+sign() {
+  openssl req -new -key key.pem -subj "/CN=$2" -addext "subjectAltName=DNS:$2" -out request.pem
+  openssl ca -batch -notext -config ca.cnf -cert ca.pem -keyfile ca.key -in request.pem -out "$1.pem" \
+    -startdate "$3" -enddate "$4"
+}
+sign good localhost 20200101000000Z 20990101000000Z
+sign expired localhost 20200101000000Z 20200102000000Z
+sign other other.example 20200101000000Z 20990101000000Z
+sign client client-one 20200101000000Z 20990101000000Z
+]]
+
+local tls_server = {}
+
+local function run(directory, script, name)
+  local path = directory .. "/" .. name
+  local file = assert(io.open(path, "w"))
+  file:write((script:gsub("DIR", directory)))
+  file:close()
+  return path
+end
+
+local function execute(command)
+  local result = os.execute(command)
+  assert(result == true or result == 0, "failed: " .. command)
+end
+
+--- Starts it; `path(name)` is the path of a socket or a file.
+function tls_server.start()
+  local directory = os.tmpname()
+  os.remove(directory)
+  execute("mkdir " .. directory)
+  execute("sh " .. run(directory, CERTIFICATES, "make.sh") .. " > " .. directory .. "/make.log 2>&1")
+  local configuration = run(directory, CONFIGURATION, "nginx.conf")
+  execute(("PATH=$PATH:/usr/sbin nginx -p %s -c %s 2> %s/start.log"):format(directory, configuration, directory))
+  local server = {}
+  function server.path(name)
+    return directory .. "/" .. name
+  end
+  function server.stop()
+    execute(("kill $(cat %s/nginx.pid) && rm -rf %s"):format(directory, directory))
+  end
+  return server
+end
+
+return tls_server

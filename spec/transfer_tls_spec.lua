@@ -1,0 +1,180 @@
+local driver = require("spec.support.driver")
+local peer = require("spec.support.peer")
+local tls_server = require("spec.support.tls_server")
+
+local server, drive, loop
+
+setup(function()
+  server = tls_server.start()
+end)
+
+teardown(function()
+  server.stop()
+end)
+
+before_each(function()
+  drive = driver.new()
+  loop = drive.loop
+end)
+
+after_each(function()
+  drive:close()
+end)
+
+--- An origin for the server's socket of this name, that trusts the test's authority.
+local function origin_of(name, options)
+  local all = { base_url = "https://localhost", unix_socket = server.path(name), ca_file = server.path("ca.pem") }
+  for option, value in pairs(options or {}) do
+    all[option] = value
+  end
+  return loop:origin(all)
+end
+
+local function send(origin, request)
+  local all = { target = "/", timeout = 20 }
+  for name, value in pairs(request or {}) do
+    all[name] = value
+  end
+  return origin:send(all)
+end
+
+local function answer_of(origin, request)
+  local transfer = send(origin, request)
+  local result, failure = drive:result(transfer)
+  assert.is_nil(failure and failure.message)
+  return transfer:body(), result
+end
+
+describe("a transfer over TLS", function()
+  it("succeeds with a certificate that the given authority signed", function()
+    local body, result = answer_of(origin_of("good"), { target = "/x?y", headers = { "X-Test: z" } })
+    assert.matches("^HTTP/1.1 %d+ GET /x%?y z$", body)
+    assert.equal(200, result.status)
+    assert.is_true(result.times.tls >= result.times.connect)
+  end)
+
+  it("uses its connection again", function()
+    local origin = origin_of("good")
+    assert.equal(answer_of(origin), answer_of(origin))
+  end)
+
+  for _, case in ipairs({
+    { "expired", "expired" },
+    { "other", "does not match" },
+    { "untrusted", "self.signed certificate" },
+  }) do
+    it("fails when the certificate is of the kind: " .. case[1], function()
+      local _, failure = drive:result(send(origin_of(case[1]), { method = "POST", body = "secret" }))
+      assert.same({ "tls", "tls", false }, { failure.kind, failure.phase, failure.sent })
+      assert.matches("^could not verify the certificate of localhost:443 %(", failure.message)
+    end)
+  end
+
+  it("says what is wrong with a certificate", function()
+    local messages = {}
+    for _, name in ipairs({ "expired", "other", "untrusted" }) do
+      messages[name] = select(2, drive:result(send(origin_of(name)))).message
+    end
+    assert.matches("expired", messages.expired)
+    assert.matches("localhost'", messages.other)
+    assert.matches("self.signed", messages.untrusted)
+  end)
+
+  it("does not trust the test's authority unless it is told to", function()
+    local origin = loop:origin({ base_url = "https://localhost", unix_socket = server.path("good") })
+    local _, failure = drive:result(send(origin))
+    assert.equal("tls", failure.kind)
+  end)
+
+  it("fails when the CA file is not there", function()
+    local _, failure = drive:result(send(origin_of("good", { ca_file = "/nonexistent/ca.pem" })))
+    assert.same({ "tls", false }, { failure.kind, failure.sent })
+  end)
+
+  it("shows its client certificate", function()
+    local origin = origin_of("mutual", { client_cert = server.path("client.pem"), client_key = server.path("key.pem") })
+    assert.equal("CN=client-one", answer_of(origin))
+  end)
+
+  it("fails when the client certificate is not there", function()
+    local origin = origin_of("mutual", { client_cert = "/nonexistent/client.pem" })
+    local _, failure = drive:result(send(origin))
+    assert.same({ "tls", false }, { failure.kind, failure.sent })
+  end)
+
+  it("fails with a server that does not speak TLS", function()
+    local plain = peer.tcp(drive, function() end)
+    plain.greet = function(connection)
+      connection:send("HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
+    end
+    local _, failure = drive:result(send(loop:origin({ base_url = (plain.url:gsub("^http:", "https:")) })))
+    assert.same({ "tls", "tls", false }, { failure.kind, failure.phase, failure.sent })
+    plain:close()
+  end)
+
+  it("is the network's failure when the connection is reset in the handshake", function()
+    local rude = peer.tcp(drive, function() end)
+    rude.greet = function(connection)
+      connection:reset()
+    end
+    local _, failure = drive:result(send(loop:origin({ base_url = (rude.url:gsub("^http:", "https:")) })))
+    assert.equal("network", failure.kind)
+    assert.is_false(failure.sent)
+    rude:close()
+  end)
+
+  it("is the network's failure when the connection is closed in the handshake", function()
+    local rude = peer.tcp(drive, function() end)
+    rude.greet = function(connection)
+      function connection:read()
+        self.socket:receive(65536)
+        self:close()
+      end
+    end
+    local _, failure = drive:result(send(loop:origin({ base_url = (rude.url:gsub("^http:", "https:")) })))
+    assert.same({ "network", "tls", false }, { failure.kind, failure.phase, failure.sent })
+    rude:close()
+  end)
+end)
+
+describe("HTTP/2", function()
+  it("is used when the server offers it", function()
+    local request = { method = "POST", body = "x", target = "/a", headers = { "X-Test: b" } }
+    local body, result = answer_of(origin_of("h2"), request)
+    assert.matches("^HTTP/2.0 %d+ POST /a b$", body)
+    assert.equal("2", result.http_version)
+  end)
+
+  it("is not used when the origin asks for 1.1", function()
+    local body, result = answer_of(origin_of("h2", { http_version = "1.1" }))
+    assert.matches("^HTTP/1.1", body)
+    assert.equal("1.1", result.http_version)
+  end)
+
+  it("is not missed when the server does not offer it", function()
+    assert.matches("^HTTP/1.1", (answer_of(origin_of("good", { http_version = "2" }))))
+  end)
+
+  it("carries transfers that start together on one connection", function()
+    local origin = origin_of("h2")
+    local transfers, connections = {}, {}
+    for i = 1, 16 do
+      transfers[i] = send(origin, { target = "/" .. i })
+    end
+    for i, transfer in ipairs(transfers) do
+      drive:result(transfer)
+      local connection, target = transfer:body():match("^HTTP/2.0 (%d+) GET (%S+)")
+      connections[connection] = true
+      assert.equal("/" .. i, target)
+    end
+    assert.is_nil(next(connections, next(connections)))
+  end)
+
+  it("leaves the other transfers of a connection alone when one is cancelled", function()
+    local origin = origin_of("h2")
+    answer_of(origin)
+    local cancelled, kept = send(origin), send(origin)
+    cancelled:cancel()
+    assert.equal(200, drive:result(kept).status)
+  end)
+end)
