@@ -1,5 +1,7 @@
 #include "scan.h"
 
+#define ESCAPE_SIZE_MAX 4 /* bytes of what one escape stands for */
+
 static size_t position_of(const struct rsc_input *input, const char *at) {
     return (size_t)(at - input->text) + 1;
 }
@@ -71,16 +73,17 @@ bool rsc_scan_utf8(const char **cursor, const char *end) {
 
 /* -1 for what is not a hexadecimal digit. */
 static int hex_digit(char c) {
-    if (c >= '0' && c <= '9') {
-        return c - '0';
-    }
-    c = (char)(c | 0x20);
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+    /* Each digit's value and one, so that what is not named is none. */
+    static const signed char digits[256] = {
+        ['0'] = 1,  ['1'] = 2,  ['2'] = 3,  ['3'] = 4,  ['4'] = 5,  ['5'] = 6,  ['6'] = 7,  ['7'] = 8,
+        ['8'] = 9,  ['9'] = 10, ['a'] = 11, ['b'] = 12, ['c'] = 13, ['d'] = 14, ['e'] = 15, ['f'] = 16,
+        ['A'] = 11, ['B'] = 12, ['C'] = 13, ['D'] = 14, ['E'] = 15, ['F'] = 16};
+    return digits[(unsigned char)c] - 1;
 }
 
-/* Reads the four digits at `p` into *unit. A low surrogate is welcome only where `low_expected`, and then nothing else
- * is. Returns the byte after them, or NULL with the error set. */
-static const char *scan_unit(const struct rsc_input *input, const char *p, bool low_expected, unsigned *unit) {
+/* Reads four digits one by one, to say which is at fault. A low surrogate is welcome only where `low_expected`,
+ * and then nothing else is. */
+static const char *scan_unit_slowly(const struct rsc_input *input, const char *p, bool low_expected, unsigned *unit) {
     unsigned value = 0;
     for (int i = 0; i < 4; i++, p++) {
         int digit = p < input->end ? hex_digit(*p) : -1;
@@ -97,6 +100,19 @@ static const char *scan_unit(const struct rsc_input *input, const char *p, bool 
     }
     *unit = value;
     return p;
+}
+
+/* Reads the four digits at `p` into *unit. Returns the byte after them, or NULL with the error set. */
+static const char *scan_unit(const struct rsc_input *input, const char *p, unsigned *unit) {
+    if (input->end - p >= 4) {
+        int value = hex_digit(p[0]) * 4096 | hex_digit(p[1]) * 256 | hex_digit(p[2]) * 16 | hex_digit(p[3]);
+        /* A digit that is none is -1 and makes the value negative. */
+        if (value >= 0 && (value < 0xDC00 || value > 0xDFFF)) {
+            *unit = (unsigned)value;
+            return p + 4;
+        }
+    }
+    return scan_unit_slowly(input, p, false, unit);
 }
 
 static size_t encode_utf8(unsigned code_point, char *out) {
@@ -125,7 +141,7 @@ static size_t encode_utf8(unsigned code_point, char *out) {
 /* Reads what follows `\u` and writes it as UTF-8 (4 bytes at most). */
 static const char *scan_unicode(const struct rsc_input *input, const char *p, char *out, size_t *size) {
     unsigned code_point;
-    p = scan_unit(input, p, false, &code_point);
+    p = scan_unit(input, p, &code_point);
     if (p == NULL) {
         return NULL;
     }
@@ -136,7 +152,7 @@ static const char *scan_unicode(const struct rsc_input *input, const char *p, ch
             }
         }
         unsigned low;
-        p = scan_unit(input, p, true, &low);
+        p = scan_unit_slowly(input, p, true, &low);
         if (p == NULL) {
             return NULL;
         }
@@ -148,34 +164,19 @@ static const char *scan_unicode(const struct rsc_input *input, const char *p, ch
 
 /* Reads the escape whose backslash is at `p`, writes its 1 to 4 bytes, and returns the byte after it. */
 static const char *scan_escape(const struct rsc_input *input, const char *p, char *out, size_t *size) {
+    static const char meanings[256] = {
+        ['"'] = '"', ['\\'] = '\\', ['/'] = '/', ['b'] = '\b', ['f'] = '\f', ['n'] = '\n', ['r'] = '\r', ['t'] = '\t'};
     p++;
-    *size = 1;
-    switch (p < input->end ? *p : '\0') {
-    case '"':
-    case '\\':
-    case '/':
-        *out = *p;
+    char meaning = p < input->end ? meanings[(unsigned char)*p] : '\0';
+    if (meaning != '\0') {
+        *out = meaning;
+        *size = 1;
         return p + 1;
-    case 'b':
-        *out = '\b';
-        return p + 1;
-    case 'f':
-        *out = '\f';
-        return p + 1;
-    case 'n':
-        *out = '\n';
-        return p + 1;
-    case 'r':
-        *out = '\r';
-        return p + 1;
-    case 't':
-        *out = '\t';
-        return p + 1;
-    case 'u':
-        return scan_unicode(input, p + 1, out, size);
-    default:
-        return rsc_scan_expected(input, p, "an escape character");
     }
+    if (p < input->end && *p == 'u') {
+        return scan_unicode(input, p + 1, out, size);
+    }
+    return rsc_scan_expected(input, p, "an escape character");
 }
 
 /* Moves over plain bytes and well-formed UTF-8 to a quote or a backslash; NULL with the error set otherwise. */
@@ -202,15 +203,32 @@ static const char *scratch_failed(const struct rsc_input *input, const char *at,
     return rsc_scan_fail(input, at, status, message);
 }
 
+/* Reads escapes for as long as one follows another and fits RSC_SCAN_ROOM bytes, which must be reserved. */
+static const char *scan_escapes(const struct rsc_input *input, const char *p) {
+    struct rsc_buffer *scratch = input->scratch;
+    char *out = scratch->data + scratch->length;
+    const char *out_end = out + RSC_SCAN_ROOM;
+    while (p < input->end && *p == '\\' && out_end - out >= ESCAPE_SIZE_MAX) {
+        size_t size = 0;
+        p = scan_escape(input, p, out, &size);
+        if (p == NULL) {
+            return NULL;
+        }
+        out += size;
+    }
+    scratch->length = (size_t)(out - scratch->data);
+    return p;
+}
+
 /* The string from `start`, whose first escape is at `p`. */
 static const char *scan_escaped(const struct rsc_input *input, const char *start, const char *p,
                                 struct rsc_span *span) {
     struct rsc_buffer *scratch = input->scratch;
-    rsc_buffer_reset(scratch);
     const char *run = start;
+    rsc_buffer_reset(scratch);
     for (;;) {
         size_t plain = (size_t)(p - run);
-        int status = rsc_buffer_reserve(scratch, plain + 4);
+        int status = rsc_buffer_reserve(scratch, plain + RSC_SCAN_ROOM);
         if (status != RSC_OK) {
             return scratch_failed(input, start, status);
         }
@@ -220,17 +238,8 @@ static const char *scan_escaped(const struct rsc_input *input, const char *start
             *span = (struct rsc_span){scratch->data, scratch->length, true};
             return p + 1;
         }
-        size_t size = 0;
-        p = scan_escape(input, p, scratch->data + scratch->length, &size);
-        if (p == NULL) {
-            return NULL;
-        }
-        scratch->length += size;
-        run = p;
-        if (p < input->end && (*p == '\\' || *p == '"')) {
-            continue;
-        }
-        p = scan_run(input, p);
+        run = scan_escapes(input, p);
+        p = run != NULL ? scan_run(input, run) : NULL;
         if (p == NULL) {
             return NULL;
         }

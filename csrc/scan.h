@@ -21,6 +21,8 @@
 #    include <arm_neon.h>
 #endif
 
+#define RSC_SCAN_ROOM 128 /* bytes: how much larger than the text the scratch buffer's limit must be */
+
 /* The text being read and what reading needs. Owns nothing; everything it points to must outlive its use. */
 struct rsc_input {
     const char *text;           /* first byte */

@@ -194,6 +194,14 @@ describe("limits", function()
     assert.are.equal(6, position)
   end)
 
+  it("leave room for every escape in a text of the largest size", function()
+    for size = 4, 300, 2 do
+      local decoder = core.decoder({ max_size = size })
+      local text = '"' .. ("\\n"):rep(size / 2 - 1) .. '"'
+      assert.are.equal(("\n"):rep(size / 2 - 1), (decoder:decode(text)))
+    end
+  end)
+
   it("bound the number of values", function()
     local decoder = core.decoder({ max_values = 4 })
     assert.are.same({ 1, { a = 2 } }, (decoder:decode('[1,{"a":2}]')))

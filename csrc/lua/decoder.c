@@ -66,7 +66,7 @@ static void renew_workspace(lua_State *L, int decoder_index, struct decoder *dec
     memset(workspace, 0, sizeof *workspace);
     luaL_getmetatable(L, WORKSPACE_TYPE);
     lua_setmetatable(L, -2);
-    rsc_buffer_init(&workspace->scratch, (size_t)decoder->max_size + 1);
+    rsc_buffer_init(&workspace->scratch, (size_t)decoder->max_size + RSC_SCAN_ROOM);
     lua_rawseti(L, -2, RSC_STRINGS_WORKSPACE);
     luaL_getmetatable(L, EMPTY_ARRAY_TYPE);
     lua_rawseti(L, -2, RSC_STRINGS_EMPTY_ARRAY);

@@ -78,7 +78,7 @@ static void test_every_code_point(void) {
     struct rsc_span raw;
     struct rsc_span escaped;
     char text[32];
-    rsc_buffer_init(&scratch, 64);
+    rsc_buffer_init(&scratch, sizeof text + RSC_SCAN_ROOM);
     for (unsigned code = 0; code <= 0x10FFFF; code++) {
         int size;
         if (code < 0x10000) {
