@@ -15,6 +15,7 @@
 ---@field base_url? string Where the service is: https, or http to this machine. Required unless `transport` is given.
 ---@field access_key string|function The access key, or a function that returns it and is asked before every request.
 ---@field timeout? number How long a whole call may take.
+---@field attempt_timeout? number How long one request of a call may take; by default as long as the call.
 ---@field connect_timeout? number How long connecting may take, name lookup and TLS included.
 ---@field max_response_size? integer The longest answer that is read, after decompression.
 ---@field headers? table More headers for every request.
@@ -34,6 +35,7 @@
 
 ---@class riskscreen.CallOptions
 ---@field timeout? number How long this call may take.
+---@field attempt_timeout? number How long one request of this call may take.
 ---@field headers? table More headers for this request.
 
 ---@class riskscreen.blacklist

@@ -244,6 +244,7 @@ M.client = {
     doc = "The access key, or a function that returns it and is asked before every request.",
   },
   seconds("timeout", 10, "How long a whole call may take."),
+  seconds("attempt_timeout", nil, "How long one request of a call may take; by default as long as the call."),
   seconds("connect_timeout", 3, "How long connecting may take, name lookup and TLS included."),
   {
     name = "max_response_size",
@@ -310,6 +311,7 @@ M.client = {
 ---@type riskscreen.Option[]
 M.call = {
   seconds("timeout", nil, "How long this call may take."),
+  seconds("attempt_timeout", nil, "How long one request of this call may take."),
   { name = "headers", type = "table", check = headers, doc = "More headers for this request." },
 }
 
@@ -329,9 +331,10 @@ M.request = {
     doc = "Query parameters: names to strings, numbers or booleans.",
   },
   { name = "body", type = "table|string|number|boolean", doc = "What is sent as JSON." },
-  M.call[1],
-  M.call[2],
 }
+for _, option in ipairs(M.call) do
+  M.request[#M.request + 1] = option
+end
 
 ---The checked options of a client.
 ---@param options table

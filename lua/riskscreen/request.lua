@@ -117,7 +117,8 @@ local function finish(request, call, settings)
     headers["Content-Type"] = "application/json"
   end
   request.headers = headers
-  request.timeout = call.timeout or settings.timeout
+  local timeout = call.timeout or settings.timeout
+  request.timeout = math.min(timeout, call.attempt_timeout or settings.attempt_timeout or timeout)
   request.connect_timeout = math.min(settings.connect_timeout, request.timeout)
   return request
 end
