@@ -232,7 +232,7 @@ describe("rules on the entity", function()
   end)
 
   it("tell a contract", function()
-    assert.equal("review", with_entity({ contract = true, entity = {} }).action)
+    assert.equal("review", with_entity({ contract = true, entity = { entityCategory = "exchange" } }).action)
   end)
 
   it("leave a doubt when the lookup failed", function()

@@ -1,5 +1,5 @@
--- Applies a function to every item of a source, several at a time: lazily, each item exactly once, in the source's order
--- or as they finish. What an item or a result means is not known here.
+-- Applies a function to every item of a source, several at a time: lazily, each item exactly once, in the source's
+-- order or as they finish. What an item or a result means is not known here.
 
 local check = require "riskscreen.check"
 local options = require "riskscreen.options"
@@ -210,7 +210,7 @@ end
 ---`for index, value, err, item in riskscreen.map(source, fn, { concurrency = 8 }) do … end`.
 ---What the function raises, the loop raises. At most 8 × concurrency items are taken and not yet reported.
 ---@param source any[]|(fun(): any)|file* of a file the lines, without those that are blank
----@param body fun(item: any, index: integer): any, any its first two results are reported; without a first it has failed
+---@param body fun(item: any, index: integer): any, any both results are reported; without the first it has failed
 ---@param given? { concurrency?: integer, ordered?: boolean, on_progress?: function, total?: integer }
 ---@return riskscreen.Run
 function M.map(source, body, given)

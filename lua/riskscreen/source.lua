@@ -1,5 +1,5 @@
--- Reads the items of whatever a caller has them in: a list, an iterator function or an open file. One at a time, so that
--- an input of any length takes no more room than one item. What an item is, is not known here.
+-- Reads the items of whatever a caller has them in: a list, an iterator function or an open file. One at a time, so
+-- that an input of any length takes no more room than one item. What an item is, is not known here.
 
 local check = require "riskscreen.check"
 local text = require "riskscreen.text"

@@ -1,7 +1,7 @@
 -- Whether an answer is about what was asked: a record about another address or another chain must never be used.
 local enums = require "riskscreen.enums"
 
----The one spelling under which an address is known: hexadecimal carries a checksum in its case, other formats are exact.
+---The one spelling of an address: hexadecimal carries a checksum in its case, the other formats are exact.
 ---@param value string
 ---@return string
 local function canonical_address(value)
