@@ -97,9 +97,9 @@ for _, way in ipairs(support.ways) do
       local list = addresses(250)
       list[251] = address(150)
       service:fault { kind = "reset", count = 1, match = { address = address(150) } }
-      local records, err = client.kya:entities({ addresses = list, network = "eth" })
+      local _, err = client.kya:entities { addresses = list, network = "eth" }
       assert.equal(101, #err.failed)
-      records = err.retry()
+      local records = err.retry()
       assert.equal(251, #records)
       for index, record in ipairs(records) do
         assert.equal(list[index], record.address)
@@ -145,15 +145,10 @@ for _, way in ipairs(support.ways) do
     end
 
     local function listed()
-      local set, page, response = {}, 1, nil
-      repeat
-        local entries
-        entries, response = client.blacklist:list { page = page, pageSize = 100 }
-        for _, entry in ipairs(entries) do
-          set[entry.address] = true
-        end
-        page = page + 1
-      until page > response.pagination.total_pages
+      local set = {}
+      for _, entry in ipairs(client.blacklist:all { pageSize = 100 }) do
+        set[entry.address] = true
+      end
       return set
     end
 
