@@ -232,7 +232,7 @@ describe("rules on the entity", function()
   end)
 
   it("tell a contract", function()
-    assert.equal("review", with_entity({ contract = true, entity = {} }).action)
+    assert.equal("review", with_entity({ contract = true, entity = { entityCategory = "exchange" } }).action)
   end)
 
   it("leave a doubt when the lookup failed", function()
@@ -245,6 +245,17 @@ describe("rules on the entity", function()
   it("leave a doubt when a field is absent", function()
     assert.equal("unknown", with_entity({ entity = {} }).action)
     assert.equal("unknown", with_entity({ contract = false }).action)
+  end)
+
+  it("do not take an entity without a category for one of another category", function()
+    for _, entity in ipairs {
+      {},
+      { entityName = "Somebody", entityCode = "somebody" },
+      { entityCategory = "", entityCategoryCode = "" },
+      { entityCategory = 7 },
+    } do
+      assert.equal("unknown", with_entity({ contract = false, entity = entity }).action)
+    end
   end)
 
   it("take an absent entity for none when the operator says so", function()
@@ -261,6 +272,426 @@ describe("rules on the entity", function()
       rules = { { level = "high", action = "block" }, { contract = true, action = "review" } },
     }
     assert.equal("block", strict:decide({ risk = record { risk("high", "scam") } }).action)
+  end)
+end)
+
+describe("rules on a freeze in force", function()
+  local policy = policies.new {
+    rules = {
+      { frozen = true, action = "block" },
+      { frozen = false, no_risk = true, action = "allow" },
+    },
+  }
+
+  local function event(extra)
+    local result = { chain = "eth", contractAddress = "0xAA", txTime = 1000, type = "freeze", event = "AddToList" }
+    for name, value in pairs(extra) do
+      result[name] = value
+    end
+    return result
+  end
+
+  local function action(events, which)
+    return (which or policy):decide({ risk = record {}, freeze_events = events }).action
+  end
+
+  it("say that the freeze events are needed", function()
+    assert.is_true(policy:needs "freeze_events")
+    assert.is_false(policy:needs "counterparties")
+  end)
+
+  it("see none where there is no event", function()
+    assert.equal("allow", action {})
+  end)
+
+  it("see one where an amount was frozen or destroyed", function()
+    assert.equal("block", action { event { frozenBalance = "0.000001" } })
+    assert.equal("block", action { event { frozenBalance = "1250.5", destroyedBalance = "1250.5" } })
+    assert.equal("block", action { event { frozenBalance = "0", destroyedBalance = "12" } })
+    assert.equal("block", action { event { frozenBalance = "0" }, event { frozenBalance = "5" } })
+    assert.equal("block", action { event { frozenBalance = "5", txTime = false } })
+  end)
+
+  it("do not know what an event without an amount is", function()
+    for _, amount in ipairs { "0", "0.00", "", "-5", "1e5", "1,250", "much", 5, false } do
+      assert.equal("unknown", action { event { frozenBalance = amount } })
+    end
+    assert.equal("unknown", action { event {} })
+    assert.equal("unknown", action { "frozen" })
+  end)
+
+  it("do not take events with a hole, or that are no list, for none", function()
+    assert.equal("unknown", action { [2] = event { frozenBalance = "5" } })
+    assert.equal("unknown", action { frozenBalance = "5" })
+    assert.equal("unknown", action "none")
+    assert.equal("unknown", action(nil))
+  end)
+
+  it("take no event for a lifting by itself", function()
+    local unfreeze = event { type = "unfreeze", event = "Removed", frozenBalance = "5", txTime = 2000 }
+    assert.equal("block", action { event { frozenBalance = "5" }, unfreeze })
+  end)
+
+  describe("with events that the operator says are liftings", function()
+    local lifting = policies.new {
+      lifting = { "RemoveFromList" },
+      rules = { { frozen = true, action = "block" }, { no_risk = true, action = "allow" } },
+    }
+
+    local function lifted(extra)
+      local result = event { event = "removeFromList", frozenBalance = "5", txTime = 2000 }
+      for name, value in pairs(extra or {}) do
+        result[name] = value
+      end
+      return result
+    end
+
+    it("see the end of an earlier freeze of the same token", function()
+      assert.equal("allow", action({ event { frozenBalance = "5" }, lifted() }, lifting))
+      assert.equal("allow", action({ lifted { contractAddress = "0xaa" }, event { frozenBalance = "5" } }, lifting))
+    end)
+
+    it("see no end of a later freeze, or one at the same time", function()
+      assert.equal("block", action({ lifted(), event { frozenBalance = "5", txTime = 3000 } }, lifting))
+      assert.equal("block", action({ lifted(), event { frozenBalance = "5", txTime = 2000 } }, lifting))
+    end)
+
+    it("see no end of a freeze of another token, or where the token or the time is not known", function()
+      local freeze = event { frozenBalance = "5" }
+      assert.equal("block", action({ freeze, lifted { contractAddress = "0xbb" } }, lifting))
+      assert.equal("block", action({ freeze, lifted { chain = "tron" } }, lifting))
+      assert.equal("block", action({ freeze, lifted { contractAddress = false } }, lifting))
+      assert.equal("block", action({ freeze, lifted { txTime = false } }, lifting))
+      assert.equal("block", action({ event { frozenBalance = "5", contractAddress = false }, lifted() }, lifting))
+      assert.equal("block", action({ event { frozenBalance = "5", txTime = false }, lifted() }, lifting))
+    end)
+  end)
+end)
+
+describe("rules on counterparties", function()
+  local function with(condition, opponents)
+    local policy = policies.new {
+      rules = { { counterparty = condition, action = "block" }, { no_risk = true, action = "allow" } },
+    }
+    return policy:decide({ risk = record {}, counterparties = { opponents = opponents } }).action
+  end
+
+  local function opponent(dir, amount, risks, symbol)
+    return { dir = dir, amount = amount, risks = risks or {}, symbol = symbol or "ETH", entities = {} }
+  end
+
+  local bad, mild = { risk("high", "sanction") }, { risk("low", "scam") }
+
+  it("say that the counterparties are needed", function()
+    local policy = policies.new { rules = { { counterparty = { level = "high" }, action = "block" } } }
+    assert.is_true(policy:needs "counterparties")
+  end)
+
+  it("see those of the level and the type", function()
+    assert.equal("block", with({ level = "high" }, { opponent("in", 1, mild), opponent("in", 1, bad) }))
+    assert.equal("allow", with({ level = "high" }, { opponent("in", 1, mild) }))
+    assert.equal("block", with({ type = { "sanction", "hack" } }, { opponent("out", 1, bad) }))
+    assert.equal("allow", with({ level = "high", type = "hack" }, { opponent("out", 1, bad) }))
+    assert.equal("allow", with({ level = "high" }, {}))
+  end)
+
+  it("want level and type of one risk, not of two", function()
+    local two = { risk("high", "scam"), risk("low", "hack") }
+    assert.equal("allow", with({ level = "high", type = "hack" }, { opponent("in", 1, two) }))
+  end)
+
+  it("see only those of the direction", function()
+    assert.equal("block", with({ level = "high", direction = "in" }, { opponent("in", 1, bad) }))
+    assert.equal("allow", with({ level = "high", direction = "in" }, { opponent("out", 1, bad) }))
+  end)
+
+  it("do not know about a direction, risks, a level or a type that is absent or was never seen", function()
+    local condition = { level = "high", type = "sanction", direction = "in" }
+    for _, one in ipairs {
+      opponent(nil, 1, bad),
+      opponent("sideways", 1, bad),
+      { dir = "in", amount = 1, symbol = "ETH" },
+      opponent("in", 1, { risk("severe", "sanction") }),
+      opponent("in", 1, { risk("high", "time-travel") }),
+      opponent("in", 1, { { riskType = "sanction" } }),
+      opponent("in", 1, { "high" }),
+      opponent("in", 1, { [2] = bad[1] }),
+      "somebody",
+    } do
+      assert.equal("unknown", with(condition, { one }))
+      assert.equal("unknown", with(condition, { opponent("in", 1), one }))
+      assert.equal("unknown", with(condition, { one, opponent("in", 1, mild) }))
+    end
+  end)
+
+  it("do not mind what they do not ask about", function()
+    assert.equal("allow", with({ type = "hack" }, { opponent("in", 1, { risk("severe", "scam") }) }))
+    assert.equal("allow", with({ level = "high", direction = "in" }, { opponent("out", 1, nil) }))
+    assert.equal("allow", with({ level = "high", type = "hack" }, { opponent("in", 1, { risk("odd", "scam") }) }))
+    assert.equal("block", with({ level = "high" }, { opponent("in", nil, bad, false) }))
+  end)
+
+  it("do not take counterparties that are no list for none", function()
+    assert.equal("unknown", with({ level = "high" }, nil))
+    assert.equal("unknown", with({ level = "high" }, { [2] = opponent("in", 1, bad) }))
+    assert.equal("unknown", with({ level = "high" }, { dir = "in" }))
+  end)
+
+  describe("and their share", function()
+    local condition = { level = "high", direction = "in", share = 0.25 }
+
+    it("compare the amounts of one direction and one token", function()
+      assert.equal("block", with(condition, { opponent("in", 25, bad), opponent("in", 75) }))
+      assert.equal("allow", with(condition, { opponent("in", 24, bad), opponent("in", 76) }))
+      assert.equal("block", with(condition, { opponent("in", 1, bad), opponent("out", 1000) }))
+      assert.equal("block", with(condition, { opponent("in", 1, bad, "BTC"), opponent("in", 1000) }))
+      local small, large = opponent("in", 10, bad), opponent("in", 20, bad)
+      assert.equal("allow", with(condition, { small, small, opponent("in", 90) }))
+      assert.equal("block", with(condition, { large, large, opponent("in", 90) }))
+    end)
+
+    it("are not known where an amount or a token is not", function()
+      for _, amount in ipairs { -1, 0 / 0, math.huge, "25" } do
+        assert.equal("unknown", with(condition, { opponent("in", 1, bad), opponent("in", amount) }))
+        assert.equal("unknown", with(condition, { opponent("in", amount, bad), opponent("in", 1000) }))
+      end
+      assert.equal("unknown", with(condition, { { dir = "in", risks = bad, symbol = "ETH" } }))
+      assert.equal("unknown", with(condition, { { dir = "in", risks = bad, amount = 1 } }))
+      assert.equal("unknown", with(condition, { opponent("in", 0, bad), opponent("in", 0) }))
+    end)
+
+    it("are nothing without a risky counterparty, whatever the amounts", function()
+      assert.equal("allow", with(condition, { opponent("in", -1), opponent("in", 0), opponent("out", 5, bad) }))
+      local nothing = opponent("in", 0, {}, "BTC")
+      assert.equal("allow", with(condition, { nothing, opponent("in", 1, bad), opponent("in", 9) }))
+    end)
+
+    it("are known where the doubt is too small to matter", function()
+      local doubtful = { risk("severe", "scam") }
+      assert.equal("allow", with(condition, { opponent("in", 1, doubtful), opponent("in", 99) }))
+      assert.equal("block", with(condition, { opponent("in", 1, doubtful), opponent("in", 99, bad) }))
+      assert.equal("unknown", with(condition, { opponent("in", 30, doubtful), opponent("in", 70) }))
+      assert.equal("unknown", with(condition, { opponent("in", 30, bad), opponent("sideways", 100) }))
+      assert.equal("block", with(condition, { opponent("in", 50, bad), opponent("sideways", 100) }))
+      assert.equal("allow", with(condition, { opponent("in", 1, bad), opponent("in", 50), opponent("sideways", 9) }))
+    end)
+  end)
+end)
+
+describe("a lookup besides the risk assessment", function()
+  local late = errors.new("timeout", "late")
+  local frozen_first = {
+    { frozen = true, action = "block" },
+    { counterparty = { level = "high" }, action = "review" },
+    { no_risk = true, action = "allow" },
+    { level = "high", action = "block" },
+    { level = "generally-high", action = "review" },
+  }
+  local policy = policies.new { rules = frozen_first }
+
+  local function decide_with(facets, which)
+    facets.risk = facets.risk or record {}
+    return (which or policy):decide(facets)
+  end
+
+  it("that failed leaves a doubt, and the decision carries the failure", function()
+    local decision = decide_with { errors = { freeze_events = late }, counterparties = { opponents = {} } }
+    assert.equal("unknown", decision.action)
+    assert.equal(late, decision.error)
+    assert.same({ freeze_events = late }, decision.errors)
+    assert.matches("rule 1", decision.reasons[1].message, 1, true)
+  end)
+
+  it("that failed does not matter when no rule could have needed it", function()
+    local blocked = decide_with { risk = record { risk("high", "scam") }, errors = { freeze_events = late } }
+    assert.equal("block", blocked.action)
+    assert.is_nil(blocked.error)
+    local default = decide_with({ errors = { freeze_events = late, entity = late } }, policies.new())
+    assert.equal("allow", default.action)
+    assert.is_nil(default.error)
+    assert.same({ freeze_events = late, entity = late }, default.errors)
+  end)
+
+  it("that failed for a rule after the one that decided does not matter", function()
+    local early = policies.new { rules = { { no_risk = true, action = "allow" }, { frozen = true, action = "block" } } }
+    assert.equal("allow", decide_with({ errors = { freeze_events = late } }, early).action)
+  end)
+
+  it("that failed cannot be hidden by another that shows nothing", function()
+    assert.equal("unknown", decide_with({ freeze_events = {}, errors = { counterparties = late } }).action)
+  end)
+
+  it("that failed cannot hide what another shows", function()
+    local frozen = { { frozenBalance = "5" } }
+    assert.equal("block", decide_with({ freeze_events = frozen, errors = { counterparties = late } }).action)
+  end)
+
+  it("that was not made leaves a doubt", function()
+    assert.equal("unknown", decide_with({}).action)
+  end)
+
+  describe("that failed, with a rule about the failure,", function()
+    local function with_error_rule(action)
+      local rules = {}
+      for index, one in ipairs(frozen_first) do
+        rules[index] = one
+      end
+      rules[#rules + 1] = { error = "timeout", action = action }
+      return policies.new { rules = rules }
+    end
+
+    it("is decided by it, and the decision says so", function()
+      local facets = { errors = { freeze_events = late }, counterparties = { opponents = {} } }
+      local decision = decide_with(facets, with_error_rule "review")
+      assert.equal("review", decision.action)
+      assert.is_true(decision.degraded)
+      assert.equal(late, decision.error)
+      assert.equal("allow", decide_with(facets, with_error_rule "allow").action)
+      assert.equal("block", decide_with(facets, with_error_rule "block").action)
+    end)
+
+    it("is never better than what was decided without it", function()
+      local facets = {
+        risk = record { risk("generally-high", "scam") },
+        errors = { freeze_events = late },
+        counterparties = { opponents = {} },
+      }
+      assert.equal("review", decide_with(facets, with_error_rule "allow").action)
+    end)
+
+    it("leaves a doubt that has another cause", function()
+      local malformed = { errors = { freeze_events = late }, counterparties = {} }
+      assert.equal("unknown", decide_with(malformed, with_error_rule "allow").action)
+    end)
+
+    it("leaves a doubt where one of two failures is of another kind", function()
+      local refused = errors.new("tls", "expired")
+      local facets = { errors = { freeze_events = late, counterparties = refused } }
+      assert.equal("unknown", decide_with(facets, with_error_rule "allow").action)
+    end)
+
+    it("does not make an uncovered risk covered", function()
+      local facets = { risk = record { risk("low", "scam") }, errors = { freeze_events = late, counterparties = late } }
+      assert.equal("unknown", decide_with(facets, with_error_rule "allow").action)
+    end)
+  end)
+
+  it("counts although the risk assessment failed, if it makes the decision worse", function()
+    local facets = { errors = { risk = late }, freeze_events = { { frozenBalance = "5" } } }
+    local decision = policy:decide(facets)
+    assert.equal("block", decision.action)
+    assert.equal(late, decision.error)
+    local open = policies.new {
+      rules = { { frozen = true, action = "block" }, { action = "allow" }, { error = true, action = "allow" } },
+    }
+    assert.equal("block", open:decide(facets).action)
+    assert.equal("allow", open:decide({ errors = { risk = late }, freeze_events = {} }).action)
+  end)
+
+  it("does not make a decision better when the risk assessment failed", function()
+    local trusting = policies.new { rules = { { category = "exchange", action = "allow" } } }
+    local entity = { entity = { entityCategory = "exchange" } }
+    assert.equal("unknown", trusting:decide({ errors = { risk = late }, entity = entity }).action)
+  end)
+
+  describe("that the service does not offer for a network", function()
+    local not_offered = { freeze_events = true, counterparties = true }
+
+    it("has conditions that do not hold, whichever way they ask", function()
+      assert.equal("allow", decide_with({ not_offered = not_offered }).action)
+      local wants_proof = policies.new { rules = { { frozen = false, no_risk = true, action = "allow" } } }
+      assert.equal("unknown", decide_with({ not_offered = not_offered }, wants_proof).action)
+    end)
+
+    it("is named by the decision", function()
+      assert.same({ "freeze_events", "counterparties" }, decide_with({ not_offered = not_offered }).not_offered)
+      assert.is_nil(decide_with({ freeze_events = {} }).not_offered)
+    end)
+
+    it("leaves a doubt when the operator wants that", function()
+      local strict = policies.new { not_offered = "unknown", rules = frozen_first }
+      assert.equal("unknown", decide_with({ not_offered = not_offered }, strict).action)
+    end)
+  end)
+end)
+
+describe("no combination of what was looked up", function()
+  -- Each facet as it may come: harmless, bad, malformed, failed, not made. A rule on each, and allow behind them.
+  local late = errors.new("timeout", "late")
+  local states = {
+    risk = {
+      good = record {},
+      bad = record { risk("high", "scam") },
+      malformed = record(nil),
+      odd = { risks = "none" },
+    },
+    entity = {
+      good = { contract = false, entity = { entityCategory = "exchange" } },
+      bad = { contract = false, entity = { entityCategory = "mixer" } },
+      malformed = { contract = "no", entity = { entityCategory = 1 } },
+      odd = {},
+    },
+    freeze_events = {
+      good = {},
+      bad = { { frozenBalance = "5" } },
+      malformed = { { frozenBalance = 5 } },
+      odd = { { frozenBalance = "0" } },
+    },
+    counterparties = {
+      good = { opponents = {} },
+      bad = { opponents = { { risks = { risk("high", "scam") } } } },
+      malformed = {},
+      odd = { opponents = { { risks = { risk("severe", "scam") } } } },
+    },
+  }
+  local names = { "risk", "entity", "freeze_events", "counterparties" }
+  local kinds = { "good", "bad", "malformed", "odd", "failed", "absent" }
+  local policy = policies.new {
+    rules = {
+      { level = "high", action = "block" },
+      { category = "mixer", action = "block" },
+      { frozen = true, action = "block" },
+      { counterparty = { level = "high" }, action = "block" },
+      { no_risk = true, action = "allow" },
+      { level = "low", action = "allow" },
+    },
+  }
+
+  local function each_combination(visit)
+    local count, places = #kinds, #names
+    local total = count ^ places
+    for number = 0, total - 1 do
+      local facets, chosen, rest = { errors = {} }, {}, number
+      for _, name in ipairs(names) do
+        local kind = kinds[rest % #kinds + 1]
+        rest = math.floor(rest / #kinds)
+        chosen[#chosen + 1] = kind
+        facets[name] = states[name][kind]
+        facets.errors[name] = kind == "failed" and late or nil
+      end
+      visit(facets, chosen)
+    end
+  end
+
+  it("but the one in which everything is there and harmless is allowed", function()
+    local allowed = {}
+    each_combination(function(facets, chosen)
+      if policy:decide(facets).action == "allow" then
+        allowed[#allowed + 1] = table.concat(chosen, " ")
+      end
+    end)
+    assert.same({ "good good good good" }, allowed)
+  end)
+
+  it("with something bad in it is anything but blocked or unknown", function()
+    each_combination(function(facets, chosen)
+      local action = policy:decide(facets).action
+      for _, kind in ipairs(chosen) do
+        if kind == "bad" then
+          assert.is_true(action == "block" or action == "unknown", table.concat(chosen, " "))
+        end
+      end
+    end)
   end)
 end)
 
@@ -291,6 +722,17 @@ describe("a mistake in a policy", function()
 
   it("that mixes a failure with other conditions raises", function()
     assert.matches("error", message_of { rules = { { error = true, level = "low", action = "allow" } } }, 1, true)
+  end)
+
+  it("in a condition on counterparties raises", function()
+    local function with(condition)
+      return message_of { rules = { { counterparty = condition, action = "block" } } }
+    end
+    assert.matches("did you mean 'share'?", with { level = "high", shar = 1 }, 1, true)
+    assert.matches("did you mean 'sanction'?", with { type = "sanctions" }, 1, true)
+    assert.matches("direction must be one of in, out", with { level = "high", direction = "both" }, 1, true)
+    assert.matches("share must be between", with { level = "high", share = 25 }, 1, true)
+    assert.matches("must name a level or a type", with { direction = "in" }, 1, true)
   end)
 
   it("that leaves it without rules raises", function()

@@ -85,7 +85,9 @@ local function check_fields(specs, value, prefix, noun, check_value)
   return copy
 end
 
--- The number of elements of a proper sequence, or nil.
+---The number of elements of a proper sequence, or nil: a list with a hole would end early without a word.
+---@param value table
+---@return integer|nil
 local function sequence_length(value)
   local count, last = 0, 0
   for key in pairs(value) do
@@ -189,7 +191,7 @@ local function check_order(specs, checked)
   end
 end
 
-local M = {}
+local M = { sequence_length = sequence_length }
 
 ---Checks an operation's parameters. They are data: whatever is wrong with them is an error object, never raised.
 ---@param operation riskscreen.Operation

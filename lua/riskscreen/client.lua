@@ -1,5 +1,7 @@
 -- A client: its methods are built from operations.lua, and every call is check, build, send, interpret. What each of
 -- these means is in the module of its name; how bytes travel is the transport's.
+local bulk_addition = require "riskscreen.bulk_addition"
+local bulk_lookup = require "riskscreen.bulk_lookup"
 local check = require "riskscreen.check"
 local errors = require "riskscreen.errors"
 local native = require "riskscreen.runtime.native"
@@ -10,6 +12,7 @@ local redact = require "riskscreen.redact"
 local request = require "riskscreen.request"
 local response = require "riskscreen.response"
 local screen = require "riskscreen.screen"
+local screen_all = require "riskscreen.screen_all"
 local text = require "riskscreen.text"
 
 -- The kinds of failure that a transport may report.
@@ -143,14 +146,37 @@ end
 ---@type table<string, table<string, function>>
 local namespaces = {}
 
+-- A call that may take several requests. What changes something is sent one request after another by default, so that
+-- a later item for the same address comes later.
+local function perform_split(state, operation, split, parameters, call)
+  local concurrency = call.concurrency or (operation.idempotent and state.settings.concurrency or 1)
+  local value, other = split(parameters, concurrency, function(part)
+    return perform(state, operation, part, call)
+  end)
+  if value == nil and not other.attempts then
+    other.sent = false
+    annotate(other, operation.name, 0, 0)
+  end
+  return value, other
+end
+
+local function split_of(operation)
+  return operation.aligned and bulk_lookup.of(operation) or operation.reported and bulk_addition.of(operation)
+end
+
 local function define(operation)
+  local split = split_of(operation)
+  local specs = split and options.split_call or options.call
   local namespace = namespaces[operation.namespace] or {}
   namespaces[operation.namespace] = namespace
   namespace[operation.method] = function(self, parameters, call_options)
     local state = states[self]
-    local call, wrong = check_call(state, "client." .. operation.namespace, parameters, options.call, call_options)
+    local call, wrong = check_call(state, "client." .. operation.namespace, parameters, specs, call_options)
     if not call then
       error(wrong, 2)
+    end
+    if split then
+      return perform_split(state, operation, split, parameters or {}, call)
     end
     return perform(state, operation, parameters or {}, call)
   end
@@ -253,7 +279,13 @@ function Client:close()
   end
 end
 
-screen.install(Client)
+local function problem_of(client)
+  local _, wrong = check_call(states[client], "client", nil, {}, nil)
+  return wrong
+end
+
+screen.install(Client, problem_of)
+screen_all.install(Client, problem_of)
 
 local M = { Client = Client, namespaces = namespaces }
 

@@ -2,6 +2,7 @@
 local client = require "riskscreen.client"
 local core = require "riskscreen.core"
 local errors = require "riskscreen.errors"
+local map = require "riskscreen.map"
 local native = require "riskscreen.runtime.native"
 local policy = require "riskscreen.policy"
 
@@ -13,6 +14,7 @@ local M = {
   new = client.new,
   policy = policy.new,
   errors = errors,
+  map = map.map,
   run = native.tasks.run,
   spawn = native.tasks.spawn,
   gather = native.tasks.gather,

@@ -34,6 +34,7 @@ local records = require "riskscreen.records"
 ---@field paginated? boolean the answer carries `pagination`
 ---@field subject? string[] the parameters that the answer must repeat
 ---@field aligned? string the array parameter with which the answer's records are aligned
+---@field reported? string the array parameter each item of which is reported on, when there are many
 ---@field idempotent boolean repeating it changes nothing
 ---@field credits? integer what one call costs, where the interface says so
 ---@field doc string
@@ -142,6 +143,7 @@ local operations = {
       { name = "network", place = "body", type = "string", enum = "network", doc = "The chain of all the items." },
     },
     envelope = "standard",
+    reported = "list",
     idempotent = false,
     doc = "Adds addresses to the account's blacklist.",
   },

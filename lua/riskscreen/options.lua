@@ -20,6 +20,8 @@ local text = require "riskscreen.text"
 
 local LONGEST_WAIT = 86400 -- seconds
 local MIB = 1024 * 1024
+local MOST_AT_ONCE = 1024
+local MOST_ITEMS = 2 ^ 53
 
 -- Headers that another option or the transport sets, with the reason.
 local reserved_headers = {
@@ -228,6 +230,18 @@ local function seconds(name, default, doc)
   }
 end
 
+local function concurrency(default, doc)
+  return {
+    name = "concurrency",
+    type = "integer",
+    default = default,
+    minimum = 1,
+    maximum = MOST_AT_ONCE,
+    unit = "",
+    doc = doc,
+  }
+end
+
 ---@type riskscreen.Option[]
 M.client = {
   {
@@ -246,6 +260,7 @@ M.client = {
   seconds("timeout", 10, "How long a whole call may take."),
   seconds("attempt_timeout", nil, "How long one request of a call may take; by default as long as the call."),
   seconds("connect_timeout", 3, "How long connecting may take, name lookup and TLS included."),
+  concurrency(32, "How many requests may be under way; more wait for their turn, which counts as their time."),
   {
     name = "max_response_size",
     type = "integer",
@@ -313,6 +328,29 @@ M.call = {
   seconds("timeout", nil, "How long this call may take."),
   seconds("attempt_timeout", nil, "How long one request of this call may take."),
   { name = "headers", type = "table", check = headers, doc = "More headers for this request." },
+}
+
+---Of a call that is split into several requests.
+---@type riskscreen.Option[]
+M.split_call = { concurrency(nil, "How many of its requests may be under way.") }
+for _, option in ipairs(M.call) do
+  table.insert(M.split_call, option)
+end
+
+---Of a run over many items.
+---@type riskscreen.Option[]
+M.map = {
+  concurrency(32, "How many items may be under way."),
+  { name = "ordered", type = "boolean", default = true, doc = "In the source's order, or as they finish." },
+  { name = "on_progress", type = "function", doc = "Called for each result: on_progress(done, failed, rate, eta)." },
+  {
+    name = "total",
+    type = "integer",
+    minimum = 0,
+    maximum = MOST_ITEMS,
+    unit = "items",
+    doc = "How many there are, for the eta; of a list it is known.",
+  },
 }
 
 ---@type riskscreen.Option[]

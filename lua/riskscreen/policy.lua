@@ -1,10 +1,11 @@
--- Risk record → decision, and nothing else: no client, no clock, no transport.
+-- What was looked up → decision, and nothing else: no client, no clock, no transport.
 -- Rules are tried in order for each risk and the first that matches decides it; the worst of the risks is the action.
 -- What no rule covers, what is missing and what was never seen is `unknown`.
 
 local check = require "riskscreen.check"
-local enums = require "riskscreen.enums"
 local errors = require "riskscreen.errors"
+local facet_table = require "riskscreen.facets"
+local judgement = require "riskscreen.judgement"
 local rule = require "riskscreen.rule"
 local text = require "riskscreen.text"
 
@@ -21,18 +22,16 @@ local text = require "riskscreen.text"
 ---@field address? any as the caller gave it
 ---@field network? any as the caller gave it
 ---@field record? table the risk assessment
----@field entity? table the entity record, when a rule needed it
----@field error? riskscreen.Error why something is not known
+---@field entity? table the entity record, where it was looked up; likewise the next two
+---@field freeze_events? table[]
+---@field counterparties? table
+---@field error? riskscreen.Error the failure that decided or left a doubt
+---@field errors? table<riskscreen.FacetName, riskscreen.Error> every lookup that failed
+---@field not_offered? riskscreen.FacetName[] lookups that the service does not offer for the network
 ---@field degraded boolean a rule turned a failure or an unrecognised value into the action
 ---@field cached boolean
 ---@field stale boolean
 ---@field elapsed number seconds
-
-local severity = { allow = 1, review = 2, unknown = 3, block = 4 }
-
-local function worst(a, b)
-  return severity[a] >= severity[b] and a or b
-end
 
 local default_rules = {
   { name = "never at any level", type = { "sanction", "terrorist", "csam" }, action = "block" },
@@ -50,6 +49,25 @@ local function list_of_texts(value)
   end
   return value
 end
+
+local function lower_case_set(value)
+  local set = {}
+  for _, one in ipairs(type(value) == "string" and { value } or value) do
+    if type(one) ~= "string" then
+      return nil, "must be a text or a list of texts"
+    end
+    set[one:lower()] = true
+  end
+  return set
+end
+
+---@class riskscreen.PolicySettings the checked options
+---@field rules riskscreen.Rule[]
+---@field extend { level?: string[], type?: string[], source?: string[] }
+---@field provider string
+---@field absent_entity "unknown"|"none"
+---@field not_offered "none"|"unknown"
+---@field lifting table<string, boolean> lower case
 
 ---@type riskscreen.Option[]
 local policy_options = {
@@ -84,98 +102,25 @@ local policy_options = {
     values = { "unknown", "none" },
     doc = "What an entity record without an entity means.",
   },
+  {
+    name = "not_offered",
+    type = "string",
+    default = "none",
+    values = { "none", "unknown" },
+    doc = "What a condition means where the service offers no such lookup for the network.",
+  },
+  {
+    name = "lifting",
+    type = "string|table",
+    default = {},
+    check = lower_case_set,
+    doc = "Values of a freeze event's `type` or `event` that lift earlier freezes of the same token.",
+  },
 }
-
-local extendable = { level = "risk_level", type = "risk_type" }
 
 local Policy = {}
 Policy.__index = Policy
 Policy.__name = "riskscreen.Policy"
-
-local function describe(risk)
-  local function word(value)
-    return type(value) == "string" and text.printable(value) or "absent"
-  end
-  return word(risk.riskLevel) .. " / " .. word(risk.riskType)
-end
-
-local function recognised(self, risk, field, condition)
-  local value = risk[field]
-  return type(value) == "string"
-    and (enums.has(extendable[condition], value) or self.extended[condition][value] == true)
-end
-
-local function unrecognised_message(self, risk)
-  if type(risk) ~= "table" then
-    return "a risk is not an object"
-  end
-  for _, pair in ipairs { { "riskLevel", "level" }, { "riskType", "type" } } do
-    local field, condition = pair[1], pair[2]
-    if risk[field] == nil then
-      return "a risk has no " .. field
-    end
-    if not recognised(self, risk, field, condition) then
-      return field .. " " .. text.show(risk[field]) .. " is not a value this library knows"
-    end
-  end
-end
-
-local function label(compiled)
-  return compiled.rule.name or "rule " .. compiled.index
-end
-
--- The reason why a rule decided a case. An unrecognised risk is at least unknown, unless the rule is about such risks.
-local function settle(case, compiled, message)
-  local action, degraded = compiled.action, false
-  if case.unrecognised then
-    if compiled.handles_unrecognised then
-      degraded = true
-    elseif worst(action, "unknown") == "unknown" then
-      return { action = "unknown", message = message, risk = case.risk }, false
-    end
-  end
-  local what = case.risk and describe(case.risk) or "no risk"
-  return { action = action, message = label(compiled) .. ": " .. what, rule = compiled.rule, risk = case.risk },
-    degraded
-end
-
--- The first rule that matches decides. A rule that might match leaves a doubt, unless the outcome is the same anyway.
-local function judge(self, case, message)
-  local doubts = {}
-  for _, compiled in ipairs(self.compiled) do
-    local answer = compiled:matches(case)
-    if answer then
-      local reason, degraded = settle(case, compiled, message)
-      for _, doubt in ipairs(doubts) do
-        if doubt.action ~= reason.action and worst(reason.action, "unknown") == "unknown" then
-          message = "it is not known whether " .. label(doubt) .. " applies"
-          return { action = "unknown", message = message, risk = case.risk }, false
-        end
-      end
-      return reason, degraded
-    elseif answer == nil then
-      doubts[#doubts + 1] = compiled
-    end
-  end
-  message = message
-    or (case.risk and "no rule covers " .. describe(case.risk) or "no rule covers an address without risk")
-  return { action = "unknown", message = message, risk = case.risk }, false
-end
-
-local function judge_error(self, err)
-  for _, compiled in ipairs(self.compiled) do
-    if compiled:handles_error(err) then
-      return {
-        action = compiled.action,
-        message = label(compiled) .. ": " .. err.kind,
-        rule = compiled.rule,
-        error = err,
-      },
-        true
-    end
-  end
-  return { action = "unknown", message = tostring(err), error = err }, false
-end
 
 -- A record without a proper list of risks says nothing: an absent list is not an empty one.
 local function missing_risks(record)
@@ -194,25 +139,33 @@ local function missing_risks(record)
   end
 end
 
+function Policy:new_case(facets)
+  return {
+    record = facets.risk,
+    entity = facets.entity,
+    freeze_events = facets.freeze_events,
+    counterparties = facets.counterparties,
+    failures = facets.errors or {},
+    not_offered = facets.not_offered or {},
+    settings = self.settings,
+  }
+end
+
+-- One case for each risk, or one without a risk.
 local function cases_of(self, facets)
-  local base = { record = facets.risk, entity = facets.entity, absent_entity = self.absent_entity }
   if #facets.risk.risks == 0 then
-    base.no_risk = true
-    return { base }, {}
+    local case = self:new_case(facets)
+    case.no_risk = true
+    return { case }
   end
-  local cases, messages = {}, {}
+  local cases = {}
   for index, risk in ipairs(facets.risk.risks) do
-    local message = unrecognised_message(self, risk)
-    messages[index] = message
-    cases[index] = {
-      risk = type(risk) == "table" and risk or {},
-      unrecognised = message ~= nil,
-      record = base.record,
-      entity = base.entity,
-      absent_entity = base.absent_entity,
-    }
+    local case = self:new_case(facets)
+    case.risk = type(risk) == "table" and risk or {}
+    case.unrecognised = judgement.unrecognised(risk, self.extended)
+    cases[index] = case
   end
-  return cases, messages
+  return cases
 end
 
 -- Worst first, and in the service's order among equals.
@@ -228,32 +181,64 @@ local function ordered(reasons)
   return result
 end
 
----Decides from what was looked up. A failed lookup is given in `errors` under the same name.
----@param facets { risk?: table, entity?: table, errors?: table<string, riskscreen.Error> }
+local function names_in(set)
+  local list = {}
+  for _, name in ipairs(facet_table.names) do
+    if set and set[name] then
+      list[#list + 1] = name
+    end
+  end
+  return list[1] and list or nil
+end
+
+local function first_error(reasons)
+  for _, reason in ipairs(reasons) do
+    if reason.error then
+      return reason.error
+    end
+  end
+end
+
+-- The reasons of a decision, the worst first, and whether it is degraded.
+local function reasons_for(self, facets, err)
+  if err then
+    local reason, degraded = judgement.of_failure(self.compiled, self:new_case(facets), err)
+    return { reason }, degraded
+  end
+  local reasons, degraded = {}, false
+  for index, case in ipairs(cases_of(self, facets)) do
+    local was_degraded
+    reasons[index], was_degraded = judgement.of_case(self.compiled, case)
+    degraded = degraded or was_degraded
+  end
+  return ordered(reasons), degraded
+end
+
+---@class riskscreen.Facets what was looked up; a lookup that failed is in `errors` under its name
+---@field risk? table
+---@field entity? table
+---@field freeze_events? table[]
+---@field counterparties? table
+---@field errors? table<riskscreen.FacetName, riskscreen.Error>
+---@field not_offered? table<riskscreen.FacetName, boolean> what the service does not offer for the network
+
+---Decides from what was looked up.
+---@param facets riskscreen.Facets
 ---@return riskscreen.Decision
 function Policy:decide(facets)
   local failures = facets.errors or {}
   local err = failures.risk or missing_risks(facets.risk)
-  local reasons, degraded = {}, false
-  local function add(reason, was_degraded)
-    reasons[#reasons + 1] = reason
-    degraded = degraded or was_degraded
-  end
-  if err then
-    add(judge_error(self, err))
-  else
-    local cases, messages = cases_of(self, facets)
-    for index, case in ipairs(cases) do
-      add(judge(self, case, messages[index]))
-    end
-  end
-  reasons = ordered(reasons)
+  local reasons, degraded = reasons_for(self, facets, err)
   return {
     action = reasons[1].action,
     reasons = reasons,
     record = facets.risk,
     entity = facets.entity,
-    error = err or failures.entity,
+    freeze_events = facets.freeze_events,
+    counterparties = facets.counterparties,
+    error = err or first_error(reasons),
+    errors = next(failures) and failures or nil,
+    not_offered = names_in(facets.not_offered),
     degraded = degraded,
     cached = false,
     stale = false,
@@ -262,7 +247,7 @@ function Policy:decide(facets)
 end
 
 ---Whether a rule needs a lookup besides the risk assessment.
----@param facet "entity"
+---@param facet riskscreen.FacetName
 ---@return boolean
 function Policy:needs(facet)
   return self.facets[facet] == true
@@ -309,7 +294,7 @@ local function new(options)
   local policy = {
     compiled = compiled,
     facets = facets,
-    absent_entity = settings.absent_entity,
+    settings = settings,
     extended = { level = set_of(settings.extend.level), type = set_of(settings.extend.type) },
   }
   return setmetatable(policy, Policy)
@@ -336,6 +321,8 @@ M.option = {
 ---@field extend? { level?: string[], type?: string[], source?: string[] } values the service has added
 ---@field provider? string the service's own name, as riskSource has it
 ---@field absent_entity? "unknown"|"none" what an entity record without an entity means
+---@field not_offered? "none"|"unknown" what a condition means where the service has no such lookup for the network
+---@field lifting? string|string[] values of a freeze event's `type` or `event` that lift earlier freezes
 
 ---A policy. Without options, the default one: block high and any sanction, terrorist or csam risk, review
 ---generally-high, allow low, whitelist and no risk; everything else is unknown.

@@ -2,20 +2,11 @@
 -- A match has three answers: true, false, and nil when the field a condition needs is not known.
 
 local check = require "riskscreen.check"
-local enums = require "riskscreen.enums"
+local conditions = require "riskscreen.conditions"
 local errors = require "riskscreen.errors"
 local text = require "riskscreen.text"
 
 local M = { actions = { "allow", "review", "block" } }
-
----What a rule is matched against: one risk of a record (or none), and the facets around it.
----@class riskscreen.Case
----@field risk? table
----@field no_risk? boolean the record has an empty list of risks
----@field unrecognised? boolean the risk has a level or type that is absent or was never seen
----@field record? table the risk assessment
----@field entity? table the entity lookup record
----@field absent_entity "unknown"|"none"
 
 ---@class riskscreen.Rule
 ---@field action "allow"|"review"|"block"
@@ -28,162 +19,32 @@ local M = { actions = { "allow", "review", "block" } }
 ---@field whitelist? boolean the record's flag
 ---@field contract? boolean the entity record's flag
 ---@field category? string|string[] the entity's category or its code, compared without case
+---@field frozen? boolean whether a freeze is in force
+---@field counterparty? riskscreen.CounterpartyRule a risky counterparty
 ---@field error? boolean|string|string[] true or error kinds: only a lookup that failed
 
-local function set_of(values)
-  local set = {}
-  for _, value in ipairs(values) do
-    set[value] = true
-  end
-  return set
-end
-
-local function one_of(set, value)
-  if type(value) ~= "string" then
-    return nil
-  end
-  return set[value] == true
-end
-
-local function same(wanted, value)
-  if type(value) ~= "boolean" then
-    return nil
-  end
-  return value == wanted
-end
-
-local function risk_field(field)
-  return function(set, case)
-    if not case.risk then
-      return false
-    end
-    return one_of(set, case.risk[field])
-  end
-end
-
-local function categories(set, case)
-  local record = case.entity
-  if type(record) ~= "table" then
-    return nil
-  end
-  local entity = record.entity
-  if type(entity) ~= "table" then
-    if entity == nil and case.absent_entity == "none" then
-      return false
-    end
-    return nil
-  end
-  for _, field in ipairs { "entityCategory", "entityCategoryCode" } do
-    local value = entity[field]
-    if type(value) == "string" and set[value:lower()] then
-      return true
-    end
-  end
-  return false
-end
-
--- Every condition once: what its value may be, which lookup it needs, and how it is matched.
-local conditions = {
-  { name = "level", enum = "risk_level", match = risk_field "riskLevel" },
-  { name = "type", enum = "risk_type", match = risk_field "riskType" },
-  { name = "source", enum = "risk_source", match = risk_field "riskSource" },
-  {
-    name = "no_risk",
-    flag = true,
-    match = function(wanted, case)
-      return (case.no_risk or false) == wanted
-    end,
-  },
-  {
-    name = "unrecognised",
-    flag = true,
-    match = function(wanted, case)
-      return (case.unrecognised or false) == wanted
-    end,
-  },
-  {
-    name = "whitelist",
-    flag = true,
-    match = function(wanted, case)
-      return same(wanted, case.record and case.record.whitelist)
-    end,
-  },
-  {
-    name = "contract",
-    flag = true,
-    facet = "entity",
-    match = function(wanted, case)
-      return same(wanted, case.entity and case.entity.contract)
-    end,
-  },
-  { name = "category", facet = "entity", match = categories },
-}
+---@class riskscreen.CounterpartyRule `level`, `type` or both; the counterparties that have such a risk
+---@field direction? "in"|"out" absent: both
+---@field level? string|string[] riskLevel
+---@field type? string|string[] riskType
+---@field share? number of the amounts in the direction, in any one token, at least; absent: any amount
 
 local error_kinds = {}
 for _, entry in ipairs(errors.kinds) do
   error_kinds[#error_kinds + 1] = entry.kind
 end
 
--- The set of a text or a list of texts, each one of `allowed` when that is given.
-local function set_from(value, allowed)
-  local list = type(value) == "string" and { value } or value
-  if type(list) ~= "table" or #list == 0 then
-    return nil, "must be a text or a list of texts"
-  end
-  local known = set_of(allowed or list)
-  for _, one in ipairs(list) do
-    if type(one) ~= "string" then
-      return nil, "must be a text or a list of texts (it holds " .. text.kind(one) .. ")"
-    elseif not known[one] then
-      local names = table.concat(allowed, ", ")
-      return nil, ("must be one of %s (got %s%s)"):format(names, text.show(one), text.did_you_mean(one, allowed))
-    end
-  end
-  return set_of(list)
-end
-
 local function error_set(value)
   if value == true then
-    return set_of(error_kinds)
+    return conditions.set_of(error_kinds)
   elseif value == false then
     return nil, "must be true or error kinds"
   end
-  return set_from(value, error_kinds)
-end
-
-local function lower_keys(set)
-  local lowered = {}
-  for word in pairs(set or {}) do
-    lowered[word:lower()] = true
-  end
-  return set and lowered
-end
-
--- What the values of a condition are checked and compiled by.
-local function compiler(condition, settings)
-  if condition.name == "category" then
-    return function(value)
-      local set, message = set_from(value)
-      return lower_keys(set), message
-    end
-  end
-  local allowed = {}
-  for _, values in ipairs { enums.values[condition.enum], settings.extend[condition.name] or {} } do
-    for _, value in ipairs(values) do
-      allowed[#allowed + 1] = value
-    end
-  end
-  return function(value)
-    local set, message = set_from(value, allowed)
-    if set and condition.name == "source" and set.Provider then
-      set[settings.provider] = true
-    end
-    return set, message
-  end
+  return conditions.set_from(value, error_kinds)
 end
 
 ---The entries by which check.lua checks and compiles the rules of one policy.
----@param settings { extend: table<string, string[]>, provider: string }
+---@param settings riskscreen.PolicySettings
 ---@return riskscreen.Option[]
 function M.specs(settings)
   local specs = {
@@ -191,9 +52,8 @@ function M.specs(settings)
     { name = "name", type = "string" },
     { name = "error", type = "boolean|string|table", check = error_set },
   }
-  for _, condition in ipairs(conditions) do
-    specs[#specs + 1] = condition.flag and { name = condition.name, type = "boolean" }
-      or { name = condition.name, type = "string|table", check = compiler(condition, settings) }
+  for _, spec in ipairs(conditions.specs(settings)) do
+    specs[#specs + 1] = spec
   end
   return specs
 end
@@ -217,11 +77,12 @@ function M.compile(rule, what, specs)
   end
   local compiled = { rule = rule, action = checked.action, errors = checked.error, conditions = {}, facets = {} }
   compiled.handles_unrecognised = checked.unrecognised == true
-  for _, condition in ipairs(conditions) do
+  for _, condition in ipairs(conditions.list) do
     local wanted = checked[condition.name]
     if wanted ~= nil then
-      compiled.conditions[#compiled.conditions + 1] = { match = condition.match, wanted = wanted }
-      compiled.facets[condition.facet or "risk"] = true
+      local facet = condition.facet or "risk"
+      compiled.conditions[#compiled.conditions + 1] = { match = condition.match, wanted = wanted, facet = facet }
+      compiled.facets[facet] = true
     end
   end
   if compiled.errors and #compiled.conditions > 0 then
@@ -230,22 +91,46 @@ function M.compile(rule, what, specs)
   return setmetatable(compiled, Rule)
 end
 
+-- Where the service has no such lookup for the network nothing is known to hold, or the operator wants the doubt.
+local function answer_of(condition, case)
+  if not case.not_offered[condition.facet] then
+    return condition.match(condition.wanted, case)
+  elseif case.settings.not_offered == "unknown" then
+    return nil
+  end
+  return false
+end
+
 ---Whether the rule applies: true, false, or nil when that cannot be known.
 ---@param case riskscreen.Case
----@return boolean|nil
+---@return boolean|nil answer
+---@return riskscreen.Error[]|nil failures the failed lookups, when they alone are why it cannot be known
 function Rule:matches(case)
   if self.errors then
     return false
   end
-  local certain = true
+  local failures, other_doubt = {}, false
   for _, condition in ipairs(self.conditions) do
-    local answer = condition.match(condition.wanted, case)
+    local answer = answer_of(condition, case)
     if answer == false then
       return false
+    elseif answer == nil then
+      failures[#failures + 1] = case.failures[condition.facet]
+      other_doubt = other_doubt or not case.failures[condition.facet]
     end
-    certain = certain and answer
   end
-  return certain
+  if other_doubt then
+    return nil
+  elseif #failures > 0 then
+    return nil, failures
+  end
+  return true
+end
+
+---Whether it has conditions, and none of them is on the risk assessment.
+---@return boolean
+function Rule:is_about_other_facets()
+  return #self.conditions > 0 and not self.facets.risk
 end
 
 ---Whether the rule is about this failure.

@@ -1,38 +1,71 @@
--- client:screen and client:screen_all: look up what a policy needs, then let it decide. Always a decision:
--- a failure of any kind becomes one, and never `allow` by itself.
+-- client:screen: look up what a policy needs, side by side, then let it decide. Always a decision: a failure of any
+-- kind becomes one, and never `allow` by itself. Many addresses are screen_all.lua's.
 
 local check = require "riskscreen.check"
-local native = require "riskscreen.runtime.native"
+local facets = require "riskscreen.facets"
 local policies = require "riskscreen.policy"
+local runtime = require "riskscreen.runtime.native"
 local text = require "riskscreen.text"
 
+local SHORTEST_TIMEOUT = 0.001 -- seconds
 local default_policy = policies.new()
 
 ---@class riskscreen.ScreenRequest
 ---@field address any the address; anything but a proper text makes the decision unknown
 ---@field network any the chain's short name
 ---@field policy? riskscreen.Policy the client's, or the default policy
+---@field include? riskscreen.FacetName[] lookups that the decision shall carry besides those that the policy needs
 ---@field timeout? number seconds for all the lookups of the decision
 
----@class riskscreen.ScreenAllRequest
----@field source any[]|fun(): any addresses, or tables of `address` and `network`; a function gives one at a call
----@field network? string of the items that name none
----@field policy? riskscreen.Policy
----@field timeout? number seconds for each decision
+local is_facet = {}
+for _, name in ipairs(facets.names) do
+  is_facet[name] = true
+end
 
-local common_options = {
+local function facet_list(value)
+  if not check.sequence_length(value) then
+    return nil, "must be a list"
+  end
+  for _, name in ipairs(value) do
+    if not is_facet[name] then
+      local known = table.concat(facets.names, ", ")
+      local hint = text.did_you_mean(name, facets.names)
+      return nil, ("must name lookups: %s (got %s%s)"):format(known, text.show(name), hint)
+    end
+  end
+  return value
+end
+
+local M = {}
+
+---The options of every screening, of one address or of many.
+---@type riskscreen.Option[]
+M.options = {
   { name = "network", type = "any", doc = "The chain's short name." },
   policies.option,
-  { name = "timeout", type = "number", minimum = 0.001, maximum = 86400, unit = "seconds", doc = "For one decision." },
+  { name = "include", type = "table", default = {}, check = facet_list, doc = "Lookups to carry." },
+  {
+    name = "timeout",
+    type = "number",
+    minimum = SHORTEST_TIMEOUT,
+    maximum = 86400,
+    unit = "seconds",
+    doc = "For one decision.",
+  },
 }
 
 local one_options = { { name = "address", type = "any", doc = "The address." } }
-local all_options = { { name = "source", type = "table|function", required = true, doc = "What to screen." } }
-for index, option in ipairs(common_options) do
-  one_options[index + 1], all_options[index + 1] = option, option
+for _, option in ipairs(M.options) do
+  one_options[#one_options + 1] = option
 end
 
-local function check_request(what, request, options)
+---Checks the table given to a screening.
+---@param what string the method's name
+---@param request any
+---@param options riskscreen.Option[]
+---@return table|nil checked
+---@return string|nil message for `error`
+function M.check(what, request, options)
   if type(request) ~= "table" then
     return nil, what .. ": expected a table (got " .. text.kind(request) .. ")"
   end
@@ -40,87 +73,85 @@ local function check_request(what, request, options)
   return checked, problem and (what .. ": " .. problem.message)
 end
 
-local function look_up(client, subject, policy, deadline)
-  local facets = { errors = {} }
-  local function fetch(facet, operation)
-    local options = { timeout = deadline and math.max(deadline - native.now(), 0.001) }
-    local record, err = client:call(operation, subject, options)
-    if record then
-      facets[facet] = record
-    else
-      facets.errors[facet] = err
+-- The lookups of a screening: the risk assessment always, the others when the policy or the caller wants them.
+local function wanted_facets(policy, include)
+  local included, wanted = { risk = true }, {}
+  for _, name in ipairs(include) do
+    included[name] = true
+  end
+  for _, facet in ipairs(facets.list) do
+    if included[facet.name] or policy:needs(facet.name) then
+      wanted[#wanted + 1] = facet
     end
   end
-  fetch("risk", "getAddressRisk")
-  if facets.risk and policy:needs "entity" then
-    fetch("entity", "getAddressEntity")
-  end
-  return facets
+  return wanted
 end
 
-local function decide(client, address, network, policy, timeout)
-  local started = native.now()
-  local subject = { address = address, network = network }
-  local decision = policy:decide(look_up(client, subject, policy, timeout and started + timeout))
-  decision.address, decision.network = address, network
-  decision.elapsed = native.now() - started
-  return decision
+-- The results of the calls side by side; a single one needs no task.
+local function all(calls)
+  if #calls > 1 then
+    return runtime.tasks.gather(calls)
+  end
+  local value, err = calls[1]()
+  return { value }, { err }
 end
 
--- A function that gives the source's next item, and nil at the end.
-local function items(source)
-  if type(source) == "function" then
-    return source
+local function look_up(client, subject, wanted, deadline)
+  local found = { errors = {}, not_offered = {} }
+  local names, calls = {}, {}
+  for _, facet in ipairs(wanted) do
+    if facets.applies(facet, subject.network) then
+      names[#names + 1] = facet.name
+      calls[#calls + 1] = function()
+        local timeout = deadline and math.max(deadline - runtime.now(), SHORTEST_TIMEOUT)
+        return client:call(facet.operation, subject, { timeout = timeout })
+      end
+    else
+      found.not_offered[facet.name] = true
+    end
   end
-  local index = 0
-  return function()
-    index = index + 1
-    return source[index]
+  local values, errs = all(calls)
+  for index, name in ipairs(names) do
+    if values[index] then
+      found[name] = values[index]
+    else
+      found.errors[name] = errs[index]
+    end
+  end
+  return found
+end
+
+---How one address is decided, with everything that is the same for all of a run settled.
+---@param client riskscreen.Client
+---@param checked { policy?: riskscreen.Policy, include: riskscreen.FacetName[], timeout?: number }
+---@return fun(address: any, network: any): riskscreen.Decision
+function M.decider(client, checked)
+  local policy = checked.policy or client.policy or default_policy
+  local wanted = wanted_facets(policy, checked.include)
+  return function(address, network)
+    local started = runtime.now()
+    local subject = { address = address, network = network }
+    local decision = policy:decide(look_up(client, subject, wanted, checked.timeout and started + checked.timeout))
+    decision.address, decision.network = address, network
+    decision.elapsed = runtime.now() - started
+    return decision
   end
 end
 
-local M = {}
-
----Adds `screen` and `screen_all` to the client's methods.
+---Adds `screen` to the client's methods.
 ---@param Client table
-function M.install(Client)
+---@param problem_of fun(client: any): string|nil why a client cannot be used
+function M.install(Client, problem_of)
   ---Screens one address.
   ---@param request riskscreen.ScreenRequest
   ---@return riskscreen.Decision
   function Client:screen(request)
-    local checked, problem = check_request("screen", request, one_options)
-    if not checked then
+    local checked, problem = M.check("screen", request, one_options)
+    problem = problem_of(self) or problem
+    if problem then
       error(problem, 2)
     end
-    local policy = checked.policy or self.policy or default_policy
-    return (decide(self, checked.address, checked.network, policy, checked.timeout))
-  end
-
-  ---Screens every item of a source: an iterator of one decision for each, in the source's order, each with `index`
-  ---(its position) and `input` (the item).
-  ---@param request riskscreen.ScreenAllRequest
-  ---@return fun(): riskscreen.Decision|nil
-  function Client:screen_all(request)
-    local checked, problem = check_request("screen_all", request, all_options)
-    if not checked then
-      error(problem, 2)
-    end
-    local policy = checked.policy or self.policy or default_policy
-    local next_item, index = items(checked.source), 0
-    return function()
-      local item = next_item()
-      if item == nil then
-        return nil
-      end
-      index = index + 1
-      local address, network = item, checked.network
-      if type(item) == "table" then
-        address, network = item.address, item.network or network
-      end
-      local decision = decide(self, address, network, policy, checked.timeout)
-      decision.index, decision.input = index, item
-      return decision
-    end
+    return (M.decider(self, checked)(checked.address, checked.network))
   end
 end
 

@@ -1,7 +1,9 @@
 -- Whether an answer is about what was asked: a record about another address or another chain must never be used.
 local enums = require "riskscreen.enums"
 
--- Hexadecimal addresses carry a checksum in their case; the other formats are exact.
+---The one spelling of an address: hexadecimal carries a checksum in its case, the other formats are exact.
+---@param value string
+---@return string
 local function canonical_address(value)
   return value:find "^0[xX]%x+$" and value:lower() or value
 end
@@ -13,7 +15,7 @@ local function same_text(name, left, right)
   return canonical_address(left) == canonical_address(right)
 end
 
-local M = {}
+local M = { canonical_address = canonical_address }
 
 ---Whether a record repeats the parameters it must.
 ---@param names string[] of the parameters

@@ -218,6 +218,16 @@ return function(runtime)
     return unpack(self.results, 1, self.results.n)
   end
 
+  ---Calls a function when the task has ended, however it did. Its failure is then the caller's to look at, by `await`.
+  ---@param callback fun() must not wait
+  function Task:on_end(callback)
+    if self.done then
+      callback()
+    else
+      self.waiters[callback] = true
+    end
+  end
+
   ---Stops the task and those it spawned: what they wait for is aborted at once. Awaiting it gives nil and an error of
   ---kind cancelled. A task that has ended is left alone.
   function Task:cancel()

@@ -5,12 +5,11 @@ local scheduler = require "riskscreen.runtime.scheduler"
 
 local EXCERPT = 200 -- bytes of a body that is not JSON
 local MAX_HEADERS = 256 * 1024 -- bytes of an answer's headers
-local CONCURRENCY = 32 -- requests of one client in flight
 
 local function new_origin(settings)
   return scheduler.loop():origin {
     base_url = settings.base_url.origin,
-    concurrency = CONCURRENCY,
+    concurrency = settings.concurrency,
     connect_timeout = settings.connect_timeout,
     max_body = settings.max_response_size,
     max_headers = MAX_HEADERS,

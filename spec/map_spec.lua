@@ -1,0 +1,329 @@
+local riskscreen = require "riskscreen"
+
+local map = riskscreen.map
+
+local function collect(run)
+  local results = {}
+  for index, value, err, item in run do
+    results[#results + 1] = { index = index, value = value, err = err, item = item }
+  end
+  return results
+end
+
+local function values(run)
+  local list = {}
+  for _, value in run do
+    list[#list + 1] = value
+  end
+  return list
+end
+
+local function numbers(count)
+  local list = {}
+  for index = 1, count do
+    list[index] = index
+  end
+  return list
+end
+
+local function counter(count)
+  local index = 0
+  return function()
+    index = index + 1
+    return index <= count and index or nil
+  end
+end
+
+local function double(number)
+  return number * 2
+end
+
+-- Both inside a task and outside of any.
+local function in_both(name, body)
+  it(name .. ", outside of a task", body)
+  it(name .. ", in a task", function()
+    riskscreen.run(body)
+  end)
+end
+
+describe("map", function()
+  in_both("gives a result for every item of a list, in its order", function()
+    assert.same({ 2, 4, 6, 8, 10 }, values(map(numbers(5), double, { concurrency = 2 })))
+  end)
+
+  in_both("gives the results of a function's items", function()
+    assert.same({ 2, 4, 6 }, values(map(counter(3), double)))
+  end)
+
+  it("gives the index, both results and the item", function()
+    local results = collect(map({ "a" }, function(item, index)
+      return nil, item .. index
+    end))
+    assert.same({ { index = 1, err = "a1", item = "a" } }, results)
+  end)
+
+  it("ends at once over an empty list", function()
+    assert.same({}, values(map({}, double)))
+  end)
+
+  it("takes the lines of a file, whatever ends them, and no blank one", function()
+    local file = assert(io.tmpfile())
+    file:write "one\r\n\n  \ntwo\nthree"
+    file:seek "set"
+    local lines = values(map(file, function(line)
+      return line
+    end))
+    file:close()
+    assert.same({ "one", "two", "three" }, lines)
+  end)
+
+  it("takes the items of an object that can be called", function()
+    local inner = map(numbers(3), double)
+    assert.same({ 4, 8, 12 }, values(map(function()
+      local _, value = inner()
+      return value
+    end, double)))
+    local callable = setmetatable({ next = counter(2) }, {
+      __call = function(self)
+        return self.next()
+      end,
+    })
+    assert.same({ 2, 4 }, values(map(callable, double)))
+  end)
+
+  in_both("runs as many items at once as it may, and no more", function()
+    local running, most = 0, 0
+    local run = map(numbers(20), function()
+      running = running + 1
+      most = math.max(most, running)
+      riskscreen.sleep(0)
+      running = running - 1
+      return true
+    end, { concurrency = 3 })
+    assert.equal(20, #values(run))
+    assert.equal(3, most)
+  end)
+
+  in_both("gives out what ends first when the order does not matter", function()
+    local gate = riskscreen.spawn(function()
+      riskscreen.sleep(3600)
+    end)
+    local run = map(numbers(3), function(number)
+      if number == 1 then
+        gate:await()
+      end
+      return number
+    end, { ordered = false })
+    local order = {}
+    for index in run do
+      order[#order + 1] = index
+      if #order == 2 then
+        gate:cancel()
+      end
+    end
+    assert.equal(1, order[3])
+  end)
+
+  it("holds back what ends before its turn when the order matters", function()
+    local gate = riskscreen.spawn(function()
+      riskscreen.sleep(0.01)
+    end)
+    local finished = {}
+    local run = map(numbers(3), function(number)
+      if number == 1 then
+        gate:await()
+      end
+      finished[#finished + 1] = number
+      return number
+    end)
+    assert.same({ 1, 2, 3 }, values(run))
+    assert.equal(1, finished[3])
+  end)
+
+  it("takes no more from its source than it has room for", function()
+    local taken = 0
+    local function endless()
+      taken = taken + 1
+      return taken
+    end
+    local gate = riskscreen.spawn(function()
+      riskscreen.sleep(0.01)
+    end)
+    local run = map(endless, function(number)
+      if number == 1 then
+        gate:await()
+      end
+      return number
+    end, { concurrency = 4 })
+    assert.equal(1, (run()))
+    assert.is_true(taken <= 4 * 8)
+    run:stop()
+  end)
+
+  it("takes nothing before it is asked for a result", function()
+    local taken = 0
+    map(function()
+      taken = taken + 1
+      return taken
+    end, double)
+    assert.equal(0, taken)
+  end)
+
+  in_both("raises what its function raises", function()
+    local run = map(numbers(3), function(number)
+      if number == 2 then
+        error({ code = 7 })
+      end
+      return number
+    end, { concurrency = 1 })
+    assert.equal(1, (run()))
+    local ok, failure = pcall(run)
+    assert.is_false(ok)
+    assert.equal(7, failure.code)
+    assert.is_nil((run()))
+  end)
+
+  it("raises what its source raises, and does not ask it again", function()
+    local asked = 0
+    local run = map(function()
+      asked = asked + 1
+      error("the source broke", 0)
+    end, double)
+    assert.has_error(function()
+      run()
+    end, "the source broke")
+    assert.is_false((pcall(run)))
+    assert.equal(1, asked)
+  end)
+
+  it("reports every item exactly once with many at once in any order", function()
+    for _, ordered in ipairs { true, false } do
+      local seen = {}
+      local run = map(counter(1000), function(number)
+        riskscreen.sleep(number % 7 == 0 and 0.001 or 0)
+        return number
+      end, { concurrency = 64, ordered = ordered })
+      for index, value in run do
+        assert.is_nil(seen[index])
+        assert.equal(index, value)
+        seen[index] = true
+      end
+      assert.equal(1000, #seen)
+    end
+  end)
+end)
+
+describe("a run", function()
+  it("tells its progress: done, failed, rate and the time left", function()
+    local calls = {}
+    local run = map({ 1, 2, 3, 4 }, function(number)
+      if number ~= 2 then
+        return number
+      end
+    end, {
+      on_progress = function(done, failed, rate, eta)
+        calls[#calls + 1] = { done = done, failed = failed, rate = rate, eta = eta }
+      end,
+    })
+    values(run)
+    assert.equal(4, #calls)
+    assert.equal(2, calls[2].done)
+    assert.equal(1, calls[2].failed)
+    assert.equal("number", type(calls[4].rate))
+    assert.equal(0, calls[4].eta)
+  end)
+
+  it("knows no time left without a total, and takes one that it is told", function()
+    local etas = {}
+    local function note(_, _, _, eta)
+      etas[#etas + 1] = eta or "none"
+    end
+    values(map(counter(2), double, { on_progress = note }))
+    assert.same({ "none", "none" }, etas)
+    etas = {}
+    values(map(counter(2), double, { on_progress = note, total = 2 }))
+    assert.equal(0, etas[2])
+  end)
+
+  in_both("can be stopped, aborts what is under way and says where it stood", function()
+    local aborted = 0
+    local run = map(numbers(10), function(number)
+      if number > 2 then
+        local task = riskscreen.spawn(function()
+          riskscreen.sleep(3600)
+        end)
+        task:on_end(function()
+          aborted = aborted + 1
+        end)
+        task:await()
+      end
+      return number
+    end, { concurrency = 4 })
+    local reported = {}
+    local standing
+    for index in run do
+      reported[#reported + 1] = index
+      if index == 2 then
+        riskscreen.sleep(0)
+        standing = run:stop()
+      end
+    end
+    riskscreen.sleep(0)
+    assert.same({ 1, 2 }, reported)
+    assert.equal(2, standing.reported)
+    assert.equal(2, standing.position)
+    assert.equal(standing.taken - 2, #standing.pending)
+    assert.equal(3, standing.pending[1].index)
+    assert.equal(3, standing.pending[1].item)
+    assert.is_true(aborted > 0)
+  end)
+
+  it("out of order says which items it has taken and not reported", function()
+    local run = map(numbers(3), function(number)
+      if number == 1 then
+        riskscreen.sleep(3600)
+      end
+      return number
+    end, { concurrency = 3, ordered = false })
+    run()
+    run()
+    local standing = run:stop()
+    assert.equal(0, standing.position)
+    assert.same({ { index = 1, item = 1 } }, standing.pending)
+    assert.is_nil((run()))
+  end)
+
+  it("has nothing pending after its end", function()
+    local run = map(numbers(3), double)
+    values(run)
+    local standing = run:where()
+    assert.same({ taken = 3, reported = 3, failed = 0, position = 3, pending = {} }, standing)
+  end)
+end)
+
+describe("a mistake in a call of map", function()
+  local function raises(message, ...)
+    local arguments = { n = select("#", ...), ... }
+    local line = debug.getinfo(1, "l").currentline + 2
+    local ok, problem = pcall(function()
+      map(arguments[1], arguments[2], arguments[3])
+    end)
+    assert.is_false(ok)
+    assert.matches("map_spec.lua:" .. line .. ":", problem, 1, true)
+    assert.matches(message, problem, 1, true)
+  end
+
+  it("raises at the caller's line", function()
+    raises("expected a function", { 1 }, nil)
+    raises("source must be a list", { 1, nil, 3 }, double)
+    raises("source must be a list, a function or an open file", "addresses.txt", double)
+    raises("did you mean 'concurrency'?", {}, double, { concurency = 2 })
+    raises("concurrency must be between 1", {}, double, { concurrency = 0 })
+  end)
+
+  it("about a file that is closed raises", function()
+    local file = io.tmpfile()
+    file:close()
+    raises("closed", file, double)
+  end)
+end)
