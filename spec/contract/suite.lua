@@ -11,7 +11,11 @@ local assert, describe, it = busted.assert, busted.describe, busted.it
 local before_each, after_each = busted.before_each, busted.after_each
 
 local KEY = "contract-key-5f1d"
-local SHORT = 0.1 -- seconds; the timeout of calls that are to time out
+-- Seconds: the timeout of calls that are to time out. On a busy machine the request must have left by then.
+local SHORT = 0.3
+
+-- The operations that are made to time out, one that may be repeated and one that may not: it takes its time.
+local timed = { getAddressRisk = true, addBlacklistAddresses = true }
 
 ---@class riskscreen.spec.Failure
 ---@field what string
@@ -58,6 +62,16 @@ local function published()
   for _, operation in ipairs(operations.list) do
     if operation.path then
       list[#list + 1] = operation
+    end
+  end
+  return list
+end
+
+local function failures_of(operation)
+  local list = {}
+  for _, failure in ipairs(failures) do
+    if timed[operation.name] or not failure.timeout then
+      list[#list + 1] = failure
     end
   end
   return list
@@ -116,7 +130,7 @@ return function(make_client)
     assert.equal(operation.name, err.operation)
     assert.equal(1, err.attempts)
     assert.is_true(err.elapsed >= 0)
-    assert.is_true(err.sent)
+    assert.is_true(err.sent, tostring(err))
     assert_no_key(err)
     return err
   end
@@ -156,7 +170,7 @@ return function(make_client)
         assert.is_nil(tostring(err):find("another-key", 1, true))
       end)
 
-      for _, failure in ipairs(failures) do
+      for _, failure in ipairs(failures_of(operation)) do
         it("tells " .. failure.what, function()
           service:fault(failure.fault)
           local err = failed(operation, { timeout = failure.timeout })
