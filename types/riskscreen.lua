@@ -17,6 +17,7 @@
 ---@field timeout? number How long a whole call may take.
 ---@field attempt_timeout? number How long one request of a call may take; by default as long as the call.
 ---@field connect_timeout? number How long connecting may take, name lookup and TLS included.
+---@field concurrency? integer How many requests may be under way; more wait for their turn, which counts as their time.
 ---@field max_response_size? integer The longest answer that is read, after decompression.
 ---@field headers? table More headers for every request.
 ---@field user_agent? string How the client names itself to the service; by default riskscreen and its version.
