@@ -214,9 +214,22 @@ static void gather(struct rsc_loop *loop) {
     }
 }
 
+static void doom_all(struct rsc_loop *loop) {
+    for (struct rsc_link *i = loop->origins.next; i != &loop->origins; i = i->next) {
+        struct rsc_link *handles = &RSC_CONTAINER(i, struct rsc_origin, link)->handles;
+        for (struct rsc_link *j = handles->next; j != handles; j = j->next) {
+            rsc_transfer_doom(RSC_CONTAINER(j, struct rsc_handle, handles)->easy, ENOMEM);
+        }
+    }
+}
+
 static void act(struct rsc_loop *loop, curl_socket_t fd, int events) {
     int running = 0;
-    (void)curl_multi_socket_action(loop->multi, fd, events, &running);
+    if (curl_multi_socket_action(loop->multi, fd, events, &running) != CURLM_OK) {
+        /* Most likely memory ran out half-way through a transfer. libcurl does not say which one, and it will not get
+         * on by itself. */
+        doom_all(loop);
+    }
 }
 
 void rsc_loop_advance(struct rsc_loop *loop) {
