@@ -94,8 +94,14 @@ end
 local function entity_record(random)
   local network = pick(random, NETWORKS)
   local form = '{"time":%s,"address":"%s","network":"%s","whitelist":%s,"contract":%s,"entity":%s}'
-  return form:format(milliseconds(random), address(random, network), network, boolean(random, 20), boolean(random, 3),
-    entity(random))
+  return form:format(
+    milliseconds(random),
+    address(random, network),
+    network,
+    boolean(random, 20),
+    boolean(random, 3),
+    entity(random)
+  )
 end
 
 local function source_risk(random)
@@ -113,9 +119,13 @@ end
 function M.risk_assessment(seed)
   local random = random_source(seed or 2)
   local form = '{"time":%s,"address":"%s","network":"eth","whitelist":false,"risks":%s}'
-  return envelope(form:format(milliseconds(random), address(random, "eth"), list(3, function()
-    return source_risk(random)
-  end)))
+  return envelope(form:format(
+    milliseconds(random),
+    address(random, "eth"),
+    list(3, function()
+      return source_risk(random)
+    end)
+  ))
 end
 
 function M.counterparties(count, seed)
@@ -132,38 +142,53 @@ function M.counterparties(count, seed)
         local text, close = risk(random, false)
         return text .. close
       end),
-      random(2) == 1 and "in" or "out", chain, address(random, chain), random(5000000) - 1, random(1000000) - 1,
-      pick(random, SYMBOLS), random(900))
+      random(2) == 1 and "in" or "out",
+      chain,
+      address(random, chain),
+      random(5000000) - 1,
+      random(1000000) - 1,
+      pick(random, SYMBOLS),
+      random(900)
+    )
   end) .. "}")
 end
 
 local function blacklist_risk(random)
   local text, close = risk(random, true)
-  return text .. ',"chains":' .. list(random(2), function()
-    local chain = pick(random, NETWORKS)
-    return ('{"chain":"%s","chainName":"%s"}'):format(chain, chain:upper())
-  end) .. close
+  return text
+    .. ',"chains":'
+    .. list(random(2), function()
+      local chain = pick(random, NETWORKS)
+      return ('{"chain":"%s","chainName":"%s"}'):format(chain, chain:upper())
+    end)
+    .. close
 end
 
 function M.blacklist(count, seed)
   local random = random_source(seed or 4)
   local pagination = ',"pagination":{"current_page":1,"per_page":%d,"total_pages":12,"total_items":%d}'
-  return envelope(list(count, function()
-    local network = pick(random, NETWORKS)
-    local text = '{"address":"' .. address(random, network) .. '",'
-    if random(8) > 1 then
-      text = '{"network":"' .. network .. '",' .. text:sub(2)
-    end
-    local which = random(10)
-    if which > 2 then
-      text = text .. '"risks":' .. list(random(2), function()
-        return blacklist_risk(random)
-      end) .. ","
-    elseif which == 2 then
-      text = text .. '"risks":null,'
-    end
-    return text .. '"createdAt":' .. seconds(random) .. "}"
-  end), pagination:format(count, count * 12 - 7))
+  return envelope(
+    list(count, function()
+      local network = pick(random, NETWORKS)
+      local text = '{"address":"' .. address(random, network) .. '",'
+      if random(8) > 1 then
+        text = '{"network":"' .. network .. '",' .. text:sub(2)
+      end
+      local which = random(10)
+      if which > 2 then
+        text = text
+          .. '"risks":'
+          .. list(random(2), function()
+            return blacklist_risk(random)
+          end)
+          .. ","
+      elseif which == 2 then
+        text = text .. '"risks":null,'
+      end
+      return text .. '"createdAt":' .. seconds(random) .. "}"
+    end),
+    pagination:format(count, count * 12 - 7)
+  )
 end
 
 -- The texts PERFORMANCE goals are stated for, in order: name, text.

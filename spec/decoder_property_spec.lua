@@ -29,8 +29,12 @@ local function utf8_char(code)
   elseif code < 0x10000 then
     return string.char(0xE0 + math.floor(code / 4096), 0x80 + math.floor(code / 64) % 64, 0x80 + code % 64)
   end
-  return string.char(0xF0 + math.floor(code / 262144), 0x80 + math.floor(code / 4096) % 64,
-    0x80 + math.floor(code / 64) % 64, 0x80 + code % 64)
+  return string.char(
+    0xF0 + math.floor(code / 262144),
+    0x80 + math.floor(code / 4096) % 64,
+    0x80 + math.floor(code / 64) % 64,
+    0x80 + code % 64
+  )
 end
 
 local function random_string()
@@ -130,8 +134,35 @@ local function spread(text)
   return table.concat(out)
 end
 
-local PIECES = { '"', "\\", "{", "}", "[", "]", ",", ":", "0", "9", "-", ".", "e", "+", "\\u", "d8", "dc00", "\195",
-  "\237\160\128", "null", "true", "\0", " ", "\n", "a", "1e308", "\240\159\152\128" }
+local PIECES = {
+  '"',
+  "\\",
+  "{",
+  "}",
+  "[",
+  "]",
+  ",",
+  ":",
+  "0",
+  "9",
+  "-",
+  ".",
+  "e",
+  "+",
+  "\\u",
+  "d8",
+  "dc00",
+  "\195",
+  "\237\160\128",
+  "null",
+  "true",
+  "\0",
+  " ",
+  "\n",
+  "a",
+  "1e308",
+  "\240\159\152\128",
+}
 
 local function mutate(text)
   for _ = 1, random(3) do

@@ -79,10 +79,13 @@ describe("map", function()
 
   it("takes the items of an object that can be called", function()
     local inner = map(numbers(3), double)
-    assert.same({ 4, 8, 12 }, values(map(function()
-      local _, value = inner()
-      return value
-    end, double)))
+    assert.same(
+      { 4, 8, 12 },
+      values(map(function()
+        local _, value = inner()
+        return value
+      end, double))
+    )
     local callable = setmetatable({ next = counter(2) }, {
       __call = function(self)
         return self.next()

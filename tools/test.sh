@@ -70,8 +70,8 @@ for lua in $all_luas; do
 done
 
 # The specs that exercise the C modules most, for the slower checks.
-core_specs="spec/decoder_spec.lua spec/loop_spec.lua spec/transfer_spec.lua spec/server_spec.lua spec/task_spec.lua
-  spec/contract"
+core_specs="spec/decoder_spec.lua spec/loop_spec.lua spec/transfer_spec.lua spec/transfer_tls_spec.lua
+  spec/server_spec.lua spec/native_spec.lua spec/task_spec.lua spec/task_request_spec.lua spec/contract"
 wrapper="env LD_PRELOAD=$(gcc -print-file-name=libasan.so):$(gcc -print-file-name=libubsan.so) ASAN_OPTIONS=detect_leaks=1
   LSAN_OPTIONS=suppressions=spec/support/lsan.supp"
 # shellcheck disable=SC2086

@@ -141,8 +141,10 @@ function M.of_case(rules, case)
     elseif doubts[1] then
       return unsettled(case, doubts[1])
     end
-    return unknown(case, case.risk and "no rule covers " .. describe(case.risk)
-      or "no rule covers an address without risk")
+    return unknown(
+      case,
+      case.risk and "no rule covers " .. describe(case.risk) or "no rule covers an address without risk"
+    )
   end
   local reason, degraded = settle(case, match)
   doubts = relevant(doubts, reason.action)
@@ -175,8 +177,7 @@ function M.of_failure(rules, case, err)
   local handler = handler_of(rules, err)
   local reason = { action = "unknown", message = tostring(err), error = err }
   if handler then
-    reason =
-      { action = handler.action, message = label(handler) .. ": " .. err.kind, rule = handler.rule, error = err }
+    reason = { action = handler.action, message = label(handler) .. ": " .. err.kind, rule = handler.rule, error = err }
   end
   local worse = worse_without_risk(rules, case, reason.action)
   if worse then

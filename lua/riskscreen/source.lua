@@ -13,8 +13,7 @@ local function of_list(list)
   return function()
     index = index + 1
     return list[index]
-  end,
-    count
+  end, count
 end
 
 -- A file that cannot be read to its end raises: a list must not end early without a word.

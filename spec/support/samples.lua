@@ -39,14 +39,13 @@ end
 
 local makers = {
   listBlacklistAddresses = function()
-    return { page = 1, pageSize = 10 },
-      {
-        data = {
-          { network = "eth", address = ADDRESS, risks = { risk() }, createdAt = 1767225600 },
-          { address = OTHER, createdAt = 1767225601 },
-        },
-        pagination = pagination(),
-      }
+    return { page = 1, pageSize = 10 }, {
+      data = {
+        { network = "eth", address = ADDRESS, risks = { risk() }, createdAt = 1767225600 },
+        { address = OTHER, createdAt = 1767225601 },
+      },
+      pagination = pagination(),
+    }
   end,
   addBlacklistAddresses = function()
     local item = { address = ADDRESS, risks = { { riskLevel = "high", riskType = "scam" } } }
@@ -62,60 +61,58 @@ local makers = {
     return { addresses = { ADDRESS, OTHER }, network = "eth" }, { data = { entity(ADDRESS), entity(OTHER) } }
   end,
   getAddressRisk = function()
-    return { address = ADDRESS, network = "eth" },
-      { data = { time = 1767225600000, address = ADDRESS, network = "eth", whitelist = false, risks = { risk() } } }
+    return { address = ADDRESS, network = "eth" }, {
+      data = { time = 1767225600000, address = ADDRESS, network = "eth", whitelist = false, risks = { risk() } },
+    }
   end,
   getAddressCounterparties = function()
-    return { address = ADDRESS, network = "eth" },
-      {
-        data = {
-          opponents = {
-            {
-              entities = { entity(OTHER).entity },
-              risks = { { riskLevel = "low", riskType = "scam" } },
-              dir = "in",
-              chain = "eth",
-              address = OTHER,
-              amount = 0.5,
-              symbol = "ETH",
-              transactionNumbers = 2,
-            },
+    return { address = ADDRESS, network = "eth" }, {
+      data = {
+        opponents = {
+          {
+            entities = { entity(OTHER).entity },
+            risks = { { riskLevel = "low", riskType = "scam" } },
+            dir = "in",
+            chain = "eth",
+            address = OTHER,
+            amount = 0.5,
+            symbol = "ETH",
+            transactionNumbers = 2,
           },
         },
-      }
+      },
+    }
   end,
   getAddressBasic = function()
-    return { address = ADDRESS, network = "eth" },
-      {
-        data = {
-          activeType = 1,
-          balance = { ETH = 1.25, USDT = 0 },
-          firstInTx = transfer(),
-          firstOutTx = transfer(),
-          mainInStatistic = statistic(),
-          mainOutStatistic = statistic(),
-          stableInStatistic = statistic(),
-          stableOutStatistic = statistic(),
-        },
-      }
+    return { address = ADDRESS, network = "eth" }, {
+      data = {
+        activeType = 1,
+        balance = { ETH = 1.25, USDT = 0 },
+        firstInTx = transfer(),
+        firstOutTx = transfer(),
+        mainInStatistic = statistic(),
+        mainOutStatistic = statistic(),
+        stableInStatistic = statistic(),
+        stableOutStatistic = statistic(),
+      },
+    }
   end,
   getAddressFreezeEvents = function()
-    return { address = ADDRESS, network = "eth" },
-      {
-        data = {
-          {
-            hash = "0xabc",
-            chain = "eth",
-            txTime = 1700000000000,
-            contractAddress = OTHER,
-            token = "USDT",
-            type = "some",
-            event = "some",
-            frozenBalance = "10.5",
-            destroyedBalance = "10.5",
-          },
+    return { address = ADDRESS, network = "eth" }, {
+      data = {
+        {
+          hash = "0xabc",
+          chain = "eth",
+          txTime = 1700000000000,
+          contractAddress = OTHER,
+          token = "USDT",
+          type = "some",
+          event = "some",
+          frozenBalance = "10.5",
+          destroyedBalance = "10.5",
         },
-      }
+      },
+    }
   end,
   getAccountUsage = function()
     return {
@@ -123,12 +120,11 @@ local makers = {
       start_date = "2026-01-01",
       end_date = "2026-01-31",
       group_by = { "endpoint", "user" },
-    },
-      {
-        data = {
-          { time = "2026-01-01", methodName = "some", methodUrl = "/some", totalCalls = 3, useCredits = 3 },
-        },
-      }
+    }, {
+      data = {
+        { time = "2026-01-01", methodName = "some", methodUrl = "/some", totalCalls = 3, useCredits = 3 },
+      },
+    }
   end,
   screenTransaction = function()
     return {
@@ -137,8 +133,7 @@ local makers = {
       tokenContractAddress = OTHER,
       outputAddress = ADDRESS,
       direction = "received",
-    },
-      { data = { requestId = "request-1" } }
+    }, { data = { requestId = "request-1" } }
   end,
 }
 
