@@ -10,10 +10,10 @@ local rounds = tonumber(arg[1]) or 9
 local requests = tonumber(arg[2]) or 4000
 local IN_FLIGHT = 64
 
-local BODY = '{"code":0,"message":"success","data":[{"address":"0x28c6c06298d514db089934071355e5743bf21d60",'
-  .. '"network":"eth","entity":{"name":"Binance","category":"exchange","verified":true},"riskLevel":"low",'
-  .. '"riskScore":3,"labels":["hot-wallet","exchange"],"createdAt":1700000000,"updatedAt":1710000000}],'
-  .. '"requestId":"7b0c8a0e"}'
+local BODY = '{"success":true,"code":1,"msg":"SUCCESS","data":{"time":1767225600000,'
+  .. '"address":"0x52908400098527886e0f7030069857d2e4169ee7","network":"eth","whitelist":false,'
+  .. '"risks":[{"riskLevel":"low","riskType":"online-gambling","riskSource":"Community"},'
+  .. '{"riskLevel":"generally-high","riskType":"launder-money","riskSource":"Provider"}]}}'
 
 local CONFIGURATION = [[
 worker_processes 1; daemon on; pid DIR/nginx.pid; error_log DIR/error.log;

@@ -9,13 +9,13 @@ local TYPES = { "scam", "hack", "sanction", "frozen", "online-gambling", "launde
 local SOURCES = { "Provider", "Community", "User-Defined" }
 local SYMBOLS = { "USDT", "USDC", "ETH", "TRX", "BTC", "BNB", "DAI" }
 local ENTITIES = {
-  { "Binance", "binance", "Exchange", "exchange" },
-  { "Kraken Hot Wallet", "kraken", "Exchange", "exchange" },
-  { "Uniswap V3: Router", "uniswap-v3", "DeFi", "defi" },
-  { "Tornado Cash", "tornado-cash", "Mixer", "mixer" },
-  { "Circle: USDC Treasury", "circle-treasury", "Issuer", "issuer" },
-  { "Stake.com", "stake", "Online Gambling", "online-gambling" },
-  { "Lido: stETH", "lido", "Staking", "staking" },
+  { "Northwind", "northwind", "Exchange", "exchange" },
+  { "Harbour Hot Wallet", "harbour", "Exchange", "exchange" },
+  { "Swapfield V3: Router", "swapfield-v3", "DeFi", "defi" },
+  { "Blender Nine", "blender-nine", "Mixer", "mixer" },
+  { "Coin Issuer: Treasury", "coin-treasury", "Issuer", "issuer" },
+  { "Luckyhouse", "luckyhouse", "Online Gambling", "online-gambling" },
+  { "Stakepool: token", "stakepool", "Staking", "staking" },
 }
 
 -- A generator of our own: the libraries' differ from one Lua to the next.

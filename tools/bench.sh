@@ -1,7 +1,9 @@
 # Every benchmark in bench/, or the one that is named, under one Lua (RISKSCREEN_LUA, 5.4 by default).
 . tools/common.sh
 lua=${RISKSCREEN_LUA:-5.4}
-sh tools/build.sh "$lua"
+# shellcheck disable=SC2086
+need $build_packages $test_packages
+build_preset "$lua"
 use_build "$lua"
 LUA_PATH="$root/bench/?.lua;$LUA_PATH"
 for file in bench/${1:-*}.lua; do
