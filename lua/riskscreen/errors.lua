@@ -18,6 +18,11 @@
 ---@field sent? boolean the request may have reached the service
 ---@field field? string the parameter or option at fault
 ---@field allowed? any[] the values it may have
+---@field failed? integer[] of a call over a list: the positions that failed
+---@field partial? table<integer, any> of a bulk lookup: what was found, by position
+---@field report? riskscreen.Additions of a bulk addition
+---@field uncertain? boolean something was sent that may have taken effect, and is not sent again
+---@field retry? fun(): any, any of a call over a list: asks for what failed, and returns as the call does
 ---@field page? integer of a list that was walked: where the walk stopped
 
 ---@type { kind: riskscreen.ErrorKind, retryable: boolean, doc: string }[]

@@ -19,7 +19,7 @@ local subject = require "riskscreen.subject"
 ---@field ordered? boolean in the source's order (the default), or as they finish
 ---@field on_progress? fun(done: integer, failed: integer, rate: number, eta: number|nil)
 ---@field total? integer how many there are, for the eta; of a list it is known
----@field remember? integer how many different addresses and networks are not asked for again, 10,000 by default
+---@field remember? integer how many different addresses and networks are not asked for again, 4096 by default
 
 local MOST_REMEMBERED = 10000000
 
@@ -28,7 +28,7 @@ local all_options = {
   {
     name = "remember",
     type = "integer",
-    default = 10000,
+    default = 4096,
     minimum = 0,
     maximum = MOST_REMEMBERED,
     unit = "pairs",
