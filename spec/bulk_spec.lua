@@ -191,6 +191,17 @@ for _, way in ipairs(support.ways) do
       end
     end)
 
+    it("finds any number of refused items as long as others are added", function()
+      local list, bad = items(200), {}
+      for number = 5, 200, 10 do
+        list[number].risks = { {} }
+        bad[#bad + 1] = number
+      end
+      local _, err = client.blacklist:add { network = "eth", list = list }
+      assert.same(bad, indexes(err.report.refused))
+      assert.equal(180, #err.report.added)
+    end)
+
     it("sends no item again that may have been added", function()
       service:fault { kind = "reset", match = { address = address(150) } }
       local _, err = client.blacklist:add { network = "eth", list = items(250) }
@@ -229,15 +240,13 @@ for _, way in ipairs(support.ways) do
       assert.is_true(#service:requests() < 40)
     end)
 
-    it("sends its requests one after another, unless it is told otherwise", function()
+    it("sends the items in their order", function()
       client.blacklist:add { network = "eth", list = items(201) }
       local first = {}
       for _, request in ipairs(service:requests()) do
         first[#first + 1] = request.parameters.list[1].address
       end
       assert.same({ address(1), address(101), address(201) }, first)
-      local report = client.blacklist:add({ network = "eth", list = items(201) }, { concurrency = 3 })
-      assert.equal(201, #report.added)
     end)
   end)
 end
@@ -270,7 +279,8 @@ describe("a bulk call", function()
     assert.same({}, err.partial)
   end)
 
-  it("has at most the client's concurrency of requests under way", function()
+  -- A client whose requests take a moment, and a function that gives the most that were under way since the last time.
+  local function slow_client()
     local running, most = 0, 0
     local client = client_with(function()
       running = running + 1
@@ -279,11 +289,31 @@ describe("a bulk call", function()
       running = running - 1
       return nil, { kind = "network", message = "no", sent = true }
     end)
+    return client, function()
+      local result = most
+      most = 0
+      return result
+    end
+  end
+
+  it("has at most the client's concurrency of requests under way", function()
+    local client, most = slow_client()
     client.kya:entities { addresses = addresses(900), network = "eth" }
-    assert.equal(2, most)
-    most = 0
+    assert.equal(2, most())
     client.kya:entities({ addresses = addresses(900), network = "eth" }, { concurrency = 4 })
-    assert.equal(4, most)
+    assert.equal(4, most())
+  end)
+
+  it("that changes something sends one request after another, unless it is told otherwise", function()
+    local client, most = slow_client()
+    local list = {}
+    for number = 1, 900 do
+      list[number] = { address = address(number) }
+    end
+    client.blacklist:add { list = list }
+    assert.equal(1, most())
+    client.blacklist:add({ list = list }, { concurrency = 3 })
+    assert.equal(3, most())
   end)
 
   it("never takes a record that another part asked for", function()

@@ -186,6 +186,15 @@ describe("map", function()
     assert.is_nil((run()))
   end)
 
+  it("raises when a file cannot be read to its end", function()
+    local directory = assert(io.open ".")
+    local run = map(directory, double)
+    assert.has_error(function()
+      run()
+    end, "the file cannot be read: Is a directory")
+    directory:close()
+  end)
+
   it("raises what its source raises, and does not ask it again", function()
     local asked = 0
     local run = map(function()

@@ -588,6 +588,14 @@ describe("a lookup besides the risk assessment", function()
     assert.equal("allow", open:decide({ errors = { risk = late }, freeze_events = {} }).action)
   end)
 
+  it("alone counts then: rules on the risk, and rules on nothing, do not", function()
+    local conditions = { { no_risk = false }, { no_risk = true }, { whitelist = false }, { unrecognised = false }, {} }
+    for _, one in ipairs(conditions) do
+      one.action = "block"
+      assert.equal("unknown", policies.new({ rules = { one } }):decide({ errors = { risk = late } }).action)
+    end
+  end)
+
   it("does not make a decision better when the risk assessment failed", function()
     local trusting = policies.new { rules = { { category = "exchange", action = "allow" } } }
     local entity = { entity = { entityCategory = "exchange" } }

@@ -431,6 +431,24 @@ describe("a screening", function()
   end)
 end)
 
+describe("a client's concurrency", function()
+  it("bounds its connections, however many screenings are under way", function()
+    local server = assert(sandbox.serve())
+    local client = riskscreen.new { base_url = server.url, access_key = server.access_key, concurrency = 3 }
+    local list, most = {}, 0
+    for number = 1, 60 do
+      list[number] = address(number)
+    end
+    for decision in client:screen_all { source = list, network = "eth", concurrency = 30, include = { "entity" } } do
+      assert.is_nil(decision.error)
+      most = math.max(most, server.listener:stats().connections)
+    end
+    client:close()
+    server:close()
+    assert.equal(3, most)
+  end)
+end)
+
 describe("a mistake in a screening", function()
   local client = sandbox.client {}
 

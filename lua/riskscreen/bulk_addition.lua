@@ -62,7 +62,7 @@ end
 
 -- Whether the request was refused for some of its items, which its halves may tell.
 local function tell_apart(addition, positions, err)
-  if err.sent == false or not is_about_content(err) then
+  if not is_about_content(err) then
     return false
   end
   addition.refusals = addition.refusals + 1
