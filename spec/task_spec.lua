@@ -209,6 +209,54 @@ describe("await", function()
   end)
 end)
 
+describe("on_end", function()
+  it("calls when the task has ended, however it did", function()
+    local ended = {}
+    local function note(name)
+      return function()
+        ended[#ended + 1] = name
+      end
+    end
+    local returns, cancelled = spawn(function() end), endless()
+    local fails = spawn(function()
+      error "boom"
+    end)
+    returns:on_end(note "returned")
+    fails:on_end(note "failed")
+    cancelled:on_end(note "cancelled")
+    sleep(0)
+    assert.same({ "returned", "failed" }, ended)
+    cancelled:cancel()
+    sleep(0)
+    assert.equal("cancelled", ended[3])
+  end)
+
+  it("calls at once when the task has ended already", function()
+    local task = spawn(function() end)
+    task:await()
+    local called = false
+    task:on_end(function()
+      called = true
+    end)
+    assert.is_true(called)
+  end)
+
+  it("leaves a failure to whoever asked: it does not fail the parent, and awaiting raises it", function()
+    local message
+    run(function()
+      local child = spawn(function()
+        error("boom", 0)
+      end)
+      child:on_end(function()
+        local _, failure = pcall(child.await, child)
+        message = failure
+      end)
+      sleep(0.001)
+    end)
+    assert.matches("^boom", message)
+  end)
+end)
+
 describe("cancel", function()
   it("ends a wait at once", function()
     run(function()

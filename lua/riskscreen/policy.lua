@@ -130,11 +130,7 @@ local function missing_risks(record)
   if type(record.risks) ~= "table" then
     return errors.new("protocol", "the risk assessment has no list of risks")
   end
-  local count = 0
-  for _ in pairs(record.risks) do
-    count = count + 1
-  end
-  if count ~= #record.risks then
+  if not check.sequence_length(record.risks) then
     return errors.new("protocol", "the risks of the assessment are not a list")
   end
 end
