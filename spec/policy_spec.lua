@@ -743,6 +743,20 @@ describe("a mistake in a policy", function()
     assert.matches("must name a level or a type", with { direction = "in" }, 1, true)
   end)
 
+  it("that leaves a gap in a list raises, since what is behind it would never be tried", function()
+    local rule = { level = "high", action = "block" }
+    assert.matches("without a gap", message_of { rules = { rule, nil, rule } }, 1, true)
+    assert.matches("without a gap", message_of { rules = { rule, extra = rule } }, 1, true)
+    assert.matches(
+      "rules[1].level",
+      message_of { rules = { { level = { "high", nil, "low" }, action = "block" } } },
+      1,
+      true
+    )
+    assert.matches("lifting", message_of { lifting = { "a", nil, "b" } }, 1, true)
+    assert.matches("extend.level", message_of { extend = { level = { "a", nil, "b" } } }, 1, true)
+  end)
+
   it("that leaves it without rules raises", function()
     message_of { rules = {} }
   end)

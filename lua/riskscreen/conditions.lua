@@ -140,7 +140,7 @@ local conditions = {
 -- The set of a text or a list of texts, each one of `allowed` when that is given.
 local function set_from(value, allowed)
   local list = type(value) == "string" and { value } or value
-  if type(list) ~= "table" or #list == 0 then
+  if type(list) ~= "table" or (check.sequence_length(list) or 0) == 0 then
     return nil, "must be a text or a list of texts"
   end
   local known = set_of(allowed or list)

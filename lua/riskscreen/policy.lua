@@ -42,6 +42,9 @@ local default_rules = {
 }
 
 local function list_of_texts(value)
+  if not check.sequence_length(value) then
+    return nil, "must be a list of texts"
+  end
   for _, one in ipairs(value) do
     if type(one) ~= "string" then
       return nil, "must be a list of texts"
@@ -51,14 +54,12 @@ local function list_of_texts(value)
 end
 
 local function lower_case_set(value)
+  local list, message = list_of_texts(type(value) == "string" and { value } or value)
   local set = {}
-  for _, one in ipairs(type(value) == "string" and { value } or value) do
-    if type(one) ~= "string" then
-      return nil, "must be a text or a list of texts"
-    end
+  for _, one in ipairs(list or {}) do
     set[one:lower()] = true
   end
-  return set
+  return list and set, message
 end
 
 ---@class riskscreen.PolicySettings the checked options
@@ -76,7 +77,10 @@ local policy_options = {
     type = "table",
     default = default_rules,
     check = function(rules)
-      if #rules == 0 then
+      local count = check.sequence_length(rules)
+      if not count then
+        return nil, "must be a list without a gap: the rules behind one would never be tried"
+      elseif count == 0 then
         return nil, "must hold at least one rule"
       end
       return rules
