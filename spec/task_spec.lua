@@ -33,6 +33,10 @@ describe("run", function()
     assert.same({ n = 4, 3, nil, 1, nil }, results)
   end)
 
+  it("takes a function that is written in C", function()
+    assert.equal("3", run(tostring, 3))
+  end)
+
   it("raises what the function raises, with where it happened", function()
     local failure = failure_of(function()
       sleep(0)

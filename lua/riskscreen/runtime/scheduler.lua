@@ -75,8 +75,18 @@ end
 
 local runtime = { current = current }
 
+-- PUC Lua 5.1 makes no coroutine of a C function.
+local function lua_function(body)
+  if debug.getinfo(body, "S").what ~= "C" then
+    return body
+  end
+  return function(...)
+    return body(...)
+  end
+end
+
 function runtime.start(started, body, ...)
-  started.coroutine = coroutine.create(body)
+  started.coroutine = coroutine.create(lua_function(body))
   owners[started.coroutine] = started
   make_ready { task = started, n = select("#", ...), ... }
 end
