@@ -1,4 +1,4 @@
--- What the HTTP benchmarks share: an nginx in a process of its own that answers everything with one body, the C programs
+-- What the HTTP benchmarks share: an nginx in a process of its own that answers everything with one body, the programs
 -- of floor.c, and medians. Needs nginx, a C compiler and LuaSocket.
 
 local socket = require("socket")
