@@ -4,6 +4,8 @@
  *   floor call PORT REQUESTS             one easy handle; target, headers and timeout set for each request
  *   floor multi PORT REQUESTS IN_FLIGHT  curl_multi_socket_action over epoll, set for each request likewise
  *
+ * With two more arguments the requests differ: the number of each, in 40 hexadecimal digits, comes between the two.
+ *
  * Prints the CPU seconds and the wall-clock seconds it took, connecting excluded. */
 #include <curl/curl.h>
 #include <stdio.h>
@@ -15,6 +17,7 @@
 
 #define IN_FLIGHT_MAX 1024
 #define BODY_MAX      65536 /* bytes */
+#define TARGET_MAX    256   /* bytes */
 
 struct slot {
     CURL *easy;
@@ -28,6 +31,8 @@ static struct slot *slots;
 static int epoll;
 static CURLM *multi;
 static long timeout_ms = -1;
+static const char *before_number, *after_number;
+static unsigned long number;
 
 static double now(clockid_t clock) {
     struct timespec time;
@@ -68,7 +73,13 @@ static void set_request(struct slot *slot) {
     slot->headers = curl_slist_append(slot->headers, "Accept: application/json");
     slot->length = 0;
     curl_easy_setopt(slot->easy, CURLOPT_HTTPHEADER, slot->headers);
-    curl_easy_setopt(slot->easy, CURLOPT_REQUEST_TARGET, "/api/v1/entity?network=eth");
+    if (before_number != NULL) {
+        char target[TARGET_MAX];
+        snprintf(target, sizeof target, "%s%040lx%s", before_number, ++number, after_number);
+        curl_easy_setopt(slot->easy, CURLOPT_REQUEST_TARGET, target);
+    } else {
+        curl_easy_setopt(slot->easy, CURLOPT_REQUEST_TARGET, "/api/v1/entity?network=eth");
+    }
     curl_easy_setopt(slot->easy, CURLOPT_TIMEOUT_MS, 10000L);
 }
 
@@ -145,6 +156,10 @@ int main(int argc, char **argv) {
     const char *mode = argv[1];
     long requests = atol(argv[3]);
     int in_flight = argc > 4 ? atoi(argv[4]) : 1;
+    if (argc > 6) {
+        before_number = argv[5];
+        after_number = argv[6];
+    }
     char url[64];
     snprintf(url, sizeof url, "http://127.0.0.1:%s", argv[2]);
     curl_global_init(CURL_GLOBAL_ALL);

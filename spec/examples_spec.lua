@@ -59,6 +59,30 @@ describe("the example", function()
     assert.equal(rows, sum)
     assert.equal(0, status)
   end)
+
+  it("paginate walks the account's lists", function()
+    local output, status = run "examples/paginate.lua"
+    local _, items = output:gsub("0x%x+\t", "")
+    assert.is_true(items >= 16)
+    assert.matches("page 5 of 5: 2 items\n3 of the whitelist\n$", output)
+    assert.equal(0, status)
+  end)
+
+  for _, name in ipairs { "with_cqueues", "with_luv", "with_poll" } do
+    it(name .. " screens in another program's loop", function()
+      local output, status = run("examples/" .. name .. ".lua")
+      for _, line in ipairs { "clean-eth\tallow\n", "high-eth\tblock\n", "type-sanction\tblock\n", "done\n" } do
+        assert.matches(line, output, 1, true)
+      end
+      assert.equal(0, status)
+    end)
+  end
+
+  it("game_loop screens its players while it draws", function()
+    local output, status = run "examples/game_loop.lua"
+    assert.matches("^Ada\tallow\nBob\tblock\nCem\tblock\nframes drawn meanwhile: %d+\n$", output)
+    assert.equal(0, status)
+  end)
 end)
 
 describe("the README's first example", function()

@@ -94,15 +94,19 @@ local function once(decide, remembered)
     local key = key_of(address, network)
     local entry = key and remembered.find(key)
     if not entry then
-      entry = { index = index, ready = runtime.tasks.signal() }
+      entry = { index = index }
       if key then
         remembered.add(key, entry)
       end
       entry.decision = decide(address, network)
-      entry.ready:notify()
+      if entry.ready then
+        entry.ready:notify()
+        entry.ready = nil
+      end
       return copy(entry.decision)
     end
     while not entry.decision do
+      entry.ready = entry.ready or runtime.tasks.signal()
       entry.ready:wait()
     end
     local decision = copy(entry.decision)

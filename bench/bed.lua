@@ -1,0 +1,73 @@
+-- What the HTTP benchmarks share: an nginx in a process of its own that answers everything with one body, the programs
+-- of floor.c, and medians. Needs nginx, a C compiler and LuaSocket.
+
+local socket = require("socket")
+
+local here = arg[0]:match("^(.*)/[^/]*$") or "."
+
+local CONFIGURATION = [[
+worker_processes 1; daemon on; pid DIR/nginx.pid; error_log DIR/error.log;
+events { worker_connections 4096; }
+http {
+  access_log off; keepalive_requests 1000000000; keepalive_timeout 3600s;
+  client_body_temp_path DIR/body; proxy_temp_path DIR/proxy; fastcgi_temp_path DIR/fastcgi;
+  uwsgi_temp_path DIR/uwsgi; scgi_temp_path DIR/scgi;
+  server { listen 127.0.0.1:PORT; default_type application/json; return 200 'BODY'; }
+}
+]]
+
+local function execute(command)
+  local result = os.execute(command)
+  assert(result == true or result == 0, "failed: " .. command)
+end
+
+local function free_port()
+  local listener = assert(socket.bind("127.0.0.1", 0))
+  local port = select(2, listener:getsockname())
+  listener:close()
+  return port
+end
+
+local function start_server(directory, port, body)
+  local file = assert(io.open(directory .. "/nginx.conf", "w"))
+  file:write((CONFIGURATION:gsub("DIR", directory):gsub("PORT", port):gsub("BODY", (body:gsub("%%", "%%%%")))))
+  file:close()
+  execute(("PATH=$PATH:/usr/sbin nginx -p %s -c %s/nginx.conf 2> %s/start.log"):format(directory, directory, directory))
+end
+
+local M = {}
+
+---The CPU and the wall-clock seconds of a C program that makes so many requests; see floor.c.
+function M.floor(directory, mode, port, count, in_flight, rest)
+  local command = ("%s/floor %s %s %d %d %s"):format(directory, mode, port, count, in_flight, rest or "")
+  local pipe = assert(io.popen(command))
+  local cpu, wall = pipe:read("*n", "*n")
+  pipe:close()
+  return { cpu = cpu, wall = wall }
+end
+
+function M.median(list)
+  local sorted = {}
+  for i, value in ipairs(list) do
+    sorted[i] = value
+  end
+  table.sort(sorted)
+  return sorted[math.floor(#sorted / 2) + 1]
+end
+
+---Calls `measure(directory, port)` while the server answers with `body`, in which nginx replaces its variables.
+function M.run(body, measure)
+  local directory = os.tmpname()
+  os.remove(directory)
+  execute("mkdir " .. directory)
+  local ok, message = pcall(function()
+    local port = free_port()
+    execute(("cc -O2 -o %s/floor %s/floor.c -lcurl"):format(directory, here))
+    start_server(directory, port, body)
+    measure(directory, port)
+  end)
+  os.execute(("kill $(cat %s/nginx.pid); rm -rf %s"):format(directory, directory))
+  assert(ok, message)
+end
+
+return M

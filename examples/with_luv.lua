@@ -1,0 +1,54 @@
+-- Drives the library from a libuv loop: one poll handle on the library's descriptor, one timer for its timeout.
+-- Against the sandbox, or the service that RISKSCREEN_BASE_URL and RISKSCREEN_ACCESS_KEY name. Needs luv.
+
+local riskscreen = require "riskscreen"
+local uv = require "luv"
+
+-- Returns a function that detaches the library from the uv loop again.
+local function attach(loop)
+  local poll, timer, prepare = uv.new_poll(loop:pollfd()), uv.new_timer(), uv.new_prepare()
+  local function step()
+    loop:step(0)
+  end
+  poll:start(loop:events(), step)
+  -- Before libuv waits: how long it may, as things are now.
+  prepare:start(function()
+    local timeout = loop:timeout()
+    if timeout then
+      timer:start(math.ceil(timeout * 1000), 0, step)
+    else
+      timer:stop()
+    end
+  end)
+  return function()
+    for _, handle in ipairs { poll, timer, prepare } do
+      handle:close()
+    end
+  end
+end
+
+-- The sandbox is served in this very process and driven by the same loop.
+local server = not os.getenv "RISKSCREEN_BASE_URL" and assert(riskscreen.sandbox.serve {})
+local client = riskscreen.new {
+  base_url = server and server.url or os.getenv "RISKSCREEN_BASE_URL",
+  access_key = server and server.access_key or os.getenv "RISKSCREEN_ACCESS_KEY",
+}
+
+local names = { "clean-eth", "high-eth", "type-sanction" }
+local pending = #names
+local detach = attach(riskscreen.loop)
+
+for _, name in ipairs(names) do
+  riskscreen.spawn(function()
+    local scenario = riskscreen.sandbox.scenario(name)
+    local decision = client:screen { address = scenario.address, network = scenario.network }
+    print(name, decision.action)
+    pending = pending - 1
+    if pending == 0 then
+      detach()
+    end
+  end)
+end
+
+uv.run()
+print "done"
