@@ -2,6 +2,8 @@
 # grows, nothing is left open. Under one Lua (RISKSCREEN_LUA, 5.4 by default).
 . tools/common.sh
 lua=${RISKSCREEN_LUA:-5.4}
-sh tools/build.sh "$lua"
+# shellcheck disable=SC2086
+need $build_packages $test_packages
+build_preset "$lua"
 use_build "$lua"
 exec "$(interpreter "$lua")" tools/soak.lua "${1:-100000}" "$(interpreter "$lua")"
