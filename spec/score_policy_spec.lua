@@ -17,7 +17,9 @@ local function result(max_score, extra)
 end
 
 local function strategy(number, score, details, name)
-  return { strategyNo = number, strategyName = name or "Strategy " .. number, score = score, details = details or json.empty_array() }
+  local made = { strategyNo = number, strategyName = name or "Strategy " .. number, score = score }
+  made.details = details or json.empty_array()
+  return made
 end
 
 local function with(direction, one)
