@@ -18,6 +18,11 @@
 ---@field sent? boolean the request may have reached the service
 ---@field field? string the parameter or option at fault
 ---@field allowed? any[] the values it may have
+---@field uncertain? boolean what was asked for may have happened although no answer says so
+---@field ticket? string of a transaction whose submission is uncertain: `client.kyt:resume` takes it up
+---@field request_id? string of a result that did not come in time
+---@field last? table what a result that did not come in time last was
+---@field cause? riskscreen.Error what kept a result from coming in time
 ---@field page? integer of a list that was walked: where the walk stopped
 
 ---@type { kind: riskscreen.ErrorKind, retryable: boolean, doc: string }[]
@@ -80,6 +85,29 @@ function M.new(kind, message, fields)
     err[name] = value
   end
   return setmetatable(err, Error)
+end
+
+-- Failures after which nothing has happened at the service, whether or not the request reached it.
+local refusals = {
+  invalid_argument = true,
+  unsupported = true,
+  unauthorized = true,
+  rate_limited = true,
+  bad_request = true,
+  api = true,
+  circuit_open = true,
+}
+
+---Whether a request that failed may have taken effect: it may have been sent, and no answer says that it was refused.
+---@param err riskscreen.Error
+---@return boolean
+function M.is_uncertain(err)
+  if err.sent == false or refusals[err.kind] then
+    return false
+  end
+  -- A 4xx of whoever answered in the service's place refuses as well; a 408 came after the request had been passed on.
+  local status = err.kind == "http" and err.status or 0
+  return not (status >= 400 and status < 500 and status ~= 408)
 end
 
 ---Whether a value is one of the library's errors.

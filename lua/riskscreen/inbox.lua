@@ -241,7 +241,7 @@ local function verify(self, delivery)
   end
 end
 
----Takes one delivery, of whatever server. Never raises but for misuse.
+---Takes one delivery, of whatever server.
 ---@param method string
 ---@param headers table<string, string>
 ---@param body string

@@ -41,12 +41,14 @@ function Events:slot(key)
 end
 
 function Events:keep(key, event)
-  local list = { event }
-  for i, earlier in ipairs(self.shelf:get(key) or {}) do
-    if i < MAX_EVENTS_OF_KEY then
-      list[#list + 1] = earlier
-    end
+  local list = {}
+  for _, earlier in ipairs(self.shelf:get(key) or {}) do
+    list[#list + 1] = earlier
   end
+  if #list == MAX_EVENTS_OF_KEY then
+    table.remove(list, 1)
+  end
+  list[#list + 1] = event
   self.shelf:put(key, list)
 end
 

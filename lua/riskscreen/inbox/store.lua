@@ -4,7 +4,7 @@
 local shelf = require "riskscreen.inbox.shelf"
 
 ---@class riskscreen.WebhookStore
----@field claim fun(self, id: string): "new"|"busy"|"done"|nil, any takes an event that nobody has; nil and why it failed
+---@field claim fun(self, id: string): "new"|"busy"|"done"|nil, any takes the event if nobody has; or nil, why
 ---@field complete fun(self, id: string) the event is handled
 ---@field release fun(self, id: string) it is not, and may come again
 local Store = {}
