@@ -92,14 +92,16 @@ function Transactions:new_pending(request_id, custom_id, delay)
   }, delay)
 end
 
--- The one result of a requestId, however often it is taken up.
+-- The one result of a requestId, however often it is taken up. Without a delay it may be there already.
 function Transactions:pending(request_id, custom_id, delay)
   local found = request_id and self.pendings[request_id]
   if not found or (custom_id and found.custom_id ~= custom_id) then
-    found = self:new_pending(request_id, custom_id, delay)
+    found = self:new_pending(request_id, custom_id, delay or 0)
     if request_id then
       self.pendings[request_id] = found
     end
+  elseif not delay then
+    found:hasten()
   end
   return found
 end

@@ -19,6 +19,7 @@ local LEASE = 1 -- seconds beyond its timeout for which a question counts as bei
 ---@field private failure? riskscreen.Error why it is not asked any more
 ---@field private questions integer asked so far
 ---@field private next_at number when to ask next
+---@field private not_before number when the service is ready to be asked
 ---@field private asking? { task: riskscreen.Task, ends: number } who is asking, and when that must be over
 local Pending = {}
 Pending.__index = Pending
@@ -85,8 +86,14 @@ local function problem_of(self, result)
 end
 
 function Pending:wait_before_next(at_least)
-  local interval = polling.interval(self.polling, self.questions + 1, self.random)
-  self.next_at = self.now() + math.max(interval, at_least or 0)
+  local now, interval = self.now(), polling.interval(self.polling, self.questions + 1, self.random)
+  self.not_before = now + (at_least or 0)
+  self.next_at = math.max(now + interval, self.not_before)
+end
+
+---Has it asked for as soon as the service is ready: somebody has reason to think that it is there.
+function Pending:hasten()
+  self.next_at = math.min(self.next_at, math.max(self.now(), self.not_before))
 end
 
 -- Asks once. Events may bring the result meanwhile.
@@ -198,15 +205,15 @@ local M = {}
 ---A result that nobody awaits yet. Events that its inbox has for it are taken at once.
 ---@param fields table request_id and/or custom_id, ask, timeout, inbox, polling, final, random, and of the runtime
 ---now, spawn and signal
----@param delay? number seconds until it may be there: nil where it may be there already
+---@param delay number seconds until it is asked for
 ---@return riskscreen.Pending
 function M.new(fields, delay)
-  local pending = { questions = 0 }
+  local pending = { questions = 0, not_before = 0 }
   for name, value in pairs(fields) do
     pending[name] = value
   end
   setmetatable(pending, Pending)
-  pending.next_at = pending.now() + (delay or 0)
+  pending.next_at = pending.now() + delay
   pending.hold = pending.inbox and pending.inbox:expect(pending)
   return pending
 end
