@@ -84,12 +84,20 @@ local function cost_of(self, operation)
 end
 
 -- The operation itself, for an account that may call it.
-local function perform(self, operation, account, parameters, now)
+local function perform(self, operation, account, parameters, now, header)
   local checked, err = check.parameters(operation, parameters)
   if not checked then
     return invalid(now, err.message)
   end
-  local result, failure = handlers[operation.name]({ account = account, tasks = self.tasks, now = now }, checked)
+  local context = { account = account, tasks = self.tasks, now = now }
+  if header then
+    local wrong
+    context.manner, wrong = webhooks.parse(header)
+    if wrong then
+      return invalid(now, wrong)
+    end
+  end
+  local result, failure = handlers[operation.name](context, checked)
   if not result then
     local status = failure.code == EMPTY_RISK_TYPE and self.empty_risk_type_status or 400
     return invalid(now, failure.message, failure.code, status)
@@ -137,7 +145,7 @@ local function answer(self, request, seen)
   else
     response = admit(self, operation, account, request, now)
       or unreadable and invalid(now, unreadable)
-      or perform(self, operation, account, parameters, now)
+      or perform(self, operation, account, parameters, now, request.headers["x-sandbox-webhook"])
   end
   return fault and faults.apply(fault, response) or response
 end
