@@ -393,8 +393,16 @@ describe("a ticket", function()
     assert.equal(1, #requests)
   end)
 
-  for _, ticket in ipairs { "", "x", "{}", "[]", '{"version":2,"requestId":"r1"}', '{"version":1}', '{"version":1,"requestId":5}',
-    '{"version":1,"requestId":""}' } do
+  for _, ticket in ipairs {
+    "",
+    "x",
+    "{}",
+    "[]",
+    '{"version":2,"requestId":"r1"}',
+    '{"version":1}',
+    '{"version":1,"requestId":5}',
+    '{"version":1,"requestId":""}',
+  } do
     it("is not '" .. ticket .. "'", function()
       local task, err = new_client(nil, submitted).kyt:resume(ticket)
       assert.is_nil(task)

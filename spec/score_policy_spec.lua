@@ -41,9 +41,18 @@ describe("a policy of score thresholds", function()
   local policy = score_policy.new { rules = thresholds }
 
   local expected = {
-    { "0", "allow" }, { "0.00", "allow" }, { "29.99999999999999999999999", "allow" }, { "-5", "allow" },
-    { "30", "review" }, { "30.0", "review" }, { "79.99999999999999999999", "review" }, { "7.99e1", "review" },
-    { "80", "block" }, { "080.00", "block" }, { "80.000000000000000000001", "block" }, { "1e3", "block" },
+    { "0", "allow" },
+    { "0.00", "allow" },
+    { "29.99999999999999999999999", "allow" },
+    { "-5", "allow" },
+    { "30", "review" },
+    { "30.0", "review" },
+    { "79.99999999999999999999", "review" },
+    { "7.99e1", "review" },
+    { "80", "block" },
+    { "080.00", "block" },
+    { "80.000000000000000000001", "block" },
+    { "1e3", "block" },
   }
   for _, case in ipairs(expected) do
     it(("%ss a transaction of score %s"):format(case[2], case[1]), function()
@@ -262,8 +271,10 @@ describe("score_policy", function()
   }
   for _, case in ipairs(refused) do
     it("refuses " .. case[1] .. " at the caller's line", function()
-      local line = debug.getinfo(1, "l").currentline + 1
-      local ok, message = pcall(function() return score_policy.new(case[2]), nil end)
+      local line = debug.getinfo(1, "l").currentline + 2
+      local ok, message = pcall(function()
+        return score_policy.new(case[2]), nil
+      end)
       assert.is_false(ok)
       assert.matches("score_policy_spec.lua:" .. line .. ": score_policy: ", message)
       assert.matches(case[3], message)

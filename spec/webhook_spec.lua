@@ -60,8 +60,10 @@ describe("webhook.parse", function()
 
   it("takes a direction that is null, empty or an empty array for one without strategies", function()
     for _, text in ipairs { "null", "{}", "[]" } do
-      local body = ('{"webhookId":"w","eventType":"getTxHashCustomRiskScore","timestamp":"2026-01-01 00:00:00",'
-        .. '"data":{"dirData":{"in":{},"out":%s}}}'):format(text)
+      local body = (
+        '{"webhookId":"w","eventType":"getTxHashCustomRiskScore","timestamp":"2026-01-01 00:00:00",'
+        .. '"data":{"dirData":{"in":{},"out":%s}}}'
+      ):format(text)
       assert.is_nil(next(webhook.parse(body).data.dirData.out or {}))
     end
   end)
@@ -86,7 +88,11 @@ describe("webhook.parse", function()
     { "a status that is a text", data { status = "1003" }, "data.status must be an integer" },
     { "a status with a fraction", data { status = 1003.5 }, "data.status must be an integer" },
     { "directions that are an array", data { dirData = { 1 } }, "data.dirData must be an object" },
-    { "a strategy that is a text", data { dirData = { ["in"] = { ["7"] = "x" } } }, "data.dirData.in.7 must be an object" },
+    {
+      "a strategy that is a text",
+      data { dirData = { ["in"] = { ["7"] = "x" } } },
+      "data.dirData.in.7 must be an object",
+    },
     {
       "a detail's score that is a number",
       data { dirData = { ["in"] = { ["7"] = { details = { { score = 1 } } } } } },
@@ -103,8 +109,18 @@ describe("webhook.parse", function()
   end
 
   for _, timestamp in ipairs {
-    "2026-02-30 10:00:00", "2026-13-01 10:00:00", "2026-01-01 24:00:00", "2026-01-01 10:60:00", "2026-01-01 10:00:61",
-    "2026-01-01T10:00:00", "2026-01-01", "2026-1-1 1:0:0", "2026-01-01 10:00:00 ", "2026-01-01 10:00:00Z", "yesterday", "",
+    "2026-02-30 10:00:00",
+    "2026-13-01 10:00:00",
+    "2026-01-01 24:00:00",
+    "2026-01-01 10:60:00",
+    "2026-01-01 10:00:61",
+    "2026-01-01T10:00:00",
+    "2026-01-01",
+    "2026-1-1 1:0:0",
+    "2026-01-01 10:00:00 ",
+    "2026-01-01 10:00:00Z",
+    "yesterday",
+    "",
   } do
     it("refuses the timestamp '" .. timestamp .. "'", function()
       local value, err = parse(event { timestamp = timestamp })
@@ -159,7 +175,8 @@ describe("webhook.parse", function()
 
   it("never raises and never gives half an event, whatever is done to a body", function()
     local original, generator = json.encode(event()), random.new(20260101)
-    local pieces = { "{", "}", "[", "]", '"', ",", ":", "0", "-", "\\", "\0", "\255", "null", "1e9", "true", "\\u0000", "" }
+    local pieces =
+      { "{", "}", "[", "]", '"', ",", ":", "0", "-", "\\", "\0", "\255", "null", "1e9", "true", "\\u0000", "" }
     local accepted = 0
     for _ = 1, 4000 do
       local body = original

@@ -105,9 +105,9 @@ function M.is_uncertain(err)
   if err.sent == false or refusals[err.kind] then
     return false
   end
-  -- A 4xx of whoever answered in the service's place refuses as well; a 408 came after the request had been passed on.
+  -- A redirect or a 4xx of whoever answered in the service's place refuses as well; after a 408 nobody knows.
   local status = err.kind == "http" and err.status or 0
-  return not (status >= 400 and status < 500 and status ~= 408)
+  return not (status >= 300 and status < 500 and status ~= 408)
 end
 
 ---Whether a value is one of the library's errors.

@@ -102,14 +102,19 @@ local inbox_options = {
     type = "function",
     doc = "fetch(requestId) → result: asked for every event, whose own data is then not used at all.",
   },
-  { name = "store", type = "table", check = store_of_operator, doc = "Which events were handled; by default in memory." },
+  {
+    name = "store",
+    type = "table",
+    check = store_of_operator,
+    doc = "Which events were handled; by default in memory.",
+  },
   bounds("remember", 100000, 7 * 86400, "How many handled events the store in memory remembers, and for how long."),
   bounds("early", 1000, 3600, "How many events are kept for transactions that are awaited later, and for how long."),
   {
     name = "on_failure",
     type = "function",
     default = report,
-    doc = "on_failure(failure, event): told of every event that could not be handled; by default it is written to stderr.",
+    doc = "on_failure(failure, event): told of every event that was not handled; by default it is written to stderr.",
   },
   { name = "clock", type = "function", default = native.now, doc = "Seconds, for what is kept for a time." },
 }

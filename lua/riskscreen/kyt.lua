@@ -133,7 +133,7 @@ function Transactions:submit(parameters, call)
   end
   if value then
     local delay = polling.interval(self.settings.polling, 1, self.settings.random)
-    return self:transaction(value.requestId, parameters.customId, delay)
+    return self:transaction(value.requestId, parameters.customId, delay), other
   elseif errors.is_uncertain(other) then
     return nil, uncertain(self, other, parameters.customId)
   end
@@ -213,7 +213,7 @@ function M.methods(open)
 
   ---Submits a transaction. It is never submitted twice: an error with `uncertain` set says that it may have been.
   ---@return riskscreen.Transaction|nil
-  ---@return riskscreen.Error|nil
+  ---@return riskscreen.Response|riskscreen.Error
   function methods.submit(self, parameters, call_options)
     local transactions, call = open(self, parameters, options.call, call_options)
     if not transactions then
@@ -238,10 +238,9 @@ function M.methods(open)
     local seconds = call.timeout or transactions.settings.polling.deadline
     local started = now()
     local limit = math.max(math.min(seconds, transactions.settings.timeout), 0.001)
-    local transaction
-    transaction, err = transactions:submit(parameters or {}, { timeout = limit, headers = call.headers })
+    local transaction, other = transactions:submit(parameters or {}, { timeout = limit, headers = call.headers })
     if not transaction then
-      return nil, err
+      return nil, other
     end
     return await(transaction, math.max(seconds - (now() - started), 0))
   end

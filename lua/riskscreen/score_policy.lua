@@ -3,6 +3,7 @@
 -- parts can make a decision worse, but only a rule about the transaction can allow it.
 
 local check = require "riskscreen.check"
+local conditions = require "riskscreen.conditions"
 local decimal = require "riskscreen.decimal"
 local enums = require "riskscreen.enums"
 local errors = require "riskscreen.errors"
@@ -65,7 +66,7 @@ local function one_of(name, about)
     type = "string|table",
     about = about,
     check = function(value)
-      return rule.set_from(value)
+      return conditions.set_from(value)
     end,
     match = function(set, case)
       if case[name] == nil then
@@ -76,7 +77,7 @@ local function one_of(name, about)
   }
 end
 
-local conditions = {
+local score_conditions = {
   threshold("score_at_least", function(order)
     return order >= 0
   end),
@@ -145,6 +146,14 @@ local function sorted_numbers(strategies)
   return numbers
 end
 
+-- A result is one answer: nothing in it was looked up apart, so that no lookup can have failed or be missing.
+local nothing = {}
+
+local function case_of(fields)
+  fields.failures, fields.not_offered = nothing, nothing
+  return fields
+end
+
 -- What in a direction contradicts the rest of the result.
 local function contradiction(strategies, path, max_score)
   for _, number in ipairs(sorted_numbers(strategies)) do
@@ -208,17 +217,25 @@ local function reason_of(case, action, message, compiled)
   }
 end
 
-local function judge(rules, case)
-  return verdict.judge(rules, case, function(compiled)
-    return reason_of(case, compiled.action, verdict.label(compiled) .. ": " .. describe(case), compiled)
-  end)
+local function doubtful(case, doubt)
+  return reason_of(case, "unknown", "it is not known whether " .. verdict.label(doubt.rule) .. " applies")
 end
 
--- A rule that might apply and would make things worse leaves a doubt.
+-- The reason that the first matching rule gives, unless one before it might match and change that; and the doubts.
+local function judge(rules, case)
+  local match, doubts = verdict.first_match(rules, case)
+  local relevant = match and verdict.relevant(doubts, match.action) or {}
+  if relevant[1] then
+    return doubtful(case, relevant[1]), doubts
+  end
+  return match and reason_of(case, match.action, verdict.label(match) .. ": " .. describe(case), match), doubts
+end
+
+-- A rule about a part makes things worse or leaves them: only one that would make them worse leaves a doubt.
 local function doubt_of(case, doubts)
-  for _, compiled in ipairs(doubts) do
-    if compiled.action ~= "allow" then
-      return verdict.doubtful(reason_of(case), compiled)
+  for _, doubt in ipairs(doubts) do
+    if doubt.rule.action ~= "allow" then
+      return doubtful(case, doubt)
     end
   end
 end
@@ -233,7 +250,7 @@ local function judge_absent(rules, case, reasons)
   local possible = {}
   for _, compiled in ipairs(rules) do
     if compiled:matches(case) ~= false then
-      possible[#possible + 1] = compiled
+      possible[#possible + 1] = { rule = compiled }
     end
   end
   reasons[#reasons + 1] = doubt_of(case, possible)
@@ -241,7 +258,7 @@ end
 
 local function judge_strategy(self, direction, number, strategy, reasons)
   local function case(detail)
-    return {
+    return case_of {
       direction = direction,
       strategy = number,
       strategy_name = member(strategy, "strategyName"),
@@ -261,7 +278,7 @@ local function judge_strategy(self, direction, number, strategy, reasons)
 end
 
 local function judge_result(self, result, reasons)
-  local whole = { score = result.maxScore }
+  local whole = case_of { score = result.maxScore }
   reasons[1] = judge(self.rules[TRANSACTION], whole)
     or reason_of(whole, "unknown", "no rule covers a transaction of score " .. result.maxScore)
   for _, direction in ipairs(enums.values.direction) do
@@ -270,8 +287,8 @@ local function judge_result(self, result, reasons)
       judge_strategy(self, direction, number, strategies[number], reasons)
     end
     if not strategies then
-      judge_absent(self.rules[STRATEGY], { direction = direction }, reasons)
-      judge_absent(self.rules[DETAIL], { direction = direction }, reasons)
+      judge_absent(self.rules[STRATEGY], case_of { direction = direction }, reasons)
+      judge_absent(self.rules[DETAIL], case_of { direction = direction }, reasons)
     end
   end
 end
@@ -290,7 +307,10 @@ function ScorePolicy:decide(result, other)
   end
   local reasons, degraded = {}, false
   if err then
-    reasons[1], degraded = verdict.judge_error(self.compiled, err)
+    local handler = verdict.handler_of(self.compiled, err)
+    local message = handler and verdict.label(handler) .. ": " .. err.kind or tostring(err)
+    reasons[1] = { action = handler and handler.action or "unknown", message = message, error = err }
+    reasons[1].rule, degraded = handler and handler.rule, handler ~= nil
   else
     judge_result(self, result, reasons)
   end
@@ -309,7 +329,7 @@ end
 
 local function about(compiled_rule)
   local narrowest = TRANSACTION
-  for _, condition in ipairs(conditions) do
+  for _, condition in ipairs(score_conditions) do
     if compiled_rule.rule[condition.name] ~= nil then
       narrowest = math.max(narrowest, condition.about)
     end
@@ -326,9 +346,9 @@ local function new(given)
     return nil, problem.message
   end
   local policy = { compiled = {}, rules = { {}, {}, {} }, final = {} }
-  local specs = rule.specs_of(conditions)
+  local specs = rule.specs_of(score_conditions)
   for index, entry in ipairs(settings.rules) do
-    local compiled, message = rule.compile(entry, "rules[" .. index .. "]", specs, conditions)
+    local compiled, message = rule.compile(entry, "rules[" .. index .. "]", specs, score_conditions)
     if not compiled then
       return nil, message
     end

@@ -1,15 +1,13 @@
--- What every policy shares: which action is worse, how rules in order decide a case, and what a doubt does. Not here:
--- what a rule is about (rule.lua, score_policy.lua).
+-- What every policy shares: which action is worse, which rule comes first, and which doubts matter. Not here: what a
+-- case is and what a reason says (judgement.lua, score_policy.lua).
 
 local severity = { allow = 1, review = 2, unknown = 3, block = 4 }
 
 local M = {}
 
----Whether an action says no more than that nothing is known: a doubt may stand in its place.
----@param action "allow"|"review"|"block"|"unknown"
----@return boolean
-function M.at_most_unknown(action)
-  return severity[action] <= severity.unknown
+---The worse of two actions.
+function M.worst(a, b)
+  return severity[a] >= severity[b] and a or b
 end
 
 ---What messages call a rule.
@@ -19,55 +17,48 @@ function M.label(compiled)
   return compiled.rule.name or "rule " .. compiled.index
 end
 
----The reason that the first matching rule gives, by `settle`. A rule before it that might match as well leaves a doubt,
----unless the outcome is the same anyway.
+---The first rule that matches, and those before it of which that is not known.
 ---@param rules table[] compiled, in order
 ---@param case table what they are matched against
----@param settle fun(compiled: table): riskscreen.Reason, boolean? reason and whether it is degraded
----@return riskscreen.Reason|nil reason nil when no rule matches
----@return boolean|table[] degraded or, when no rule matches, those that might
-function M.judge(rules, case, settle)
+---@return table|nil compiled
+---@return { rule: table, failures?: riskscreen.Error[] }[] doubts
+function M.first_match(rules, case)
   local doubts = {}
   for _, compiled in ipairs(rules) do
-    local answer = compiled:matches(case)
+    local answer, failures = compiled:matches(case)
     if answer then
-      local reason, degraded = settle(compiled)
-      for _, doubt in ipairs(doubts) do
-        if doubt.action ~= reason.action and M.at_most_unknown(reason.action) then
-          return M.doubtful(reason, doubt), false
-        end
-      end
-      return reason, degraded or false
+      return compiled, doubts
     elseif answer == nil then
-      doubts[#doubts + 1] = compiled
+      doubts[#doubts + 1] = { rule = compiled, failures = failures }
     end
   end
   return nil, doubts
 end
 
----A reason in whose place nothing is known, because a rule may or may not apply.
----@param reason table what it is about; changed
----@param doubt table the rule
----@return riskscreen.Reason
-function M.doubtful(reason, doubt)
-  reason.action, reason.rule = "unknown", nil
-  reason.message = "it is not known whether " .. M.label(doubt) .. " applies"
-  return reason
-end
-
----The reason of a failure: a rule about such failures, or that nothing is known.
----@param rules table[]
----@param err riskscreen.Error
----@return riskscreen.Reason reason
----@return boolean degraded
-function M.judge_error(rules, err)
-  for _, compiled in ipairs(rules) do
-    if compiled:handles_error(err) then
-      local message = M.label(compiled) .. ": " .. err.kind
-      return { action = compiled.action, message = message, rule = compiled.rule, error = err }, true
+---Of the rules that might have matched first, those with which the outcome could have been worse or otherwise.
+---@param doubts { rule: table }[]
+---@param action "allow"|"review"|"block"|"unknown"
+---@return { rule: table }[]
+function M.relevant(doubts, action)
+  local list = {}
+  for _, doubt in ipairs(doubts) do
+    if doubt.rule.action ~= action and M.worst(action, "unknown") == "unknown" then
+      list[#list + 1] = doubt
     end
   end
-  return { action = "unknown", message = tostring(err), error = err }, false
+  return list
+end
+
+---The rule about a failure, or nil.
+---@param rules table[]
+---@param err riskscreen.Error
+---@return table|nil compiled
+function M.handler_of(rules, err)
+  for _, compiled in ipairs(rules) do
+    if compiled:handles_error(err) then
+      return compiled
+    end
+  end
 end
 
 ---Reasons with the worst first, and in the order given among equals.

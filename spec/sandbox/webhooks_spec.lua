@@ -21,10 +21,14 @@ describe("the sandbox's webhooks", function()
   end)
 
   local function submit(hash, manner)
-    local _, body =
-      support.post(service, support.path.submit, { network = "eth", hash = hash, customId = "c-" .. hash }, {
+    local _, body = support.post(
+      service,
+      support.path.submit,
+      { network = "eth", hash = hash, customId = "c-" .. hash },
+      {
         ["x-sandbox-webhook"] = manner,
-      })
+      }
+    )
     return body.data and body.data.requestId, body
   end
 

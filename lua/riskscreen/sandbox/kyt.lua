@@ -6,7 +6,6 @@ local verdicts = require "riskscreen.sandbox.verdicts"
 -- The interface shows one status, 1003, and does not explain it. Here it means done.
 local PENDING, DONE = 1001, 1003
 local STRATEGY = "1"
-local EVENT_TYPE = "getTxHashCustomRiskScore" -- the one type that the interface shows
 
 local scores = { high = "95.00", ["generally-high"] = "70.00", low = "25.00" }
 local weights = { high = 3, ["generally-high"] = 2, low = 1 }

@@ -106,12 +106,6 @@ local function fault_list(value)
   return copy
 end
 
--- The time of day with its fractions: os.time has none.
-local offset = os.time() - core.now()
-local function wall_clock()
-  return offset + core.now()
-end
-
 local M = {
   default_key = "sandbox-key", -- of an account with empty lists
   lists_key = "sandbox-lists-key", -- of an account whose lists are filled (seeds.lua)

@@ -4,7 +4,7 @@
 local check = require "riskscreen.check"
 local json = require "riskscreen.json"
 
-local EVENT_TYPE = "getTxHashCustomRiskScore"
+local EVENT_TYPE = "getTxHashCustomRiskScore" -- the one type that the interface shows
 local LONGEST_WAIT = 86400 -- seconds
 local MOST = 1000000000
 
