@@ -1,8 +1,9 @@
--- Serves the sandbox over HTTP until interrupted: `./dev sandbox`. The first two lines say how to reach it.
+-- Serves the sandbox over HTTP until interrupted: `./dev sandbox [PORT] [WEBHOOK_URL]`. The first two lines say how to
+-- reach it.
 
 local riskscreen = require "riskscreen"
 
-local server, message = riskscreen.sandbox.serve { port = tonumber(arg[1]) or 0 }
+local server, message = riskscreen.sandbox.serve { port = tonumber(arg[1]) or 0, webhook = arg[2] and { url = arg[2] } }
 if not server then
   io.stderr:write("sandbox: ", message, "\n")
   os.exit(1)

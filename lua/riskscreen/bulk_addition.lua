@@ -3,6 +3,7 @@
 
 local bulk = require "riskscreen.bulk"
 local check = require "riskscreen.check"
+local errors = require "riskscreen.errors"
 local runtime = require "riskscreen.runtime.native"
 
 local EMPTY_RISK_TYPE = 3016 -- the service's code for an item that it finds invalid
@@ -27,20 +28,11 @@ local MAX_REFUSALS = 16 -- requests refused in a row, after which it is not the 
 ---@field refusals integer requests refused since the last that was not
 ---@field tally table of its requests
 
--- Failures in which the service, or something before it, said no: nothing was taken.
-local refusals = { bad_request = true, unauthorized = true, rate_limited = true, api = true }
-
-local function is_client_status(status)
-  return type(status) == "number" and status >= 300 and status < 500 and status ~= 408
-end
-
 local function fate_of(err)
   if err.sent == false then
     return "unsent"
-  elseif refusals[err.kind] or (err.kind == "http" and is_client_status(err.status)) then
-    return "refused"
   end
-  return "uncertain"
+  return errors.is_uncertain(err) and "uncertain" or "refused"
 end
 
 -- Whether a request was refused for what is in it, so that half of it may be taken.

@@ -4,6 +4,7 @@ local bulk_addition = require "riskscreen.bulk_addition"
 local bulk_lookup = require "riskscreen.bulk_lookup"
 local check = require "riskscreen.check"
 local errors = require "riskscreen.errors"
+local kyt = require "riskscreen.kyt"
 local native = require "riskscreen.runtime.native"
 local operations = require "riskscreen.operations"
 local options = require "riskscreen.options"
@@ -22,6 +23,7 @@ local transport_kinds = { network = true, timeout = true, tls = true, protocol =
 ---@field settings table
 ---@field transport? fun(request: riskscreen.Request): riskscreen.Reply|nil, table|nil absent once closed
 ---@field clock fun(): number
+---@field transactions? riskscreen.Transactions made when first needed
 
 ---@type table<table, riskscreen.State> by client and by namespace
 local states = setmetatable({}, { __mode = "k" })
@@ -182,16 +184,21 @@ local function define(operation)
   end
 end
 
+-- A call that the library makes by itself, later than the caller's own: the client may be closed by then.
+local function perform_later(state, operation, parameters, call)
+  if not state.transport then
+    return nil, annotate(errors.new("cancelled", "the client was closed", { sent = false }), operation.name, 0, 0)
+  end
+  return perform(state, operation, parameters, call)
+end
+
 -- What a walk over a list fetches its pages with.
 local function open_list(operation)
   return function(self, parameters, call_options)
     local state = states[self]
     local call, wrong = check_call(state, "client." .. operation.namespace, parameters, options.call, call_options)
     return call and function(page_parameters)
-      if not state.transport then
-        return nil, annotate(errors.new("cancelled", "the client was closed", { sent = false }), operation.name, 0, 0)
-      end
-      return perform(state, operation, page_parameters, call)
+      return perform_later(state, operation, page_parameters, call)
     end,
       wrong
   end
@@ -204,11 +211,29 @@ local function define_walks(operation)
   end
 end
 
+-- What the methods about transactions work with.
+local function open_transactions(self, parameters, specs, given)
+  local state = states[self]
+  local call, wrong = check_call(state, "client.kyt", parameters, specs, given)
+  if not call then
+    return nil, wrong
+  end
+  state.transactions = state.transactions
+    or kyt.new(state.settings, function(operation, operation_parameters, operation_call)
+      return perform_later(state, operation, operation_parameters, operation_call)
+    end, { now = native.now, spawn = native.tasks.spawn, signal = native.tasks.signal })
+  return state.transactions, call
+end
+
 for _, operation in ipairs(operations.list) do
   define(operation)
   if operation.paginated then
     define_walks(operation)
   end
+end
+
+for name, method in pairs(kyt.methods(open_transactions)) do
+  namespaces.kyt[name] = method
 end
 
 local function operation_names()

@@ -21,8 +21,12 @@
 ---@field failed? integer[] of a call over a list: the positions that failed
 ---@field partial? table<integer, any> of a bulk lookup: what was found, by position
 ---@field report? riskscreen.Additions of a bulk addition
----@field uncertain? boolean something was sent that may have taken effect, and is not sent again
 ---@field retry? fun(): any, any of a call over a list: asks for what failed, and returns as the call does
+---@field uncertain? boolean something was sent that may have taken effect, and is not sent again
+---@field ticket? string of a transaction whose submission is uncertain: `client.kyt:resume` takes it up
+---@field request_id? string of a result that did not come in time
+---@field last? table what a result that did not come in time last was
+---@field cause? riskscreen.Error what kept a result from coming in time
 ---@field page? integer of a list that was walked: where the walk stopped
 
 ---@type { kind: riskscreen.ErrorKind, retryable: boolean, doc: string }[]
@@ -85,6 +89,29 @@ function M.new(kind, message, fields)
     err[name] = value
   end
   return setmetatable(err, Error)
+end
+
+-- Failures after which nothing has happened at the service, whether or not the request reached it.
+local refusals = {
+  invalid_argument = true,
+  unsupported = true,
+  unauthorized = true,
+  rate_limited = true,
+  bad_request = true,
+  api = true,
+  circuit_open = true,
+}
+
+---Whether a request that failed may have taken effect: it may have been sent, and no answer says that it was refused.
+---@param err riskscreen.Error
+---@return boolean
+function M.is_uncertain(err)
+  if err.sent == false or refusals[err.kind] then
+    return false
+  end
+  -- A redirect or a 4xx of whoever answered in the service's place refuses as well; after a 408 nobody knows.
+  local status = err.kind == "http" and err.status or 0
+  return not (status >= 300 and status < 500 and status ~= 408)
 end
 
 ---Whether a value is one of the library's errors.

@@ -5,14 +5,20 @@ local errors = require "riskscreen.errors"
 local map = require "riskscreen.map"
 local native = require "riskscreen.runtime.native"
 local policy = require "riskscreen.policy"
+local score_policy = require "riskscreen.score_policy"
 
 -- Loaded when first used: few programs need it.
-local lazy = { sandbox = "riskscreen.sandbox" }
+local lazy = {
+  sandbox = "riskscreen.sandbox",
+  webhook = "riskscreen.webhook",
+  decimal = "riskscreen.decimal",
+}
 
 local M = {
   _VERSION = core.version,
   new = client.new,
   policy = policy.new,
+  score_policy = score_policy.new,
   errors = errors,
   map = map.map,
   run = native.tasks.run,

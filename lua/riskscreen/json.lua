@@ -13,6 +13,7 @@ local math_type = math.type -- luacheck: ignore 143
 local M = {
   null = core.null,
   decode = core.decode,
+  decoder = core.decoder,
 }
 
 ---A new empty table that is encoded as `[]`; without it an empty table is an object.

@@ -3,22 +3,16 @@
 
 local enums = require "riskscreen.enums"
 local text = require "riskscreen.text"
+local verdict = require "riskscreen.verdict"
 
-local severity = { allow = 1, review = 2, unknown = 3, block = 4 }
-
-local function worst(a, b)
-  return severity[a] >= severity[b] and a or b
-end
+local first_match, handler_of, label, relevant, worst =
+  verdict.first_match, verdict.handler_of, verdict.label, verdict.relevant, verdict.worst
 
 local function describe(risk)
   local function word(value)
     return type(value) == "string" and text.printable(value) or "absent"
   end
   return word(risk.riskLevel) .. " / " .. word(risk.riskType)
-end
-
-local function label(compiled)
-  return compiled.rule.name or "rule " .. compiled.index
 end
 
 -- The reason why a rule decided a case. An unrecognised risk is at least unknown, unless the rule is about such risks.
@@ -46,14 +40,6 @@ local function unsettled(case, doubt)
   return unknown(case, "it is not known whether " .. label(doubt.rule) .. " applies" .. why, err)
 end
 
-local function handler_of(rules, err)
-  for _, compiled in ipairs(rules) do
-    if compiled:handles_error(err) then
-      return compiled
-    end
-  end
-end
-
 -- What the operator's `error` rules make of the lookups whose failure leaves doubts: the worst of it and of what was
 -- decided without them. Nil when one of the doubts is about something else, or no rule is about a failure.
 local function settle_failures(rules, reason, doubts)
@@ -78,31 +64,6 @@ local function settle_failures(rules, reason, doubts)
     end
   end
   return result
-end
-
--- Of the rules that might have matched first, those with which the outcome could have been worse or otherwise.
-local function relevant(doubts, action)
-  local list = {}
-  for _, doubt in ipairs(doubts) do
-    if doubt.rule.action ~= action and worst(action, "unknown") == "unknown" then
-      list[#list + 1] = doubt
-    end
-  end
-  return list
-end
-
--- The first rule that matches, and those before it of which that is not known.
-local function first_match(rules, case)
-  local doubts = {}
-  for _, compiled in ipairs(rules) do
-    local answer, failures = compiled:matches(case)
-    if answer then
-      return compiled, doubts
-    elseif answer == nil then
-      doubts[#doubts + 1] = { rule = compiled, failures = failures }
-    end
-  end
-  return nil, doubts
 end
 
 local M = { worst = worst }

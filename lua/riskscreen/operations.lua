@@ -19,6 +19,7 @@ local records = require "riskscreen.records"
 ---@field max_items? integer of an array
 ---@field separator? string an array travels as one text, joined by this
 ---@field setting? string the key of the client option `usage_parameters` that renames it on the wire
+---@field renamed_by? string the client option in which `setting` is a key, where that is not `usage_parameters`
 ---@field doc string
 
 ---@class riskscreen.Operation
@@ -286,6 +287,15 @@ local operations = {
       { name = "tokenContractAddress", place = "body", type = "string", word = true, doc = "The token's contract." },
       { name = "outputAddress", place = "body", type = "string", word = true, doc = "Where the transfer goes." },
       { name = "direction", place = "body", type = "string", doc = "Its values are not published: sent as given." },
+      -- The interface shows it in results alone, as an identifier that the client supplied.
+      {
+        name = "customId",
+        place = "body",
+        type = "string",
+        renamed_by = "transaction_parameters",
+        setting = "custom_id",
+        doc = "The caller's own identifier, which the result repeats.",
+      },
     },
     envelope = "standard",
     data = records.submission,

@@ -1,8 +1,10 @@
 -- Every option of a client and of a call, once: name, type, range, default, meaning. Checks, the reference and the
 -- annotations come from here. What a bad option raises is decided here; who raises it, in client.lua.
 local check = require "riskscreen.check"
+local kyt = require "riskscreen.kyt.options"
 local operations = require "riskscreen.operations"
 local policy = require "riskscreen.policy"
+local polling = require "riskscreen.kyt.polling"
 local text = require "riskscreen.text"
 
 ---@class riskscreen.Option
@@ -218,6 +220,10 @@ local usage_parameters = {
   wire_name("group_by", "groupBy", "the grouping list"),
 }
 
+local transaction_parameters = {
+  wire_name("custom_id", "customId", "the caller's own identifier of a transaction"),
+}
+
 local function seconds(name, default, doc)
   return {
     name = name,
@@ -315,6 +321,16 @@ M.client = {
     doc = "Names on the wire of the usage query's parameters, which the interface does not publish.",
   },
   {
+    name = "transaction_parameters",
+    type = "table",
+    fields = transaction_parameters,
+    doc = "Name on the wire of a transaction's `custom_id`, which the interface shows in results alone.",
+  },
+  kyt.polling,
+  kyt.final_statuses,
+  kyt.inbox,
+  kyt.random,
+  {
     name = "transport",
     type = "function",
     doc = "Sends the requests in place of the library's own HTTP: transport(request) --> reply | nil, failure.",
@@ -388,6 +404,8 @@ function M.check_client(options)
     return nil, "client_key needs client_cert"
   end
   settings.usage_parameters = settings.usage_parameters or check.options(usage_parameters, {})
+  settings.transaction_parameters = settings.transaction_parameters or check.options(transaction_parameters, {})
+  settings.polling = settings.polling or check.options(polling.options, {})
   return settings
 end
 

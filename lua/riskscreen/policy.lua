@@ -8,6 +8,7 @@ local facet_table = require "riskscreen.facets"
 local judgement = require "riskscreen.judgement"
 local rule = require "riskscreen.rule"
 local text = require "riskscreen.text"
+local verdict = require "riskscreen.verdict"
 
 ---@class riskscreen.Reason
 ---@field action "allow"|"review"|"block"|"unknown"
@@ -168,19 +169,6 @@ local function cases_of(self, facets)
   return cases
 end
 
--- Worst first, and in the service's order among equals.
-local function ordered(reasons)
-  local result = {}
-  for _, action in ipairs { "block", "unknown", "review", "allow" } do
-    for _, reason in ipairs(reasons) do
-      if reason.action == action then
-        result[#result + 1] = reason
-      end
-    end
-  end
-  return result
-end
-
 local function names_in(set)
   local list = {}
   for _, name in ipairs(facet_table.names) do
@@ -211,7 +199,7 @@ local function reasons_for(self, facets, err)
     reasons[index], was_degraded = judgement.of_case(self.compiled, case)
     degraded = degraded or was_degraded
   end
-  return ordered(reasons), degraded
+  return verdict.ordered(reasons), degraded
 end
 
 ---@class riskscreen.Facets what was looked up; a lookup that failed is in `errors` under its name

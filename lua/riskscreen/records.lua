@@ -10,6 +10,7 @@
 ---@field enum? string a key of enums.values
 ---@field required? boolean
 ---@field minimum? integer
+---@field decimal? boolean a text that must be a decimal number
 ---@field doc? string
 
 local function field(name, type, extra)
@@ -147,6 +148,33 @@ M.usage = object {
 
 M.submission = object {
   field("requestId", "string", { required = true, doc = "identifies the asynchronous result" }),
+}
+
+local score = field("score", "string", { decimal = true, doc = "a decimal as text" })
+
+local strategy = object {
+  field("strategyNo", "string"),
+  field("strategyName", "string"),
+  score,
+  field("details", "array", { items = object { score, field("code", "string"), field("name", "string") } }),
+}
+
+M.transaction_result = object {
+  field("requestId", "string"),
+  field("customId", "string", { doc = "the caller's own identifier" }),
+  field("maxScore", "string", { decimal = true, doc = "the highest score, a decimal as text" }),
+  field("status", "integer", { doc = "the interface shows 1003 and does not explain it" }),
+  field("dirData", "object", {
+    fields = { field("in", "map", { items = strategy }), field("out", "map", { items = strategy }) },
+    doc = "for each direction a strategy's result by its number",
+  }),
+}
+
+M.webhook_event = object {
+  field("webhookId", "string", { required = true }),
+  field("eventType", "string", { required = true }),
+  field("timestamp", "string", { required = true, doc = "YYYY-MM-DD HH:mm:ss, the zone is not published" }),
+  field("data", "object", { required = true, fields = {} }),
 }
 
 M.pagination = object {

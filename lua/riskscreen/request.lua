@@ -178,7 +178,7 @@ function M.build(operation, parameters, settings, call)
   for _, entry in ipairs(entries_of(operation, parameters, endpoint.method)) do
     local value = parameters[entry.name]
     if value ~= nil and not used[entry.name] then
-      local name = entry.setting and settings.usage_parameters[entry.setting] or entry.name
+      local name = entry.setting and settings[entry.renamed_by or "usage_parameters"][entry.setting] or entry.name
       if entry.separator then
         value = table.concat(value, entry.separator)
       end

@@ -43,19 +43,26 @@ local function error_set(value)
   return conditions.set_from(value, error_kinds)
 end
 
----The entries by which check.lua checks and compiles the rules of one policy.
----@param settings riskscreen.PolicySettings
+---The entries by which check.lua checks and compiles rules with conditions of some kind.
+---@param of_conditions riskscreen.Option[]
 ---@return riskscreen.Option[]
-function M.specs(settings)
+function M.specs_of(of_conditions)
   local specs = {
     { name = "action", type = "string", required = true, values = M.actions },
     { name = "name", type = "string" },
     { name = "error", type = "boolean|string|table", check = error_set },
   }
-  for _, spec in ipairs(conditions.specs(settings)) do
+  for _, spec in ipairs(of_conditions) do
     specs[#specs + 1] = spec
   end
   return specs
+end
+
+---The same for the rules of one policy for addresses.
+---@param settings riskscreen.PolicySettings
+---@return riskscreen.Option[]
+function M.specs(settings)
+  return M.specs_of(conditions.specs(settings))
 end
 
 local Rule = {}
@@ -64,10 +71,11 @@ Rule.__index = Rule
 ---Compiles an operator's rule.
 ---@param rule riskscreen.Rule
 ---@param what string how messages call it, such as "rules[3]"
----@param specs riskscreen.Option[] from `specs`
+---@param specs riskscreen.Option[] from `specs`, or from `specs_of`
+---@param own? table[] the conditions of those, where they are not those for addresses
 ---@return table|nil compiled
 ---@return string|nil message what is wrong with the rule
-function M.compile(rule, what, specs)
+function M.compile(rule, what, specs, own)
   if type(rule) ~= "table" then
     return nil, what .. " must be a table (got " .. text.kind(rule) .. ")"
   end
@@ -77,7 +85,7 @@ function M.compile(rule, what, specs)
   end
   local compiled = { rule = rule, action = checked.action, errors = checked.error, conditions = {}, facets = {} }
   compiled.handles_unrecognised = checked.unrecognised == true
-  for _, condition in ipairs(conditions.list) do
+  for _, condition in ipairs(own or conditions.list) do
     local wanted = checked[condition.name]
     if wanted ~= nil then
       local facet = condition.facet or "risk"

@@ -1,5 +1,6 @@
 -- Whether a decoded answer has the shape that records.lua states. Unknown fields and unseen values of an enumeration
 -- pass: what they mean is not decided here.
+local decimal = require "riskscreen.decimal"
 local json = require "riskscreen.json"
 local text = require "riskscreen.text"
 
@@ -26,8 +27,13 @@ local function check(shape, value, path)
   return checkers[shape.type](shape, value, path)
 end
 
-function checkers.string(_, value, path)
-  return type(value) ~= "string" and mismatch(path, "a string", value) or nil
+function checkers.string(shape, value, path)
+  if type(value) ~= "string" then
+    return mismatch(path, "a string", value)
+  elseif shape.decimal then
+    local ok, message = decimal.check(value)
+    return not ok and path .. " " .. message or nil
+  end
 end
 
 function checkers.boolean(_, value, path)
@@ -79,7 +85,8 @@ function checkers.array(shape, value, path)
 end
 
 function checkers.map(shape, value, path)
-  if not is_object(value) then
+  -- Some writers make an array of an empty map.
+  if not is_object(value) and not (type(value) == "table" and next(value) == nil) then
     return mismatch(path, "an object", value)
   end
   for name, member in pairs(value) do

@@ -8,6 +8,7 @@ local lookups = require "riskscreen.sandbox.lookups"
 ---@field account riskscreen.sandbox.Account
 ---@field tasks riskscreen.sandbox.Tasks
 ---@field now number seconds since the Unix epoch
+---@field manner? riskscreen.sandbox.Manner how the request asks for its webhook
 
 ---@class riskscreen.sandbox.Failure
 ---@field code integer
@@ -132,7 +133,7 @@ function M.getAccountUsage(context, parameters)
 end
 
 local function submit(context, parameters)
-  return { data = { requestId = context.tasks:submit(context.account, parameters, context.now) } }
+  return { data = { requestId = context.tasks:submit(context.account, parameters, context.now, context.manner) } }
 end
 
 M.screenTransaction = submit

@@ -70,21 +70,31 @@ function M.scenario(name)
   error("there is no scenario '" .. tostring(name) .. "'", 2)
 end
 
--- The caller's endpoints over the sandbox's own.
+-- The caller's endpoints over the sandbox's own; false takes one away.
 local function all_endpoints(given)
   local all = {}
   for name, endpoint in pairs(endpoints.client) do
     all[name] = endpoint
   end
   for name, endpoint in pairs(given or {}) do
-    all[name] = endpoint
+    all[name] = endpoint or nil
   end
   return all
 end
 
+-- Has the service deliver its webhooks, where it knows where to.
+local function deliver(its_service, inbox)
+  local url, headers = its_service.webhook.url, its_service.webhook.headers
+  if not (inbox or url) then
+    return
+  end
+  local deliverer = require "riskscreen.sandbox.deliverer"
+  deliverer.start(its_service, inbox and deliverer.inbox(inbox, url, headers) or deliverer.http(url, headers))
+end
+
 ---A client of a service in the same process, with no socket.
 ---@param options? table a client's options, the settings of a service (or `service`, one that exists), and `sleep`,
----how delays pass (default: they take their time)
+---how delays pass (default: they take their time). With an `inbox` the service delivers its webhooks into that.
 ---@return riskscreen.Client
 ---@return riskscreen.sandbox.Service
 function M.client(options)
@@ -102,6 +112,7 @@ function M.client(options)
   if not checked then
     error(message, 2)
   end
+  deliver(its_service, checked.inbox)
   return require("riskscreen.client").new(given), its_service
 end
 
@@ -132,6 +143,7 @@ function M.serve(options)
   server.access_key = its_service:account(M.default_key) and M.default_key
   server.endpoints = endpoints.client
   native.attach(server)
+  deliver(its_service)
   return server
 end
 

@@ -6,14 +6,12 @@ local verdicts = require "riskscreen.sandbox.verdicts"
 -- The interface shows one status, 1003, and does not explain it. Here it means done.
 local PENDING, DONE = 1001, 1003
 local STRATEGY = "1"
-local EVENT_TYPE = "getTxHashCustomRiskScore" -- the one type that the interface shows
 
 local scores = { high = "95.00", ["generally-high"] = "70.00", low = "25.00" }
 local weights = { high = 3, ["generally-high"] = 2, low = 1 }
 
 ---@class riskscreen.sandbox.Task
 ---@field request_id string
----@field webhook_id string
 ---@field account riskscreen.sandbox.Account
 ---@field parameters table
 ---@field ready_at number seconds since the Unix epoch
@@ -21,7 +19,7 @@ local weights = { high = 3, ["generally-high"] = 2, low = 1 }
 ---@class riskscreen.sandbox.Tasks
 ---@field private delay number
 ---@field private by_id table<string, riskscreen.sandbox.Task>
----@field private undelivered riskscreen.sandbox.Task[] in the order of their submission
+---@field private webhooks riskscreen.sandbox.Webhooks
 local Tasks = {}
 Tasks.__index = Tasks
 
@@ -71,18 +69,19 @@ end
 ---@param account riskscreen.sandbox.Account
 ---@param parameters table
 ---@param now number
+---@param manner? riskscreen.sandbox.Manner how its webhook is delivered
 ---@return string request_id
-function Tasks:submit(account, parameters, now)
+function Tasks:submit(account, parameters, now, manner)
   self.count = self.count + 1
   local task = {
     request_id = string.format("sandbox-request-%06d", self.count),
-    webhook_id = string.format("sandbox-webhook-%06d", self.count),
     account = account,
     parameters = parameters,
     ready_at = now + self.delay,
   }
   self.by_id[task.request_id] = task
-  table.insert(self.undelivered, task)
+  local webhook_id = string.format("sandbox-webhook-%06d", self.count)
+  self.webhooks:add(account, webhook_id, task.ready_at, result(task), manner)
   return task.request_id
 end
 
@@ -102,37 +101,14 @@ function Tasks:result(account, request_id, now)
   return result(task)
 end
 
----The webhook events of the tasks that are done by now and were not asked for before, oldest first.
----@param now number
----@return { account: riskscreen.sandbox.Account, event: table }[]
-function Tasks:due(now)
-  local due, waiting = {}, {}
-  for _, task in ipairs(self.undelivered) do
-    if now >= task.ready_at then
-      due[#due + 1] = {
-        account = task.account,
-        event = {
-          webhookId = task.webhook_id,
-          eventType = EVENT_TYPE,
-          timestamp = os.date("!%Y-%m-%d %H:%M:%S", math.floor(task.ready_at)),
-          data = result(task),
-        },
-      }
-    else
-      waiting[#waiting + 1] = task
-    end
-  end
-  self.undelivered = waiting
-  return due
-end
-
 local M = { score = Tasks.score }
 
 ---No tasks yet.
 ---@param delay number seconds until a task is done
+---@param webhooks riskscreen.sandbox.Webhooks told of every task
 ---@return riskscreen.sandbox.Tasks
-function M.new(delay)
-  return setmetatable({ delay = delay, count = 0, by_id = {}, undelivered = {} }, Tasks)
+function M.new(delay, webhooks)
+  return setmetatable({ delay = delay, count = 0, by_id = {}, webhooks = webhooks }, Tasks)
 end
 
 return M

@@ -9,6 +9,7 @@ local handlers = require "riskscreen.sandbox.handlers"
 local kyt = require "riskscreen.sandbox.kyt"
 local routes = require "riskscreen.sandbox.routes"
 local rules = require "riskscreen.sandbox.rules"
+local webhooks = require "riskscreen.sandbox.webhooks"
 local wire = require "riskscreen.sandbox.wire"
 
 ---@class riskscreen.sandbox.Request
@@ -83,12 +84,20 @@ local function cost_of(self, operation)
 end
 
 -- The operation itself, for an account that may call it.
-local function perform(self, operation, account, parameters, now)
+local function perform(self, operation, account, parameters, now, header)
   local checked, err = check.parameters(operation, parameters)
   if not checked then
     return invalid(now, err.message)
   end
-  local result, failure = handlers[operation.name]({ account = account, tasks = self.tasks, now = now }, checked)
+  local context = { account = account, tasks = self.tasks, now = now }
+  if header then
+    local wrong
+    context.manner, wrong = webhooks.parse(header)
+    if wrong then
+      return invalid(now, wrong)
+    end
+  end
+  local result, failure = handlers[operation.name](context, checked)
   if not result then
     local status = failure.code == EMPTY_RISK_TYPE and self.empty_risk_type_status or 400
     return invalid(now, failure.message, failure.code, status)
@@ -136,7 +145,7 @@ local function answer(self, request, seen)
   else
     response = admit(self, operation, account, request, now)
       or unreadable and invalid(now, unreadable)
-      or perform(self, operation, account, parameters, now)
+      or perform(self, operation, account, parameters, now, request.headers["x-sandbox-webhook"])
   end
   return fault and faults.apply(fault, response) or response
 end
@@ -186,15 +195,36 @@ function Service:clear_faults()
   self.rules = rules.new()
 end
 
----The webhooks that are due and were not asked for before: bodies to deliver, oldest first.
----@param now? number seconds since the Unix epoch (default: the service's clock)
----@return { account: riskscreen.sandbox.Account, event: table, body: string }[]
-function Service:due_webhooks(now)
-  local due = self.tasks:due(now or self.clock())
-  for _, delivery in ipairs(due) do
-    delivery.body = assert(json.encode(delivery.event))
+---How the webhooks of transactions are delivered that are submitted from now on: late, twice, out of order, never, with
+---something wrong.
+---@param manner riskscreen.sandbox.Manner
+function Service:deliver(manner)
+  local ok, message = self.webhooks:deliver(manner)
+  if not ok then
+    error("deliver: " .. message, 2)
   end
-  return due
+end
+
+---The webhooks that are due and were not taken before, in the order of delivery.
+---@param now? number seconds since the Unix epoch (default: the service's clock)
+---@return riskscreen.sandbox.Webhook[]
+function Service:due_webhooks(now)
+  return self.webhooks:take(now or self.clock())
+end
+
+---Delivers what is due into an inbox of this process, redeliveries included, and returns the statuses it answered.
+---@param inbox riskscreen.Inbox
+---@param headers? table<string, string>
+---@param where? table as `inbox:deliver` takes it
+---@return integer[]
+function Service:deliver_to(inbox, headers, where)
+  local statuses = {}
+  for _, webhook in ipairs(self:due_webhooks()) do
+    local status = inbox:deliver("POST", headers or {}, webhook.body, where)
+    self.webhooks:answered(webhook, status, self.clock())
+    statuses[#statuses + 1] = status
+  end
+  return statuses
 end
 
 local M = {}
@@ -211,8 +241,10 @@ function M.new(settings)
     log = {},
     accounts = {},
     rules = rules.new(),
-    tasks = kyt.new(settings.kyt_delay),
+    webhook = settings.webhook,
+    webhooks = webhooks.new(settings.webhook),
   }, Service)
+  service.tasks = kyt.new(settings.kyt_delay, service.webhooks)
   local now = settings.clock()
   for key, account in pairs(settings.accounts) do
     service.accounts[key] = accounts.new(account, now)

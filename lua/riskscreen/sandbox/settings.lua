@@ -5,6 +5,7 @@ local enums = require "riskscreen.enums"
 local operations = require "riskscreen.operations"
 local faults = require "riskscreen.sandbox.faults"
 local seeds = require "riskscreen.sandbox.seeds"
+local webhooks = require "riskscreen.sandbox.webhooks"
 
 local DEFAULT_CREDITS = 1
 local MOST = 1000000000
@@ -136,6 +137,7 @@ M.service = {
     unit = "seconds",
     doc = "How long a transaction task is pending.",
   },
+  webhooks.setting,
   {
     name = "empty_risk_type_status",
     type = "integer",
@@ -187,6 +189,7 @@ function M.check(given)
     return nil, wrong.message
   end
   settings.clock = settings.clock or time_of_day()
+  settings.webhook = settings.webhook or check.options(webhooks.setting.fields, {})
   settings.accounts = settings.accounts or { [M.default_key] = {}, [M.lists_key] = seeds }
   return settings
 end

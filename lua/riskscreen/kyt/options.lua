@@ -1,0 +1,66 @@
+-- The client's options about results of transactions; options.lua lists them among the others.
+local enums = require "riskscreen.enums"
+local polling = require "riskscreen.kyt.polling"
+local text = require "riskscreen.text"
+
+local function statuses(value)
+  local copy, count = {}, 0
+  for _ in pairs(value) do
+    count = count + 1
+  end
+  for i, status in ipairs(value) do
+    if type(status) ~= "number" or status ~= math.floor(status) then
+      return nil, "must be a list of whole numbers (got " .. text.show(status) .. ")"
+    end
+    copy[i] = status
+  end
+  if #copy == 0 or #copy < count then
+    return nil, "must be a list of whole numbers, at least one"
+  end
+  return copy
+end
+
+local M = {}
+
+---@type riskscreen.Option
+M.polling = {
+  name = "polling",
+  type = "table",
+  fields = polling.options,
+  doc = "When results of transactions are asked for, if `endpoints.kyt_result` is set: `first`, `growth`, `jitter`, "
+    .. "`ceiling`, `deadline`.",
+}
+
+---@type riskscreen.Option
+M.final_statuses = {
+  name = "final_statuses",
+  type = "table",
+  default = enums.values.final_status,
+  default_doc = "`{ 1003 }`",
+  check = statuses,
+  doc = "The values of `status` that end the wait for a transaction's result.",
+}
+
+---@type riskscreen.Option
+M.inbox = {
+  name = "inbox",
+  type = "table",
+  check = function(value)
+    if type(value.expect) ~= "function" then
+      return nil, "must be made by riskscreen.webhook.inbox"
+    end
+    return value
+  end,
+  doc = "The inbox whose webhooks bring results of transactions, made by `riskscreen.webhook.inbox`.",
+}
+
+---@type riskscreen.Option
+M.random = {
+  name = "random",
+  type = "function",
+  default = math.random,
+  default_doc = "`math.random`",
+  doc = "Returns a number from 0 up to 1, for waits that must not fall together.",
+}
+
+return M
