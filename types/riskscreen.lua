@@ -3,6 +3,7 @@
 
 ---@alias riskscreen.activity_network "ethereum"|"eth"|"tron"|"btc"|"bsc"
 ---@alias riskscreen.direction "in"|"out"
+---@alias riskscreen.final_status "1003"
 ---@alias riskscreen.freeze_network "ethereum"|"eth"|"tron"
 ---@alias riskscreen.granularity "day"|"month"
 ---@alias riskscreen.network "ethereum"|"eth"|"tron"|"btc"|"bsc"|"polygon"|"arbitrum"|"optimism"|"avalanche"|"base"|"zksync"|"merlin"|"kaia"|"iotex"|"ftm"|"theta"|"etc"|"lumia"|"solana"|"doge"|"ltc"
@@ -30,6 +31,11 @@
 ---@field unix_socket? string Unix-domain socket to connect to.
 ---@field endpoints? table Method and path (and envelope) of operations by name, such as kyt_result = { method = 'GET', path = '/…/{requestId}' }: for what the interface does not publish.
 ---@field usage_parameters? table Names on the wire of the usage query's parameters, which the interface does not publish.
+---@field transaction_parameters? table Name on the wire of a transaction's `custom_id`, which the interface shows in results alone.
+---@field polling? table When results of transactions are asked for, if `endpoints.kyt_result` is set: `first`, `growth`, `jitter`, `ceiling`, `deadline`.
+---@field final_statuses? table The values of `status` that end the wait for a transaction's result.
+---@field inbox? table The inbox whose webhooks bring results of transactions, made by `riskscreen.webhook.inbox`.
+---@field random? function Returns a number from 0 up to 1, for waits that must not fall together.
 ---@field transport? function Sends the requests in place of the library's own HTTP: transport(request) --> reply | nil, failure.
 ---@field policy? table What `screen` decides by; without it, the default policy.
 ---@field clock? function Returns Unix seconds, for dates the service sends; by default os.time.
@@ -157,7 +163,7 @@ function riskscreen_account:usage(parameters, options) end
 local riskscreen_kyt = {}
 
 ---Asks for the risk of a transaction; the result comes later, by its requestId.
----@param parameters { network: riskscreen.network, hash: string, tokenContractAddress?: string, outputAddress?: string, direction?: string }
+---@param parameters { network: riskscreen.network, hash: string, tokenContractAddress?: string, outputAddress?: string, direction?: string, customId?: string }
 ---@param options? riskscreen.CallOptions
 ---@return { requestId: string }|nil value
 ---@return riskscreen.Response|riskscreen.Error
