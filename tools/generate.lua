@@ -42,7 +42,7 @@ end
 local function show_default(option)
   if option.required then
     return "required"
-  elseif option.default == nil or type(option.default) == "table" then
+  elseif option.default == nil or type(option.default) == "table" or type(option.default) == "function" then
     return ""
   end
   return "`" .. tostring(option.default) .. "`"
