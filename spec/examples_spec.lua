@@ -37,6 +37,14 @@ describe("the example", function()
     assert.equal(0, status)
   end)
 
+  it("kyt_webhook decides by a result that was delivered, and handles it once", function()
+    local output, status = run "examples/kyt_webhook.lua"
+    assert.matches("^submitted%s", output)
+    assert.equal(1, select(2, output:gsub("received", "")))
+    assert.matches("\nblock\trule 1: direction in, strategy 1, detail sanction", output, 1, true)
+    assert.equal(1, status)
+  end)
+
   it("policy decides by its own rules", function()
     local output, status = run "examples/policy.lua"
     assert.matches("clean%-eth%s+allow", output)

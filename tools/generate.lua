@@ -5,6 +5,7 @@ local enums = require "riskscreen.enums"
 local errors = require "riskscreen.errors"
 local operations = require "riskscreen.operations"
 local options = require "riskscreen.options"
+local records = require "riskscreen.records"
 local scenarios = require "riskscreen.sandbox.scenarios"
 
 local function read(path)
@@ -189,7 +190,7 @@ local function type_entry(operation)
     "---" .. operation.doc,
     "---@param parameters " .. parameters,
     "---@param options? riskscreen.CallOptions",
-    "---@return " .. (operation.data and lua_type(operation.data) or "any") .. "|nil value",
+    "---@return " .. (operation.returns or operation.data and lua_type(operation.data) or "any") .. "|nil value",
     "---@return riskscreen.Response|riskscreen.Error",
     ("function %s:%s(parameters, options) end"):format(class:gsub("%.", "_"), operation.method),
   }, "\n")
@@ -245,6 +246,36 @@ local function walk_entries(operation)
   return table.concat(parts, "\n\n")
 end
 
+-- What there is beside the operations to await a transaction's result.
+local function transaction_entries()
+  local submission = lua_type { fields = operations.by_name.screenTransaction.parameters }
+  local result = lua_type(records.transaction_result)
+  local awaited = "---@return " .. result .. "|nil result\n---@return table|riskscreen.Error"
+  return table.concat({
+    "---@param parameters " .. submission,
+    "---@param options? riskscreen.CallOptions `timeout` is that of the whole",
+    awaited,
+    "function riskscreen_kyt:screen(parameters, options) end\n",
+    "---@param request_id string",
+    "---@param options? { timeout?: number }",
+    awaited,
+    "function riskscreen_kyt:await(request_id, options) end\n",
+    "---@param ticket string",
+    "---@return riskscreen.Transaction|nil",
+    "---@return riskscreen.Error|nil",
+    "function riskscreen_kyt:resume(ticket) end\n",
+    "---@class riskscreen.Transaction",
+    "---@field requestId? string",
+    "---@field customId? string",
+    "local riskscreen_transaction = {}\n",
+    "---@param timeout? number seconds",
+    awaited,
+    "function riskscreen_transaction:await(timeout) end\n",
+    "---@return string",
+    "function riskscreen_transaction:ticket() end",
+  }, "\n")
+end
+
 local function types()
   local parts = {
     "---@meta\n-- Written by tools/generate.lua from the library's tables, for editors.",
@@ -264,6 +295,7 @@ local function types()
       parts[#parts + 1] = walk_entries(operation)
     end
   end
+  parts[#parts + 1] = transaction_entries()
   return table.concat(parts, "\n\n") .. "\n"
 end
 

@@ -3,7 +3,6 @@
 
 ---@alias riskscreen.activity_network "ethereum"|"eth"|"tron"|"btc"|"bsc"
 ---@alias riskscreen.direction "in"|"out"
----@alias riskscreen.final_status "1003"
 ---@alias riskscreen.freeze_network "ethereum"|"eth"|"tron"
 ---@alias riskscreen.granularity "day"|"month"
 ---@alias riskscreen.network "ethereum"|"eth"|"tron"|"btc"|"bsc"|"polygon"|"arbitrum"|"optimism"|"avalanche"|"base"|"zksync"|"merlin"|"kaia"|"iotex"|"ftm"|"theta"|"etc"|"lumia"|"solana"|"doge"|"ltc"
@@ -33,9 +32,9 @@
 ---@field usage_parameters? table Names on the wire of the usage query's parameters, which the interface does not publish.
 ---@field transaction_parameters? table Name on the wire of a transaction's `custom_id`, which the interface shows in results alone.
 ---@field polling? table When results of transactions are asked for, if `endpoints.kyt_result` is set: `first`, `growth`, `jitter`, `ceiling`, `deadline`.
----@field final_statuses? table The values of `status` that end the wait for a transaction's result.
+---@field final_statuses? table The values of `status` with which a transaction's result is there; by default 1003 alone.
 ---@field inbox? table The inbox whose webhooks bring results of transactions, made by `riskscreen.webhook.inbox`.
----@field random? function Returns a number from 0 up to 1, for waits that must not fall together.
+---@field random? function Returns a number from 0 up to 1, for waits that must not fall together; by default math.random.
 ---@field transport? function Sends the requests in place of the library's own HTTP: transport(request) --> reply | nil, failure.
 ---@field policy? table What `screen` decides by; without it, the default policy.
 ---@field clock? function Returns Unix seconds, for dates the service sends; by default os.time.
@@ -165,7 +164,7 @@ local riskscreen_kyt = {}
 ---Asks for the risk of a transaction; the result comes later, by its requestId.
 ---@param parameters { network: riskscreen.network, hash: string, tokenContractAddress?: string, outputAddress?: string, direction?: string, customId?: string }
 ---@param options? riskscreen.CallOptions
----@return { requestId: string }|nil value
+---@return riskscreen.Transaction|nil value
 ---@return riskscreen.Response|riskscreen.Error
 function riskscreen_kyt:submit(parameters, options) end
 
@@ -217,3 +216,33 @@ function riskscreen_kya:score(parameters, options) end
 ---@return any|nil value
 ---@return riskscreen.Response|riskscreen.Error
 function riskscreen_kyt:result(parameters, options) end
+
+---@param parameters { network: riskscreen.network, hash: string, tokenContractAddress?: string, outputAddress?: string, direction?: string, customId?: string }
+---@param options? riskscreen.CallOptions `timeout` is that of the whole
+---@return { requestId?: string, customId?: string, maxScore?: string, status?: integer, dirData?: { in?: table<string, any>, out?: table<string, any> } }|nil result
+---@return table|riskscreen.Error
+function riskscreen_kyt:screen(parameters, options) end
+
+---@param request_id string
+---@param options? { timeout?: number }
+---@return { requestId?: string, customId?: string, maxScore?: string, status?: integer, dirData?: { in?: table<string, any>, out?: table<string, any> } }|nil result
+---@return table|riskscreen.Error
+function riskscreen_kyt:await(request_id, options) end
+
+---@param ticket string
+---@return riskscreen.Transaction|nil
+---@return riskscreen.Error|nil
+function riskscreen_kyt:resume(ticket) end
+
+---@class riskscreen.Transaction
+---@field requestId? string
+---@field customId? string
+local riskscreen_transaction = {}
+
+---@param timeout? number seconds
+---@return { requestId?: string, customId?: string, maxScore?: string, status?: integer, dirData?: { in?: table<string, any>, out?: table<string, any> } }|nil result
+---@return table|riskscreen.Error
+function riskscreen_transaction:await(timeout) end
+
+---@return string
+function riskscreen_transaction:ticket() end

@@ -52,8 +52,6 @@ local enums = {
   direction = { "in", "out" },
   granularity = { "day", "month" },
   usage_group = { "endpoint", "user", "org" },
-  -- The one status of a transaction's result that the interface shows; it does not say what it means.
-  final_status = { 1003 },
 }
 
 local sets = {}

@@ -53,7 +53,6 @@ local function bounds(name, limit, ttl, doc)
     name = name,
     type = "table",
     default = { limit = limit, ttl = ttl },
-    default_doc = ("`{ limit = %d, ttl = %d }`"):format(limit, ttl),
     fields = {
       {
         name = "limit",

@@ -32,6 +32,7 @@ local records = require "riskscreen.records"
 ---@field parameters? riskscreen.Parameter[] absent: whatever the caller gives is sent
 ---@field envelope "standard"|"usage"
 ---@field data? riskscreen.Shape of the answer's payload; absent where the interface shows none
+---@field returns? string the class that the method gives, where it makes something of the answer
 ---@field paginated? boolean the answer carries `pagination`
 ---@field subject? string[] the parameters that the answer must repeat
 ---@field aligned? string the array parameter with which the answer's records are aligned
@@ -299,6 +300,7 @@ local operations = {
     },
     envelope = "standard",
     data = records.submission,
+    returns = "riskscreen.Transaction",
     idempotent = false,
     doc = "Asks for the risk of a transaction; the result comes later, by its requestId.",
   },

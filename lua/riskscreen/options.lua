@@ -406,6 +406,7 @@ function M.check_client(options)
   settings.usage_parameters = settings.usage_parameters or check.options(usage_parameters, {})
   settings.transaction_parameters = settings.transaction_parameters or check.options(transaction_parameters, {})
   settings.polling = settings.polling or check.options(polling.options, {})
+  settings.random = settings.random or math.random
   return settings
 end
 

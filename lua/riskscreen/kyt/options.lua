@@ -1,7 +1,9 @@
 -- The client's options about results of transactions; options.lua lists them among the others.
-local enums = require "riskscreen.enums"
 local polling = require "riskscreen.kyt.polling"
 local text = require "riskscreen.text"
+
+-- The one status of a transaction's result that the interface shows; it does not say what it means.
+local SHOWN_STATUS = 1003
 
 local function statuses(value)
   local copy, count = {}, 0
@@ -35,10 +37,9 @@ M.polling = {
 M.final_statuses = {
   name = "final_statuses",
   type = "table",
-  default = enums.values.final_status,
-  default_doc = "`{ 1003 }`",
+  default = { SHOWN_STATUS },
   check = statuses,
-  doc = "The values of `status` that end the wait for a transaction's result.",
+  doc = "The values of `status` with which a transaction's result is there; by default 1003 alone.",
 }
 
 ---@type riskscreen.Option
@@ -58,9 +59,7 @@ M.inbox = {
 M.random = {
   name = "random",
   type = "function",
-  default = math.random,
-  default_doc = "`math.random`",
-  doc = "Returns a number from 0 up to 1, for waits that must not fall together.",
+  doc = "Returns a number from 0 up to 1, for waits that must not fall together; by default math.random.",
 }
 
 return M
