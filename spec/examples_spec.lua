@@ -41,7 +41,7 @@ describe("the example", function()
     local output, status = run "examples/kyt_webhook.lua"
     assert.matches("^submitted%s", output)
     assert.equal(1, select(2, output:gsub("received", "")))
-    assert.matches("\nblock\trule 1: direction in, strategy 1, detail sanction", output, 1, true)
+    assert.matches("\nblock\trule 2: score 95.00\n", output, 1, true)
     assert.equal(1, status)
   end)
 

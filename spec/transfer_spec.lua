@@ -1040,15 +1040,8 @@ describe("the environment's proxies", function()
     file:close()
     local proxy = refused_url()
     local pipe = assert(
-      io.popen(
-        ("http_proxy=%s HTTP_PROXY=%s ALL_PROXY=%s timeout 20 '%s' '%s'"):format(
-          proxy,
-          proxy,
-          proxy,
-          interpreter,
-          script
-        )
-      )
+      io.popen(("http_proxy=%s HTTP_PROXY=%s ALL_PROXY=%s timeout 20 '%s' '%s'"):format(
+        proxy, proxy, proxy, interpreter, script))
     )
     local output = pipe:read("*a")
     pipe:close()
