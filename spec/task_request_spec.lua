@@ -125,6 +125,7 @@ describe("ten thousand tasks", function()
       end
       sleep(0)
       collectgarbage()
+      collectgarbage()
       meanwhile = collectgarbage "count"
       go:notify()
       while ended < count do
