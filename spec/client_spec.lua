@@ -160,7 +160,7 @@ describe("an error", function()
 
   it("of the service says that it was sent", function()
     local mine = answering(recorder.reply(500, samples.failure(9, "no")))
-    local _, err = mine.kya:risk(good)
+    local _, err = mine.kya:risk(good, { retry = false })
     assert.same({ "server", "getAddressRisk", 500, 9, 1, true, true }, {
       err.kind,
       err.operation,

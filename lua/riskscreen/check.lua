@@ -260,7 +260,7 @@ local function check_option(option, value, path)
     return problem(path, ("%s must be %s (got %s)"):format(path, range, tostring(value)))
   elseif option.values and not contains(option.values, value) then
     return not_one_of(path, option.values, value)
-  elseif option.fields then
+  elseif option.fields and type(value) == "table" then
     return M.options(option.fields, value, path .. ".")
   elseif option.check then
     local checked, message = option.check(value)

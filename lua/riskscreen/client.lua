@@ -1,5 +1,6 @@
--- A client: its methods are built from operations.lua, and every call is check, build, send, interpret. What each of
+-- A client: its methods are built from operations.lua, and every call is check, build, attempt, interpret. What each of
 -- these means is in the module of its name; how bytes travel is the transport's.
+local attempts = require "riskscreen.attempts"
 local bulk_addition = require "riskscreen.bulk_addition"
 local bulk_lookup = require "riskscreen.bulk_lookup"
 local check = require "riskscreen.check"
@@ -9,20 +10,24 @@ local native = require "riskscreen.runtime.native"
 local operations = require "riskscreen.operations"
 local options = require "riskscreen.options"
 local pages = require "riskscreen.pages"
-local redact = require "riskscreen.redact"
+local reliability = require "riskscreen.reliability"
 local request = require "riskscreen.request"
 local response = require "riskscreen.response"
 local screen = require "riskscreen.screen"
 local screen_all = require "riskscreen.screen_all"
 local text = require "riskscreen.text"
 
--- The kinds of failure that a transport may report.
-local transport_kinds = { network = true, timeout = true, tls = true, protocol = true, cancelled = true }
-
 ---@class riskscreen.State what belongs to one client; it holds the key, so no field of the client leads to it
 ---@field settings table
 ---@field transport? fun(request: riskscreen.Request): riskscreen.Reply|nil, table|nil absent once closed
----@field clock fun(): number
+---@field clock fun(): number Unix seconds
+---@field runtime table what waits and tells the time
+---@field budget riskscreen.RetryBudget
+---@field limiter? riskscreen.Limiter
+---@field breaker? riskscreen.Breaker
+---@field hedge? riskscreen.Hedge
+---@field hooks riskscreen.Hooks
+---@field stats riskscreen.Stats
 ---@field transactions? riskscreen.Transactions made when first needed
 
 ---@type table<table, riskscreen.State> by client and by namespace
@@ -39,77 +44,12 @@ local Client = {}
 Client.__index = Client
 Client.__name = "riskscreen.Client"
 
-local function key_of(access_key)
-  if type(access_key) == "string" then
-    return access_key
-  end
-  local ok, key = pcall(access_key)
-  local problem
-  if not ok then
-    -- Its message may hold the key.
-    problem = "raised an error"
-  elseif type(key) ~= "string" then
-    problem = "must return a string (got " .. text.kind(key) .. ")"
-  elseif key == "" then
-    problem = "returned an empty string"
-  elseif not check.is_header_value(key) then
-    problem = "returned a text with control characters"
-  else
-    return key
-  end
-  return nil, errors.new("unauthorized", "the access_key function " .. problem, { sent = false })
-end
-
-local function is_reply(value)
-  return type(value) == "table" and type(value.status) == "number" and type(value.headers) == "table"
-end
-
--- A transport's failure as an error; `redact_key` because a proxy's words may be in its message.
-local function failure_error(failure, redact_key)
-  if type(failure) ~= "table" or not transport_kinds[failure.kind] then
-    return errors.new("protocol", "the transport returned neither a reply nor a failure", { sent = true })
-  end
-  return errors.new(failure.kind, redact_key(tostring(failure.message)), { sent = failure.sent ~= false })
-end
-
 -- Completes an error with what only the call knows.
-local function annotate(err, name, attempts, elapsed)
+local function annotate(err, name, count, elapsed)
   err.operation = name
-  err.attempts = attempts
+  err.attempts = count
   err.elapsed = elapsed
   return err
-end
-
--- Sends a built request and lets `interpret` say what the reply means. No pcall, no metamethod: the transport may
--- yield, and PUC Lua 5.1 cannot yield across those.
-local function exchange(state, name, built, interpret)
-  local key, err = key_of(state.settings.access_key)
-  if not key then
-    return nil, annotate(err, name, 0, 0)
-  end
-  built.headers["X-Access-Key"] = key
-  local function redact_key(foreign)
-    return redact.new(key)(foreign)
-  end
-
-  local started = native.now()
-  local reply, failure = state.transport(built)
-  local elapsed = native.now() - started
-
-  local value, result
-  if is_reply(reply) then
-    value, result = interpret(reply, redact_key)
-  else
-    result = failure_error(failure, redact_key)
-  end
-  if value == nil then
-    if result.sent == nil then
-      result.sent = true
-    end
-    return nil, annotate(result, name, 1, elapsed)
-  end
-  result.elapsed = elapsed
-  return value, result
 end
 
 local function perform(state, operation, parameters, call)
@@ -123,10 +63,18 @@ local function perform(state, operation, parameters, call)
     return nil, annotate(err, operation.name, 0, 0)
   end
   local envelope = request.endpoint(operation, state.settings).envelope
-  return exchange(state, operation.name, built, function(reply, redact_key)
-    local context = { clock = state.clock, redact = redact_key, envelope = envelope }
-    return response.interpret(operation, checked, reply, context)
-  end)
+  return attempts.run(state, {
+    operation = operation.name,
+    label = operation.name,
+    idempotent = operation.idempotent,
+    request = built,
+    options = call,
+    retry = reliability.retry_of(state.settings, call.retry),
+    interpret = function(reply, redact_key)
+      local context = { clock = state.clock, redact = redact_key, envelope = envelope }
+      return response.interpret(operation, checked, reply, context)
+    end,
+  })
 end
 
 -- The checked options of a call, or how the call itself is wrong.
@@ -291,9 +239,28 @@ function Client:request(method, path, call_options)
     err.sent = false
     return nil, annotate(err, name, 0, 0)
   end
-  return exchange(state, name, built, function(reply, redact_key)
-    return response.raw(reply, { clock = state.clock, redact = redact_key })
-  end)
+  return attempts.run(state, {
+    operation = name,
+    label = "request",
+    idempotent = built.replay,
+    request = built,
+    options = call,
+    retry = reliability.retry_of(state.settings, call.retry),
+    interpret = function(reply, redact_key)
+      return response.raw(reply, { clock = state.clock, redact = redact_key })
+    end,
+  })
+end
+
+---What the client has done since it was made: counters, latency histograms, and how its rate limit and its circuit
+---breaker stand.
+---@return table
+function Client:stats()
+  local state = states[self]
+  if not state then
+    error("call it with a colon: client:stats()", 2)
+  end
+  return attempts.stats(state)
 end
 
 ---Ends the client: its connections are closed when they are collected, and further calls raise.
@@ -329,7 +296,9 @@ function M.new(given)
     settings = settings,
     transport = settings.transport or native.transport(settings),
     clock = settings.clock or os.time,
+    runtime = settings.runtime or native,
   }
+  attempts.equip(state)
   local client = setmetatable({ policy = settings.policy }, Client)
   states[client] = state
   for name, methods in pairs(namespaces) do

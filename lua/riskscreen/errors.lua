@@ -13,9 +13,10 @@
 ---@field code? integer the service's own code
 ---@field retryable boolean the same call may succeed later
 ---@field retry_after? number seconds after which the service asked to be called again
----@field attempts? integer requests made
+---@field attempts? integer requests sent
 ---@field elapsed? number seconds
 ---@field sent? boolean the request may have reached the service
+---@field phase? string how far a request got that failed: queue, name_lookup, connect, tls, first_byte or body
 ---@field field? string the parameter or option at fault
 ---@field allowed? any[] the values it may have
 ---@field failed? integer[] of a call over a list: the positions that failed
@@ -41,7 +42,11 @@ local kinds = {
   { kind = "timeout", retryable = true, doc = "No complete answer in time." },
   { kind = "tls", retryable = false, doc = "The server's certificate or its TLS could not be trusted." },
   { kind = "unauthorized", retryable = false, doc = "The service refused the access key (401)." },
-  { kind = "rate_limited", retryable = true, doc = "Rate limit reached or quota exceeded (429)." },
+  {
+    kind = "rate_limited",
+    retryable = true,
+    doc = "Rate limit reached or quota exceeded (429), or no turn under `rate_limit` in time.",
+  },
   { kind = "bad_request", retryable = false, doc = "The service found the request invalid (400)." },
   { kind = "server", retryable = true, doc = "The service failed (5xx)." },
   { kind = "http", retryable = false, doc = "A status that is no answer of the service: a proxy's 403, a redirect." },

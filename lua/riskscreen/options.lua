@@ -5,6 +5,7 @@ local kyt = require "riskscreen.kyt.options"
 local operations = require "riskscreen.operations"
 local policy = require "riskscreen.policy"
 local polling = require "riskscreen.kyt.polling"
+local reliability = require "riskscreen.reliability"
 local text = require "riskscreen.text"
 
 ---@class riskscreen.Option
@@ -41,6 +42,7 @@ local reserved_headers = {
   ["te"] = "it belongs to the transport",
   ["trailer"] = "it belongs to the transport",
   ["expect"] = "it belongs to the transport",
+  ["traceparent"] = "it is set by the call option traceparent",
 }
 
 local M = {
@@ -248,6 +250,14 @@ local function concurrency(default, doc)
   }
 end
 
+-- What stands in for the runtime.
+local function runtime(value)
+  if type(value.now) ~= "function" or type(value.sleep) ~= "function" or type(value.tasks) ~= "table" then
+    return nil, "must have the functions now and sleep, and the table tasks"
+  end
+  return value
+end
+
 ---@type riskscreen.Option[]
 M.client = {
   {
@@ -337,6 +347,12 @@ M.client = {
   },
   policy.option,
   { name = "clock", type = "function", doc = "Returns Unix seconds, for dates the service sends; by default os.time." },
+  {
+    name = "runtime",
+    type = "table",
+    check = runtime,
+    doc = "How time passes, in place of the native runtime: now(), sleep(seconds) and tasks.",
+  },
 }
 
 ---@type riskscreen.Option[]
@@ -345,6 +361,13 @@ M.call = {
   seconds("attempt_timeout", nil, "How long one request of this call may take."),
   { name = "headers", type = "table", check = headers, doc = "More headers for this request." },
 }
+
+for _, option in ipairs(reliability.client) do
+  table.insert(M.client, option)
+end
+for _, option in ipairs(reliability.call) do
+  table.insert(M.call, option)
+end
 
 ---Of a call that is split into several requests.
 ---@type riskscreen.Option[]
@@ -406,7 +429,7 @@ function M.check_client(options)
   settings.usage_parameters = settings.usage_parameters or check.options(usage_parameters, {})
   settings.transaction_parameters = settings.transaction_parameters or check.options(transaction_parameters, {})
   settings.polling = settings.polling or check.options(polling.options, {})
-  settings.random = settings.random or math.random
+  reliability.complete(settings)
   return settings
 end
 

@@ -116,6 +116,7 @@ local function finish(request, call, settings)
   if request.body then
     headers["Content-Type"] = "application/json"
   end
+  headers.traceparent = call.traceparent
   request.headers = headers
   local timeout = call.timeout or settings.timeout
   request.timeout = math.min(timeout, call.attempt_timeout or settings.attempt_timeout or timeout)

@@ -68,6 +68,14 @@ return function(runtime)
   local M = {}
   local settle
 
+  local function give_up(task)
+    local held = task.held
+    task.held = nil
+    for thing in pairs(held or {}) do
+      thing:abandon()
+    end
+  end
+
   -- Suspends the running task until it is woken; `interrupt` undoes what it waits for when it is stopped instead.
   local function pause(task, interrupt)
     task.interrupt = interrupt
@@ -79,6 +87,7 @@ return function(runtime)
       if not task.cancelling then
         task.stop = nil
       end
+      give_up(task)
       error(stop, 0)
     end
   end
@@ -179,6 +188,7 @@ return function(runtime)
       task.results = pack(...)
     else
       local failure = ...
+      give_up(task)
       if task.cancelling and failure == task.stop then
         task.results = pack(nil, failure)
       else
@@ -335,6 +345,32 @@ return function(runtime)
         wake_all(waiters)
       end,
     }
+  end
+
+  ---The running task holds something until `release`: should it be stopped or fail before, `thing:abandon()` is called.
+  ---Outside of a task nothing happens.
+  ---@param thing { abandon: fun(self) } `abandon` must not wait
+  function M.hold(thing)
+    local me = runtime.current()
+    if me then
+      me.held = me.held or {}
+      me.held[thing] = true
+    end
+  end
+
+  ---Ends `hold`.
+  ---@param thing table
+  function M.release(thing)
+    local me = runtime.current()
+    if me and me.held then
+      me.held[thing] = nil
+    end
+  end
+
+  ---Whether a wait blocks here, because nothing could be suspended.
+  ---@return boolean
+  function M.blocks()
+    return runtime.current() == nil
   end
 
   M.pause = pause

@@ -11,8 +11,9 @@ local assert, describe, it = busted.assert, busted.describe, busted.it
 local before_each, after_each = busted.before_each, busted.after_each
 
 local KEY = "contract-key-5f1d"
--- Seconds: the timeout of calls that are to time out. On a busy machine the request must have left by then.
+-- Seconds: the timeout of requests that are to time out. On a busy machine they must have left by then.
 local SHORT = 0.3
+local ATTEMPTS = 3
 
 -- The operations that are made to time out, one that may be repeated and one that may not: it takes its time.
 local timed = { getAddressRisk = true, addBlacklistAddresses = true }
@@ -22,8 +23,9 @@ local timed = { getAddressRisk = true, addBlacklistAddresses = true }
 ---@field fault riskscreen.sandbox.Fault
 ---@field kind string of the error
 ---@field status? integer of the error
----@field timeout? number of the call
+---@field options? table of the call
 ---@field retry_after? number of the error
+---@field repeated? boolean the request is sent again where it may be
 
 ---@type riskscreen.spec.Failure[]
 local failures = {
@@ -35,14 +37,23 @@ local failures = {
     kind = "rate_limited",
     status = 429,
     retry_after = 3,
+    options = { timeout = 2.5 },
   },
-  { what = "HTTP 500", fault = { kind = "status", status = 500 }, kind = "server", status = 500 },
+  {
+    what = "HTTP 429 without Retry-After",
+    fault = { kind = "status", status = 429 },
+    kind = "rate_limited",
+    status = 429,
+    repeated = true,
+  },
+  { what = "HTTP 500", fault = { kind = "status", status = 500 }, kind = "server", status = 500, repeated = true },
   {
     what = "HTTP 503 with Retry-After",
     fault = { kind = "status", status = 503, retry_after = 7 },
     kind = "server",
     status = 503,
     retry_after = 7,
+    options = { timeout = 6 },
   },
   { what = "a redirect", fault = { kind = "status", status = 302 }, kind = "http", status = 302 },
   { what = "another success than 200", fault = { kind = "status", status = 202 }, kind = "http", status = 202 },
@@ -50,11 +61,23 @@ local failures = {
   { what = "a body that is not JSON", fault = { kind = "invalid-json" }, kind = "protocol", status = 200 },
   { what = "a page with HTTP 200", fault = { kind = "html" }, kind = "protocol", status = 200 },
   { what = "HTTP 200 with no body", fault = { kind = "empty" }, kind = "protocol", status = 200 },
-  { what = "a body that ends early", fault = { kind = "truncate", bytes = 5 }, kind = "network" },
-  { what = "a connection that is reset", fault = { kind = "reset" }, kind = "network" },
-  { what = "no answer", fault = { kind = "hang" }, kind = "timeout", timeout = SHORT },
-  { what = "a late answer", fault = { kind = "delay", delay = 5 }, kind = "timeout", timeout = SHORT },
-  { what = "a trickle", fault = { kind = "drip", bytes = 1, every = 5 }, kind = "timeout", timeout = SHORT },
+  { what = "a body that ends early", fault = { kind = "truncate", bytes = 5 }, kind = "network", repeated = true },
+  { what = "a connection that is reset", fault = { kind = "reset" }, kind = "network", repeated = true },
+  { what = "no answer", fault = { kind = "hang" }, kind = "timeout", options = { timeout = SHORT } },
+  {
+    what = "no answer to an attempt",
+    fault = { kind = "hang" },
+    kind = "timeout",
+    options = { attempt_timeout = SHORT },
+    repeated = true,
+  },
+  { what = "a late answer", fault = { kind = "delay", delay = 5 }, kind = "timeout", options = { timeout = SHORT } },
+  {
+    what = "a trickle",
+    fault = { kind = "drip", bytes = 1, every = 5 },
+    kind = "timeout",
+    options = { timeout = SHORT },
+  },
 }
 
 local function published()
@@ -70,11 +93,20 @@ end
 local function failures_of(operation)
   local list = {}
   for _, failure in ipairs(failures) do
-    if timed[operation.name] or not failure.timeout then
+    if timed[operation.name] or failure.kind ~= "timeout" then
       list[#list + 1] = failure
     end
   end
   return list
+end
+
+-- The fault, of one request only.
+local function with_count(fault)
+  local once = { count = 1 }
+  for name, value in pairs(fault) do
+    once[name] = value
+  end
+  return once
 end
 
 -- Nothing that can be reached from a value holds the key.
@@ -97,7 +129,7 @@ return function(make_client)
 
   local function start(key)
     service = sandbox.new { accounts = { [KEY] = {} } }
-    client, finish = make_client(service, { access_key = key })
+    client, finish = make_client(service, { access_key = key, retry = { attempts = ATTEMPTS, base_delay = 0.001 } })
   end
 
   before_each(function()
@@ -116,8 +148,8 @@ return function(make_client)
     return count
   end
 
-  -- The error of a call, after what is true of every error.
-  local function failed(operation, options)
+  -- The error of a call that sends so many requests, after what is true of every error.
+  local function failed(operation, options, attempts)
     local results = { n = 0 }
     local function collect(...)
       results = { n = select("#", ...), ... }
@@ -128,15 +160,15 @@ return function(make_client)
     assert.is_nil(results[1])
     assert.is_true(errors.is(err))
     assert.equal(operation.name, err.operation)
-    assert.equal(1, err.attempts)
+    assert.equal(attempts or 1, err.attempts)
     assert.is_true(err.elapsed >= 0)
     assert.is_true(err.sent, tostring(err))
     assert_no_key(err)
     return err
   end
 
-  local function succeeds(operation)
-    local value, response = client:call(operation.name, (samples.of(operation)))
+  local function succeeds(operation, options)
+    local value, response = client:call(operation.name, (samples.of(operation)), options)
     assert.is_not_nil(value, tostring(response))
     return value, response
   end
@@ -173,20 +205,34 @@ return function(make_client)
       for _, failure in ipairs(failures_of(operation)) do
         it("tells " .. failure.what, function()
           service:fault(failure.fault)
-          local err = failed(operation, { timeout = failure.timeout })
+          local attempts = failure.repeated and operation.idempotent and ATTEMPTS or 1
+          local err = failed(operation, failure.options, attempts)
           assert.equal(failure.kind, err.kind)
           assert.equal(failure.status, err.status)
           assert.equal(failure.retry_after, err.retry_after)
-          assert.equal(1, requests_of(operation))
+          assert.equal(attempts, requests_of(operation))
         end)
 
         it("answers again after " .. failure.what, function()
+          local options = { retry = false }
+          for name, value in pairs(failure.options or {}) do
+            options[name] = value
+          end
           service:fault(failure.fault)
-          failed(operation, { timeout = failure.timeout })
+          failed(operation, options)
           service:clear_faults()
           succeeds(operation)
           assert.equal(2, requests_of(operation))
         end)
+
+        if failure.repeated and operation.idempotent then
+          it("answers in spite of " .. failure.what .. ", once", function()
+            service:fault(with_count(failure.fault))
+            local _, response = succeeds(operation, failure.options)
+            assert.equal(2, response.attempts)
+            assert.equal(2, requests_of(operation))
+          end)
+        end
       end
 
       if not operation.idempotent then

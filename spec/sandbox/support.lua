@@ -65,13 +65,15 @@ M.path = {
   submit = BASE .. "kyt/transfers/risk-screening",
 }
 
----The two ways to a service: each connects a client and says how to end it. In-process no time passes.
+---The two ways to a service: each connects a client and says how to end it. In-process no time passes. Requests are
+---not repeated, so that each fault is seen.
 M.ways = {
   {
     name = "in-process",
     connect = function()
       local waited = 0
       local client, service = sandbox.client {
+        retry = false,
         sleep = function(seconds)
           waited = waited + seconds
         end,
@@ -96,6 +98,7 @@ M.ways = {
         base_url = server.url,
         access_key = server.access_key,
         endpoints = server.endpoints,
+        retry = false,
       }
       return {
         client = client,

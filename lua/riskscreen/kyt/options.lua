@@ -59,7 +59,7 @@ M.inbox = {
 M.random = {
   name = "random",
   type = "function",
-  doc = "Returns a number from 0 up to 1, for waits that must not fall together; by default math.random.",
+  doc = "Returns a number from 0 up to 1, for waits that must not fall together; by default its own.",
 }
 
 return M

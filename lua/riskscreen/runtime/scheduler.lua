@@ -299,8 +299,21 @@ function M.await(operation)
   end, nil, false)
 end
 
-local function after_iterate(ok, ...)
+local function after_contained(...)
   bound = bound - 1
+  return ...
+end
+
+---Calls a function so that whatever waits in it blocks.
+---@param fn fun(...): any
+---@return boolean ok as of pcall
+---@return any ...
+function tasks.contain(fn, ...)
+  bound = bound + 1
+  return after_contained(pcall(fn, ...))
+end
+
+local function raise_failure(ok, ...)
   if not ok then
     error((...), 0)
   end
@@ -315,8 +328,7 @@ function tasks.iterator(iterate)
     return iterate
   end
   return function(...)
-    bound = bound + 1
-    return after_iterate(pcall(iterate, ...))
+    return raise_failure(tasks.contain(iterate, ...))
   end
 end
 

@@ -8,6 +8,7 @@ local http = require "riskscreen.sandbox.http"
 local scenarios = require "riskscreen.sandbox.scenarios"
 local service = require "riskscreen.sandbox.service"
 local settings = require "riskscreen.sandbox.settings"
+local time = require "riskscreen.sandbox.time"
 local transport = require "riskscreen.sandbox.transport"
 
 local M = {
@@ -94,7 +95,8 @@ end
 
 ---A client of a service in the same process, with no socket.
 ---@param options? table a client's options, the settings of a service (or `service`, one that exists), and `sleep`,
----how delays pass (default: they take their time). With an `inbox` the service delivers its webhooks into that.
+---how delays and the client's own pauses pass (default: they take their time). With an `inbox` the service delivers its
+---webhooks into that.
 ---@return riskscreen.Client
 ---@return riskscreen.sandbox.Service
 function M.client(options)
@@ -103,7 +105,8 @@ function M.client(options)
   if given.transport then
     error("a sandbox client brings its own transport", 2)
   end
-  given.transport = transport.new(its_service, given.sleep or require("riskscreen.runtime.native").sleep)
+  given.runtime = given.runtime or (given.sleep and time.new(given.sleep))
+  given.transport = transport.new(its_service, (given.runtime or require "riskscreen.runtime.native").sleep)
   given.sleep = nil
   given.clock = options.clock
   given.access_key = given.access_key or M.default_key

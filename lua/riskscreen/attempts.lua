@@ -1,0 +1,411 @@
+-- One call from its built request to its answer: a turn under the rate limit, a closed circuit, a request or two, and
+-- again after a failure that may pass. Each of those is decided in the module of its name.
+-- No pcall, no metamethod: whatever waits may yield, and PUC Lua 5.1 cannot yield across those. What a call holds is
+-- therefore given up by the task that is stopped (`abandon`), or expires.
+local breaker = require "riskscreen.breaker"
+local check = require "riskscreen.check"
+local errors = require "riskscreen.errors"
+local hedge = require "riskscreen.hedge"
+local hooks = require "riskscreen.hooks"
+local limiter = require "riskscreen.limiter"
+local random = require "riskscreen.random"
+local redact = require "riskscreen.redact"
+local retry = require "riskscreen.retry"
+local stats = require "riskscreen.stats"
+local text = require "riskscreen.text"
+
+-- The kinds of failure that a transport may report.
+local transport_kinds = { network = true, timeout = true, tls = true, protocol = true, cancelled = true }
+
+-- Failures that speak against the service's health; with any other answer it is at least there.
+local unhealthy = { network = true, timeout = true, tls = true, server = true }
+
+---@class riskscreen.Job what a call asks for
+---@field operation string its name, for errors and hooks
+---@field label string what it is counted as
+---@field idempotent boolean repeating it changes nothing
+---@field request riskscreen.Request as it was built; each request is a copy of it
+---@field interpret fun(reply: riskscreen.Reply, redact: fun(text: string): string): any, any
+---@field options table the call's checked options
+---@field retry riskscreen.RetrySettings
+
+---@class riskscreen.CallUnderWay
+---@field state riskscreen.State
+---@field job riskscreen.Job
+---@field started number
+---@field timeout number seconds for everything
+---@field attempt integer
+---@field requests integer sent, hedges included
+---@field permit? riskscreen.Permit of the attempt under way
+---@field gave_up? string why there was no further attempt
+local Call = {}
+Call.__index = Call
+
+---What becomes of a call whose task is stopped.
+function Call:abandon()
+  self.state.stats:finish(self, self.job.label, "cancelled")
+  if self.permit then
+    self.state.breaker:forget(self.permit)
+  end
+end
+
+local function key_of(access_key)
+  if type(access_key) == "string" then
+    return access_key
+  end
+  local ok, key = pcall(access_key)
+  local problem
+  if not ok then
+    -- Its message may hold the key.
+    problem = "raised an error"
+  elseif type(key) ~= "string" then
+    problem = "must return a string (got " .. text.kind(key) .. ")"
+  elseif key == "" then
+    problem = "returned an empty string"
+  elseif not check.is_header_value(key) then
+    problem = "returned a text with control characters"
+  else
+    return key
+  end
+  return nil, errors.new("unauthorized", "the access_key function " .. problem, { sent = false })
+end
+
+local function is_reply(value)
+  return type(value) == "table" and type(value.status) == "number" and type(value.headers) == "table"
+end
+
+-- A transport's failure as an error; `redact_key` because a proxy's words may be in its message.
+local function failure_error(failure, redact_key)
+  if type(failure) ~= "table" or not transport_kinds[failure.kind] then
+    return errors.new("protocol", "the transport returned neither a reply nor a failure", { sent = true })
+  end
+  local fields = { sent = failure.sent ~= false, phase = failure.phase }
+  return errors.new(failure.kind, redact_key(tostring(failure.message)), fields)
+end
+
+-- Hooks. Their descriptions hold numbers and texts of the library's own, and never a header.
+
+local function describe(call, fields)
+  local request = call.job.request
+  fields.operation = call.job.operation
+  fields.method = request.method
+  fields.path = request.target:match "^[^?]*"
+  fields.traceparent = call.job.options.traceparent
+  return fields
+end
+
+local function tell_request(call, request, hedged)
+  local sent = { attempt = call.attempt, hedge = hedged, timeout = request.timeout, size = #(request.body or "") }
+  call.state.hooks:tell("request", describe(call, sent))
+end
+
+local function tell_response(call, reply, elapsed, hedged)
+  local times = {}
+  for phase, seconds in pairs(reply.times or {}) do
+    times[phase] = seconds
+  end
+  local received = {
+    attempt = call.attempt,
+    hedge = hedged,
+    status = reply.status,
+    size = reply.size,
+    http_version = reply.http_version,
+    times = times,
+    elapsed = elapsed,
+  }
+  call.state.hooks:tell("response", describe(call, received))
+end
+
+local function tell_failure(call, name, err, more)
+  local failed = describe(call, more)
+  for _, field in ipairs { "kind", "message", "status", "code", "retryable", "retry_after", "sent", "phase" } do
+    failed[field] = err[field]
+  end
+  call.state.hooks:tell(name, failed)
+end
+
+-- One request
+
+local function request_of(call, key, at)
+  local built = call.job.request
+  local request = {}
+  for name, value in pairs(built) do
+    request[name] = value
+  end
+  request.headers = { ["X-Access-Key"] = key }
+  for name, value in pairs(built.headers) do
+    request.headers[name] = value
+  end
+  request.timeout = call.attempt_timeout - (at - call.attempt_started)
+  request.connect_timeout = math.min(built.connect_timeout, request.timeout)
+  return request
+end
+
+-- Sends one request and says what its reply means.
+local function send(call, at, hedged)
+  local state = call.state
+  local key, err = key_of(state.settings.access_key)
+  if not key then
+    return nil, err
+  end
+  local redact_key = redact.new(key)
+  local request = request_of(call, key, at)
+  call.requests = call.requests + 1
+  state.stats:count "requests"
+  state.stats:count("bytes_sent", #(request.body or ""))
+  if state.hooks:has "request" then
+    tell_request(call, request, hedged)
+  end
+
+  local started = state.runtime.now()
+  local reply, failure = state.transport(request)
+  local elapsed = state.runtime.now() - started
+
+  if not is_reply(reply) then
+    return nil, failure_error(failure, redact_key)
+  end
+  state.stats:answered(reply.status, reply.size, elapsed)
+  if state.hooks:has "response" then
+    tell_response(call, reply, elapsed, hedged)
+  end
+  local value, result = call.job.interpret(reply, redact_key)
+  if value == nil and result.sent == nil then
+    result.sent = true
+  end
+  return value, result
+end
+
+-- One attempt
+
+local function remaining(call, at)
+  return call.timeout - (at - call.started)
+end
+
+-- Seconds after which a second request is sent, or nil.
+local function late_after(call)
+  local state = call.state
+  if not state.hedge or not call.job.idempotent or (state.breaker and state.breaker.state ~= "closed") then
+    return nil
+  end
+  local seconds = state.hedge:late_after(call.job.label)
+  return seconds and seconds < call.attempt_timeout and seconds or nil
+end
+
+local function may_hedge(state)
+  return state.transport ~= nil and (not state.limiter or state.limiter:try()) and state.budget:take()
+end
+
+local function send_hedged(call, at, seconds)
+  local state = call.state
+  local won, value, result = hedge.race(state.runtime.tasks, seconds, function(number)
+    return send(call, number == 1 and at or state.runtime.now(), number == 2)
+  end, function()
+    local may = may_hedge(state)
+    state.stats:count("hedges", may and 1 or 0)
+    return may
+  end)
+  state.stats:count("hedges_won", won == 2 and 1 or 0)
+  return value, result
+end
+
+local function attempt(call)
+  local state = call.state
+  -- Where nothing was waited for, the time is still that of the call's beginning, and its timeout whole.
+  local at = (call.attempt > 1 or state.limiter) and state.runtime.now() or call.started
+  call.attempt_started = at
+  call.attempt_timeout = math.min(call.job.request.timeout, remaining(call, at))
+  local seconds = late_after(call)
+  local value, result
+  if seconds then
+    value, result = send_hedged(call, at, seconds)
+  else
+    value, result = send(call, at, false)
+  end
+  if state.hedge and value ~= nil then
+    state.hedge:observe(call.job.label, state.runtime.now() - at)
+  end
+  return value, result
+end
+
+-- What the attempt's end says about the service.
+local function learn(call, value, err)
+  local state, permit = call.state, call.permit
+  local failed = value == nil
+  if state.limiter and failed and err.kind == "rate_limited" then
+    state.limiter:refused(err.retry_after)
+  end
+  call.permit = nil
+  if not permit then
+    return
+  end
+  local never_left = failed and (err.phase == "queue" or (err.sent == false and not unhealthy[err.kind]))
+  if never_left or (failed and err.kind == "cancelled") then
+    state.breaker:forget(permit)
+  else
+    state.breaker:report(permit, failed and unhealthy[err.kind] or false)
+  end
+end
+
+-- Before an attempt
+
+local function circuit_error(call, retry_after)
+  call.state.stats:count "circuit_open"
+  local message = ("not sent: the service has been failing; it is tried again in %.3g s"):format(retry_after)
+  return errors.new("circuit_open", message, { retry_after = retry_after, sent = false })
+end
+
+local function limit_error(call, retry_after)
+  call.state.stats:count "limited"
+  local message = ("not sent: no turn under rate_limit within %g s"):format(call.timeout)
+  return errors.new("rate_limited", message, { retry_after = retry_after, sent = false })
+end
+
+local function closed_error()
+  return errors.new("cancelled", "the client was closed", { sent = false })
+end
+
+-- Waits until a request may be sent; or nil and why not.
+local function admit(call)
+  local state = call.state
+  local refused = state.breaker and state.breaker:refuses()
+  if refused then
+    return nil, circuit_error(call, refused)
+  end
+  if state.limiter then
+    local deadline = call.started + call.timeout
+    local taken, retry_after = state.limiter:acquire(call.job.options.priority or "normal", deadline)
+    if not taken then
+      return nil, limit_error(call, retry_after)
+    end
+  end
+  if not state.transport then
+    return nil, closed_error()
+  elseif call.attempt > 1 and remaining(call, state.runtime.now()) < retry.SHORTEST_ATTEMPT then
+    return nil, errors.new("timeout", ("no time was left of %g s"):format(call.timeout), { sent = false })
+  end
+  if state.breaker then
+    local permit, retry_after = state.breaker:admit(call.job.request.timeout)
+    if not permit then
+      if state.limiter then
+        state.limiter:refund()
+      end
+      return nil, circuit_error(call, retry_after)
+    end
+    call.permit = permit
+  end
+  return true
+end
+
+-- After a failed attempt
+
+-- Seconds until the next one, or nil.
+local function reconsider(call, err)
+  local state = call.state
+  local failed = {
+    idempotent = call.job.idempotent,
+    attempt = call.attempt,
+    err = err,
+    remaining = remaining(call, state.runtime.now()),
+  }
+  local wait, reason = retry.decide(call.job.retry, failed, state.settings.random)
+  if wait and state.breaker and state.breaker:refuses() then
+    wait, reason = nil, "circuit_open"
+  elseif wait and not state.budget:take() then
+    wait, reason = nil, "budget"
+    state.stats:count "budget_exhausted"
+  end
+  call.gave_up = reason
+  return wait
+end
+
+local function pursue(call)
+  local state = call.state
+  local previous
+  while true do
+    call.attempt = call.attempt + 1
+    local admitted, refusal = admit(call)
+    if not admitted then
+      call.gave_up = refusal.kind
+      -- What went wrong first says more than that there was no second time.
+      return nil, refusal.kind ~= "cancelled" and previous or refusal
+    end
+    local value, result = attempt(call)
+    learn(call, value, result)
+    if value ~= nil then
+      return value, result
+    end
+    call.sent = call.sent or result.sent
+    local wait = reconsider(call, result)
+    if not wait then
+      return nil, result
+    end
+    state.stats:count "retries"
+    if state.hooks:has "retry" then
+      tell_failure(call, "retry", result, { attempt = call.attempt, wait = wait })
+    end
+    state.runtime.sleep(wait)
+    previous = result
+  end
+end
+
+local M = {}
+
+---Gives a client's state what its calls need.
+---@param state riskscreen.State with `settings` and `runtime`
+function M.equip(state)
+  local settings, runtime = state.settings, state.runtime
+  settings.random = settings.random or random.new(random.seed(runtime.now()))
+  state.budget = retry.budget(settings.retry.budget, settings.retry.reserve)
+  state.limiter = settings.rate_limit and limiter.new(settings.rate_limit, runtime)
+  state.breaker = settings.breaker and breaker.new(settings.breaker, runtime.now)
+  state.hedge = settings.hedge and hedge.new(settings.hedge)
+  state.hooks = hooks.new(settings.on, runtime.tasks.contain)
+  state.stats = stats.new()
+end
+
+---Makes a call.
+---@param state riskscreen.State
+---@param job riskscreen.Job
+---@return any value
+---@return riskscreen.Response|riskscreen.Error
+function M.run(state, job)
+  local started = state.runtime.now()
+  local timeout = job.options.timeout or state.settings.timeout
+  local call = setmetatable({ state = state, job = job, started = started, timeout = timeout }, Call)
+  call.attempt, call.requests, call.sent = 0, 0, false
+  state.stats:begin(call, job.label)
+  state.budget:earn()
+  state.runtime.tasks.hold(call)
+  local value, result = pursue(call)
+  state.runtime.tasks.release(call)
+
+  result.elapsed = state.runtime.now() - started
+  result.attempts = call.requests
+  if value ~= nil then
+    state.stats:finish(call, job.label, "succeeded", result.elapsed)
+    return value, result
+  end
+  result.operation = job.operation
+  result.sent = call.sent
+  state.stats:finish(call, job.label, "failed", result.elapsed, result.kind)
+  if state.hooks:has "error" then
+    local more = { attempts = call.requests, elapsed = result.elapsed, gave_up = call.gave_up }
+    tell_failure(call, "error", result, more)
+  end
+  return nil, result
+end
+
+---What a client has done and how it stands.
+---@param state riskscreen.State
+---@return table
+function M.stats(state)
+  local result = state.stats:snapshot()
+  result.retry_budget = state.budget.left
+  result.rate_limit = state.limiter and state.limiter:standing()
+  result.breaker = state.breaker and state.breaker:standing()
+  result.hook_failures = state.hooks.failures
+  result.last_hook_failure = state.hooks.last_failure
+  return result
+end
+
+return M

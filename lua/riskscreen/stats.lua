@@ -1,0 +1,194 @@
+-- Counters and latency histograms of a client. It counts what it is told; a snapshot is a copy.
+
+-- Upper bounds in seconds; what is slower than the last is counted without a bound.
+local BOUNDS = { 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60 }
+
+---@class riskscreen.Histogram
+---@field private counts integer[] for each bound, and one beyond the last
+local Histogram = {}
+Histogram.__index = Histogram
+
+local function new_histogram()
+  local counts = {}
+  for index = 1, #BOUNDS + 1 do
+    counts[index] = 0
+  end
+  return setmetatable({ counts = counts, count = 0, sum = 0, min = math.huge, max = 0 }, Histogram)
+end
+
+function Histogram:observe(seconds)
+  local index = 1
+  while BOUNDS[index] and seconds > BOUNDS[index] do
+    index = index + 1
+  end
+  self.counts[index] = self.counts[index] + 1
+  self.count = self.count + 1
+  self.sum = self.sum + seconds
+  self.min = math.min(self.min, seconds)
+  self.max = math.max(self.max, seconds)
+end
+
+-- The value below which a share of the observations lie, spread evenly within the bounds of their bucket.
+local function quantile(histogram, share)
+  local rank, seen = share * histogram.count, 0
+  for index, count in ipairs(histogram.counts) do
+    if count > 0 and seen + count >= rank then
+      local lower = math.max(BOUNDS[index - 1] or 0, histogram.min)
+      local upper = math.min(BOUNDS[index] or math.huge, histogram.max)
+      return lower + (upper - lower) * math.max(0, rank - seen) / count
+    end
+    seen = seen + count
+  end
+end
+
+-- The buckets count what is at most `le` seconds, each those of the smaller ones too, as Prometheus has them.
+local function histogram_snapshot(histogram)
+  local buckets, seen = {}, 0
+  for index, bound in ipairs(BOUNDS) do
+    seen = seen + histogram.counts[index]
+    buckets[index] = { le = bound, count = seen }
+  end
+  local any = histogram.count > 0
+  return {
+    count = histogram.count,
+    sum = histogram.sum,
+    min = any and histogram.min or nil,
+    max = any and histogram.max or nil,
+    p50 = quantile(histogram, 0.5),
+    p95 = quantile(histogram, 0.95),
+    p99 = quantile(histogram, 0.99),
+    buckets = buckets,
+  }
+end
+
+---@class riskscreen.Stats
+---@field counters table<string, integer>
+---@field kinds table<string, integer> failed calls by the kind of their error
+---@field statuses table<integer, integer> answers by HTTP status
+---@field operations table<string, table>
+---@field private open table<table, true> calls under way; one that an error swept away is collected
+local Stats = {}
+Stats.__index = Stats
+
+-- What is counted, and what each counts.
+local counters = {
+  { name = "calls", doc = "calls begun" },
+  { name = "succeeded", doc = "calls with a value" },
+  { name = "failed", doc = "calls with an error" },
+  { name = "cancelled", doc = "calls whose task was stopped" },
+  { name = "requests", doc = "requests sent, repeated ones included" },
+  { name = "retries", doc = "requests sent again after a failure" },
+  { name = "hedges", doc = "requests sent because an answer was late" },
+  { name = "hedges_won", doc = "of those, the ones answered first" },
+  { name = "budget_exhausted", doc = "requests not sent again because the retry budget was used up" },
+  { name = "limited", doc = "calls that found no turn under rate_limit" },
+  { name = "circuit_open", doc = "calls that the open circuit refused" },
+  { name = "bytes_sent", doc = "bytes of request bodies" },
+  { name = "bytes_received", doc = "bytes of answers' bodies, decompressed" },
+}
+
+local function add(map, key, amount)
+  map[key] = (map[key] or 0) + amount
+end
+
+local function copy(map)
+  local result = {}
+  for key, value in pairs(map) do
+    result[key] = value
+  end
+  return result
+end
+
+local M = { counters = counters }
+
+---@return riskscreen.Stats
+function M.new()
+  local zero = {}
+  for _, counter in ipairs(counters) do
+    zero[counter.name] = 0
+  end
+  return setmetatable({
+    counters = zero,
+    kinds = {},
+    statuses = {},
+    operations = {},
+    calls = new_histogram(),
+    requests = new_histogram(),
+    open = setmetatable({}, { __mode = "k" }),
+  }, Stats)
+end
+
+---@param name string
+---@param amount? integer
+function Stats:count(name, amount)
+  self.counters[name] = self.counters[name] + (amount or 1)
+end
+
+local function of_operation(stats, name)
+  local entry = stats.operations[name]
+  if not entry then
+    entry = { calls = 0, succeeded = 0, failed = 0, cancelled = 0, latency = new_histogram() }
+    stats.operations[name] = entry
+  end
+  return entry
+end
+
+---A call begins.
+---@param call table what stands for it
+---@param operation string
+function Stats:begin(call, operation)
+  self.open[call] = true
+  self:count "calls"
+  add(of_operation(self, operation), "calls", 1)
+end
+
+---A call has ended; a cancelled one has no latency.
+---@param call table
+---@param operation string
+---@param outcome "succeeded"|"failed"|"cancelled"
+---@param seconds? number
+---@param kind? string of the error
+function Stats:finish(call, operation, outcome, seconds, kind)
+  self.open[call] = nil
+  self:count(outcome)
+  local entry = of_operation(self, operation)
+  add(entry, outcome, 1)
+  if seconds then
+    self.calls:observe(seconds)
+    entry.latency:observe(seconds)
+  end
+  if kind then
+    add(self.kinds, kind, 1)
+  end
+end
+
+---A request has been answered.
+---@param status integer
+---@param size integer|nil bytes
+---@param seconds number
+function Stats:answered(status, size, seconds)
+  add(self.statuses, status, 1)
+  self:count("bytes_received", size or 0)
+  self.requests:observe(seconds)
+end
+
+---The counters and histograms as they are now.
+---@return table
+function Stats:snapshot()
+  local result = copy(self.counters)
+  result.in_flight = 0
+  for _ in pairs(self.open) do
+    result.in_flight = result.in_flight + 1
+  end
+  result.errors, result.statuses = copy(self.kinds), copy(self.statuses)
+  result.latency = { calls = histogram_snapshot(self.calls), requests = histogram_snapshot(self.requests) }
+  result.operations = {}
+  for name, entry in pairs(self.operations) do
+    local shown = copy(entry)
+    shown.latency = histogram_snapshot(entry.latency)
+    result.operations[name] = shown
+  end
+  return result
+end
+
+return M
