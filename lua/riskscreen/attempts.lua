@@ -401,8 +401,8 @@ end
 function M.stats(state)
   local result = state.stats:snapshot()
   result.retry_budget = state.budget.left
-  result.rate_limit = state.limiter and state.limiter:standing()
-  result.breaker = state.breaker and state.breaker:standing()
+  result.rate_limit = state.limiter and state.limiter:standing() or nil
+  result.breaker = state.breaker and state.breaker:standing() or nil
   result.hook_failures = state.hooks.failures
   result.last_hook_failure = state.hooks.last_failure
   return result

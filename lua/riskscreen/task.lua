@@ -18,11 +18,6 @@ end
 ---@field block_until fun(done: fun(): boolean, timeout?: number) waits outside of any task
 ---@field timer fun(seconds: number, callback: fun()): { cancel: fun(self) }
 
----@class riskscreen.Task
-local Task = {}
-Task.__index = Task
-Task.__name = "riskscreen.Task"
-
 local function cancelled_error()
   return errors.new("cancelled", "the task was cancelled")
 end
@@ -65,6 +60,10 @@ local function watch_failure(task)
 end
 
 return function(runtime)
+  ---@class riskscreen.Task of this runtime: a program may have several
+  local Task = { __name = "riskscreen.Task" }
+  Task.__index = Task
+
   local M = {}
   local settle
 
