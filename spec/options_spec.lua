@@ -57,6 +57,27 @@ describe("a client's options", function()
     assert.matches("did you mean 'timeout'?", refused { timout = 3 }, 1, true)
   end)
 
+  it("have retries on, and what stops or doubles requests off", function()
+    local settings = assert(options.check_client(given {}))
+    local retry = { attempts = 3, base_delay = 0.1, max_delay = 5, max_retry_after = 60, budget = 0.2, reserve = 10 }
+    assert.same(retry, settings.retry)
+    assert.is_nil(settings.rate_limit)
+    assert.is_false(settings.breaker)
+    assert.is_false(settings.hedge)
+  end)
+
+  it("take true for a group's defaults, and false for off", function()
+    local settings = assert(options.check_client(given { breaker = true, hedge = true, retry = false }))
+    assert.equal(5, settings.breaker.failures)
+    assert.equal("p95", settings.hedge.delay)
+    assert.equal(1, settings.retry.attempts)
+  end)
+
+  it("name a group's bad setting by its path", function()
+    assert.matches("^retry%.attempts must be between 1 and 10 requests", refused { retry = { attempts = 11 } })
+    assert.matches("unknown option 'cooldwon' in breaker; did you mean 'cooldown'", refused { breaker = { cooldwon = 1 } })
+  end)
+
   it("that a switch is off stays off", function()
     assert.is_false(options.check_client(given { compression = false }).compression)
   end)
@@ -97,6 +118,22 @@ describe("a client's options", function()
     { "usage_parameters", { granularity = "a b" } },
     { "usage_parameters", { group = "a" } },
     { "usage_parameters", "a" },
+    { "retry", 3 },
+    { "retry", { attempts = 0 } },
+    { "retry", { atempts = 2 } },
+    { "retry", { budget = 2 } },
+    { "rate_limit", true },
+    { "rate_limit", {} },
+    { "rate_limit", { rate = 0 } },
+    { "rate_limit", { rate = 10, burst = 0.5 } },
+    { "breaker", { share = 1.5 } },
+    { "breaker", { cooldown = 0 } },
+    { "hedge", { delay = "p50" } },
+    { "hedge", { delay = 0 } },
+    { "on", { request = true } },
+    { "on", { requests = print } },
+    { "random", 0.5 },
+    { "runtime", { now = print } },
   } do
     it(("refuse %s = %s"):format(case[1], type(case[2]) == "table" and "{…}" or tostring(case[2])), function()
       assert.matches(case[1], refused { [case[1]] = case[2] }, 1, true)

@@ -396,6 +396,104 @@ describe("a wait in a coroutine of the caller's own", function()
   end)
 end)
 
+describe("what a task holds", function()
+  local hold, release = native.tasks.hold, native.tasks.release
+  local given_up
+
+  before_each(function()
+    given_up = 0
+  end)
+
+  local function held()
+    return {
+      abandon = function()
+        given_up = given_up + 1
+      end,
+    }
+  end
+
+  it("is given up when the task is cancelled while it waits", function()
+    run(function()
+      local task = spawn(function()
+        hold(held())
+        hold(held())
+        sleep(1000)
+      end)
+      sleep(0)
+      task:cancel()
+      task:await()
+    end)
+    assert.equal(2, given_up)
+  end)
+
+  it("is given up when the task fails", function()
+    failure_of(function()
+      hold(held())
+      error "boom"
+    end)
+    assert.equal(1, given_up)
+  end)
+
+  it("is given up when a child's failure stops the task", function()
+    failure_of(function()
+      hold(held())
+      spawn(error, "boom")
+      sleep(1000)
+    end)
+    assert.equal(1, given_up)
+  end)
+
+  it("is not given up once it is released, or when the task ends by itself", function()
+    run(function()
+      local thing = held()
+      hold(thing)
+      release(thing)
+      local task = spawn(function()
+        hold(held())
+      end)
+      task:await()
+      task:cancel()
+    end)
+    assert.equal(0, given_up)
+  end)
+
+  it("is nothing outside of a task", function()
+    local thing = held()
+    hold(thing)
+    release(thing)
+    assert.equal(0, given_up)
+  end)
+end)
+
+describe("a contained function", function()
+  it("blocks where it waits, and other tasks go on", function()
+    local order = {}
+    run(function()
+      spawn(function()
+        order[#order + 1] = "other"
+      end)
+      native.tasks.contain(function()
+        assert.is_true(native.tasks.blocks())
+        sleep(0.001)
+        order[#order + 1] = "contained"
+      end)
+      assert.is_false(native.tasks.blocks())
+    end)
+    assert.same({ "other", "contained" }, order)
+  end)
+
+  it("gives what pcall gives", function()
+    assert.same({ true, 1, 2 }, {
+      native.tasks.contain(function(...)
+        return ...
+      end, 1, 2),
+    })
+    local ok, message = native.tasks.contain(error, "boom", 0)
+    assert.same({ false, "boom" }, { ok, message })
+    assert.is_true(native.tasks.blocks())
+  end)
+end)
+
 describe("a failure that nobody awaits", function()
   it("is reported once, when nobody can await it any more", function()
     local said = {}

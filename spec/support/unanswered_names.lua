@@ -1,0 +1,11 @@
+-- A program of its own, for which no name is ever resolved: says how a call ended. Its argument: the call's timeout.
+local riskscreen = require "riskscreen"
+
+local client = riskscreen.new {
+  base_url = "https://service.example",
+  access_key = "k",
+  timeout = tonumber(arg[1]),
+  connect_timeout = 60,
+}
+local _, err = client.kya:risk { address = "0x1", network = "eth" }
+print(err.kind, err.phase, tostring(err.sent), err.attempts)
