@@ -87,7 +87,6 @@ describe("client.kyt:submit", function()
     { "was answered without a requestId", success {}, true },
     { "was answered with an empty requestId", success { requestId = "" }, true },
     { "was answered with half an envelope", recorder.reply(200, { data = { requestId = "r1" } }), true },
-    { "never left", recorder.failure("network", "refused", false), nil },
     { "was answered 400", recorder.reply(400), nil },
     { "was answered 401", recorder.reply(401), nil },
     { "was answered 403", recorder.page(403, "<html>"), nil },
@@ -104,6 +103,20 @@ describe("client.kyt:submit", function()
       assert.equal(1, #requests)
     end)
   end
+
+  it("that never left is sent again", function()
+    local client, requests = new_client(nil, recorder.failure("network", "refused", false), submitted)
+    assert.equal("r1", client.kyt:submit(parameters).requestId)
+    assert.equal(2, #requests)
+  end)
+
+  it("that never left, however often, is certain", function()
+    local client = new_client({ retry = { base_delay = 0 } }, recorder.failure("network", "refused", false))
+    local task, err = client.kyt:submit(parameters)
+    assert.is_nil(task)
+    assert.is_nil(err.uncertain)
+    assert.same({ false, 3 }, { err.sent, err.attempts })
+  end)
 
   it("shows the access key nowhere in its task", function()
     local client = new_client({ endpoints = result_endpoint }, submitted)
