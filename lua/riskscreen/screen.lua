@@ -139,7 +139,7 @@ end
 
 ---How one address is decided, with everything that is the same for all of a run settled.
 ---@param client riskscreen.Client
----@param checked { policy?: riskscreen.Policy, include: riskscreen.FacetName[], timeout?: number } and `reliability.call`
+---@param checked { policy?: riskscreen.Policy, include: riskscreen.FacetName[], timeout?: number } and a call's
 ---@return fun(address: any, network: any): riskscreen.Decision
 function M.decider(client, checked)
   local policy = checked.policy or client.policy or default_policy
