@@ -222,9 +222,12 @@ end)
 
 describe("the access key", function()
   it("is in no field of a client or its errors, however deep", function()
-    local leaks = "your key " .. KEY .. " is bad: " .. KEY:gsub("[^%w]", function(byte)
-      return ("%%%02X"):format(byte:byte())
-    end)
+    local leaks = "your key "
+      .. KEY
+      .. " is bad: "
+      .. KEY:gsub("[^%w]", function(byte)
+        return ("%%%02X"):format(byte:byte())
+      end)
     local headers = { location = "https://elsewhere.example/?key=" .. KEY, ["x-echo"] = KEY }
     local about_another = select(2, samples.of(risk))
     about_another.data.address = KEY

@@ -1,4 +1,4 @@
--- Retries, limits and hedging over real sockets and the runtime's own time: that waits of each kind let the others go on.
+-- Retries, limits and hedging over real sockets and in real time: waits of each kind let the others go on.
 local riskscreen = require "riskscreen"
 local sandbox = require "riskscreen.sandbox"
 local scheduler = require "riskscreen.runtime.scheduler"

@@ -75,7 +75,10 @@ describe("a client's options", function()
 
   it("name a group's bad setting by its path", function()
     assert.matches("^retry%.attempts must be between 1 and 10 requests", refused { retry = { attempts = 11 } })
-    assert.matches("unknown option 'cooldwon' in breaker; did you mean 'cooldown'", refused { breaker = { cooldwon = 1 } })
+    assert.matches(
+      "unknown option 'cooldwon' in breaker; did you mean 'cooldown'",
+      refused { breaker = { cooldwon = 1 } }
+    )
   end)
 
   it("that a switch is off stays off", function()

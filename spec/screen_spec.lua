@@ -37,6 +37,50 @@ local everything = riskscreen.policy {
   },
 }
 
+describe("a screening", function()
+  local traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+
+  for _, method in ipairs { "screen", "screen_all" } do
+    it("gives its trace and its retries to its lookups: " .. method, function()
+      local transport, requests = recorder.new(recorder.reply(503))
+      local client = riskscreen.new { access_key = "key", transport = transport, retry = { base_delay = 0 } }
+      local request = { network = "eth", traceparent = traceparent, retry = { attempts = 2 }, priority = "low" }
+      if method == "screen" then
+        request.address = clean.address
+        client:screen(request)
+      else
+        request.source = { clean.address }
+        collect(client:screen_all(request))
+      end
+      assert.equal(2, #requests)
+      assert.equal(traceparent, requests[1].headers.traceparent)
+    end)
+  end
+
+  it("gives its priority to its lookups", function()
+    local time = require("spec.support.virtual_time").new()
+    local order = {}
+    local client = riskscreen.new {
+      access_key = "key",
+      runtime = time,
+      rate_limit = { rate = 1, burst = 1 },
+      transport = function(request)
+        order[#order + 1] = request.target:match "address=(%w+)"
+        return recorder.reply(400)
+      end,
+    }
+    time.tasks.run(function()
+      client:screen { address = "first", network = "eth" }
+      for _, priority in ipairs { "low", "normal", "high" } do
+        time.tasks.spawn(function()
+          client:screen { address = priority, network = "eth", priority = priority }
+        end)
+      end
+    end)
+    assert.same({ "first", "high", "normal", "low" }, order)
+  end)
+end)
+
 for _, way in ipairs(support.ways) do
   describe("client:screen " .. way.name, function()
     local connection, client, service

@@ -29,10 +29,7 @@ describe("the counters", function()
     call("b", "cancelled")
     stats:begin({ "still under way" }, "b")
     local snapshot = stats:snapshot()
-    assert.same(
-      { 4, 1, 1, 1 },
-      { snapshot.calls, snapshot.succeeded, snapshot.failed, snapshot.cancelled }
-    )
+    assert.same({ 4, 1, 1, 1 }, { snapshot.calls, snapshot.succeeded, snapshot.failed, snapshot.cancelled })
     assert.same({ timeout = 1 }, snapshot.errors)
     local a, b = snapshot.operations.a, snapshot.operations.b
     assert.same({ 2, 1, 1, 0 }, { a.calls, a.succeeded, a.failed, a.cancelled })

@@ -5,8 +5,10 @@ local enums = require "riskscreen.enums"
 local errors = require "riskscreen.errors"
 local operations = require "riskscreen.operations"
 local options = require "riskscreen.options"
+local reliability = require "riskscreen.reliability"
 local records = require "riskscreen.records"
 local scenarios = require "riskscreen.sandbox.scenarios"
+local stats = require "riskscreen.stats"
 
 local function read(path)
   local file = io.open(path, "rb")
@@ -49,18 +51,38 @@ local function show_default(option)
   return "`" .. tostring(option.default) .. "`"
 end
 
-local function option_table()
-  local rows = {}
-  for _, option in ipairs(options.client) do
+local function option_rows(specs, prefix, rows)
+  for _, option in ipairs(specs) do
     local kind = option.type:gsub("|", " or ")
     if option.values then
       kind = table.concat(option.values, ", ")
     elseif option.unit then
       kind = option.unit
     end
-    rows[#rows + 1] = { "`" .. option.name .. "`", kind, show_default(option), option.doc }
+    rows[#rows + 1] = { "`" .. prefix .. option.name .. "`", kind, show_default(option), option.doc }
   end
-  return markdown_table({ "option", "type", "default", "meaning" }, rows)
+  return rows
+end
+
+local function option_table()
+  return markdown_table({ "option", "type", "default", "meaning" }, option_rows(options.client, "", {}))
+end
+
+-- What the tables of the options about failures may hold.
+local function reliability_table()
+  local rows = {}
+  for _, option in ipairs(reliability.client) do
+    option_rows(option.fields, option.name .. ".", rows)
+  end
+  return markdown_table({ "setting", "type", "default", "meaning" }, rows)
+end
+
+local function counter_table()
+  local rows = {}
+  for _, counter in ipairs(stats.counters) do
+    rows[#rows + 1] = { "`" .. counter.name .. "`", counter.doc }
+  end
+  return markdown_table({ "counter", "what it counts" }, rows)
 end
 
 local function scenario_table()
@@ -301,7 +323,13 @@ end
 
 local function readme()
   local text = read "README.md"
-  local tables = { errors = error_table, options = option_table, scenarios = scenario_table }
+  local tables = {
+    errors = error_table,
+    options = option_table,
+    reliability = reliability_table,
+    counters = counter_table,
+    scenarios = scenario_table,
+  }
   for name, make in pairs(tables) do
     local open, close = ("<!-- %s -->"):format(name), ("<!-- /%s -->"):format(name)
     local _, from = text:find(open, 1, true)

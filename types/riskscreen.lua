@@ -34,15 +34,24 @@
 ---@field polling? table When results of transactions are asked for, if `endpoints.kyt_result` is set: `first`, `growth`, `jitter`, `ceiling`, `deadline`.
 ---@field final_statuses? table The values of `status` with which a transaction's result is there; by default 1003 alone.
 ---@field inbox? table The inbox whose webhooks bring results of transactions, made by `riskscreen.webhook.inbox`.
----@field random? function Returns a number from 0 up to 1, for waits that must not fall together; by default math.random.
+---@field random? function Returns a number from 0 up to 1, for waits that must not fall together; by default its own.
 ---@field transport? function Sends the requests in place of the library's own HTTP: transport(request) --> reply | nil, failure.
 ---@field policy? table What `screen` decides by; without it, the default policy.
 ---@field clock? function Returns Unix seconds, for dates the service sends; by default os.time.
+---@field runtime? table How time passes, in place of the native runtime: now(), sleep(seconds) and tasks.
+---@field retry? table|boolean When a failed request is sent again; false: never.
+---@field rate_limit? table How many requests are sent: a token bucket at which calls wait for their turn.
+---@field breaker? table|boolean When a failing service is left alone for a while; true: by the defaults.
+---@field hedge? table|boolean When a lookup whose answer is late is sent a second time; true: by the defaults.
+---@field on? table Functions that are told what happens to a call.
 
 ---@class riskscreen.CallOptions
 ---@field timeout? number How long this call may take.
 ---@field attempt_timeout? number How long one request of this call may take.
 ---@field headers? table More headers for this request.
+---@field retry? table|boolean This call's own; what it does not name is the client's.
+---@field priority? "high"|"normal"|"low" Whether the call passes others that wait under rate_limit; by default normal.
+---@field traceparent? string The trace that the call belongs to, passed on to the service.
 
 ---@class riskscreen.blacklist
 local riskscreen_blacklist = {}

@@ -4,6 +4,7 @@
 local check = require "riskscreen.check"
 local facets = require "riskscreen.facets"
 local policies = require "riskscreen.policy"
+local reliability = require "riskscreen.reliability"
 local runtime = require "riskscreen.runtime.native"
 local text = require "riskscreen.text"
 
@@ -16,6 +17,9 @@ local default_policy = policies.new()
 ---@field policy? riskscreen.Policy the client's, or the default policy
 ---@field include? riskscreen.FacetName[] lookups that the decision shall carry besides those that the policy needs
 ---@field timeout? number seconds for all the lookups of the decision
+---@field retry? table|boolean of the lookups, as a call's
+---@field priority? "high"|"normal"|"low" of the lookups, as a call's
+---@field traceparent? string of the lookups, as a call's
 
 local is_facet = {}
 for _, name in ipairs(facets.names) do
@@ -53,6 +57,10 @@ M.options = {
     doc = "For one decision.",
   },
 }
+
+for _, option in ipairs(reliability.call) do
+  table.insert(M.options, option)
+end
 
 local one_options = { { name = "address", type = "any", doc = "The address." } }
 for _, option in ipairs(M.options) do
@@ -96,15 +104,23 @@ local function all(calls)
   return { value }, { err }
 end
 
-local function look_up(client, subject, wanted, deadline)
+-- The options of one lookup's call.
+local function call_options(checked, deadline)
+  local call = { timeout = deadline and math.max(deadline - runtime.now(), SHORTEST_TIMEOUT) }
+  for _, option in ipairs(reliability.call) do
+    call[option.name] = checked[option.name]
+  end
+  return call
+end
+
+local function look_up(client, subject, wanted, checked, deadline)
   local found = { errors = {}, not_offered = {} }
   local names, calls = {}, {}
   for _, facet in ipairs(wanted) do
     if facets.applies(facet, subject.network) then
       names[#names + 1] = facet.name
       calls[#calls + 1] = function()
-        local timeout = deadline and math.max(deadline - runtime.now(), SHORTEST_TIMEOUT)
-        return client:call(facet.operation, subject, { timeout = timeout })
+        return client:call(facet.operation, subject, call_options(checked, deadline))
       end
     else
       found.not_offered[facet.name] = true
@@ -123,7 +139,7 @@ end
 
 ---How one address is decided, with everything that is the same for all of a run settled.
 ---@param client riskscreen.Client
----@param checked { policy?: riskscreen.Policy, include: riskscreen.FacetName[], timeout?: number }
+---@param checked { policy?: riskscreen.Policy, include: riskscreen.FacetName[], timeout?: number } and a call's
 ---@return fun(address: any, network: any): riskscreen.Decision
 function M.decider(client, checked)
   local policy = checked.policy or client.policy or default_policy
@@ -131,7 +147,8 @@ function M.decider(client, checked)
   return function(address, network)
     local started = runtime.now()
     local subject = { address = address, network = network }
-    local decision = policy:decide(look_up(client, subject, wanted, checked.timeout and started + checked.timeout))
+    local deadline = checked.timeout and started + checked.timeout
+    local decision = policy:decide(look_up(client, subject, wanted, checked, deadline))
     decision.address, decision.network = address, network
     decision.elapsed = runtime.now() - started
     return decision
