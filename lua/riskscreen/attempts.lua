@@ -79,7 +79,8 @@ local function failure_error(failure, redact_key)
   if type(failure) ~= "table" or not transport_kinds[failure.kind] then
     return errors.new("protocol", "the transport returned neither a reply nor a failure", { sent = true })
   end
-  local fields = { sent = failure.sent ~= false, phase = failure.phase }
+  local phase = failure.phase and redact_key(tostring(failure.phase))
+  local fields = { sent = failure.sent ~= false, phase = phase }
   return errors.new(failure.kind, redact_key(tostring(failure.message)), fields)
 end
 

@@ -84,6 +84,29 @@ describe("a sandbox client", function()
     assert.equal(3, waited)
   end)
 
+  it("pauses between attempts by the sleep it is given, and takes no other time", function()
+    local waited = 0
+    local client = sandbox.client {
+      retry = { attempts = 4, base_delay = 2 },
+      timeout = 100,
+      faults = { { kind = "status", status = 503, retry_after = 5 } },
+      sleep = function(seconds)
+        waited = waited + seconds
+      end,
+    }
+    local _, err = client.kya:risk(lookup)
+    assert.equal(4, err.attempts)
+    assert.is_true(waited >= 15 and waited <= 15 + 2 + 4 + 5)
+    assert.near(waited, err.elapsed, 1e-9)
+  end)
+
+  it("waits for its turn under a rate limit by the sleep it is given", function()
+    local client = sandbox.client { rate_limit = { rate = 0.1, burst = 1 }, timeout = 60, sleep = function() end }
+    client.kya:risk(lookup)
+    local _, response = client.kya:risk(lookup)
+    assert.near(10, response.elapsed, 1e-6)
+  end)
+
   it("lets other tasks go on while a fault delays one", function()
     local client = sandbox.client {}
     local order = {}
