@@ -17,6 +17,12 @@ local text = require "riskscreen.text"
 -- The kinds of failure that a transport may report.
 local transport_kinds = { network = true, timeout = true, tls = true, protocol = true, cancelled = true }
 
+-- How far a request may have got, as errors say it.
+local phases = {}
+for _, phase in ipairs { "queue", "name_lookup", "connect", "tls", "first_byte", "body" } do
+  phases[phase] = phase
+end
+
 -- Failures that speak against the service's health; with any other answer it is at least there.
 local unhealthy = { network = true, timeout = true, tls = true, server = true }
 
@@ -79,8 +85,7 @@ local function failure_error(failure, redact_key)
   if type(failure) ~= "table" or not transport_kinds[failure.kind] then
     return errors.new("protocol", "the transport returned neither a reply nor a failure", { sent = true })
   end
-  local phase = failure.phase and redact_key(tostring(failure.phase))
-  local fields = { sent = failure.sent ~= false, phase = phase }
+  local fields = { sent = failure.sent ~= false, phase = phases[failure.phase or false] }
   return errors.new(failure.kind, redact_key(tostring(failure.message)), fields)
 end
 
