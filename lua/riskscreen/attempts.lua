@@ -2,8 +2,8 @@
 -- again after a failure that may pass. Each of those is decided in the module of its name.
 -- No pcall, no metamethod: whatever waits may yield, and PUC Lua 5.1 cannot yield across those. What a call holds is
 -- therefore given up by the task that is stopped (`abandon`), or expires.
+local access_key = require "riskscreen.access_key"
 local breaker = require "riskscreen.breaker"
-local check = require "riskscreen.check"
 local errors = require "riskscreen.errors"
 local hedge = require "riskscreen.hedge"
 local hooks = require "riskscreen.hooks"
@@ -12,7 +12,6 @@ local random = require "riskscreen.random"
 local redact = require "riskscreen.redact"
 local retry = require "riskscreen.retry"
 local stats = require "riskscreen.stats"
-local text = require "riskscreen.text"
 
 -- The kinds of failure that a transport may report.
 local transport_kinds = { network = true, timeout = true, tls = true, protocol = true, cancelled = true }
@@ -53,27 +52,6 @@ function Call:abandon()
   if self.permit then
     self.state.breaker:forget(self.permit)
   end
-end
-
-local function key_of(access_key)
-  if type(access_key) == "string" then
-    return access_key
-  end
-  local ok, key = pcall(access_key)
-  local problem
-  if not ok then
-    -- Its message may hold the key.
-    problem = "raised an error"
-  elseif type(key) ~= "string" then
-    problem = "must return a string (got " .. text.kind(key) .. ")"
-  elseif key == "" then
-    problem = "returned an empty string"
-  elseif not check.is_header_value(key) then
-    problem = "returned a text with control characters"
-  else
-    return key
-  end
-  return nil, errors.new("unauthorized", "the access_key function " .. problem, { sent = false })
 end
 
 local function is_reply(value)
@@ -150,7 +128,7 @@ end
 -- Sends one request and says what its reply means.
 local function send(call, at, hedged)
   local state = call.state
-  local key, err = key_of(state.settings.access_key)
+  local key, err = access_key.of(state.settings.access_key)
   if not key then
     return nil, err
   end
