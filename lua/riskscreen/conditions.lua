@@ -37,6 +37,13 @@ local function one_of(set, value)
   return set[value] == true
 end
 
+-- A record's flag; nil where there is no record, whatever is in its place.
+local function flag_of(record, name)
+  if type(record) == "table" then
+    return record[name]
+  end
+end
+
 local function same(wanted, value)
   if type(value) ~= "boolean" then
     return nil
@@ -108,7 +115,7 @@ local conditions = {
     name = "whitelist",
     flag = true,
     match = function(wanted, case)
-      return same(wanted, case.record and case.record.whitelist)
+      return same(wanted, flag_of(case.record, "whitelist"))
     end,
   },
   {
@@ -116,7 +123,7 @@ local conditions = {
     flag = true,
     facet = "entity",
     match = function(wanted, case)
-      return same(wanted, case.entity and case.entity.contract)
+      return same(wanted, flag_of(case.entity, "contract"))
     end,
   },
   { name = "category", facet = "entity", match = categories },
@@ -143,11 +150,11 @@ local function set_from(value, allowed)
   if type(list) ~= "table" or (check.sequence_length(list) or 0) == 0 then
     return nil, "must be a text or a list of texts"
   end
-  local known = set_of(allowed or list)
+  local known = allowed and set_of(allowed)
   for _, one in ipairs(list) do
     if type(one) ~= "string" then
       return nil, "must be a text or a list of texts (it holds " .. text.kind(one) .. ")"
-    elseif not known[one] then
+    elseif known and not known[one] then
       local names = table.concat(allowed, ", ")
       return nil, ("must be one of %s (got %s%s)"):format(names, text.show(one), text.did_you_mean(one, allowed))
     end

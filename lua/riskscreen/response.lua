@@ -8,6 +8,7 @@ local subject = require "riskscreen.subject"
 local text = require "riskscreen.text"
 
 local LONGEST_QUOTE = 300 -- bytes of foreign text in a message
+local LONGEST_WAIT = 1e9 -- seconds; hundreds of digits would make an infinite one
 
 ---@class riskscreen.Reply what a transport returns
 ---@field status integer
@@ -74,7 +75,7 @@ local function retry_after(reply, context)
   if type(value) ~= "string" then
     return nil
   elseif value:find "^%d+$" then
-    return tonumber(value)
+    return math.min(tonumber(value), LONGEST_WAIT)
   end
   local at = calendar.parse_http_date(value)
   return at and math.max(0, at - context.clock())

@@ -1,0 +1,130 @@
+-- Writes the seeds of the Lua fuzzers' corpora: an honest answer for each operation, answers of the sandbox's scenarios,
+-- answers that are refused, and the policies of the documentation over good and bad records.
+-- Run it at the root of the checkout: lua5.4 spec/fuzz/seed.lua
+local json = require "riskscreen.json"
+local operations = require "riskscreen.operations"
+local samples = require "spec.support.samples"
+local sandbox = require "riskscreen.sandbox"
+local values = require "spec.fuzz.values"
+
+local function write(target, name, bytes)
+  local file = assert(io.open(("spec/fuzz/corpus/%s/%s"):format(target, name), "wb"))
+  file:write(bytes)
+  file:close()
+end
+
+local function answer(operation, status, body, headers)
+  return ("%s %d\n%s\n%s"):format(operation, status, headers or "", body)
+end
+
+for _, operation in ipairs(operations.list) do
+  if operation.path then
+    local _, body = samples.of(operation)
+    write("response", operation.name, answer(operation.name, 200, json.encode(body)))
+  end
+end
+
+local failure = json.encode(samples.failure(3016, "RiskType is empty"))
+for _, status in ipairs { 200, 204, 301, 400, 401, 403, 404, 407, 408, 429, 500, 503 } do
+  local headers = status == 301 and "Location: https://elsewhere/secret/key-0123\n" or "Retry-After: 5\n"
+  write("response", "status_" .. status, answer("getAddressRisk", status, failure, headers))
+end
+write("response", "date", answer("getAddressRisk", 429, "", "Retry-After: Sun, 06 Nov 1994 08:50:37 GMT\n"))
+write("response", "page", answer("getAddressRisk", 200, "<html>secret/key-0123</html>"))
+write("response", "empty", answer("getAddressRisk", 200, ""))
+write("response", "contradiction", answer("getAddressRisk", 200, '{"success":true,"code":2,"data":{}}'))
+
+local function risk_answer(risks)
+  local record = { address = samples.address, network = "eth", whitelist = false, risks = risks }
+  return json.encode { success = true, code = 1, msg = "SUCCESS", status = "SUCCESS", data = record }
+end
+
+local records = {
+  none = json.empty_array(),
+  low = { { riskLevel = "low", riskType = "scam", riskSource = "Community" } },
+  whitelist = { { riskLevel = "whitelist", riskType = "frozen", riskSource = "User-Defined" } },
+  elevated = { { riskLevel = "generally-high", riskType = "online-gambling", riskSource = "Provider" } },
+  unseen = { { riskLevel = "severe", riskType = "scam" }, { riskLevel = "low", riskType = "new" } },
+  sanctioned = { { riskLevel = "low", riskType = "sanction" }, { riskLevel = "high", riskType = "hack" } },
+  null = json.null,
+}
+for name, risks in pairs(records) do
+  write("response", "risks_" .. name, answer("getAddressRisk", 200, risk_answer(risks)))
+end
+
+local policies = {
+  {},
+  { rules = { { level = "high", action = "block" }, { no_risk = true, action = "allow" } } },
+  {
+    rules = {
+      { frozen = true, action = "block" },
+      { category = { "exchange" }, action = "allow" },
+      { contract = true, whitelist = false, action = "review" },
+      { unrecognised = true, action = "allow" },
+      { error = { "timeout", "network" }, action = "allow" },
+      { level = { "low", "whitelist" }, source = "Provider", action = "allow" },
+    },
+    absent_entity = "none",
+    not_offered = "unknown",
+    lifting = { "other" },
+  },
+  {
+    rules = {
+      { counterparty = { direction = "in", level = "high", share = 1 }, action = "block" },
+      { counterparty = { type = { "hack" } }, action = "review" },
+      { error = true, action = "review" },
+      { level = "other", action = "allow" },
+      { no_risk = false, action = "allow", name = "other" },
+    },
+    extend = { level = { "other" }, type = { "other" } },
+  },
+}
+
+-- The bytes of a policy over lookups; a number in the place of a lookup is a failure.
+local function case(options, lookups)
+  local parts = { values.write(next(options) and options or nil) }
+  for i, lookup in ipairs(lookups) do
+    parts[i + 1] = type(lookup) == "number" and string.char(lookup) or "\0" .. values.write(lookup)
+  end
+  return table.concat(parts)
+end
+
+local entity = { contract = false, entity = { entityCategory = "exchange", entityCategoryCode = "other" } }
+local freezes = {
+  { frozenBalance = "12.5", contractAddress = "0xabc", chain = "eth", txTime = 1, event = "other" },
+  { destroyedBalance = "0", contractAddress = "0xabc", chain = "eth", txTime = 2, type = "other" },
+}
+local opponents = {
+  {
+    dir = "in",
+    amount = 1,
+    symbol = "USDT",
+    risks = { { riskLevel = "high", riskType = "hack" } },
+  },
+  { dir = "out", amount = 2, symbol = "USDT", risks = {} },
+}
+for number, options in ipairs(policies) do
+  for name, risks in pairs(records) do
+    local record = { whitelist = false, risks = risks ~= json.null and risks or nil }
+    local lookups = { record, entity, freezes, { opponents = opponents } }
+    write("policy", ("policy_%d_%s"):format(number, name), case(options, lookups))
+  end
+  write("policy", ("policy_%d_failed"):format(number), case(options, { 10, 9, 8, 10 }))
+  write("policy", ("policy_%d_half_failed"):format(number), case(options, { { risks = records.low }, 9, 10, 8 }))
+end
+
+for _, scenario in ipairs(sandbox.scenarios) do
+  local service = sandbox.new {}
+  local reply = service:handle {
+    method = "GET",
+    target = ("/api/v1/tracker/kya/risks?address=%s&network=%s"):format(scenario.address, scenario.network),
+    headers = { ["x-access-key"] = sandbox.default_key or "sandbox-key" },
+    body = "",
+  }
+  if reply.status == 200 and not reply.fault then
+    -- About the address that the fuzzer's question names, so that the fuzzer starts where the answer is taken.
+    local address = scenario.address:gsub("%W", "%%%0")
+    local body = reply.body:gsub(address, samples.address):gsub('"network":"%w+"', '"network":"eth"')
+    write("response", "scenario_" .. scenario.name, answer("getAddressRisk", 200, body))
+  end
+end

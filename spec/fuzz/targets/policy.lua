@@ -1,0 +1,196 @@
+-- Any policy over anything as what was looked up. The options, the lookups and their failures are read from the input
+-- (values.lua). A policy is made or refused with a message; a decision never raises; and nothing that is missing, failed
+-- or was never seen may become `allow` unless the operator wrote that rule.
+local errors = require "riskscreen.errors"
+local honest = require "spec.fuzz.honest"
+local policies = require "riskscreen.policy"
+local values = require "spec.fuzz.values"
+
+local severity = { allow = 1, review = 2, unknown = 3, block = 4 }
+local kinds = { "network", "timeout", "server", "api", "protocol", "invalid_argument" }
+local names = { "risk", "entity", "freeze_events", "counterparties" }
+-- The conditions that rest on each lookup but the risk assessment.
+local needs = { contract = "entity", category = "entity", frozen = "freeze_events", counterparty = "counterparties" }
+
+local default = policies.new()
+
+local function is_list(value)
+  if type(value) ~= "table" then
+    return false
+  end
+  local count = 0
+  for _ in pairs(value) do
+    count = count + 1
+  end
+  for i = 1, count do
+    if value[i] == nil then
+      return false
+    end
+  end
+  return true
+end
+
+-- A policy of arbitrary options is a programmer's mistake or a policy.
+local function policy_of(options)
+  if options == nil then
+    return default
+  end
+  local made, policy = pcall(policies.new, options)
+  if made then
+    assert(options.rules == nil or is_list(options.rules), "rules after a gap are lost")
+    return policy
+  end
+  assert(type(policy) == "string" and policy:find "policy: ", policy)
+end
+
+-- What was looked up: half of the failures are none.
+local function facets_of(reader)
+  local facets = { errors = {}, not_offered = {} }
+  for _, name in ipairs(names) do
+    local byte = reader:byte()
+    local failure = byte % 16 > 8 and kinds[byte % 16 - 8]
+    if failure then
+      facets.errors[name] = errors.new(failure, "failed")
+    elseif byte % 16 == 8 and name ~= "risk" then
+      facets.not_offered[name] = true
+    else
+      facets[name] = reader:value()
+    end
+  end
+  return facets
+end
+
+local function set_of(list)
+  local set = {}
+  for _, value in ipairs(list or {}) do
+    set[value] = true
+  end
+  return set
+end
+
+local function covers(rule, kind)
+  if type(rule.error) == "table" then
+    return set_of(rule.error)[kind] == true
+  end
+  return rule.error == true or rule.error == kind
+end
+
+-- Whether a rule allows, and is such as `wanted` says.
+local function some_rule_allows(options, wanted)
+  for _, rule in ipairs(options.rules or {}) do
+    if rule.action == "allow" and wanted(rule) then
+      return true
+    end
+  end
+  return false
+end
+
+local function failure_of(facets)
+  local failure = facets.errors.risk
+  if failure then
+    return failure.kind
+  elseif type(facets.risk) ~= "table" or not is_list(facets.risk.risks) then
+    return "protocol"
+  end
+end
+
+local function has_unseen(facets, options)
+  local extend = options.extend or {}
+  local levels, types = set_of(extend.level), set_of(extend.type)
+  for _, risk in ipairs(facets.risk.risks) do
+    if not honest.is_recognised(risk, levels, types) then
+      return true
+    end
+  end
+  return false
+end
+
+-- Whether the first rules, before any that allows, hold one that rests on nothing but failed lookups.
+local function is_blind(facets, options)
+  for _, rule in ipairs(options.rules or {}) do
+    if rule.action == "allow" then
+      return false
+    end
+    local blind = nil
+    for condition in pairs(rule) do
+      if condition ~= "action" and condition ~= "name" then
+        blind = blind ~= false and needs[condition] ~= nil and facets.errors[needs[condition]] ~= nil
+      end
+    end
+    if blind then
+      return true
+    end
+  end
+  return false
+end
+
+local function check_allow(decision, facets, options)
+  local failure = failure_of(facets)
+  if failure then
+    assert(
+      decision.degraded
+        and some_rule_allows(options, function(rule)
+          return covers(rule, failure)
+        end),
+      "a failed lookup of the risks is allowed"
+    )
+    return
+  end
+  if has_unseen(facets, options) then
+    assert(
+      decision.degraded
+        and some_rule_allows(options, function(rule)
+          return rule.unrecognised == true
+        end),
+      "a risk that was never seen is allowed"
+    )
+  end
+  if is_blind(facets, options) then
+    assert(
+      decision.degraded
+        and some_rule_allows(options, function(rule)
+          return rule.error ~= nil
+        end),
+      "a lookup that failed is taken as harmless"
+    )
+  end
+end
+
+-- The default policy, stated in full.
+local function default_action(facets)
+  if failure_of(facets) then
+    return "unknown"
+  end
+  local worst = "allow"
+  for _, risk in ipairs(facets.risk.risks) do
+    local verdict = honest.verdict(risk)
+    worst = severity[verdict] > severity[worst] and verdict or worst
+  end
+  return worst
+end
+
+return function(input)
+  local reader = values.reader(input)
+  local options = reader:value()
+  local policy = policy_of(options)
+  local facets = facets_of(reader)
+  if not policy then
+    return
+  end
+  local decision = policy:decide(facets)
+  assert(severity[decision.action], "no such action")
+  assert(decision.reasons[1].action == decision.action, "the first reason is not the decision's")
+  for _, reason in ipairs(decision.reasons) do
+    assert(severity[reason.action] <= severity[decision.action], "a reason is worse than the decision")
+    assert(type(reason.message) == "string", "a reason without words")
+  end
+  if options == nil or options.rules == nil and next(options.extend or {}) == nil then
+    assert(decision.action == default_action(facets), "the default policy says " .. decision.action)
+    assert(not decision.degraded, "the default policy degrades")
+  elseif decision.action == "allow" then
+    assert(options.rules == nil or some_rule_allows(options, function()
+      return true
+    end), "no rule allows")
+    check_allow(decision, facets, options)
+  end
+end
