@@ -70,9 +70,10 @@ local function array(fits)
   end
 end
 
+-- An empty map may be written as an empty array.
 local function map(fits)
   return function(value)
-    if not is_object(value) then
+    if type(value) ~= "table" or value[1] ~= nil then
       return false
     end
     for _, member in pairs(value) do
@@ -82,6 +83,16 @@ local function map(fits)
     end
     return true
   end
+end
+
+local function decimal(value)
+  if not text(value) or #value > 1024 then
+    return false
+  end
+  local whole_part, rest = value:match "^[+-]?%d+()(.*)$"
+  rest = whole_part and rest:gsub("^%.%d+", "", 1)
+  local exponent = rest and rest:match "^[eE][+-]?(%d+)$"
+  return rest == "" or (exponent ~= nil and #exponent <= 9)
 end
 
 local entity = object({}, { entityName = text, entityCode = text, entityCategory = text, entityCategoryCode = text })
@@ -155,6 +166,44 @@ local payloads = {
   })),
   screenTransaction = object { requestId = text },
 }
+
+local details = array(object({}, { score = decimal, code = text, name = text }))
+local strategies = map(object({}, { strategyNo = text, strategyName = text, score = decimal, details = details }))
+local transaction_result = object({}, {
+  requestId = text,
+  customId = text,
+  maxScore = decimal,
+  status = whole,
+  dirData = object({}, { ["in"] = strategies, out = strategies }),
+})
+
+-- A text for people and logs to handle: not empty, of one line, not endless.
+local function name(value)
+  return text(value) and value ~= "" and #value <= 256 and not value:find "[%z\1-\31\127]"
+end
+
+local month_days = { 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31 }
+
+local function timestamp(value)
+  local y, m, d, hour, minute, second =
+    (text(value) and value or ""):match "^(%d%d%d%d)-(%d%d)-(%d%d) (%d%d):(%d%d):(%d%d)$"
+  if not y then
+    return false
+  end
+  y, m, d = tonumber(y), tonumber(m), tonumber(d)
+  local last = month_days[m]
+  if m == 2 and (y % 400 == 0 or (y % 4 == 0 and y % 100 ~= 0)) then
+    last = 29
+  end
+  return last ~= nil
+    and d >= 1
+    and d <= last
+    and tonumber(hour) < 24
+    and tonumber(minute) < 60
+    and tonumber(second) <= 60
+end
+
+local event = object { webhookId = name, eventType = name, timestamp = timestamp, data = is_object }
 
 local function succeeds(operation, body)
   if operation == "getAccountUsage" then
@@ -238,6 +287,11 @@ function M.judge(operation, asked, body)
     end
   end
   return body
+end
+
+---Whether a value is a webhook event.
+function M.is_event(value)
+  return event(value) and (value.eventType ~= "getTxHashCustomRiskScore" or transaction_result(value.data))
 end
 
 ---Raises unless each place holds a record of its address, or `false`.

@@ -7,6 +7,22 @@ local samples = require "spec.support.samples"
 local sandbox = require "riskscreen.sandbox"
 local values = require "spec.fuzz.values"
 
+-- The JSON text of a value, its members in the same order in every run.
+local function encode(value)
+  if type(value) ~= "table" then
+    return json.encode(value)
+  end
+  local parts, is_array = {}, json.is_array(value)
+  for key, member in pairs(value) do
+    parts[is_array and key or #parts + 1] = (is_array and "" or json.encode(key) .. ":") .. encode(member)
+  end
+  if is_array then
+    return "[" .. table.concat(parts, ",") .. "]"
+  end
+  table.sort(parts)
+  return "{" .. table.concat(parts, ",") .. "}"
+end
+
 local function write(target, name, bytes)
   local file = assert(io.open(("spec/fuzz/corpus/%s/%s"):format(target, name), "wb"))
   file:write(bytes)
@@ -20,11 +36,11 @@ end
 for _, operation in ipairs(operations.list) do
   if operation.path then
     local _, body = samples.of(operation)
-    write("response", operation.name, answer(operation.name, 200, json.encode(body)))
+    write("response", operation.name, answer(operation.name, 200, encode(body)))
   end
 end
 
-local failure = json.encode(samples.failure(3016, "RiskType is empty"))
+local failure = encode(samples.failure(3016, "RiskType is empty"))
 for _, status in ipairs { 200, 204, 301, 400, 401, 403, 404, 407, 408, 429, 500, 503 } do
   local headers = status == 301 and "Location: https://elsewhere/secret/key-0123\n" or "Retry-After: 5\n"
   write("response", "status_" .. status, answer("getAddressRisk", status, failure, headers))
@@ -36,7 +52,7 @@ write("response", "contradiction", answer("getAddressRisk", 200, '{"success":tru
 
 local function risk_answer(risks)
   local record = { address = samples.address, network = "eth", whitelist = false, risks = risks }
-  return json.encode { success = true, code = 1, msg = "SUCCESS", status = "SUCCESS", data = record }
+  return encode { success = true, code = 1, msg = "SUCCESS", status = "SUCCESS", data = record }
 end
 
 local records = {
@@ -128,3 +144,47 @@ for _, scenario in ipairs(sandbox.scenarios) do
     write("response", "scenario_" .. scenario.name, answer("getAddressRisk", 200, body))
   end
 end
+
+local function event(fields)
+  local data = {
+    requestId = "r1",
+    customId = "c1",
+    maxScore = "12.50",
+    status = 1003,
+    dirData = {
+      ["in"] = {
+        ["7"] = {
+          strategyNo = "7",
+          strategyName = "Sanctions",
+          score = "12.50",
+          details = { { score = "12.50", code = "sanction", name = "Sanctioned" } },
+        },
+      },
+      out = {},
+    },
+  }
+  local body =
+    { webhookId = "w1", eventType = "getTxHashCustomRiskScore", timestamp = "2026-01-31 23:59:59", data = data }
+  for name, value in pairs(fields) do
+    local place = body[name] ~= nil and body or data
+    place[name] = value
+  end
+  return encode(body)
+end
+
+local events = {
+  plain = {},
+  other_type = { eventType = "somethingNew", data = { anything = { 1, 2 } } },
+  leap_day = { timestamp = "2024-02-29 00:00:60" },
+  no_such_day = { timestamp = "2026-02-29 00:00:00" },
+  pending = { status = 1001 },
+  no_directions = { dirData = json.null, maxScore = "1e1" },
+  score_is_number = { maxScore = 85.5 },
+  high = { maxScore = "+099.999999999999999999999" },
+  no_id = { webhookId = json.null },
+  no_data = { data = json.null },
+}
+for name, fields in pairs(events) do
+  write("webhook", name, event(fields))
+end
+write("webhook", "page", "<html></html>")

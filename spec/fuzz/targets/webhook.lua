@@ -1,0 +1,49 @@
+-- Any bytes as a webhook's body. It is an event exactly where honest.lua says so and the body is within the limits, an
+-- error otherwise; and whatever is in it, a policy for transactions decides, and allows only what a low score allows.
+local core = require "riskscreen.core"
+local errors = require "riskscreen.errors"
+local honest = require "spec.fuzz.honest"
+local score_policy = require "riskscreen.score_policy"
+local webhook = require "riskscreen.webhook"
+
+local LONGEST_MESSAGE = 1000 -- bytes
+
+-- The limits of a body: size, depth, number of values.
+local keeping = core.decoder { null = "keep", max_size = 64 * 1024, max_depth = 32, max_values = 10000 }
+
+local policy = score_policy.new {
+  rules = {
+    { strategy = "7", score_at_least = "90", action = "block" },
+    { direction = "in", detail = "sanction", action = "block" },
+    { strategy_name = "Sanctions", action = "review" },
+    { score_below = "50", action = "allow" },
+    { score_at_least = "50", score_below = "80.5", action = "review" },
+    { score_at_least = "80.5", action = "block" },
+  },
+}
+
+local function check_decision(result)
+  local decision = policy:decide(result)
+  assert(not decision.degraded, "the decision is degraded")
+  if decision.action == "allow" then
+    local score = type(result) == "table" and type(result.maxScore) == "string" and tonumber(result.maxScore)
+    assert(score and score <= 50, "allowed without a low score")
+    assert(result.status == 1003, "allowed before it is final")
+  end
+end
+
+return function(body)
+  local decoded = keeping:decode(body)
+  local event, err = webhook.parse(body, {})
+  assert((event ~= nil) == (decoded ~= nil and honest.is_event(decoded)), event and "no event" or "an event is refused")
+  if event == nil then
+    assert(errors.is(err) and err.kind == "protocol", "not an error of kind protocol")
+    local message = tostring(err)
+    assert(#message <= LONGEST_MESSAGE, "a message of " .. #message .. " bytes")
+    assert(not message:find "%c", "control characters in a message")
+  else
+    check_decision(event.data)
+  end
+  check_decision(decoded)
+  check_decision(type(decoded) == "table" and decoded.data or nil)
+end
