@@ -1,13 +1,13 @@
 #include "loop.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "failure.h"
+#include "libcurl.h"
 #include "origin.h"
 #include "transfer.h"
 
@@ -15,13 +15,6 @@
 #define NS_PER_S         1000000000u
 #define WAIT_MAX_MS      3600000 /* longest single wait for epoll, ms; the loop then waits again */
 #define CONNECTIONS_KEPT 64      /* idle connections kept at least, when the option does not say */
-
-/* libcurl before 7.84 may not be initialized by two threads at once. */
-static pthread_once_t curl_once = PTHREAD_ONCE_INIT;
-
-static void initialize_curl(void) {
-    (void)curl_global_init(CURL_GLOBAL_ALL);
-}
 
 /* libcurl's callbacks */
 
@@ -76,7 +69,7 @@ static int open_descriptors(struct rsc_loop *loop, struct rsc_error *error) {
 }
 
 static int open_multi(struct rsc_loop *loop, struct rsc_error *error) {
-    (void)pthread_once(&curl_once, initialize_curl);
+    rsc_libcurl_initialize();
     loop->multi = curl_multi_init();
     if (loop->multi == NULL) {
         return rsc_error_set(error, RSC_ERROR_MEMORY, 0, "libcurl could not make a multi handle");

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "libcurl.h"
 #include "transfer.h"
 
 /* The model handle: every option that does not depend on the transfer */
@@ -56,13 +57,12 @@ static long http_version(const struct rsc_origin *origin, enum rsc_http_version 
 /* libcurl keeps parsed CA files for its next connections, but not where a CA path is set as well, as some distributions
  * do by default: each connection would parse the whole bundle again. */
 static CURLcode set_authorities(CURL *easy, const char *ca_file) {
-    const curl_version_info_data *info = curl_version_info(CURLVERSION_NOW);
     if (ca_file == NULL) {
-        const char *bundle = info->age >= CURLVERSION_SEVENTH ? info->cainfo : NULL;
-        if (info->version_num < 0x075700 || bundle == NULL || access(bundle, R_OK) != 0) {
+        const struct rsc_libcurl *libcurl = rsc_libcurl();
+        if (libcurl->number < 0x075700 || libcurl->ca_bundle == NULL || access(libcurl->ca_bundle, R_OK) != 0) {
             return CURLE_OK;
         }
-        ca_file = bundle;
+        ca_file = libcurl->ca_bundle;
     }
     CURLcode code = curl_easy_setopt(easy, CURLOPT_CAPATH, NULL);
     return code != CURLE_OK ? code : curl_easy_setopt(easy, CURLOPT_CAINFO, ca_file);
@@ -214,7 +214,8 @@ void rsc_origin_close(struct rsc_origin *origin) {
     }
     while (!rsc_list_empty(&origin->handles)) {
         struct rsc_handle *handle = RSC_CONTAINER(origin->handles.next, struct rsc_handle, handles);
-        if (handle->transfer != NULL) {
+        /* free_handle takes each from the list, which the analyzer does not follow. */
+        if (handle->transfer != NULL) { /* NOLINT(clang-analyzer-unix.Malloc) */
             rsc_transfer_cancel(handle->transfer);
         }
         free_handle(handle);

@@ -24,7 +24,7 @@ static int64_t to_nanoseconds(double seconds) {
 
 static int listen_on(const struct addrinfo *address, unsigned *port) {
     int on = 1;
-    struct sockaddr_storage bound;
+    struct sockaddr_storage bound = {0};
     socklen_t length = sizeof bound;
     int fd = socket(address->ai_family, address->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, address->ai_protocol);
     if (fd < 0) {

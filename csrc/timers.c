@@ -57,7 +57,8 @@ static int grow(struct rsc_timers *timers) {
     if (capacity > RSC_TIMERS_MAX) {
         return RSC_ERROR_LIMIT;
     }
-    struct rsc_timer **heap = realloc(timers->heap, capacity * sizeof *heap);
+    /* The heap holds pointers: their size is meant. */
+    struct rsc_timer **heap = realloc(timers->heap, capacity * sizeof *heap); /* NOLINT(bugprone-sizeof-expression) */
     if (heap == NULL) {
         return RSC_ERROR_MEMORY;
     }

@@ -148,10 +148,11 @@ describe("a server as a pollable", function()
 
   it("is readable when the client of an open request leaves", function()
     start()
-    local client = exchange()
+    local client, request = exchange()
     settle()
     client:close()
     assert.is_true(raw_http.is_readable(server:pollfd(), raw_http.DEADLINE))
+    assert.is_not_nil(request) -- held until here: a request that is collected closes its connection
   end)
 
   it("does nothing and returns 0 when stepped without anything to do", function()

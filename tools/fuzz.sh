@@ -1,14 +1,20 @@
-# Every fuzzer for so many seconds; what it finds is kept in build/fuzz/found.
+# Every fuzzer, or the one that is named, for so many seconds: ./dev fuzz [SECONDS [NAME]]. What it finds is kept in
+# build/fuzz/found and the inputs that led further in build/fuzz/corpus.
 . tools/common.sh
 seconds=${1:-60}
 # shellcheck disable=SC2086
 need $build_packages $test_packages
 build_preset fuzz
+status=0
 mkdir -p build/fuzz/found
-for target in build/fuzz/spec/c/*_fuzz; do
+for target in build/fuzz/spec/c/${2:-*}_fuzz; do
   name=$(basename "$target" _fuzz)
+  seeds=${name%_plans}
   mkdir -p "build/fuzz/corpus/$name"
+  dictionary=
+  [ -f "spec/fuzz/$seeds.dict" ] && dictionary=-dict=spec/fuzz/$seeds.dict
   say "== $name for $seconds seconds"
   "$target" -max_total_time="$seconds" -artifact_prefix=build/fuzz/found/ -print_final_stats=1 -verbosity=0 \
-    "build/fuzz/corpus/$name" "spec/fuzz/corpus/$name"
+    ${dictionary:+"$dictionary"} "build/fuzz/corpus/$name" "spec/fuzz/corpus/$seeds" || status=1
 done
+exit $status

@@ -43,19 +43,22 @@ static const struct rsc_server_options options_default = {
 
 #define OPTION_COUNT (sizeof options_known / sizeof options_known[0])
 
-static const struct option *find_option(lua_State *L, const char *name) {
+static const struct option *find_option(const char *name) {
     for (size_t i = 0; i < OPTION_COUNT; i++) {
         if (strcmp(options_known[i].name, name) == 0) {
             return &options_known[i];
         }
     }
+    return NULL;
+}
+
+static int refuse_name(lua_State *L, const char *name) {
     luaL_checkstack(L, (int)OPTION_COUNT + LUA_MINSTACK, NULL);
     for (size_t i = 0; i < OPTION_COUNT; i++) {
         lua_pushfstring(L, i == 0 ? "%s" : ", %s", options_known[i].name);
     }
     lua_concat(L, (int)OPTION_COUNT);
-    luaL_error(L, "unknown option '%s' (known: %s)", name, lua_tostring(L, -1));
-    return NULL;
+    return luaL_error(L, "unknown option '%s' (known: %s)", name, lua_tostring(L, -1));
 }
 
 static bool read_text(lua_State *L, const struct option *option, const char **text) {
@@ -110,7 +113,11 @@ static int module_new(lua_State *L) {
             if (lua_type(L, -2) != LUA_TSTRING) {
                 return luaL_error(L, "options must be a table of name = value");
             }
-            read_option(L, find_option(L, lua_tostring(L, -2)), &options);
+            const struct option *option = find_option(lua_tostring(L, -2));
+            if (option == NULL) {
+                return refuse_name(L, lua_tostring(L, -2));
+            }
+            read_option(L, option, &options);
         }
     }
     struct server_box *box = lua_newuserdata(L, sizeof *box);

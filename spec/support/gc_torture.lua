@@ -1,0 +1,35 @@
+-- A helper for busted (--helper): the garbage collector takes a step before and after every call into the C modules, so
+-- that whatever one of them holds without an anchor is gone when it is used.
+local core = require "riskscreen.core"
+local server = require "riskscreen.server"
+
+local function tortured(fn)
+  local function after(...)
+    collectgarbage "step"
+    return ...
+  end
+  return function(...)
+    collectgarbage "step"
+    return after(fn(...))
+  end
+end
+
+local function torture(functions)
+  for name, fn in pairs(functions) do
+    if type(fn) == "function" then
+      functions[name] = tortured(fn)
+    end
+  end
+end
+
+torture(core)
+torture(server)
+for name, metatable in pairs(debug.getregistry()) do
+  if type(name) == "string" and name:find "^riskscreen%." and type(metatable) == "table" then
+    if type(metatable.__index) == "table" then
+      torture(metatable.__index)
+    elseif metatable.__index then
+      metatable.__index = tortured(metatable.__index)
+    end
+  end
+end
