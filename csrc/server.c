@@ -24,7 +24,11 @@ static int64_t to_nanoseconds(double seconds) {
 
 static int listen_on(const struct addrinfo *address, unsigned *port) {
     int on = 1;
-    struct sockaddr_storage bound = {0};
+    union {
+        struct sockaddr any;
+        struct sockaddr_in v4;
+        struct sockaddr_in6 v6;
+    } bound = {.v6 = {0}};
     socklen_t length = sizeof bound;
     int fd = socket(address->ai_family, address->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, address->ai_protocol);
     if (fd < 0) {
@@ -32,9 +36,8 @@ static int listen_on(const struct addrinfo *address, unsigned *port) {
     }
     if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0 &&
         bind(fd, address->ai_addr, address->ai_addrlen) == 0 && listen(fd, RSC_SERVER_BACKLOG) == 0 &&
-        getsockname(fd, (struct sockaddr *)&bound, &length) == 0) {
-        *port = ntohs(bound.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&bound)->sin6_port
-                                                  : ((struct sockaddr_in *)&bound)->sin_port);
+        getsockname(fd, &bound.any, &length) == 0) {
+        *port = ntohs(bound.any.sa_family == AF_INET6 ? bound.v6.sin6_port : bound.v4.sin_port);
         return fd;
     }
     int reason = errno;

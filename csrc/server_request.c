@@ -140,11 +140,14 @@ static enum MHD_Result complete(struct rsc_exchange *exchange, struct MHD_Connec
     if (exchange->too_large) {
         return refuse_too_large(handle);
     }
+    exchange->method = strdup(method);
+    if (exchange->method == NULL) {
+        return MHD_NO;
+    }
+    exchange->head_only = strcmp(method, MHD_HTTP_METHOD_HEAD) == 0;
     struct header_copy copy = {.headers = &exchange->headers, .status = RSC_OK};
     (void)MHD_get_connection_values_n(handle, MHD_HEADER_KIND, &copy_header, &copy);
-    exchange->head_only = strcmp(method, MHD_HTTP_METHOD_HEAD) == 0;
-    exchange->method = strdup(method);
-    if (copy.status != RSC_OK || exchange->method == NULL) {
+    if (copy.status != RSC_OK) {
         return MHD_NO;
     }
     rsc_exchange_enqueue(exchange);
