@@ -22,9 +22,33 @@ function Driver:on_ready(fd, events, handler)
   return watch
 end
 
-function Driver:forget(watch)
-  watch:cancel()
-  self.handlers[watch] = nil
+--- Calls `handler` once, after so many seconds; returns the timer, for `forget`.
+function Driver:after(seconds, handler)
+  local timer = self.loop:timer(seconds)
+  self.handlers[timer] = function()
+    self.handlers[timer] = nil
+    handler()
+  end
+  return timer
+end
+
+function Driver:forget(operation)
+  operation:cancel()
+  self.handlers[operation] = nil
+end
+
+-- With these a driver is driven in its turn by a runtime that it is attached to.
+
+function Driver:pollfd()
+  return self.loop:pollfd()
+end
+
+function Driver:events()
+  return self.loop:events()
+end
+
+function Driver:timeout()
+  return self.loop:timeout()
 end
 
 --- Answers the requests of a riskscreen.server with `handler`.

@@ -1,0 +1,97 @@
+-- One cell of the fault matrix: a server with a fault, a client, one call of a class; and what is expected of it.
+
+local client = require "riskscreen.client"
+local fault_server = require "spec.support.fault_server"
+local options = require "riskscreen.options"
+local patience = require "spec.support.patience"
+
+local LONG = 20 -- seconds; the timeout of calls that must end before it
+local LATE = 10 -- seconds after a call's timeout, when it is certain that the timeout did not end it
+
+local M = { key = fault_server.key }
+
+---A client that makes each request once.
+---@param given table
+---@return riskscreen.Client
+function M.client(given)
+  local all = { access_key = M.key, timeout = LONG }
+  for name, value in pairs(given) do
+    all[name] = value
+  end
+  for _, option in ipairs(options.client) do
+    if option.name == "retry" then
+      all.retry = { attempts = 1 }
+    end
+  end
+  return client.new(all)
+end
+
+---What a fault demands of a class.
+---@param fault riskscreen.spec.Fault
+---@param class riskscreen.spec.Class
+---@return { kind?: string, sent?: boolean, status?: integer, requests: integer }
+function M.expected(fault, class)
+  local expected = {}
+  for _, name in ipairs { "kind", "sent", "status", "retry_after", "requests" } do
+    expected[name] = fault[name]
+    if not class.idempotent and fault.unless_idempotent and fault.unless_idempotent[name] ~= nil then
+      expected[name] = fault.unless_idempotent[name]
+    end
+  end
+  expected.requests = expected.requests * class.requests + (class.spared or 0)
+  return expected
+end
+
+---Whether a fault can be tried with a class: to spare some requests, the server must know what they ask for.
+function M.applies(fault, class)
+  return not class.spares or (fault.act and not fault.warm)
+end
+
+---@class riskscreen.spec.Outcome
+---@field results table what the call returned, with their number as `n`
+---@field late boolean the call was still under way long after its timeout
+---@field requests integer that the server saw
+---@field elsewhere integer connections that another host saw
+
+local function pack(...)
+  return { n = select("#", ...), ... }
+end
+
+local function attempt(fault, class, seconds)
+  local server = fault.start(fault, class.spares)
+  local given = { base_url = server.url }
+  for _, more in ipairs { server.options, fault.options or {} } do
+    for name, value in pairs(more) do
+      given[name] = value
+    end
+  end
+  local mine = M.client(given)
+  if fault.warm then
+    class.call(mine, LONG)
+  end
+  local outcome = { late = false }
+  local alarm = server.drive:after(seconds + LATE, function()
+    outcome.late = true
+  end)
+  outcome.results = pack(class.call(mine, seconds))
+  server.drive:forget(alarm)
+  outcome.requests, outcome.elsewhere = server.count(), server.elsewhere()
+  mine:close()
+  server.close()
+  return server.struck >= class.requests, outcome
+end
+
+---@param fault riskscreen.spec.Fault
+---@param class riskscreen.spec.Class
+---@return riskscreen.spec.Outcome
+function M.run(fault, class)
+  if fault.slow then
+    return patience(function(seconds)
+      return attempt(fault, class, seconds)
+    end)
+  end
+  local _, outcome = attempt(fault, class, LONG)
+  return outcome
+end
+
+return M

@@ -1,0 +1,21 @@
+-- What the native runtime and this process hold, to be compared before and after.
+
+local native = require "riskscreen.runtime.native"
+local raw_http = require "spec.support.raw_http"
+local scheduler = require "riskscreen.runtime.scheduler"
+
+local M = {}
+
+---Counts once everything that nobody needs any more is gone.
+---@return table<string, integer>
+function M.count()
+  for _ = 1, 2 do
+    collectgarbage()
+  end
+  native.loop:step(0)
+  local counts = scheduler.loop():stats()
+  counts.descriptors = raw_http.count_descriptors()
+  return counts
+end
+
+return M
