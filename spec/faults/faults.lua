@@ -11,11 +11,12 @@ local peer = require "spec.support.peer"
 ---@field greet? fun(connection) as soon as a connection is there
 ---@field over_tls? boolean the client is told to use TLS
 ---@field warm? boolean the client has made the same call before, so that it has a connection
+---@field settles? boolean and then waited until the server called `settle` for each request
 ---@field options? table more options of the client
 ---@field slow? boolean only its timeout ends the call
 ---@field kind? string of the error; absent where the call must succeed
 ---@field sent? boolean whether the request may have taken effect; absent where either may be said
----@field status? integer of the error
+---@field status? integer of the error; absent where there was no whole answer
 ---@field retry_after? number of the error
 ---@field requests? integer how many requests the server sees for each that the client makes; 1 by default
 ---@field unless_idempotent? table what is different for an operation that must not be repeated
@@ -52,13 +53,18 @@ local function answer(name, kind, make, more)
   fault(entry)
 end
 
--- An answer with status 200 and another body than the right one.
-local function body(name, make, headers, more)
-  more = more or {}
-  more.status = more.status or 200
+-- A whole answer with status 200 and another body than the right one.
+local function body(name, make, headers)
   answer(name, "protocol", function(sound)
     return peer.response(make(sound), headers)
-  end, more)
+  end, { status = 200 })
+end
+
+-- An answer whose body is given up while it is received.
+local function unreadable_body(name, make, headers, options)
+  answer(name, "protocol", function(sound)
+    return peer.response(make(sound), headers)
+  end, { options = options })
 end
 
 local function status(code, kind, headers, more)
@@ -241,20 +247,23 @@ end
 
 -- Lengths and sizes
 
-body("a length that is too short", function(sound)
-  return sound.body:sub(1, -2)
-end, nil)
+answer("a length that is too short", "protocol", function(sound)
+  return head("Content-Length: " .. #sound.body - 1 .. "\r\n") .. sound.body
+end, { status = 200 })
 answer("a length that is too long", "timeout", function(sound)
   return head("Content-Length: " .. #sound.body + 1 .. "\r\n") .. sound.body
 end, { slow = true })
-for _, length in ipairs { "many", "-5", "99999999999999999999999999" } do
+answer("a length beyond all integers", "timeout", function(sound)
+  return head("Content-Length: " .. ("9"):rep(40) .. "\r\n") .. sound.body
+end, { slow = true })
+for _, length in ipairs { "many", "-5" } do
   answer("a length of " .. length, "protocol", function(sound)
     return head("Content-Length: " .. length .. "\r\n") .. sound.body
   end)
 end
-body("a body above the limit", function(sound)
+unreadable_body("a body above the limit", function(sound)
   return (" "):rep(MIB) .. sound.body
-end, nil, { options = { max_response_size = MIB }, status = false })
+end, nil, { max_response_size = MIB })
 fault {
   name = "a body without an end",
   options = { max_response_size = MIB },
@@ -280,19 +289,19 @@ end)
 answer("a chunk longer than it says", "protocol", function(sound)
   return head "Transfer-Encoding: chunked\r\n" .. ("%x\r\n%s\r\n0\r\n\r\n"):format(#sound.body - 1, sound.body)
 end)
-body("a body that is not the gzip it says", function(sound)
+unreadable_body("a body that is not the gzip it says", function(sound)
   return sound.body
-end, GZIP, { status = false })
-body("gzip with a wrong check sum", function(sound)
+end, GZIP)
+unreadable_body("gzip with a wrong check sum", function(sound)
   return stored_gzip(sound.body)
-end, GZIP, { status = false })
+end, GZIP)
 body("gzip that ends early", function(sound)
   return stored_gzip(sound.body):sub(1, -20)
 end, GZIP)
-body("a gzip bomb", gzip_bomb, GZIP, { options = { max_response_size = MIB }, status = false })
-body("an encoding that nobody knows", function(sound)
+unreadable_body("a gzip bomb", gzip_bomb, GZIP, { max_response_size = MIB })
+unreadable_body("an encoding that nobody knows", function(sound)
   return sound.body
-end, "Content-Encoding: rot13\r\n", { status = false })
+end, "Content-Encoding: rot13\r\n")
 
 -- Bodies
 
@@ -374,6 +383,8 @@ status(999, "http")
 
 -- Connections that are kept
 
+local STALE = peer.response '{"success":false,"code":7,"msg":"stale"}'
+
 fault {
   name = "a connection that is closed after each answer",
   warm = true,
@@ -386,11 +397,13 @@ fault {
 fault {
   name = "an idle connection that is closed after a while",
   warm = true,
+  settles = true,
   requests = 2,
   act = function(connection, sound)
     connection:send(sound.text)
     connection.peer.driver:after(0, function()
       connection:close()
+      sound.settle()
     end)
   end,
 }
@@ -408,14 +421,24 @@ fault {
   unless_idempotent = { kind = "network", sent = true, requests = 2 },
 }
 fault {
-  name = "a second answer that nobody asked for",
+  name = "an answer followed by another at once",
   warm = true,
   requests = 2,
   act = function(connection, sound)
+    connection:send(sound.text .. STALE)
+  end,
+}
+fault {
+  name = "an answer on an idle connection that nobody asked for",
+  warm = true,
+  settles = true,
+  requests = 2,
+  act = function(connection, sound)
     connection:send(sound.text)
-    if connection.peer.connections == #connection.peer.requests then
-      connection:send(peer.response('{"success":false,"code":7,"msg":"stale"}'))
-    end
+    connection.peer.driver:after(0, function()
+      connection:send(STALE)
+      sound.settle()
+    end)
   end,
 }
 

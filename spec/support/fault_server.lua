@@ -16,12 +16,14 @@ local M = { key = "fault-key-7c41e9" }
 ---@field text string the whole answer: head and body
 ---@field key string the access key as it was sent
 ---@field elsewhere string URL of another host
+---@field settle fun() says that what the fault does to an idle connection is done
 
 ---@class riskscreen.spec.FaultServer
 ---@field url string
 ---@field options table what a client needs to reach it
 ---@field drive table runs timers beside the call
 ---@field struck integer how often the fault was done
+---@field settled integer how often `settle` was called
 ---@field count fun(): integer requests seen
 ---@field elsewhere fun(): integer connections to another host
 ---@field close fun()
@@ -49,7 +51,7 @@ end
 local function new(close)
   local drive = driver.new()
   native.attach(drive)
-  local self = { drive = drive, options = {}, struck = 0 }
+  local self = { drive = drive, options = {}, struck = 0, settled = 0 }
   function self.elsewhere()
     return 0
   end
@@ -76,6 +78,9 @@ function M.raw(fault, spares)
   raw = peer.tcp(self.drive, function(connection, request)
     local sound = sound_answer(service, request)
     sound.elsewhere = other.url
+    function sound.settle()
+      self.settled = self.settled + 1
+    end
     if spares and sound.target:find(spares, 1, true) then
       connection:send(sound.text)
     else
