@@ -548,7 +548,7 @@ describe("the loop", function()
   it("wakes timers in the order of their times", function()
     local order = {}
     run(function()
-      for index, seconds in ipairs { 0.006, 0.002, 0.004 } do
+      for index, seconds in ipairs { 0.15, 0.05, 0.1 } do
         spawn(function()
           sleep(seconds)
           order[#order + 1] = index

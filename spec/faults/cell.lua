@@ -3,7 +3,6 @@
 local client = require "riskscreen.client"
 local fault_server = require "spec.support.fault_server"
 local native = require "riskscreen.runtime.native"
-local options = require "riskscreen.options"
 local patience = require "spec.support.patience"
 
 local LONG = 20 -- seconds; the timeout of calls that must end before it
@@ -15,14 +14,9 @@ local M = { key = fault_server.key }
 ---@param given table
 ---@return riskscreen.Client
 function M.client(given)
-  local all = { access_key = M.key, timeout = LONG }
+  local all = { access_key = M.key, timeout = LONG, retry = false }
   for name, value in pairs(given) do
     all[name] = value
-  end
-  for _, option in ipairs(options.client) do
-    if option.name == "retry" then
-      all.retry = { attempts = 1 }
-    end
   end
   return client.new(all)
 end

@@ -157,7 +157,8 @@ end
 
 --- The text of a whole answer.
 function peer.response(body, headers, status)
-  return ("HTTP/1.1 %s\r\nContent-Length: %d\r\n%s\r\n%s"):format(status or "200 OK", #body, headers or "", body)
+  -- Lua 5.1 formats a text as far as its first NUL.
+  return ("HTTP/1.1 %s\r\nContent-Length: %d\r\n%s\r\n"):format(status or "200 OK", #body, headers or "") .. body
 end
 
 return peer
