@@ -414,8 +414,8 @@ describe("collected objects", function()
     local transfer
     collect_after(function()
       local loop = core.loop({})
-      transfer = loop:origin({ base_url = "http://127.0.0.1:1", unix_socket = "/nonexistent/socket" })
-        :send({ target = "/" })
+      transfer =
+        loop:origin({ base_url = "http://127.0.0.1:1", unix_socket = "/nonexistent/socket" }):send({ target = "/" })
     end)
     assert.is_true(transfer:done())
     assert.equal("network", select(2, transfer:result()).kind)

@@ -5,6 +5,7 @@ local riskscreen_server = require("riskscreen.server")
 
 local LONG = 20 -- seconds; a timeout no test waits for
 local SHORT = 0.03 -- seconds; a timeout that tests wait for
+local AMPLE = 0.4 -- seconds; the same where something has to happen before it, however slow the machine
 
 local drive, loop
 
@@ -528,10 +529,17 @@ describe("a timeout", function()
   it("counts the time in the queue", function()
     local url = serve(function() end)
     local origin = origin_of(url, { concurrency = 1 })
-    local first = send(origin, { timeout = SHORT })
-    local second = send(origin, { timeout = SHORT + 0.01 })
+    local first = send(origin, { timeout = AMPLE })
+    local second = send(origin, { timeout = 2 * AMPLE })
     assert_timed_out(first, "first_byte", true)
+    -- Had its time begun with its turn, the alarm would come first.
+    local late = false
+    local alarm = drive:after(1.5 * AMPLE, function()
+      late = true
+    end)
     assert_timed_out(second, "first_byte", true)
+    assert.is_false(late)
+    drive:forget(alarm)
   end)
 
   describe("of the connection", function()
@@ -575,7 +583,7 @@ describe("a timeout", function()
     it("covers the TLS handshake", function()
       local silent = peer.tcp(drive, function() end)
       -- Long enough for the handshake to have begun, however slow the machine.
-      local origin = origin_of((silent.url:gsub("^http:", "https:")), { connect_timeout = 0.5 })
+      local origin = origin_of((silent.url:gsub("^http:", "https:")), { connect_timeout = 2 * AMPLE })
       assert_timed_out(send(origin), "tls", false)
       silent:close()
     end)
@@ -583,14 +591,14 @@ describe("a timeout", function()
 
   it("ends a transfer that waits for the first byte", function()
     local url = serve(function() end)
-    assert_timed_out(send(origin_of(url), { timeout = SHORT }), "first_byte", true)
+    assert_timed_out(send(origin_of(url), { timeout = AMPLE }), "first_byte", true)
   end)
 
   it("ends a transfer in the middle of the body", function()
     local server = peer.tcp(drive, function(connection)
       connection:send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf")
     end)
-    assert_timed_out(send(origin_of(server.url), { timeout = SHORT }), "body", true)
+    assert_timed_out(send(origin_of(server.url), { timeout = AMPLE }), "body", true)
     server:close()
   end)
 
@@ -1040,8 +1048,15 @@ describe("the environment's proxies", function()
     file:close()
     local proxy = refused_url()
     local pipe = assert(
-      io.popen(("http_proxy=%s HTTP_PROXY=%s ALL_PROXY=%s timeout 20 '%s' '%s'"):format(
-        proxy, proxy, proxy, interpreter, script))
+      io.popen(
+        ("http_proxy=%s HTTP_PROXY=%s ALL_PROXY=%s timeout 20 '%s' '%s'"):format(
+          proxy,
+          proxy,
+          proxy,
+          interpreter,
+          script
+        )
+      )
     )
     local output = pipe:read("*a")
     pipe:close()

@@ -1,5 +1,5 @@
--- Prints which share of the lines of each Lua file was run, from what spec/c/line_coverage.c has left in a directory, and the
--- lines that were not: lua5.4 tools/coverage.lua DIRECTORY LEAST_PERCENT < LIST_OF_FILES. Fails below the least.
+-- Prints which share of the lines of each Lua file was run, from what spec/c/line_coverage.c has left in a directory,
+-- and the lines that were not: lua5.4 tools/coverage.lua DIRECTORY LEAST_PERCENT < LIST_OF_FILES. Fails below the least.
 local directory, least = arg[1], tonumber(arg[2])
 
 local run = {}
@@ -11,8 +11,8 @@ for name in names:lines() do
 end
 names:close()
 
--- The lines with code, as the compiler says. What it adds at the beginning of a file (VARARGPREP) and at the end of each
--- function (a return) is not the author's.
+-- The lines with code, as the compiler says. What it adds at the beginning of a file (VARARGPREP) and at the end of
+-- each function (a return) is not the author's.
 local function lines_with_code(path)
   local lines, last = {}, nil
   local listing = assert(io.popen("luac5.4 -p -l " .. path))
@@ -59,7 +59,15 @@ for path in io.lines() do
     end
   end
   all_run, all = all_run + count - #missed, all + count
-  print(("%-46s %5d %5d  %3d%%   %s"):format(path, count, count - #missed, math.floor((1 - #missed / math.max(count, 1)) * 100), ranges(missed)))
+  print(
+    ("%-46s %5d %5d  %3d%%   %s"):format(
+      path,
+      count,
+      count - #missed,
+      math.floor((1 - #missed / math.max(count, 1)) * 100),
+      ranges(missed)
+    )
+  )
 end
 local share = all_run / all * 100
 print(("Lua: %d of %d lines, %.1f%%"):format(all_run, all, share))

@@ -1,5 +1,5 @@
--- What an honest answer of the service is, written from the interface and not from the code that checks it: the fuzzers'
--- oracle. Values are those of a decoder that keeps nulls.
+-- What an honest answer of the service is, written from the interface and not from the code that checks it: the
+-- fuzzers' oracle. Values are those of a decoder that keeps nulls.
 local core = require "riskscreen.core"
 
 local null = core.null
@@ -102,8 +102,7 @@ local entity_record = object(
   { address = text, network = text },
   { time = whole, whitelist = flag, contract = flag, entity = entity }
 )
-local pagination =
-  object({}, { current_page = count, per_page = count, total_pages = count, total_items = count })
+local pagination = object({}, { current_page = count, per_page = count, total_pages = count, total_items = count })
 
 local payloads = {
   listBlacklistAddresses = array(object({ address = text }, {
@@ -185,8 +184,8 @@ end
 local month_days = { 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31 }
 
 local function timestamp(value)
-  local y, m, d, hour, minute, second =
-    (text(value) and value or ""):match "^(%d%d%d%d)-(%d%d)-(%d%d) (%d%d):(%d%d):(%d%d)$"
+  local pattern = "^(%d%d%d%d)-(%d%d)-(%d%d) (%d%d):(%d%d):(%d%d)$"
+  local y, m, d, hour, minute, second = (text(value) and value or ""):match(pattern)
   if not y then
     return false
   end
@@ -305,11 +304,11 @@ end
 local levels = { high = "block", ["generally-high"] = "review", low = "allow", whitelist = "allow" }
 local never = { sanction = true, terrorist = true, csam = true }
 local types = {}
-for name in
+for kind in
   ([[black-gray-goods online-gambling scam hack launder-money sanction frozen politics drug gun terrorist porn
   controlled-substance bloodiness religion csam]]):gmatch "%S+"
 do
-  types[name] = true
+  types[kind] = true
 end
 
 ---What the default policy must make of one risk.

@@ -16,14 +16,14 @@ function M.start()
     filling[i]:settimeout(0)
     filling[i]:connect("127.0.0.1", port)
   end
-  local self = { url = "http://127.0.0.1:" .. port }
-  function self:close() -- luacheck: ignore 212
+  local listening = { url = "http://127.0.0.1:" .. port }
+  function listening.close()
     for _, client in ipairs(filling) do
       client:close()
     end
     listener:close()
   end
-  return self
+  return listening
 end
 
 return M

@@ -1,5 +1,5 @@
--- Short times that a slow machine cannot break: what has to happen within a time is tried again with twice the time until
--- it does, so a test waits no longer than its machine needs.
+-- Short times that a slow machine cannot break: what has to happen within a time is tried again with twice the time
+-- until it does, so a test waits no longer than its machine needs.
 
 local FIRST = 0.15 -- seconds
 local LAST = 20 -- seconds

@@ -1,6 +1,6 @@
 -- Any policy over anything as what was looked up. The options, the lookups and their failures are read from the input
--- (values.lua). A policy is made or refused with a message; a decision never raises; and nothing that is missing, failed
--- or was never seen may become `allow` unless the operator wrote that rule.
+-- (values.lua). A policy is made or refused with a message; a decision never raises; and nothing that is missing,
+-- failed or was never seen may become `allow` unless the operator wrote that rule.
 local errors = require "riskscreen.errors"
 local honest = require "spec.fuzz.honest"
 local policies = require "riskscreen.policy"
@@ -127,32 +127,20 @@ end
 local function check_allow(decision, facets, options)
   local failure = failure_of(facets)
   if failure then
-    assert(
-      decision.degraded
-        and some_rule_allows(options, function(rule)
-          return covers(rule, failure)
-        end),
-      "a failed lookup of the risks is allowed"
-    )
+    assert(decision.degraded and some_rule_allows(options, function(rule)
+      return covers(rule, failure)
+    end), "a failed lookup of the risks is allowed")
     return
   end
   if has_unseen(facets, options) then
-    assert(
-      decision.degraded
-        and some_rule_allows(options, function(rule)
-          return rule.unrecognised == true
-        end),
-      "a risk that was never seen is allowed"
-    )
+    assert(decision.degraded and some_rule_allows(options, function(rule)
+      return rule.unrecognised == true
+    end), "a risk that was never seen is allowed")
   end
   if is_blind(facets, options) then
-    assert(
-      decision.degraded
-        and some_rule_allows(options, function(rule)
-          return rule.error ~= nil
-        end),
-      "a lookup that failed is taken as harmless"
-    )
+    assert(decision.degraded and some_rule_allows(options, function(rule)
+      return rule.error ~= nil
+    end), "a lookup that failed is taken as harmless")
   end
 end
 
