@@ -1,5 +1,5 @@
 -- Prints which share of the lines of each Lua file was run, from what spec/c/line_coverage.c has left in a directory,
--- and the lines that were not: lua5.4 tools/coverage.lua DIRECTORY LEAST_PERCENT < LIST_OF_FILES. Fails below the least.
+-- and the lines that were not: lua5.4 tools/coverage.lua DIRECTORY LEAST_PERCENT < LIST. Fails below the least.
 local directory, least = arg[1], tonumber(arg[2])
 
 local run = {}

@@ -1,0 +1,25 @@
+# Checks the style, looks for known mistakes, and that what is generated is up to date; changes nothing.
+. tools/common.sh
+# shellcheck disable=SC2086
+need $build_packages $lint_packages clang
+. tools/stylua.sh
+status=0
+git ls-files '*.c' '*.h' | xargs -r clang-format --dry-run --Werror || status=1
+if command -v npm >/dev/null && get_stylua; then
+  git ls-files '*.lua' ':!types' | xargs -r node tools/stylua.mjs --check || status=1
+else
+  say "Lua's formatting is not checked: StyLua comes from npm, which does not work here."
+fi
+luacheck --quiet . || status=1
+
+sh tools/build.sh
+use_build 5.4
+lua5.4 tools/generate.lua --check || status=1
+
+# The first is a build by gcc's analyzer; the second has the commands that clang-tidy needs.
+build_preset lint || status=1
+build_preset clang || status=1
+git ls-files 'csrc/*.c' | xargs -n 4 -P 2 clang-tidy -p build/clang --quiet 2>/dev/null || status=1
+cppcheck --quiet --error-exitcode=1 --inline-suppr --std=c11 --enable=warning,performance,portability \
+  -D__GNUC__ -D__linux__ -DLUA_VERSION_NUM=504 -Icsrc -Icsrc/lua csrc || status=1
+exit $status
