@@ -50,7 +50,7 @@ need() {
 build_preset() {
   mkdir -p build
   log="build/$1.log"
-  if ! { { [ -f "build/$1/Makefile" ] || cmake --preset "$1"; } && cmake --build "build/$1" -j2; } >"$log" 2>&1; then
+  if ! { { [ "build/$1/Makefile" -nt CMakePresets.json ] || cmake --preset "$1"; } && cmake --build "build/$1" -j2; } >"$log" 2>&1; then
     cat "$log" >&2
     return 1
   fi
