@@ -6,7 +6,7 @@ all_luas="5.4 5.3 5.1 luajit"
 build_packages="gcc libc6-dev make cmake pkg-config lua5.4 liblua5.4-dev lua-cjson libcurl4-openssl-dev libmicrohttpd-dev"
 test_packages="lua5.3 liblua5.3-dev lua5.1 liblua5.1-0-dev luajit2 libluajit2-5.1-dev lua-busted lua-socket luarocks
   lua-cqueues lua-luv lua-posix
-  clang libclang-rt-14-dev valgrind openssl nginx"
+  clang libclang-rt-14-dev valgrind openssl nginx libnginx-mod-http-lua lua-resty-core lua-resty-lrucache procps"
 lint_packages="lua-check clang-format clang-tidy cppcheck"
 stylua_version=2.5.2
 

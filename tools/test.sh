@@ -81,6 +81,11 @@ for lua in $all_luas; do
   specs "specs on Lua $lua" "$lua" "$lua"
 done
 
+specs "specs in nginx with the core" 5.4 5.4 --run=nginx
+wrapper="env RISKSCREEN_WITHOUT_CORE=1"
+specs "specs in nginx without the core" 5.4 5.4 --run=nginx
+wrapper=
+
 # The specs that exercise the C modules most, for the slower checks.
 core_specs="spec/decoder_spec.lua spec/loop_spec.lua spec/transfer_spec.lua spec/transfer_tls_spec.lua
   spec/server_spec.lua spec/native_spec.lua spec/task_spec.lua spec/contract"

@@ -1,0 +1,50 @@
+-- Whole HTTP requests over the native loop, as raw text: what a caller of a gateway sees. In a task a request yields;
+-- elsewhere it blocks, and every server of this process is driven meanwhile.
+local scheduler = require "riskscreen.runtime.scheduler"
+
+local MAX_BODY = 16 * 1024 * 1024 -- bytes
+local TIMEOUT = 20 -- seconds
+local CONCURRENCY = 1024 -- connections
+
+local M = {}
+
+---@class riskscreen.spec.Answer
+---@field status integer
+---@field headers table<string, string> by lower-case name
+---@field body string
+
+---Something that sends requests to one origin, over connections that it keeps.
+---@param url string scheme, host and port
+---@param more? table options of the core's origin
+---@return fun(target: string, request?: { method?: string, headers?: string[], body?: string, timeout?: number }): riskscreen.spec.Answer|nil, table|nil
+function M.origin(url, more)
+  local settings = { base_url = url, concurrency = CONCURRENCY, connect_timeout = TIMEOUT, max_body = MAX_BODY }
+  for name, value in pairs(more or {}) do
+    settings[name] = value
+  end
+  local origin
+  return function(target, request)
+    request = request or {}
+    origin = origin or scheduler.loop():origin(settings)
+    local transfer = origin:send {
+      method = request.method or (request.body and "POST") or "GET",
+      target = target,
+      headers = request.headers or {},
+      body = request.body,
+      timeout = request.timeout or TIMEOUT,
+      connect_timeout = TIMEOUT,
+      replay = false,
+    }
+    scheduler.await(transfer)
+    local reply, failure = transfer:result()
+    if not reply then
+      transfer:close()
+      return nil, failure
+    end
+    local answer = { status = reply.status, headers = reply.headers, body = transfer:body() }
+    transfer:close()
+    return answer
+  end
+end
+
+return M
