@@ -13,10 +13,16 @@ local M = {}
 ---@field headers table<string, string> by lower-case name
 ---@field body string
 
+---@class riskscreen.spec.Request
+---@field method? string
+---@field headers? string[] lines
+---@field body? string
+---@field timeout? number seconds
+
 ---Something that sends requests to one origin, over connections that it keeps.
 ---@param url string scheme, host and port
 ---@param more? table options of the core's origin
----@return fun(target: string, request?: { method?: string, headers?: string[], body?: string, timeout?: number }): riskscreen.spec.Answer|nil, table|nil
+---@return fun(target: string, request?: riskscreen.spec.Request): riskscreen.spec.Answer|nil, table|nil
 function M.origin(url, more)
   local settings = { base_url = url, concurrency = CONCURRENCY, connect_timeout = TIMEOUT, max_body = MAX_BODY }
   for name, value in pairs(more or {}) do

@@ -235,7 +235,7 @@ function Nginx:stop(allowed)
   if pid then
     execute(("kill -TERM %d"):format(pid))
     M.wait_for("nginx to end", function()
-      return not execute(("kill -0 %d 2> /dev/null"):format(pid))
+      return not self:master()
     end)
   end
   local complaints = self:complaints(allowed)
