@@ -52,6 +52,17 @@ local function annotate(err, name, count, elapsed)
   return err
 end
 
+-- What the reply to an operation means.
+local function interpret(job, reply, redact_key)
+  local context = { clock = job.clock, redact = redact_key, envelope = job.envelope }
+  return response.interpret(job.entry, job.parameters, reply, context)
+end
+
+-- What a reply that no operation describes means.
+local function interpret_raw(job, reply, redact_key)
+  return response.raw(reply, { clock = job.clock, redact = redact_key })
+end
+
 local function perform(state, operation, parameters, call)
   local checked, err = check.parameters(operation, parameters)
   local built
@@ -62,7 +73,6 @@ local function perform(state, operation, parameters, call)
     err.sent = false
     return nil, annotate(err, operation.name, 0, 0)
   end
-  local envelope = request.endpoint(operation, state.settings).envelope
   return attempts.run(state, {
     operation = operation.name,
     label = operation.name,
@@ -70,10 +80,11 @@ local function perform(state, operation, parameters, call)
     request = built,
     options = call,
     retry = reliability.retry_of(state.settings, call.retry),
-    interpret = function(reply, redact_key)
-      local context = { clock = state.clock, redact = redact_key, envelope = envelope }
-      return response.interpret(operation, checked, reply, context)
-    end,
+    interpret = interpret,
+    entry = operation,
+    parameters = checked,
+    envelope = request.endpoint(operation, state.settings).envelope,
+    clock = state.clock,
   })
 end
 
@@ -246,9 +257,8 @@ function Client:request(method, path, call_options)
     request = built,
     options = call,
     retry = reliability.retry_of(state.settings, call.retry),
-    interpret = function(reply, redact_key)
-      return response.raw(reply, { clock = state.clock, redact = redact_key })
-    end,
+    interpret = interpret_raw,
+    clock = state.clock,
   })
 end
 
