@@ -7,11 +7,13 @@ local text = require "riskscreen.text"
 ---@class riskscreen.Request
 ---@field method string
 ---@field target string path and query, as they go on the wire
----@field headers table<string, string>
+---@field headers table<string, string> shared: an attempt sends a copy
 ---@field body? string
 ---@field timeout number seconds
 ---@field connect_timeout number seconds
 ---@field replay boolean it may be sent again when a kept-alive connection turns out dead
+
+local NONE = {}
 
 -- Methods whose parameters travel in the query where nothing says otherwise.
 local query_methods = { GET = true, DELETE = true }
@@ -23,7 +25,8 @@ for byte = 0, 255 do
 end
 
 local function percent_encode(value)
-  return (value:gsub("[^A-Za-z0-9._~-]", escapes))
+  -- Nearly every value is an address, in which there is nothing to encode.
+  return value:find "[^A-Za-z0-9._~-]" and (value:gsub("[^A-Za-z0-9._~-]", escapes)) or value
 end
 
 -- The text of a scalar in a query or a path, or nil.
@@ -78,6 +81,9 @@ end
 
 -- The path with its {name}s filled in, and the set of the names used.
 local function fill_path(path, parameters)
+  if not path:find("{", 1, true) then
+    return path, NONE
+  end
   local used, missing = {}, nil
   local filled = path:gsub("{([%w_]+)}", function(name)
     local value = scalar_text(parameters[name])
@@ -111,13 +117,37 @@ local function merge_headers(common, own)
   return headers
 end
 
-local function finish(request, call, settings)
+-- What is the same for every request of a client, made once for each.
+local function remembered(make)
+  local made = setmetatable({}, { __mode = "k" })
+  return function(settings)
+    local result = made[settings]
+    if not result then
+      result = make(settings)
+      made[settings] = result
+    end
+    return result
+  end
+end
+
+local common_headers = remembered(function(settings)
+  return merge_headers(settings.headers or {}, {})
+end)
+
+local function headers_of(request, call, settings)
+  if not (request.body or call.headers or call.traceparent) then
+    return common_headers(settings)
+  end
   local headers = merge_headers(settings.headers or {}, call.headers or {})
   if request.body then
     headers["Content-Type"] = "application/json"
   end
   headers.traceparent = call.traceparent
-  request.headers = headers
+  return headers
+end
+
+local function finish(request, call, settings)
+  request.headers = headers_of(request, call, settings)
   local timeout = call.timeout or settings.timeout
   request.timeout = math.min(timeout, call.attempt_timeout or settings.attempt_timeout or timeout)
   request.connect_timeout = math.min(settings.connect_timeout, request.timeout)
@@ -136,6 +166,21 @@ local function prefix_of(settings)
   return settings.base_url and settings.base_url.prefix or ""
 end
 
+local function make_endpoint(operation, settings)
+  local given = settings.endpoints[operations.endpoint_key(operation)]
+  local path = given and given.path or operation.path
+  return path
+    and {
+      method = given and given.method or operation.http,
+      path = path,
+      envelope = given and given.envelope or operation.envelope,
+    }
+end
+
+local endpoints = remembered(function()
+  return {}
+end)
+
 local M = {}
 
 ---The method, path and envelope of an operation: those of the client option `endpoints`, else the interface's.
@@ -143,16 +188,13 @@ local M = {}
 ---@param settings table
 ---@return { method: string, path: string, envelope: string }|nil
 function M.endpoint(operation, settings)
-  local given = settings.endpoints[operations.endpoint_key(operation)]
-  local path = given and given.path or operation.path
-  if not path then
-    return nil
+  local known = endpoints(settings)
+  local endpoint = known[operation]
+  if not endpoint then
+    endpoint = make_endpoint(operation, settings)
+    known[operation] = endpoint
   end
-  return {
-    method = given and given.method or operation.http,
-    path = path,
-    envelope = given and given.envelope or operation.envelope,
-  }
+  return endpoint
 end
 
 ---The request of an operation.
