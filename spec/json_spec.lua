@@ -93,3 +93,40 @@ describe("json.decode", function()
     assert.equal(9, position)
   end)
 end)
+
+describe("json without the compiled core", function()
+  local function without_core(body)
+    local loaded, preloaded = {}, package.preload["riskscreen.core"]
+    for _, name in ipairs { "riskscreen.core", "riskscreen.json" } do
+      loaded[name], package.loaded[name] = package.loaded[name], nil
+    end
+    package.preload["riskscreen.core"] = function()
+      error "made for another Lua"
+    end
+    local ok, problem = pcall(body, require "riskscreen.json")
+    package.preload["riskscreen.core"] = preloaded
+    for name, module in pairs(loaded) do
+      package.loaded[name] = module
+    end
+    assert(ok, problem)
+  end
+
+  it("decodes, and encodes what it decoded as it was", function()
+    without_core(function(portable)
+      local value = assert(portable.decode '{"list":[],"map":{},"none":null,"kept":[null]}')
+      assert.is_true(portable.is_array(value.list))
+      assert.is_false(portable.is_array(value.map))
+      assert.is_nil(value.none)
+      assert.equal(portable.null, value.kept[1])
+      assert.same(value, portable.decode(portable.encode(value)))
+      assert.equal("[]", portable.encode(value.list))
+      assert.equal("[]", portable.encode(portable.empty_array()))
+    end)
+  end)
+
+  it("has decoders with limits", function()
+    without_core(function(portable)
+      assert.same({ nil, "the text is longer than 3 bytes", 4 }, { portable.decoder({ max_size = 3 }):decode "[1,2]" })
+    end)
+  end)
+end)

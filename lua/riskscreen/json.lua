@@ -1,7 +1,11 @@
--- JSON both ways: riskscreen.core decodes, a private lua-cjson encodes. What lua-cjson cannot write (an empty array,
--- a number of more than 14 digits) is written here.
+-- JSON both ways: riskscreen.core decodes, or where it is not compiled riskscreen.json.cjson_decoder; a private lua-cjson
+-- encodes. What lua-cjson cannot write (an empty array, a number of more than 14 digits) is written here.
 local cjson = require("cjson").new()
-local core = require "riskscreen.core"
+
+-- A core that is there but made for another Lua is as good as none.
+local has_core, core = pcall(require, "riskscreen.core")
+local decoding = has_core and core or require "riskscreen.json.cjson_decoder"
+local empty_array_mt = decoding.empty_array_mt
 
 local MAX_DEPTH = 100 -- tables inside tables
 
@@ -11,28 +15,28 @@ local math_type = math.type -- luacheck: ignore 143
   end
 
 local M = {
-  null = core.null,
-  decode = core.decode,
-  decoder = core.decoder,
+  null = decoding.null,
+  decode = decoding.decode,
+  decoder = decoding.decoder,
 }
 
 ---A new empty table that is encoded as `[]`; without it an empty table is an object.
 ---@return table
 function M.empty_array()
-  return setmetatable({}, core.empty_array_mt)
+  return setmetatable({}, empty_array_mt)
 end
 
 ---Whether a decoded table was an array: one with elements, or an empty one that the decoder or `empty_array` marked.
 ---@param value table
 ---@return boolean
 function M.is_array(value)
-  return value[1] ~= nil or (next(value) == nil and getmetatable(value) == core.empty_array_mt)
+  return value[1] ~= nil or (next(value) == nil and getmetatable(value) == empty_array_mt)
 end
 
 -- The JSON text of a value that lua-cjson would write wrongly, or nil. It prints 14 significant digits.
 local function own_text(value)
   if type(value) == "table" then
-    return next(value) == nil and getmetatable(value) == core.empty_array_mt and "[]" or nil
+    return next(value) == nil and getmetatable(value) == empty_array_mt and "[]" or nil
   elseif math_type(value) == "integer" then
     return (value >= 1e14 or value <= -1e14) and ("%d"):format(value) or nil
   elseif type(value) == "number" and value == value and value ~= math.huge and value ~= -math.huge then

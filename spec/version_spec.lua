@@ -1,0 +1,5 @@
+describe("the version of the Lua files", function()
+  it("is the core's", function()
+    assert.equal(require("riskscreen.core").version, require "riskscreen.version")
+  end)
+end)
