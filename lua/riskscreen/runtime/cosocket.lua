@@ -1,0 +1,82 @@
+-- The HTTP/1.1 client of the nginx runtime: one request over a cosocket, from its fields to a decoded reply. How long a
+-- call may take, how often it is tried and what a reply means is not known here. Only nginx can load this module.
+local answer = require "riskscreen.runtime.cosocket.answer"
+local connection = require "riskscreen.runtime.cosocket.connection"
+local head = require "riskscreen.runtime.cosocket.head"
+local json = require "riskscreen.json"
+local peers = require "riskscreen.runtime.cosocket.peer"
+local request_text = require "riskscreen.runtime.cosocket.request_text"
+
+local now = _G.ngx.now
+local sub = string.sub
+
+local EXCERPT = 200 -- bytes of a body that is not JSON
+
+local function reply_of(read, body, times, decoder)
+  local reply = {
+    status = read.status,
+    headers = read.headers,
+    http_version = read.http_version,
+    size = #body,
+    times = times,
+  }
+  if body ~= "" then
+    local value, message, position = decoder:decode(body)
+    if value == nil then
+      reply.invalid = { message = message, position = position }
+      reply.excerpt = sub(body, 1, EXCERPT)
+    end
+    reply.value = value
+  end
+  return reply
+end
+
+local M = { problem = peers.problem }
+
+---A transport over nginx's cosockets: a request yields to nginx until its answer is there.
+---@param settings table a client's checked options, of which `problem` says nothing
+---@return fun(request: riskscreen.Request): riskscreen.Reply|nil, table|nil
+function M.transport(settings)
+  local peer = peers.of(settings)
+  local write = request_text.writer(peer, settings.user_agent or "riskscreen")
+  local parse = head.parser()
+  local limit = settings.max_response_size
+  local decoder = json.decoder { max_size = limit }
+
+  -- One sending. The third result says that the connection was found dead before anything of an answer came.
+  local function exchange(request, text, started)
+    local open, failure = connection.open(peer, request, started)
+    if not open then
+      return nil, failure, false
+    end
+    local read, body
+    read, failure = open:send(text)
+    if read then
+      read, body = answer.read(open, parse, limit)
+      failure = body
+    end
+    if not read then
+      return nil, failure, open.reused and failure.kind == "network" and failure.phase == "first_byte"
+    end
+    return reply_of(read, body, open.times, decoder)
+  end
+
+  return function(request)
+    local started = now()
+    local text, wrong = write(request)
+    if not text then
+      return nil, { kind = "protocol", message = "the request was not sent: " .. wrong, sent = false, phase = "queue" }
+    end
+    local reply, failure, stale
+    -- A connection that was kept may be dead; each try takes one out of the pool, until there is a fresh one.
+    for _ = 0, settings.concurrency do
+      reply, failure, stale = exchange(request, text, started)
+      if reply or not (stale and request.replay) then
+        break
+      end
+    end
+    return reply, failure
+  end
+end
+
+return M

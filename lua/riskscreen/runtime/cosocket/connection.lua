@@ -1,0 +1,238 @@
+-- One connection for one request: opened or taken from nginx's pool, and put back or closed. All of it together takes
+-- no longer than the request may. What the bytes mean is not known here.
+local semaphore = require "ngx.semaphore"
+
+local ngx = _G.ngx
+local now, sleep, tcp, thread = ngx.now, ngx.sleep, ngx.socket.tcp, ngx.thread
+local ceil, find, min = math.ceil, string.find, math.min
+
+local PIECE = 65536 -- bytes that are received at once, at most
+local TURN = 64 -- pieces after which other requests have their turn
+
+local doing = {
+  name_lookup = "looking up the address of",
+  connect = "connecting to",
+  tls = "in the TLS handshake with",
+  first_byte = "waiting for an answer from",
+  body = "receiving the answer from",
+}
+
+---@class riskscreen.cosocket.Connection
+---@field peer riskscreen.cosocket.Peer
+---@field request riskscreen.Request
+---@field started number
+---@field phase string how far the request got
+---@field sent boolean part of the request may have left
+---@field reused boolean it comes from the pool
+---@field times table<string, number> seconds
+local Connection = {}
+Connection.__index = Connection
+
+local M = {}
+
+---@return nil, table failure
+function Connection:fail(kind, message)
+  return nil, { kind = kind, message = message, sent = self.sent, phase = self.phase }
+end
+
+-- The seconds that are left.
+local function remaining(self)
+  local timeout = self.request.timeout
+  -- Should the clock be set back, nothing gets more time than there was.
+  return min(timeout, timeout - (now() - self.started))
+end
+
+function Connection:time_out()
+  local message = ("timed out after %g s %s %s"):format(self.request.timeout, doing[self.phase], self.peer.title)
+  return self:fail("timeout", message)
+end
+
+-- What a cosocket says when the connection is lost or its time is up.
+function Connection:lose(reason, what)
+  self.sock:close()
+  if reason == "timeout" then
+    return self:time_out()
+  end
+  return self:fail("network", ("%s %s (%s)"):format(what, self.peer.title, reason))
+end
+
+---Ends it because of what it brought.
+---@param message string what the answer is like
+---@return nil, table failure
+function Connection:refuse(message)
+  self.sock:close()
+  return self:fail("protocol", ("%s from %s"):format(message, self.peer.title))
+end
+
+local function milliseconds(seconds)
+  return seconds > 0.001 and ceil(seconds * 1000) or 1
+end
+
+-- Connecting
+
+local function connect(sock, peer)
+  if peer.port then
+    return sock:connect(peer.host, peer.port, peer.pool)
+  end
+  return sock:connect(peer.host, peer.pool)
+end
+
+-- Connects within a time. A socket's own time-out begins again after a turn in the queue and does not count the lookup
+-- of a name, so that it happens in a thread that can be given up.
+local function connect_within(sock, peer, seconds)
+  local ok, reason, woken
+  local connecting = thread.spawn(function()
+    ok, reason = connect(sock, peer)
+    if woken then
+      woken:post()
+    end
+    woken = true
+  end)
+  if not woken then
+    woken = semaphore.new()
+    if not woken:wait(seconds) then
+      thread.kill(connecting)
+      return nil, "timeout"
+    end
+  end
+  thread.wait(connecting)
+  return ok, reason
+end
+
+local function connect_failure(self, reason)
+  if find(reason, "resolve", 1, true) then
+    self.phase = "name_lookup"
+    reason = find(reason, "timed out", 1, true) and "timeout" or reason
+  end
+  return self:lose(reason, self.phase == "connect" and "could not connect to" or "could not find the address of")
+end
+
+local function shake_hands(self)
+  local sock, peer = self.sock, self.peer
+  self.phase = "tls"
+  local left = min(remaining(self), self.request.connect_timeout - (now() - self.started))
+  if left <= 0 then
+    return self:lose("timeout", "")
+  end
+  sock:settimeouts(milliseconds(left), milliseconds(left), milliseconds(left))
+  local ok, reason = sock:sslhandshake(false, peer.server_name, true)
+  if ok then
+    self.times.tls = now() - self.started
+    return true
+  elseif reason == "timeout" or reason == "closed" then
+    return self:lose(reason, "lost the connection during the TLS handshake with")
+  end
+  sock:close()
+  return self:fail("tls", ("TLS handshake failed with %s (%s)"):format(peer.title, reason))
+end
+
+---Opens a connection, or takes one that is open.
+---@param peer riskscreen.cosocket.Peer
+---@param request riskscreen.Request
+---@param started number when the request's time began
+---@return riskscreen.cosocket.Connection|nil, table|nil failure
+function M.open(peer, request, started)
+  local sock = tcp()
+  local self = setmetatable({
+    peer = peer,
+    request = request,
+    started = started,
+    sock = sock,
+    phase = "connect",
+    sent = false,
+    reused = false,
+    times = {},
+    pieces = 0,
+  }, Connection)
+  local left = remaining(self)
+  if left <= 0 then
+    return self:time_out()
+  end
+  local first = min(request.connect_timeout, left)
+  self.timed_at, self.timeout = now(), milliseconds(left)
+  sock:settimeouts(milliseconds(first), self.timeout, self.timeout)
+  local ok, reason = connect_within(sock, peer, first)
+  if not ok then
+    return connect_failure(self, reason)
+  end
+  self.reused = sock:getreusedtimes() > 0
+  self.times.connect = now() - started
+  if peer.server_name and not self.reused then
+    local shaken, failure = shake_hands(self)
+    if not shaken then
+      return nil, failure
+    end
+  end
+  self.phase = "first_byte"
+  return self
+end
+
+-- Sending and receiving
+
+-- Gives the next operation the time that is left; false when there is none.
+local function allot(self)
+  local at = now()
+  if at ~= self.timed_at then
+    local left = remaining(self)
+    if left <= 0 then
+      return false
+    end
+    self.timed_at = at
+    local timeout = milliseconds(left)
+    self.sock:settimeouts(timeout, timeout, timeout)
+  end
+  return true
+end
+
+---@param text string
+---@return true|nil, table|nil failure
+function Connection:send(text)
+  self.sent = true
+  if not allot(self) then
+    return self:lose("timeout", "")
+  end
+  local count, reason = self.sock:send(text)
+  if not count then
+    return self:lose(reason, "lost the connection while sending to")
+  end
+  return true
+end
+
+---The bytes that came, as soon as there are some. At the end of the connection: nil, "closed", and it is for the caller
+---to say what that means.
+---@return string|nil bytes
+---@return table|"closed"|nil failure
+function Connection:receive()
+  self.pieces = self.pieces + 1
+  if self.pieces % TURN == 0 then
+    sleep(0)
+  end
+  if not allot(self) then
+    return self:lose("timeout", "")
+  end
+  local bytes, reason = self.sock:receiveany(PIECE)
+  if bytes then
+    if self.phase ~= "body" then
+      self.phase = "body"
+      self.times.first_byte = now() - self.started
+    end
+    return bytes
+  elseif reason == "closed" then
+    return nil, reason
+  end
+  return self:lose(reason, "lost the connection while receiving from")
+end
+
+---Puts it back for another request.
+function Connection:keep()
+  self.times.total = now() - self.started
+  self.sock:setkeepalive()
+end
+
+---Ends it.
+function Connection:close()
+  self.times.total = now() - self.started
+  self.sock:close()
+end
+
+return M

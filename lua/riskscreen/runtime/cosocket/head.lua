@@ -1,0 +1,132 @@
+-- The head of an HTTP/1.1 answer, from its bytes to its status, its headers and the extent of its body: pure. It is
+-- stricter than a browser: what two readers might read in two ways is refused.
+
+local find, sub = string.find, string.sub
+
+local LONGEST_KEPT = 200 -- bytes of a line that is remembered
+local MOST_KEPT = 256 -- lines that are remembered
+local MOST_DIGITS = 15 -- of a length; more would not be counted exactly, and are more than any limit
+
+---@class riskscreen.cosocket.Head
+---@field status integer
+---@field http_version "1.0"|"1.1"
+---@field headers table<string, string> lower-case names; repeated ones are joined by ", "
+---@field length? number bytes of the body, where they are announced
+---@field chunked boolean the body comes in chunks
+---@field persistent boolean the connection may be used again
+
+-- The name and the value of a line, or nil.
+local function parse_field(line)
+  local name, value = line:match "^([A-Za-z0-9!#$%%&'*+.^_`|~-]+):[ \t]*(.-)[ \t]*$"
+  if not name or find(value, "[%z\1-\8\10-\31\127]") then
+    return nil
+  end
+  return name:lower(), value
+end
+
+-- The version and the status of the first line, or nil.
+local function parse_status(line)
+  local version, status, rest = line:match "^HTTP/(1%.[01]) ([1-9]%d%d)(.*)$"
+  if not version or not (rest == "" or find(rest, "^ ")) or find(rest, "[%z\1-\8\10-\31\127]") then
+    return nil
+  end
+  return version, tonumber(status)
+end
+
+-- Remembers what `parse` made of the lines seen last: a service sends almost the same head every time.
+local function remembering(parse)
+  local firsts, seconds, count = {}, {}, 0
+  return function(line)
+    local first = firsts[line]
+    if first then
+      return first, seconds[line]
+    end
+    local second
+    first, second = parse(line)
+    if first and #line <= LONGEST_KEPT then
+      if count == MOST_KEPT then
+        firsts, seconds, count = {}, {}, 0
+      end
+      firsts[line], seconds[line] = first, second
+      count = count + 1
+    end
+    return first, second
+  end
+end
+
+-- Whether a list of tokens, such as Connection's, holds one.
+local function has_token(list, token)
+  return list ~= nil
+    and (list == token or find("," .. list:lower():gsub("[ \t]", "") .. ",", "," .. token .. ",", 1, true) ~= nil)
+end
+
+-- The announced length, nil without one, or false when it is none. The same one may be said twice.
+local function content_length(text)
+  if not text then
+    return nil
+  end
+  local first = text:match "^%d+"
+  if not first then
+    return false
+  elseif first ~= text then
+    for other in text:gmatch "[^,]*" do
+      local trimmed = other:match "^[ \t]*(.-)[ \t]*$"
+      if trimmed ~= first and trimmed ~= "" then
+        return false
+      end
+    end
+  end
+  return #first > MOST_DIGITS and math.huge or tonumber(first)
+end
+
+-- Completes a head with how its body is delimited; or nil and what is wrong.
+local function frame(head)
+  local headers = head.headers
+  local coding, length = headers["transfer-encoding"], content_length(headers["content-length"])
+  local connection = headers.connection
+  head.persistent = head.http_version == "1.1" and not has_token(connection, "close")
+    or has_token(connection, "keep-alive")
+  head.chunked = coding ~= nil
+  if length == false then
+    return nil, "Content-Length is not a length"
+  elseif not coding then
+    head.length = length
+  elseif coding:lower() ~= "chunked" or head.http_version == "1.0" then
+    return nil, "a Transfer-Encoding other than chunked"
+  elseif length then
+    -- Whoever disagrees with us about the end would begin the next answer elsewhere.
+    head.persistent = false
+  end
+  return head
+end
+
+local M = {}
+
+---A function that parses heads: the text up to and including the empty line that ends it at `last`. It returns the
+---head, or nil and what is wrong.
+---@return fun(text: string, last: integer): riskscreen.cosocket.Head|nil, string|nil
+function M.parser()
+  local field_of, status_of = remembering(parse_field), remembering(parse_status)
+  return function(text, last)
+    local line_end = find(text, "\r\n", 1, true)
+    local version, status = status_of(sub(text, 1, line_end - 1))
+    if not version then
+      return nil, "the status line is malformed"
+    end
+    local headers = {}
+    local position = line_end + 2
+    while position < last - 1 do
+      line_end = find(text, "\r\n", position, true)
+      local name, value = field_of(sub(text, position, line_end - 1))
+      if not name then
+        return nil, "a header line is malformed"
+      end
+      local before = headers[name]
+      headers[name] = before and before .. ", " .. value or value
+      position = line_end + 2
+    end
+    return frame { status = status, http_version = version, headers = headers }
+  end
+end
+
+return M

@@ -1,0 +1,64 @@
+-- Whom a client's connections lead to and how, from its options: pure. Here it is refused what cosockets cannot do.
+
+local DEFAULT_PORTS = { http = 80, https = 443 }
+local MOST_WAITING = 100000 -- requests that wait for a connection
+
+-- Options that mean something only where the library opens the connections itself.
+local impossible = {
+  { name = "proxy", remedy = "nginx's cosockets know no proxy" },
+  { name = "ca_file", remedy = "inside nginx the directive lua_ssl_trusted_certificate names the authorities" },
+  { name = "client_cert", remedy = "nginx's cosockets show no certificate of their own" },
+}
+
+---@class riskscreen.cosocket.Peer
+---@field host string what is connected to
+---@field port? integer absent for a Unix-domain socket
+---@field pool table options of `connect`
+---@field authority string for the Host header
+---@field title string for messages
+---@field server_name? string whose certificate is expected; absent without TLS
+
+local M = {}
+
+---Why a client with these settings cannot be inside nginx, or nil.
+---@param settings table a client's checked options
+---@return string|nil message
+function M.problem(settings)
+  for _, option in ipairs(impossible) do
+    if settings[option.name] then
+      return ("%s cannot be set here: %s"):format(option.name, option.remedy)
+    end
+  end
+  if settings.http_version == "2" then
+    return "http_version must be auto or 1.1 here: nginx's cosockets speak HTTP/1.1"
+  end
+end
+
+-- What is connected to: nginx resolves names by DNS alone, where this one has no business.
+local function address_of(host)
+  return host == "localhost" and "127.0.0.1" or host
+end
+
+---@param settings table a client's checked options
+---@return riskscreen.cosocket.Peer
+function M.of(settings)
+  local scheme, host, port = settings.base_url.origin:match "^(https?)://(.-):?(%d*)$"
+  port = tonumber(port) or DEFAULT_PORTS[scheme]
+  local title = host .. ":" .. port
+  local path = settings.unix_socket
+  local peer = {
+    host = path and ("unix:" .. path) or address_of(host),
+    port = not path and port or nil,
+    authority = port == DEFAULT_PORTS[scheme] and host or title,
+    title = title,
+    server_name = scheme == "https" and host or nil,
+  }
+  peer.pool = {
+    pool = ("riskscreen %s://%s %s %d"):format(scheme, title, path or "", settings.concurrency),
+    pool_size = settings.concurrency,
+    backlog = MOST_WAITING,
+  }
+  return peer
+end
+
+return M
