@@ -5,7 +5,7 @@ local check = require "riskscreen.check"
 local facets = require "riskscreen.facets"
 local policies = require "riskscreen.policy"
 local reliability = require "riskscreen.reliability"
-local runtime = require "riskscreen.runtime.native"
+local runtime = require "riskscreen.runtime"
 local text = require "riskscreen.text"
 
 local SHORTEST_TIMEOUT = 0.001 -- seconds
@@ -95,13 +95,16 @@ local function wanted_facets(policy, include)
   return wanted
 end
 
--- The results of the calls side by side; a single one needs no task.
+-- The results of the calls side by side; a single one needs no task, and where nothing can wait each says so.
 local function all(calls)
-  if #calls > 1 then
+  if #calls > 1 and not runtime.refusal() then
     return runtime.tasks.gather(calls)
   end
-  local value, err = calls[1]()
-  return { value }, { err }
+  local values, errs = {}, {}
+  for index, call in ipairs(calls) do
+    values[index], errs[index] = call()
+  end
+  return values, errs
 end
 
 -- The options of one lookup's call.
