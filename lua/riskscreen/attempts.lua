@@ -370,9 +370,9 @@ function M.run(state, job)
   call.attempt, call.requests, call.sent = 0, 0, false
   state.stats:begin(call, job.label)
   state.budget:earn()
-  state.runtime.tasks.hold(call)
+  local hold = state.runtime.tasks.hold(call)
   local value, result = pursue(call)
-  state.runtime.tasks.release(call)
+  state.runtime.tasks.release(call, hold)
 
   result.elapsed = state.runtime.now() - started
   result.attempts = call.requests

@@ -5,7 +5,7 @@ local check = require "riskscreen.check"
 local facets = require "riskscreen.facets"
 local policies = require "riskscreen.policy"
 local reliability = require "riskscreen.reliability"
-local runtime = require "riskscreen.runtime.native"
+local runtime = require "riskscreen.runtime"
 local text = require "riskscreen.text"
 
 local SHORTEST_TIMEOUT = 0.001 -- seconds
@@ -146,9 +146,11 @@ end
 local function look_up(screening, subject)
   local found = {}
   local offered = offered_of(screening.wanted, subject.network, found)
-  if #offered == 1 then
-    -- A single one needs no task.
-    keep(found, offered[1], look_up_one(screening, offered[1], subject))
+  if #offered == 1 or runtime.refusal() then
+    -- A single one needs no task, and where nothing can wait each says so.
+    for index = 1, #offered do
+      keep(found, offered[index], look_up_one(screening, offered[index], subject))
+    end
   else
     look_up_side_by_side(screening, offered, subject, found)
   end
