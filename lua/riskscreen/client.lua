@@ -302,9 +302,16 @@ function M.new(given)
   if not settings then
     error(wrong, 2)
   end
+  local transport = settings.transport
+  if not transport then
+    transport, wrong = native.transport(settings)
+  end
+  if not transport then
+    error(wrong, 2)
+  end
   local state = {
     settings = settings,
-    transport = settings.transport or native.transport(settings),
+    transport = transport,
     clock = settings.clock or os.time,
     runtime = settings.runtime or native,
   }
