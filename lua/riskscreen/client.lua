@@ -286,8 +286,13 @@ local function problem_of(client)
   return wrong
 end
 
-screen.install(Client, problem_of)
-screen_all.install(Client, problem_of)
+-- A lookup of a screening, whose options were checked with the screening's.
+local function look_up(client, name, parameters, call)
+  return perform_later(states[client], operations.by_name[name], parameters, call)
+end
+
+screen.install(Client, problem_of, look_up)
+screen_all.install(Client, problem_of, look_up)
 
 local M = { Client = Client, namespaces = namespaces }
 
@@ -302,16 +307,9 @@ function M.new(given)
   if not settings then
     error(wrong, 2)
   end
-  local transport = settings.transport
-  if not transport then
-    transport, wrong = native.transport(settings)
-  end
-  if not transport then
-    error(wrong, 2)
-  end
   local state = {
     settings = settings,
-    transport = transport,
+    transport = settings.transport or native.transport(settings),
     clock = settings.clock or os.time,
     runtime = settings.runtime or native,
   }

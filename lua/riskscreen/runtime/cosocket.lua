@@ -33,20 +33,30 @@ local function reply_of(read, body, times, decoder)
   return reply
 end
 
-local M = {}
-
----A transport over nginx's cosockets: a request yields to nginx until its answer is there.
----@param settings table a client's checked options
----@return nil|fun(request: riskscreen.Request): riskscreen.Reply|nil, table|nil
----@return string|nil message what is wrong with the settings, for `error`
-function M.transport(settings)
+-- Whom a client's requests go to, or nil and what is wrong with its settings.
+local function prepare(settings)
   local peer, problem = peers.of(settings)
   if peer then
     peer.identity, problem = identities.of(settings)
   end
-  if problem then
-    return nil, problem
-  end
+  return not problem and peer or nil, problem
+end
+
+local M = {}
+
+---Why a client with these settings cannot be inside nginx.
+---@param settings table a client's checked options
+---@return string|nil
+function M.problem(settings)
+  local _, problem = prepare(settings)
+  return problem
+end
+
+---A transport over nginx's cosockets: a request yields to nginx until its answer is there.
+---@param settings table a client's checked options without a `problem`
+---@return fun(request: riskscreen.Request): riskscreen.Reply|nil, table|nil
+function M.transport(settings)
+  local peer = assert(prepare(settings))
   local write = request_text.writer(peer, settings.user_agent or ("riskscreen/" .. version))
   local parse = head.parser()
   local limit = settings.max_response_size
