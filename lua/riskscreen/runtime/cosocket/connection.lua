@@ -115,6 +115,22 @@ local function connect_failure(self, reason)
   return self:lose(reason, self.phase == "connect" and "could not connect to" or "could not find the address of")
 end
 
+-- What the operator may have forgotten where the issuer is not known: the errors 18 to 22 of X.509.
+local function hint_of(reason)
+  local unknown = find(reason, "^1[89]: ") or find(reason, "^2[0-2]: ")
+  return unknown and "; lua_ssl_trusted_certificate and lua_ssl_verify_depth say whom nginx trusts" or ""
+end
+
+-- Of a handshake that is over at once, as with a peer on the same machine, lua-resty-core does not return that the
+-- certificate was refused: it returns true when it shall keep no session, and it raises when it may. It may.
+local function handshake(sock, server_name)
+  local ran, session, reason = pcall(sock.sslhandshake, sock, nil, server_name, true)
+  if not ran then
+    return false, "the certificate was refused"
+  end
+  return type(session) == "cdata", reason or "no session"
+end
+
 local function shake_hands(self)
   local sock, peer = self.sock, self.peer
   self.phase = "tls"
@@ -127,13 +143,16 @@ local function shake_hands(self)
   if peer.identity then
     sock:setclientcert(peer.identity.certificates, peer.identity.key)
   end
-  local ok, reason = sock:sslhandshake(false, peer.server_name, true)
+  local ok, reason = handshake(sock, peer.server_name)
   if ok then
     self.times.tls = now() - self.started
     return true
   elseif find(reason, "certificate", 1, true) or find(reason, "^%d+: ") then
     sock:close()
-    return self:fail("tls", ("could not verify the certificate of %s (%s)"):format(peer.title, reason))
+    return self:fail(
+      "tls",
+      ("could not verify the certificate of %s (%s)%s"):format(peer.title, reason, hint_of(reason))
+    )
   end
   -- Whether the peer refused or went away is known to nginx's error log alone.
   return self:lose(reason, "TLS could not be set up with")
