@@ -44,7 +44,12 @@ http {
 
 -- /to/PORT/… is what the server at that port of this machine answers to /…, so that a client that did not notice what
 -- is wrong would get an answer.
-local BACKEND = "location ~ ^/to/([0-9]+)(/.*) { proxy_pass http://127.0.0.1:$1$2$is_args$args; }"
+local BACKEND = [[
+    location ~ ^/to/([0-9]+)(/.*) {
+      proxy_http_version 1.1;
+      proxy_pass http://127.0.0.1:$1$2$is_args$args;
+    }
+]]
 
 -- Elliptic curves, because RSA keys take long to make; one key for all, because only the certificates matter. The
 -- unknown authority has the name of the known one.
