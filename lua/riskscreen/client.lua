@@ -286,8 +286,13 @@ local function problem_of(client)
   return wrong
 end
 
-screen.install(Client, problem_of)
-screen_all.install(Client, problem_of)
+-- A lookup of a screening, whose options were checked with the screening's.
+local function look_up(client, name, parameters, call)
+  return perform_later(states[client], operations.by_name[name], parameters, call)
+end
+
+screen.install(Client, problem_of, look_up)
+screen_all.install(Client, problem_of, look_up)
 
 local M = { Client = Client, namespaces = namespaces }
 
