@@ -174,7 +174,7 @@ local function new_screening(client, checked, perform)
 end
 
 ---Makes a call whose options are checked already: perform(client, operation, parameters, call).
----@alias riskscreen.PerformLookup fun(client: riskscreen.Client, operation: string, parameters: table, call: table): ...
+---@alias riskscreen.PerformLookup fun(client: riskscreen.Client, operation: string, parameters: table, call: table)
 
 ---How one address is decided, with everything that is the same for all of a run settled.
 ---@param client riskscreen.Client
