@@ -1,5 +1,5 @@
--- RFC 8259 text into Lua values, in Lua: what the compiled core's decoder gives and refuses, with the same message and the
--- same byte. It is exact rather than fast, and uses nothing but Lua and, for numbers that a Lua may misread, lua-cjson.
+-- RFC 8259 text into Lua values, in Lua: what the compiled core's decoder gives and refuses, with the same message and
+-- the same byte. It is exact rather than fast, and asks lua-cjson only for numbers that a Lua may misread.
 local cjson = require("cjson").new()
 
 local byte, char, find, sub = string.byte, string.char, string.find, string.sub
@@ -260,7 +260,8 @@ local read_value
 
 local function read_array(reading, at)
   enter(reading, at)
-  local array, count, found = {}, 0, nil
+  local array, count = {}, 0
+  local found
   at, found = skip_space(reading.text, at + 1)
   if found == 0x5D then
     reading.depth = reading.depth - 1
@@ -295,7 +296,8 @@ end
 
 local function read_object(reading, at)
   enter(reading, at)
-  local object, found = {}, nil
+  local object = {}
+  local found
   at, found = skip_space(reading.text, at + 1)
   while found ~= 0x7D do
     local key, value
