@@ -10,6 +10,7 @@ local peer = require "spec.support.peer"
 ---@field act? fun(connection, sound: riskscreen.spec.Sound) in answer to a request
 ---@field greet? fun(connection) as soon as a connection is there
 ---@field over_tls? boolean the client is told to use TLS
+---@field tls? string which of tls_server.lua's servers it is
 ---@field warm? boolean the client has made the same call before, so that it has a connection
 ---@field settles? boolean and then waited until the server called `settle` for each request
 ---@field options? table more options of the client
@@ -167,6 +168,29 @@ fault {
   end,
   kind = "tls",
   sent = false,
+  requests = 0,
+}
+
+-- Certificates. Behind each there are sound answers.
+
+fault { name = "TLS in good order", start = fault_server.tls, tls = "good" }
+for name, tls in pairs {
+  ["a certificate that has expired"] = "expired",
+  ["a certificate that is not valid yet"] = "early",
+  ["a certificate of another host"] = "other",
+  ["a certificate that signed itself"] = "untrusted",
+  ["a certificate of an unknown authority"] = "unknown",
+  ["a server that speaks TLS 1.1 at most"] = "old",
+} do
+  fault { name = name, start = fault_server.tls, tls = tls, kind = "tls", sent = false, requests = 0 }
+end
+fault {
+  name = "a server that wants a client's certificate, and says so in HTTP",
+  start = fault_server.tls,
+  tls = "mutual",
+  kind = "bad_request",
+  status = 400,
+  sent = true,
   requests = 0,
 }
 

@@ -4,12 +4,14 @@ local busted = require "busted"
 local cell = require "spec.faults.cell"
 local classes = require "spec.faults.classes"
 local errors = require "riskscreen.errors"
+local fault_server = require "spec.support.fault_server"
 local faults = require "spec.faults.faults"
 local leftovers = require "spec.support.leftovers"
 local runtimes = require "spec.faults.runtimes"
 local secrecy = require "spec.support.secrecy"
 
-local assert, describe, it, setup = busted.assert, busted.describe, busted.it, busted.setup
+local assert, describe, it, setup, teardown =
+  busted.assert, busted.describe, busted.it, busted.setup, busted.teardown
 
 -- Idle connections that a loop keeps at most: as many as the clients that it has not yet forgotten may use at once.
 local CONNECTIONS_KEPT = 256
@@ -69,6 +71,8 @@ end
 
 -- What was there before the first fault: a descriptor that each cell lost would soon be more than the loop keeps.
 local first = leftovers.count()
+
+teardown(fault_server.stop_tls)
 
 for _, runtime in ipairs(runtimes) do
   for _, fault in ipairs(faults) do
