@@ -162,8 +162,9 @@ end
 ---@param name string
 ---@param value string
 ---@return number|nil length
+---@return string|nil message
 function Ledger:enqueue(name, value)
-  return (write(self, "rpush", name, value))
+  return write(self, "rpush", name, value)
 end
 
 ---Takes the oldest text of a queue.
