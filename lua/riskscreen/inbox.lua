@@ -6,7 +6,7 @@ local errors = require "riskscreen.errors"
 local events = require "riskscreen.inbox.events"
 local guard = require "riskscreen.inbox.guard"
 local json = require "riskscreen.json"
-local native = require "riskscreen.runtime.native"
+local runtime = require "riskscreen.runtime"
 local store = require "riskscreen.inbox.store"
 local text = require "riskscreen.text"
 local webhook = require "riskscreen.webhook"
@@ -115,7 +115,7 @@ local inbox_options = {
     default = report,
     doc = "on_failure(failure, event): told of every event that was not handled; by default it is written to stderr.",
   },
-  { name = "clock", type = "function", default = native.now, doc = "Seconds, for what is kept for a time." },
+  { name = "clock", type = "function", default = runtime.now, doc = "Seconds, for what is kept for a time." },
 }
 
 ---@class riskscreen.Inbox
@@ -144,7 +144,7 @@ end
 -- A function of the operator's, which may wait and may raise. PUC Lua 5.1 cannot yield across pcall: there it blocks.
 -- Cancelling the task in which it runs is not its failure.
 local function protected(fn, ...)
-  local ok, result = pcall(native.tasks.iterator(fn), ...)
+  local ok, result = pcall(runtime.tasks.iterator(fn), ...)
   if not ok and errors.is(result) and result.kind == "cancelled" then
     return false, result, true
   end
