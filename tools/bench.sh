@@ -4,6 +4,10 @@ lua=${RISKSCREEN_LUA:-5.4}
 # shellcheck disable=SC2086
 need $build_packages $test_packages
 build_preset "$lua"
+if [ "${1:-nginx}" = nginx ]; then
+  need wrk
+  build_preset luajit
+fi
 use_build "$lua"
 LUA_PATH="$root/bench/?.lua;$LUA_PATH"
 for file in bench/${1:-*}.lua; do

@@ -30,7 +30,7 @@ local unhealthy = { network = true, timeout = true, tls = true, server = true }
 ---@field label string what it is counted as
 ---@field idempotent boolean repeating it changes nothing
 ---@field request riskscreen.Request as it was built; each request is a copy of it
----@field interpret fun(reply: riskscreen.Reply, redact: fun(text: string): string): any, any
+---@field interpret fun(job: riskscreen.Job, reply: riskscreen.Reply, redact: fun(text: string): string): any, any
 ---@field options table the call's checked options
 ---@field retry riskscreen.RetrySettings
 
@@ -112,17 +112,28 @@ end
 
 local function request_of(call, key, at)
   local built = call.job.request
-  local request = {}
-  for name, value in pairs(built) do
-    request[name] = value
-  end
-  request.headers = { ["X-Access-Key"] = key }
+  local headers = { ["X-Access-Key"] = key }
   for name, value in pairs(built.headers) do
-    request.headers[name] = value
+    headers[name] = value
   end
-  request.timeout = call.attempt_timeout - (at - call.attempt_started)
-  request.connect_timeout = math.min(built.connect_timeout, request.timeout)
-  return request
+  local timeout = call.attempt_timeout - (at - call.attempt_started)
+  return {
+    method = built.method,
+    target = built.target,
+    headers = headers,
+    body = built.body,
+    timeout = timeout,
+    connect_timeout = math.min(built.connect_timeout, timeout),
+    replay = built.replay,
+  }
+end
+
+-- What takes the key out of a text. A client's key is seldom another than the last one.
+local function redactor_of(state, key)
+  if state.redacted_key ~= key then
+    state.redacted_key, state.redact = key, redact.new(key)
+  end
+  return state.redact
 end
 
 -- Sends one request and says what its reply means.
@@ -132,7 +143,7 @@ local function send(call, at, hedged)
   if not key then
     return nil, err
   end
-  local redact_key = redact.new(key)
+  local redact_key = redactor_of(state, key)
   local request = request_of(call, key, at)
   call.requests = call.requests + 1
   state.stats:count "requests"
@@ -152,7 +163,7 @@ local function send(call, at, hedged)
   if state.hooks:has "response" then
     tell_response(call, reply, elapsed, hedged)
   end
-  local value, result = call.job.interpret(reply, redact_key)
+  local value, result = call.job:interpret(reply, redact_key)
   if value == nil and result.sent == nil then
     result.sent = true
   end
@@ -355,8 +366,17 @@ end
 function M.run(state, job)
   local started = state.runtime.now()
   local timeout = job.options.timeout or state.settings.timeout
-  local call = setmetatable({ state = state, job = job, started = started, timeout = timeout }, Call)
-  call.attempt, call.requests, call.sent = 0, 0, false
+  local call = setmetatable({
+    state = state,
+    job = job,
+    started = started,
+    timeout = timeout,
+    attempt = 0,
+    requests = 0,
+    sent = false,
+    attempt_started = started,
+    attempt_timeout = timeout,
+  }, Call)
   state.stats:begin(call, job.label)
   state.budget:earn()
   local hold = state.runtime.tasks.hold(call)

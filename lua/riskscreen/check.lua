@@ -7,6 +7,7 @@ local text = require "riskscreen.text"
 
 local MAX_STRING = 1024 -- bytes of one text
 local MAX_INTEGER = 2 ^ 53 -- from here on doubles skip integers
+local NO_SPECS = {} -- of an operation whose parameters the interface does not show
 
 local to_integer = math.tointeger -- luacheck: ignore 143
   or function(value)
@@ -55,12 +56,30 @@ local function unknown(name, specs, prefix, noun)
   return problem(field, ("unknown %s %s%s%s"):format(noun, text.show(name), place, hint), names)
 end
 
--- Every field of an object against its entry. `noun` says what a field is called; without it others may be there too.
-local function check_fields(specs, value, prefix, noun, check_value)
-  local copy, known = {}, {}
+-- What a function makes of its argument, made once: entries are data and do not change.
+local function remembered(make)
+  local made = setmetatable({}, { __mode = "k" })
+  return function(argument)
+    local result = made[argument]
+    if result == nil then
+      result = make(argument)
+      made[argument] = result
+    end
+    return result
+  end
+end
+
+local known_names = remembered(function(specs)
+  local known = {}
   for _, spec in ipairs(specs) do
     known[spec.name] = true
   end
+  return known
+end)
+
+-- Every field of an object against its entry. `noun` says what a field is called; without it others may be there too.
+local function check_fields(specs, value, prefix, noun, check_value)
+  local copy, known = {}, known_names(specs)
   -- First what is unknown: "adress" is the better complaint where "address" is missing.
   for name, given in pairs(value) do
     if not known[name] then
@@ -71,15 +90,16 @@ local function check_fields(specs, value, prefix, noun, check_value)
     end
   end
   for _, spec in ipairs(specs) do
-    local path, given = prefix .. spec.name, value[spec.name]
+    local name = spec.name
+    local given = value[name]
     if given ~= nil then
-      local checked, wrong = check_value(spec, given, path)
+      local checked, wrong = check_value(spec, given, prefix == "" and name or prefix .. name)
       if wrong then
         return nil, wrong
       end
-      copy[spec.name] = checked
+      copy[name] = checked
     elseif spec.required then
-      return problem(path, path .. " is required")
+      return problem(prefix .. name, prefix .. name .. " is required")
     end
   end
   return copy
@@ -109,12 +129,18 @@ end
 function checkers.string(spec, value, path)
   if type(value) ~= "string" then
     return wrong_type(path, "a string", value)
-  elseif spec.enum and not enums.has(spec.enum, value) then
-    return not_one_of(path, enums.values[spec.enum], value)
+  elseif spec.enum then
+    if not enums.has(spec.enum, value) then
+      return not_one_of(path, enums.values[spec.enum], value)
+    end
+    return value
   elseif value == "" then
     return problem(path, path .. " must not be empty")
   elseif #value > MAX_STRING then
     return problem(path, ("%s must be at most %d bytes long (got %d)"):format(path, MAX_STRING, #value))
+  elseif value:find "^[!-~]+$" then
+    -- What nearly every text is.
+    return value
   elseif value:find "[%z\1-\31\127]" then
     return problem(path, ("%s must not contain control characters (got %s)"):format(path, text.show(value)))
   elseif spec.word and value:find(" ", 1, true) then
@@ -208,7 +234,7 @@ function M.parameters(operation, parameters)
       wrong = disorder
     end
   else
-    checked, wrong = check_fields({}, parameters, "", nil, check_value)
+    checked, wrong = check_fields(NO_SPECS, parameters, "", nil, check_value)
   end
   if wrong then
     return nil,
@@ -237,6 +263,23 @@ local function is_a(value, name)
   return type(value) == name
 end
 
+local accepted_types = remembered(function(option)
+  local names = {}
+  for name in option.type:gmatch "[^|]+" do
+    names[#names + 1] = name
+  end
+  return names
+end)
+
+local function is_any_of(value, names)
+  for _, name in ipairs(names) do
+    if is_a(value, name) then
+      return true
+    end
+  end
+  return false
+end
+
 local function contains(list, value)
   for _, element in ipairs(list) do
     if element == value then
@@ -247,11 +290,7 @@ local function contains(list, value)
 end
 
 local function check_option(option, value, path)
-  local accepted = false
-  for name in option.type:gmatch "[^|]+" do
-    accepted = accepted or is_a(value, name)
-  end
-  if not accepted then
+  if not is_any_of(value, accepted_types(option)) then
     -- The value may be a secret in the wrong place: only its kind is shown.
     local wanted = option.type:gsub("|", " or a "):gsub("^integer", "whole number")
     return problem(path, ("%s must be a %s (got %s)"):format(path, wanted, text.kind(value)))

@@ -31,6 +31,8 @@ local text = require "riskscreen.text"
 ---@field stats riskscreen.Stats
 ---@field transactions? riskscreen.Transactions made when first needed
 
+local NO_OPTIONS = {} -- those of a call have no defaults
+
 ---@type table<table, riskscreen.State> by client and by namespace
 local states = setmetatable({}, { __mode = "k" })
 
@@ -51,6 +53,17 @@ local function annotate(err, name, count, elapsed)
   err.attempts = count
   err.elapsed = elapsed
   return err
+end
+
+-- What the reply to an operation means.
+local function interpret(job, reply, redact_key)
+  local context = { clock = job.clock, redact = redact_key, envelope = job.envelope }
+  return response.interpret(job.entry, job.parameters, reply, context)
+end
+
+-- What a reply that no operation describes means.
+local function interpret_raw(job, reply, redact_key)
+  return response.raw(reply, { clock = job.clock, redact = redact_key })
 end
 
 -- The error of a call where nothing can wait, if so it is here.
@@ -75,7 +88,6 @@ local function perform(state, operation, parameters, call)
     err.sent = false
     return nil, annotate(err, operation.name, 0, 0)
   end
-  local envelope = request.endpoint(operation, state.settings).envelope
   return attempts.run(state, {
     operation = operation.name,
     label = operation.name,
@@ -83,10 +95,11 @@ local function perform(state, operation, parameters, call)
     request = built,
     options = call,
     retry = reliability.retry_of(state.settings, call.retry),
-    interpret = function(reply, redact_key)
-      local context = { clock = state.clock, redact = redact_key, envelope = envelope }
-      return response.interpret(operation, checked, reply, context)
-    end,
+    interpret = interpret,
+    entry = operation,
+    parameters = checked,
+    envelope = request.endpoint(operation, state.settings).envelope,
+    clock = state.clock,
   })
 end
 
@@ -98,10 +111,12 @@ local function check_call(state, receiver, parameters, specs, given)
     return nil, "the client is closed"
   elseif parameters ~= nil and type(parameters) ~= "table" then
     return nil, "parameters must be a table (got " .. text.kind(parameters) .. ")"
-  elseif given ~= nil and type(given) ~= "table" then
+  elseif given == nil then
+    return NO_OPTIONS
+  elseif type(given) ~= "table" then
     return nil, "options must be a table (got " .. text.kind(given) .. ")"
   end
-  local call, wrong = check.options(specs, given or {})
+  local call, wrong = check.options(specs, given)
   return call, wrong and wrong.message
 end
 
@@ -262,9 +277,8 @@ function Client:request(method, path, call_options)
     request = built,
     options = call,
     retry = reliability.retry_of(state.settings, call.retry),
-    interpret = function(reply, redact_key)
-      return response.raw(reply, { clock = state.clock, redact = redact_key })
-    end,
+    interpret = interpret_raw,
+    clock = state.clock,
   })
 end
 
@@ -292,8 +306,13 @@ local function problem_of(client)
   return wrong
 end
 
-screen.install(Client, problem_of)
-screen_all.install(Client, problem_of)
+-- A lookup of a screening, whose options were checked with the screening's.
+local function look_up(client, name, parameters, call)
+  return perform_later(states[client], operations.by_name[name], parameters, call)
+end
+
+screen.install(Client, problem_of, look_up)
+screen_all.install(Client, problem_of, look_up)
 
 -- Of a runtime that the operator gave only the waiting is certain.
 local function never_refuses() end

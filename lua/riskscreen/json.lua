@@ -1,5 +1,5 @@
--- JSON both ways: riskscreen.core decodes, or where it is not compiled riskscreen.json.cjson_decoder; a private lua-cjson
--- encodes. What lua-cjson cannot write (an empty array, a number of more than 14 digits) is written here.
+-- JSON both ways: riskscreen.core decodes, or where it is not compiled riskscreen.json.cjson_decoder; a private
+-- lua-cjson encodes. What lua-cjson cannot write (an empty array, a number of more than 14 digits) is written here.
 local cjson = require("cjson").new()
 
 -- A core that is there but made for another Lua is as good as none.

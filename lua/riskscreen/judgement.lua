@@ -8,11 +8,15 @@ local verdict = require "riskscreen.verdict"
 local first_match, handler_of, label, relevant, worst =
   verdict.first_match, verdict.handler_of, verdict.label, verdict.relevant, verdict.worst
 
-local function describe(risk)
-  local function word(value)
-    return type(value) == "string" and text.printable(value) or "absent"
+local function word(value, enum)
+  if type(value) ~= "string" then
+    return "absent"
   end
-  return word(risk.riskLevel) .. " / " .. word(risk.riskType)
+  return enums.has(enum, value) and value or text.printable(value)
+end
+
+local function describe(risk)
+  return word(risk.riskLevel, "risk_level") .. " / " .. word(risk.riskType, "risk_type")
 end
 
 -- The reason why a rule decided a case. An unrecognised risk is at least unknown, unless the rule is about such risks.
@@ -66,6 +70,14 @@ local function settle_failures(rules, reason, doubts)
   return result
 end
 
+local function unrecognised_value(field, value, enum, extended)
+  if value == nil then
+    return "a risk has no " .. field
+  elseif type(value) ~= "string" or not (enums.has(enum, value) or extended[value]) then
+    return field .. " " .. text.show(value) .. " is not a value this library knows"
+  end
+end
+
 local M = { worst = worst }
 
 ---What is wrong with a risk, when its level or type is absent or was never seen.
@@ -76,17 +88,8 @@ function M.unrecognised(risk, extended)
   if type(risk) ~= "table" then
     return "a risk is not an object"
   end
-  for _, entry in ipairs {
-    { field = "riskLevel", enum = "risk_level", extended = extended.level },
-    { field = "riskType", enum = "risk_type", extended = extended.type },
-  } do
-    local value = risk[entry.field]
-    if value == nil then
-      return "a risk has no " .. entry.field
-    elseif type(value) ~= "string" or not (enums.has(entry.enum, value) or entry.extended[value]) then
-      return entry.field .. " " .. text.show(value) .. " is not a value this library knows"
-    end
-  end
+  return unrecognised_value("riskLevel", risk.riskLevel, "risk_level", extended.level)
+    or unrecognised_value("riskType", risk.riskType, "risk_type", extended.type)
 end
 
 ---What the rules make of a case.

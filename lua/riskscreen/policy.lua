@@ -34,6 +34,8 @@ local verdict = require "riskscreen.verdict"
 ---@field stale boolean
 ---@field elapsed number seconds
 
+local NONE = {}
+
 local default_rules = {
   { name = "never at any level", type = { "sanction", "terrorist", "csam" }, action = "block" },
   { name = "high risk", level = "high", action = "block" },
@@ -140,39 +142,45 @@ local function missing_risks(record)
   end
 end
 
-function Policy:new_case(facets)
+local function new_case(self, facets, risk, unrecognised)
   return {
+    risk = risk,
+    no_risk = false,
+    unrecognised = unrecognised,
     record = facets.risk,
     entity = facets.entity,
     freeze_events = facets.freeze_events,
     counterparties = facets.counterparties,
-    failures = facets.errors or {},
-    not_offered = facets.not_offered or {},
+    failures = facets.errors or NONE,
+    not_offered = facets.not_offered or NONE,
     settings = self.settings,
   }
 end
 
 -- One case for each risk, or one without a risk.
 local function cases_of(self, facets)
-  if #facets.risk.risks == 0 then
-    local case = self:new_case(facets)
+  local risks = facets.risk.risks
+  if #risks == 0 then
+    local case = new_case(self, facets)
     case.no_risk = true
     return { case }
   end
   local cases = {}
-  for index, risk in ipairs(facets.risk.risks) do
-    local case = self:new_case(facets)
-    case.risk = type(risk) == "table" and risk or {}
-    case.unrecognised = judgement.unrecognised(risk, self.extended)
-    cases[index] = case
+  for index = 1, #risks do
+    local risk = risks[index]
+    local unrecognised = judgement.unrecognised(risk, self.extended)
+    cases[index] = new_case(self, facets, type(risk) == "table" and risk or {}, unrecognised)
   end
   return cases
 end
 
 local function names_in(set)
+  if not set then
+    return nil
+  end
   local list = {}
   for _, name in ipairs(facet_table.names) do
-    if set and set[name] then
+    if set[name] then
       list[#list + 1] = name
     end
   end
@@ -190,7 +198,7 @@ end
 -- The reasons of a decision, the worst first, and whether it is degraded.
 local function reasons_for(self, facets, err)
   if err then
-    local reason, degraded = judgement.of_failure(self.compiled, self:new_case(facets), err)
+    local reason, degraded = judgement.of_failure(self.compiled, new_case(self, facets), err)
     return { reason }, degraded
   end
   local reasons, degraded = {}, false
@@ -214,7 +222,7 @@ end
 ---@param facets riskscreen.Facets
 ---@return riskscreen.Decision
 function Policy:decide(facets)
-  local failures = facets.errors or {}
+  local failures = facets.errors or NONE
   local err = failures.risk or missing_risks(facets.risk)
   local reasons, degraded = reasons_for(self, facets, err)
   return {

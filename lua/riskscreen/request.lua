@@ -7,11 +7,13 @@ local text = require "riskscreen.text"
 ---@class riskscreen.Request
 ---@field method string
 ---@field target string path and query, as they go on the wire
----@field headers table<string, string>
+---@field headers table<string, string> shared: an attempt sends a copy
 ---@field body? string
 ---@field timeout number seconds
 ---@field connect_timeout number seconds
 ---@field replay boolean it may be sent again when a kept-alive connection turns out dead
+
+local NONE = {}
 
 -- Methods whose parameters travel in the query where nothing says otherwise.
 local query_methods = { GET = true, DELETE = true }
@@ -23,7 +25,8 @@ for byte = 0, 255 do
 end
 
 local function percent_encode(value)
-  return (value:gsub("[^A-Za-z0-9._~-]", escapes))
+  -- Nearly every value is an address, in which there is nothing to encode.
+  return value:find "^[0-9a-zA-Z]+$" and value or (value:gsub("[^A-Za-z0-9._~-]", escapes))
 end
 
 -- The text of a scalar in a query or a path, or nil.
@@ -51,29 +54,37 @@ local function sorted_names(parameters)
   return names
 end
 
--- Entries in the order of sending; where the interface lists no parameters, whatever was given, by name.
-local function entries_of(operation, parameters, method)
-  if operation.parameters then
-    return operation.parameters
-  end
-  local entries = {}
-  for _, name in ipairs(sorted_names(parameters)) do
-    entries[#entries + 1] = { name = name, place = query_methods[method] and "query" or "body" }
-  end
-  return entries
+-- Where a parameter goes.
+---@class riskscreen.Place
+---@field name string of the parameter
+---@field wire string its name on the wire
+---@field key string that name and "=", as a query has them
+---@field in_body boolean
+---@field separator? string an array is one text, joined by this
+
+local function place_of(entry, wire, in_body)
+  local key = percent_encode(wire) .. "="
+  return { name = entry.name, wire = wire, key = key, in_body = in_body, separator = entry.separator }
 end
 
--- "?a=1&b=2" of pairs { name, value }, or "".
-local function query_text(query)
-  local parts = {}
-  for i, pair in ipairs(query) do
-    local value = scalar_text(pair[2])
-    if not value then
-      return unsendable(pair[1], "a query")
-    end
-    parts[i] = percent_encode(pair[1]) .. "=" .. percent_encode(value)
+-- In the order of sending.
+local function places_of(operation, method, settings)
+  local has_body, places = not query_methods[method], {}
+  for index, entry in ipairs(operation.parameters) do
+    local wire = entry.setting and settings[entry.renamed_by or "usage_parameters"][entry.setting] or entry.name
+    -- With another method than the interface's, the interface's place means nothing.
+    places[index] = place_of(entry, wire, has_body and (entry.place == "body" or method ~= operation.http))
   end
-  return #parts > 0 and ("?" .. table.concat(parts, "&")) or ""
+  return places
+end
+
+-- Where the interface lists no parameters, whatever was given, by name.
+local function places_of_any(parameters, method)
+  local has_body, places = not query_methods[method], {}
+  for index, name in ipairs(sorted_names(parameters)) do
+    places[index] = place_of({ name = name }, name, has_body)
+  end
+  return places
 end
 
 -- The path with its {name}s filled in, and the set of the names used.
@@ -111,13 +122,37 @@ local function merge_headers(common, own)
   return headers
 end
 
-local function finish(request, call, settings)
+-- What is the same for every request of a client, made once for each.
+local function remembered(make)
+  local made = setmetatable({}, { __mode = "k" })
+  return function(settings)
+    local result = made[settings]
+    if not result then
+      result = make(settings)
+      made[settings] = result
+    end
+    return result
+  end
+end
+
+local common_headers = remembered(function(settings)
+  return merge_headers(settings.headers or {}, {})
+end)
+
+local function headers_of(request, call, settings)
+  if not (request.body or call.headers or call.traceparent) then
+    return common_headers(settings)
+  end
   local headers = merge_headers(settings.headers or {}, call.headers or {})
   if request.body then
     headers["Content-Type"] = "application/json"
   end
   headers.traceparent = call.traceparent
-  request.headers = headers
+  return headers
+end
+
+local function finish(request, call, settings)
+  request.headers = headers_of(request, call, settings)
   local timeout = call.timeout or settings.timeout
   request.timeout = math.min(timeout, call.attempt_timeout or settings.attempt_timeout or timeout)
   request.connect_timeout = math.min(settings.connect_timeout, request.timeout)
@@ -136,23 +171,61 @@ local function prefix_of(settings)
   return settings.base_url and settings.base_url.prefix or ""
 end
 
+local function make_endpoint(operation, settings)
+  local given = settings.endpoints[operations.endpoint_key(operation)]
+  local path, method = given and given.path or operation.path, given and given.method or operation.http
+  return path
+    and {
+      method = method,
+      path = path,
+      envelope = given and given.envelope or operation.envelope,
+      places = operation.parameters and places_of(operation, method, settings),
+    }
+end
+
+-- The target with its query, and what goes into the body.
+local function distribute(target, places, parameters, used, body)
+  local mark = "?"
+  for index = 1, #places do
+    local place = places[index]
+    local value = parameters[place.name]
+    if value ~= nil and not used[place.name] then
+      if place.separator then
+        value = table.concat(value, place.separator)
+      end
+      if place.in_body then
+        body[place.wire] = value
+      else
+        local scalar = scalar_text(value)
+        if not scalar then
+          return unsendable(place.wire, "a query")
+        end
+        target = target .. mark .. place.key .. percent_encode(scalar)
+        mark = "&"
+      end
+    end
+  end
+  return target, body
+end
+
+local endpoints = remembered(function()
+  return setmetatable({}, { __mode = "k" })
+end)
+
 local M = {}
 
 ---The method, path and envelope of an operation: those of the client option `endpoints`, else the interface's.
 ---@param operation riskscreen.Operation
 ---@param settings table
----@return { method: string, path: string, envelope: string }|nil
+---@return { method: string, path: string, envelope: string, places?: riskscreen.Place[] }|nil
 function M.endpoint(operation, settings)
-  local given = settings.endpoints[operations.endpoint_key(operation)]
-  local path = given and given.path or operation.path
-  if not path then
-    return nil
+  local known = endpoints(settings)
+  local endpoint = known[operation]
+  if not endpoint then
+    endpoint = make_endpoint(operation, settings)
+    known[operation] = endpoint
   end
-  return {
-    method = given and given.method or operation.http,
-    path = path,
-    envelope = given and given.envelope or operation.envelope,
-  }
+  return endpoint
 end
 
 ---The request of an operation.
@@ -171,31 +244,20 @@ function M.build(operation, parameters, settings, call)
       .. " = { method = …, path = … }"
     return nil, errors.new("unsupported", message, { sent = false })
   end
-  local path, used = fill_path(endpoint.path, parameters)
+  local path, used = endpoint.path, NONE
+  if path:find("{", 1, true) then
+    path, used = fill_path(path, parameters)
+  end
   if not path then
     return nil, used
   end
-  local query, body = {}, not query_methods[endpoint.method] and {} or nil
-  for _, entry in ipairs(entries_of(operation, parameters, endpoint.method)) do
-    local value = parameters[entry.name]
-    if value ~= nil and not used[entry.name] then
-      local name = entry.setting and settings[entry.renamed_by or "usage_parameters"][entry.setting] or entry.name
-      if entry.separator then
-        value = table.concat(value, entry.separator)
-      end
-      -- With another method than the interface's, the interface's place means nothing.
-      if body and (entry.place == "body" or endpoint.method ~= operation.http) then
-        body[name] = value
-      else
-        query[#query + 1] = { name, value }
-      end
-    end
+  local places = endpoint.places or places_of_any(parameters, endpoint.method)
+  local target, body = prefix_of(settings) .. path, not query_methods[endpoint.method] and {} or nil
+  target, body = distribute(target, places, parameters, used, body)
+  if not target then
+    return nil, body
   end
-  local search, wrong = query_text(query)
-  if not search then
-    return nil, wrong
-  end
-  local encoded
+  local encoded, wrong
   if body then
     encoded, wrong = encode_body(body)
     if not encoded then
@@ -204,7 +266,7 @@ function M.build(operation, parameters, settings, call)
   end
   return finish({
     method = endpoint.method,
-    target = prefix_of(settings) .. path .. search,
+    target = target,
     body = encoded,
     replay = operation.idempotent,
   }, call or {}, settings)
@@ -218,12 +280,9 @@ end
 ---@return riskscreen.Request|nil request
 ---@return riskscreen.Error|nil err
 function M.raw(method, path, settings, call)
-  local query = {}
-  for i, name in ipairs(sorted_names(call.query or {})) do
-    query[i] = { name, call.query[name] }
-  end
-  local search, wrong = query_text(query)
-  if not search then
+  local query = call.query or NONE
+  local target, wrong = distribute(prefix_of(settings) .. path, places_of_any(query, "GET"), query, NONE)
+  if not target then
     return nil, wrong
   end
   local encoded
@@ -235,7 +294,7 @@ function M.raw(method, path, settings, call)
   end
   return finish({
     method = method,
-    target = prefix_of(settings) .. path .. search,
+    target = target,
     body = encoded,
     replay = method == "GET",
   }, call, settings)

@@ -117,19 +117,21 @@ function Rule:matches(case)
   if self.errors then
     return false
   end
-  local failures, other_doubt = {}, false
-  for _, condition in ipairs(self.conditions) do
+  local all, failures, other_doubt = self.conditions, nil, false
+  for index = 1, #all do
+    local condition = all[index]
     local answer = answer_of(condition, case)
     if answer == false then
       return false
     elseif answer == nil then
+      failures = failures or {}
       failures[#failures + 1] = case.failures[condition.facet]
       other_doubt = other_doubt or not case.failures[condition.facet]
     end
   end
   if other_doubt then
     return nil
-  elseif #failures > 0 then
+  elseif failures then
     return nil, failures
   end
   return true

@@ -82,7 +82,7 @@ function M.check(what, request, options)
 end
 
 -- The lookups of a screening: the risk assessment always, the others when the policy or the caller wants them.
-local function wanted_facets(policy, include)
+local function find_wanted(policy, include)
   local included, wanted = { risk = true }, {}
   for _, name in ipairs(include) do
     included[name] = true
@@ -95,73 +95,125 @@ local function wanted_facets(policy, include)
   return wanted
 end
 
--- The results of the calls side by side; a single one needs no task, and where nothing can wait each says so.
-local function all(calls)
-  if #calls > 1 and not runtime.refusal() then
-    return runtime.tasks.gather(calls)
+-- Those that policies want by themselves, found once.
+local wanted_by = setmetatable({}, { __mode = "k" })
+
+local function wanted_facets(policy, include)
+  if include[1] then
+    return find_wanted(policy, include)
   end
-  local values, errs = {}, {}
-  for index, call in ipairs(calls) do
-    values[index], errs[index] = call()
+  local wanted = wanted_by[policy]
+  if not wanted then
+    wanted = find_wanted(policy, include)
+    wanted_by[policy] = wanted
   end
-  return values, errs
+  return wanted
 end
 
--- The options of one lookup's call.
-local function call_options(checked, deadline)
-  local call = { timeout = deadline and math.max(deadline - runtime.now(), SHORTEST_TIMEOUT) }
-  for _, option in ipairs(reliability.call) do
-    call[option.name] = checked[option.name]
+local function keep(found, facet, value, err)
+  if value then
+    found[facet.name] = value
+  else
+    found.errors = found.errors or {}
+    found.errors[facet.name] = err
   end
-  return call
 end
 
-local function look_up(client, subject, wanted, checked, deadline)
-  local found = { errors = {}, not_offered = {} }
-  local names, calls = {}, {}
+---@class riskscreen.Screening what is the same for every address of a run
+---@field client riskscreen.Client
+---@field perform riskscreen.PerformLookup
+---@field policy riskscreen.Policy
+---@field wanted riskscreen.Facet[]
+---@field call table the checked options of each lookup's call
+
+local function look_up_one(screening, facet, subject)
+  return screening.perform(screening.client, facet.operation, subject, screening.call)
+end
+
+local function look_up_side_by_side(screening, offered, subject, found)
+  local calls = {}
+  for index, facet in ipairs(offered) do
+    calls[index] = function()
+      return look_up_one(screening, facet, subject)
+    end
+  end
+  local values, errs = runtime.tasks.gather(calls)
+  for index, facet in ipairs(offered) do
+    keep(found, facet, values[index], errs[index])
+  end
+end
+
+-- Those of the lookups that the service offers for the network.
+local function offered_of(wanted, network, found)
+  local offered = {}
   for _, facet in ipairs(wanted) do
-    if facets.applies(facet, subject.network) then
-      names[#names + 1] = facet.name
-      calls[#calls + 1] = function()
-        return client:call(facet.operation, subject, call_options(checked, deadline))
-      end
+    if facets.applies(facet, network) then
+      offered[#offered + 1] = facet
     else
+      found.not_offered = found.not_offered or {}
       found.not_offered[facet.name] = true
     end
   end
-  local values, errs = all(calls)
-  for index, name in ipairs(names) do
-    if values[index] then
-      found[name] = values[index]
-    else
-      found.errors[name] = errs[index]
-    end
+  return offered
+end
+
+local function look_up(screening, subject)
+  local found, wanted = {}, screening.wanted
+  -- A single one needs no task, and the first is offered everywhere.
+  if not wanted[2] then
+    keep(found, wanted[1], look_up_one(screening, wanted[1], subject))
+    return found
+  end
+  local offered = offered_of(wanted, subject.network, found)
+  if not runtime.refusal() then
+    look_up_side_by_side(screening, offered, subject, found)
+    return found
+  end
+  -- Where nothing can wait each says so.
+  for _, facet in ipairs(offered) do
+    keep(found, facet, look_up_one(screening, facet, subject))
   end
   return found
 end
 
+local function decide(screening, address, network)
+  local started = runtime.now()
+  local decision = screening.policy:decide(look_up(screening, { address = address, network = network }))
+  decision.address, decision.network = address, network
+  decision.elapsed = runtime.now() - started
+  return decision
+end
+
+local function new_screening(client, checked, perform)
+  local policy = checked.policy or client.policy or default_policy
+  local call = { timeout = checked.timeout }
+  for _, option in ipairs(reliability.call) do
+    call[option.name] = checked[option.name]
+  end
+  local wanted = wanted_facets(policy, checked.include)
+  return { client = client, perform = perform, policy = policy, wanted = wanted, call = call }
+end
+
+---Makes a call whose options are checked already: perform(client, operation, parameters, call).
+---@alias riskscreen.PerformLookup fun(client: riskscreen.Client, operation: string, parameters: table, call: table)
+
 ---How one address is decided, with everything that is the same for all of a run settled.
 ---@param client riskscreen.Client
 ---@param checked { policy?: riskscreen.Policy, include: riskscreen.FacetName[], timeout?: number } and a call's
+---@param perform riskscreen.PerformLookup
 ---@return fun(address: any, network: any): riskscreen.Decision
-function M.decider(client, checked)
-  local policy = checked.policy or client.policy or default_policy
-  local wanted = wanted_facets(policy, checked.include)
+function M.decider(client, checked, perform)
+  local screening = new_screening(client, checked, perform)
   return function(address, network)
-    local started = runtime.now()
-    local subject = { address = address, network = network }
-    local deadline = checked.timeout and started + checked.timeout
-    local decision = policy:decide(look_up(client, subject, wanted, checked, deadline))
-    decision.address, decision.network = address, network
-    decision.elapsed = runtime.now() - started
-    return decision
+    return decide(screening, address, network)
   end
 end
 
 ---Adds `screen` to the client's methods.
 ---@param Client table
 ---@param problem_of fun(client: any): string|nil why a client cannot be used
-function M.install(Client, problem_of)
+---@param perform riskscreen.PerformLookup
+function M.install(Client, problem_of, perform)
   ---Screens one address.
   ---@param request riskscreen.ScreenRequest
   ---@return riskscreen.Decision
@@ -171,7 +223,7 @@ function M.install(Client, problem_of)
     if problem then
       error(problem, 2)
     end
-    return (M.decider(self, checked)(checked.address, checked.network))
+    return (decide(new_screening(self, checked, perform), checked.address, checked.network))
   end
 end
 

@@ -132,7 +132,8 @@ local M = {}
 ---Adds `screen_all` to the client's methods.
 ---@param Client table
 ---@param problem_of fun(client: any): string|nil why a client cannot be used
-function M.install(Client, problem_of)
+---@param perform riskscreen.PerformLookup
+function M.install(Client, problem_of, perform)
   ---Screens every item of a source: an iterator of one decision for each, with `index` (its position), `input` (the
   ---item) and, where the same address and network came before, `repeats` (the position of the one that was asked).
   ---@param request riskscreen.ScreenAllRequest
@@ -144,7 +145,7 @@ function M.install(Client, problem_of)
       error(problem, 2)
     end
     local is_line = io.type(checked.source) == "file"
-    local decide = once(screen.decider(self, checked), memory(checked.remember))
+    local decide = once(screen.decider(self, checked, perform), memory(checked.remember))
     local run, message = maps.new(checked.source, function(item, index)
       local address, network = parts_of(item, is_line, checked.network)
       local decision = decide(address, network, index)

@@ -4,8 +4,13 @@ local decimal = require "riskscreen.decimal"
 local json = require "riskscreen.json"
 local text = require "riskscreen.text"
 
-local function mismatch(path, wanted, value)
-  return ("%s must be %s (got %s)"):format(path, wanted, text.json_kind(value))
+local null = json.null
+
+-- What is wrong is said where it is found, and the place put together on the way back: a good answer, which is nearly
+-- every one, needs none of that.
+
+local function mismatch(wanted, value)
+  return ("must be %s (got %s)"):format(wanted, text.json_kind(value)), ""
 end
 
 local function is_object(value)
@@ -17,86 +22,98 @@ local function is_integer(value)
   return type(value) == "number" and value == math.floor(value) and value < 2 ^ 63 and value >= -2 ^ 63
 end
 
+---@type table<string, fun(shape: riskscreen.Shape, value: any): string|nil, string|nil> what is wrong, and where in it
 local checkers = {}
+
+function checkers.string(shape, value)
+  if type(value) ~= "string" then
+    return mismatch("a string", value)
+  elseif shape.decimal then
+    local ok, message = decimal.check(value)
+    if not ok then
+      return message, ""
+    end
+  end
+end
+
+function checkers.boolean(_, value)
+  if type(value) ~= "boolean" then
+    return mismatch("a boolean", value)
+  end
+end
+
+function checkers.number(_, value)
+  if type(value) ~= "number" then
+    return mismatch("a number", value)
+  end
+end
+
+function checkers.integer(shape, value)
+  if type(value) ~= "number" then
+    return mismatch("an integer", value)
+  elseif not is_integer(value) then
+    return ("must be an integer (got %s)"):format(tostring(value)), ""
+  elseif shape.minimum and value < shape.minimum then
+    return ("must be at least %d (got %s)"):format(shape.minimum, tostring(value)), ""
+  end
+end
+
+function checkers.object(shape, value)
+  if not is_object(value) then
+    return mismatch("an object", value)
+  end
+  local fields = shape.fields
+  for index = 1, #fields do
+    local field = fields[index]
+    local member = value[field.name]
+    -- A member that is null counts as absent, whether or not the decoder has dropped it.
+    if member ~= nil and member ~= null then
+      local message, place = checkers[field.type](field, member)
+      if message then
+        return message, "." .. field.name .. place
+      end
+    elseif field.required then
+      return "is missing", "." .. field.name
+    end
+  end
+end
+
+function checkers.array(shape, value)
+  if type(value) ~= "table" or not json.is_array(value) then
+    return mismatch("an array", value)
+  end
+  local items = shape.items
+  local check_item = checkers[items.type]
+  for index = 1, #value do
+    local message, place = check_item(items, value[index])
+    if message then
+      return message, "[" .. index .. "]" .. place
+    end
+  end
+end
+
+function checkers.map(shape, value)
+  -- Some writers make an array of an empty map.
+  if not is_object(value) and not (type(value) == "table" and next(value) == nil) then
+    return mismatch("an object", value)
+  end
+  for name, member in pairs(value) do
+    if member ~= null then
+      local message, place = checkers[shape.items.type](shape.items, member)
+      if message then
+        return message, "." .. name .. place
+      end
+    end
+  end
+end
 
 ---@param shape riskscreen.Shape
 ---@param value any
----@param path string of the value, such as "data.risks[3]"
----@return string|nil message what is wrong, or nil
+---@param path string of the value, such as "data"
+---@return string|nil message what is wrong and where, such as "data.risks[3] must be an object", or nil
 local function check(shape, value, path)
-  return checkers[shape.type](shape, value, path)
-end
-
-function checkers.string(shape, value, path)
-  if type(value) ~= "string" then
-    return mismatch(path, "a string", value)
-  elseif shape.decimal then
-    local ok, message = decimal.check(value)
-    return not ok and path .. " " .. message or nil
-  end
-end
-
-function checkers.boolean(_, value, path)
-  return type(value) ~= "boolean" and mismatch(path, "a boolean", value) or nil
-end
-
-function checkers.number(_, value, path)
-  return type(value) ~= "number" and mismatch(path, "a number", value) or nil
-end
-
-function checkers.integer(shape, value, path)
-  if type(value) ~= "number" then
-    return mismatch(path, "an integer", value)
-  elseif not is_integer(value) then
-    return ("%s must be an integer (got %s)"):format(path, tostring(value))
-  elseif shape.minimum and value < shape.minimum then
-    return ("%s must be at least %d (got %s)"):format(path, shape.minimum, tostring(value))
-  end
-end
-
-function checkers.object(shape, value, path)
-  if not is_object(value) then
-    return mismatch(path, "an object", value)
-  end
-  for _, field in ipairs(shape.fields) do
-    local member = value[field.name]
-    -- A member that is null counts as absent, whether or not the decoder has dropped it.
-    if member ~= nil and member ~= json.null then
-      local message = check(field, member, path .. "." .. field.name)
-      if message then
-        return message
-      end
-    elseif field.required then
-      return path .. "." .. field.name .. " is missing"
-    end
-  end
-end
-
-function checkers.array(shape, value, path)
-  if type(value) ~= "table" or not json.is_array(value) then
-    return mismatch(path, "an array", value)
-  end
-  for i = 1, #value do
-    local message = check(shape.items, value[i], path .. "[" .. i .. "]")
-    if message then
-      return message
-    end
-  end
-end
-
-function checkers.map(shape, value, path)
-  -- Some writers make an array of an empty map.
-  if not is_object(value) and not (type(value) == "table" and next(value) == nil) then
-    return mismatch(path, "an object", value)
-  end
-  for name, member in pairs(value) do
-    if member ~= json.null then
-      local message = check(shape.items, member, path .. "." .. name)
-      if message then
-        return message
-      end
-    end
-  end
+  local message, place = checkers[shape.type](shape, value)
+  return message and path .. place .. " " .. message
 end
 
 return {

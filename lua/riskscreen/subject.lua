@@ -9,7 +9,9 @@ local function canonical_address(value)
 end
 
 local function same_text(name, left, right)
-  if name == "network" then
+  if left == right then
+    return true
+  elseif name == "network" then
     return enums.canonical_network(left) == enums.canonical_network(right)
   end
   return canonical_address(left) == canonical_address(right)

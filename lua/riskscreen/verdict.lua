@@ -1,6 +1,8 @@
 -- What every policy shares: which action is worse, which rule comes first, and which doubts matter. Not here: what a
 -- case is and what a reason says (judgement.lua, score_policy.lua).
 
+local NONE = {}
+
 local severity = { allow = 1, review = 2, unknown = 3, block = 4 }
 
 local M = {}
@@ -23,12 +25,14 @@ end
 ---@return table|nil compiled
 ---@return { rule: table, failures?: riskscreen.Error[] }[] doubts
 function M.first_match(rules, case)
-  local doubts = {}
-  for _, compiled in ipairs(rules) do
+  local doubts = NONE
+  for index = 1, #rules do
+    local compiled = rules[index]
     local answer, failures = compiled:matches(case)
     if answer then
       return compiled, doubts
     elseif answer == nil then
+      doubts = doubts == NONE and {} or doubts
       doubts[#doubts + 1] = { rule = compiled, failures = failures }
     end
   end
@@ -40,6 +44,9 @@ end
 ---@param action "allow"|"review"|"block"|"unknown"
 ---@return { rule: table }[]
 function M.relevant(doubts, action)
+  if not doubts[1] then
+    return doubts
+  end
   local list = {}
   for _, doubt in ipairs(doubts) do
     if doubt.rule.action ~= action and M.worst(action, "unknown") == "unknown" then
@@ -65,6 +72,9 @@ end
 ---@param reasons riskscreen.Reason[]
 ---@return riskscreen.Reason[]
 function M.ordered(reasons)
+  if not reasons[2] then
+    return reasons
+  end
   local result = {}
   for _, action in ipairs { "block", "unknown", "review", "allow" } do
     for _, reason in ipairs(reasons) do

@@ -1,6 +1,10 @@
--- The decoder where there is no compiled core: the core's results, refusals and options, from lua-cjson and Lua.
+-- The decoder where there is no compiled core: the core's results, refusals and options. What nginx's regular
+-- expressions can vouch for is lua-cjson's to read; the reader, in Lua, does the rest and finds each fault.
 local cjson = require "cjson"
 local reader = require "riskscreen.json.reader"
+local vouched = require "riskscreen.json.vouched"
+
+local ngx = rawget(_G, "ngx")
 
 -- What an option may be: least, most, default.
 local LIMITS = {
@@ -14,6 +18,7 @@ local LIMITS = {
 ---@field max_size integer
 ---@field max_values integer
 ---@field keep_null boolean
+---@field read_quickly? fun(text: string): boolean, any
 local Decoder = {}
 Decoder.__index = Decoder
 
@@ -64,6 +69,10 @@ function M.decoder(options)
   for name, value in pairs(options or {}) do
     set_option(decoder, name, value)
   end
+  if ngx and ngx.re and not decoder.keep_null then
+    local max_depth, empty_array_mt = decoder.max_depth, M.empty_array_mt
+    decoder.read_quickly = vouched.new { max_depth = max_depth, empty_array_mt = empty_array_mt, find = ngx.re.find }
+  end
   return setmetatable(decoder, Decoder)
 end
 
@@ -79,6 +88,13 @@ function Decoder:decode(text)
     error("the text to decode must be a string (got " .. type(text) .. ")", 2)
   elseif #text > self.max_size then
     return nil, ("the text is longer than %d bytes"):format(self.max_size), self.max_size + 1
+  end
+  -- No text has more values than bytes.
+  if self.read_quickly and #text <= self.max_values then
+    local ok, value = self.read_quickly(text)
+    if ok then
+      return value
+    end
   end
   return reader.read {
     text = text,

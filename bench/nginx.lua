@@ -1,0 +1,137 @@
+-- The gate beside an access phase that does nothing, on one nginx worker under wrk with 64 connections; beside a gate
+-- written by hand (nginx/hand_written.lua), and plain `return 200`, which has no access phase at all. Ratios, medians
+-- of interleaved rounds: of requests a second, of the worker's CPU time for each, of the time that 99 % took at most.
+-- The worker has a core to itself where there are two; wrk and the service share another, so that the worker is what
+-- limits (the column `busy`: the share of the time in which it ran or waited for its core). Where the machine does
+-- other things as well, trust the ratio of CPU times. Needs nginx with its Lua module, wrk and LuaSocket.
+-- Usage: lua bench/nginx.lua [rounds]
+
+package.path = (arg[0]:match("^(.*)/[^/]*$") or ".") .. "/?.lua;" .. package.path
+
+local bed = require("bed")
+local servers = require("nginx.servers")
+
+local rounds = tonumber(arg[1]) or 9
+local CONNECTIONS = 64
+local ROUND = 1 -- seconds; wrk takes whole ones
+local OFTEN = 100 -- different addresses, few enough for every cache
+local MOST_LOOKED_UP = 0.01 -- of the requests of a row that is called a hit
+
+local HTTP = [[
+  lua_shared_dict hand_written 64m;
+  init_by_lua_block { hand_written = require("nginx.hand_written") }
+]]
+
+-- What follows the access phase is the same everywhere, and as cheap as it gets.
+local SERVER = [[
+    location = /return { return 200; }
+    location = /nothing { access_by_lua_block { return } empty_gif; }
+    location = /hand-written {
+      access_by_lua_block { hand_written.enforce(ngx.shared.hand_written, BEHIND) }
+      empty_gif;
+    }
+]]
+
+---@class riskscreen.bench.Row
+---@field what string
+---@field path string
+---@field different? integer addresses in turn; without it each request has a new one
+---@field looks_up? boolean whether every request makes one to the service
+
+---@type riskscreen.bench.Row[]
+local rows = {
+  { what = "return 200, no access phase", path = "/return", different = OFTEN },
+  { what = "an access phase that does nothing", path = "/nothing", different = OFTEN },
+  { what = "a gate by hand, from its shared dict", path = "/hand-written", different = OFTEN },
+  { what = "a gate by hand, over a cosocket", path = "/hand-written", looks_up = true },
+}
+local BASE = 2 -- the row that the others are compared with
+
+local first = 0 -- of the addresses that nobody has asked for yet
+
+local function wrk(running, row)
+  local pin = servers.pinned and "taskset -c 1 " or ""
+  local from = row.different and 0 or first
+  local command = ("%swrk -t1 -c%d -d%ds -s bench/nginx/requests.lua %s -- %s %d %s"):format(
+    pin,
+    CONNECTIONS,
+    ROUND,
+    running.url,
+    row.path,
+    from,
+    row.different or ""
+  )
+  first = first + 1e6
+  local pipe = assert(io.popen(command))
+  local output = pipe:read("*a")
+  pipe:close()
+  local figures = {}
+  for figure in output:match("figures ([^\n]*)"):gmatch("%S+") do
+    figures[#figures + 1] = tonumber(figure)
+  end
+  return {
+    requests = figures[1],
+    seconds = figures[2] / 1e6,
+    refused = figures[3],
+    failed = figures[4],
+    p99 = figures[6],
+  }
+end
+
+-- One round of a row; raises when it has not measured what it is called.
+local function measure(running, row)
+  local looked_up, ran, waited = running:looked_up(), running:cpu()
+  local result = wrk(running, row)
+  local ran_then, waited_then = running:cpu()
+  looked_up = running:looked_up() - looked_up - 1
+  assert(result.refused + result.failed == 0, row.what .. ": requests failed")
+  local expected = row.looks_up and result.requests or 0
+  local off = math.abs(looked_up - expected)
+  assert(off <= CONNECTIONS + MOST_LOOKED_UP * result.requests, row.what .. ": not what it says")
+  return {
+    rate = result.requests / result.seconds,
+    cpu = (ran_then - ran) / result.requests,
+    busy = (ran_then - ran + waited_then - waited) / result.seconds,
+    p99 = result.p99,
+  }
+end
+
+local function each(results, field, others)
+  local list = {}
+  for round, result in ipairs(results) do
+    list[round] = others and result[field] / others[round][field] or result[field]
+  end
+  return bed.median(list)
+end
+
+local function report(results)
+  io.write(("nginx, one worker, wrk -c%d, median of %d rounds of %d s\n"):format(CONNECTIONS, rounds, ROUND))
+  local form = "%-36s %10s %6s %6s %8s %6s %8s %6s\n"
+  io.write(form:format("", "requests/s", "ratio", "busy", "us CPU", "ratio", "p99 ms", "ratio"))
+  form = "%-36s %10.0f %6.2f %6.2f %8.1f %6.2f %8.2f %6.2f\n"
+  for index, row in ipairs(rows) do
+    local own, base = results[index], results[BASE]
+    local rate, busy, cpu, p99 = each(own, "rate"), each(own, "busy"), each(own, "cpu") * 1e6, each(own, "p99") / 1e3
+    local cpu_ratio = 1 / each(own, "cpu", base)
+    local rate_ratio, p99_ratio = each(own, "rate", base), each(own, "p99", base)
+    io.write(form:format(row.what, rate, rate_ratio, busy, cpu, cpu_ratio, p99, p99_ratio))
+  end
+end
+
+local running = servers.start({ http = HTTP, server = SERVER })
+local ok, message = pcall(function()
+  local results = {}
+  for index, row in ipairs(rows) do
+    wrk(running, row)
+    results[index] = {}
+  end
+  for round = 1, rounds do
+    for index, row in ipairs(rows) do
+      results[index][round] = measure(running, row)
+    end
+  end
+  report(results)
+  assert(running:log() == "", "the error log is not empty:\n" .. running:log())
+end)
+running:stop()
+assert(ok, message)

@@ -1,0 +1,98 @@
+-- The gate one writes by hand in an afternoon, for comparison: a shared dict in front of one request over a cosocket,
+-- lua-cjson, and no more checks than it takes to work.
+
+local cjson = require("cjson.safe")
+
+local ngx = ngx -- luacheck: ignore 113
+
+local TTL = 300 -- seconds
+local TIMEOUT = 2000 -- milliseconds
+local KEPT = { timeout = 60000, connections = 128 }
+
+local M = {}
+
+local blocked = { high = true, ["generally-high"] = true }
+
+local function request_text(address, network, port)
+  return "GET /api/v1/tracker/kya/risks?address="
+    .. address
+    .. "&network="
+    .. network
+    .. " HTTP/1.1\r\nHost: 127.0.0.1:"
+    .. port
+    .. "\r\nX-Access-Key: 0123456789abcdef0123456789abcdef\r\nAccept: application/json\r\n\r\n"
+end
+
+local function read_answer(socket)
+  local status_line, err = socket:receive("*l")
+  if not status_line then
+    return nil, err
+  end
+  local length
+  while true do
+    local line, failure = socket:receive("*l")
+    if not line then
+      return nil, failure
+    elseif line == "" then
+      break
+    end
+    length = length or tonumber(line:match("^[Cc]ontent%-[Ll]ength: (%d+)"))
+  end
+  local body, failure = socket:receive(length or 0)
+  if not body then
+    return nil, failure
+  end
+  return status_line:find("200", 1, true) and cjson.decode(body)
+end
+
+local function look_up(address, network, port)
+  local socket = ngx.socket.tcp()
+  socket:settimeout(TIMEOUT)
+  local ok, err = socket:connect("127.0.0.1", port)
+  if not ok then
+    return nil, err
+  end
+  ok, err = socket:send(request_text(address, network, port))
+  if not ok then
+    return nil, err
+  end
+  local answer
+  answer, err = read_answer(socket)
+  if not answer then
+    return nil, err
+  end
+  socket:setkeepalive(KEPT.timeout, KEPT.connections)
+  return answer
+end
+
+local function verdict_of(answer)
+  for _, risk in ipairs(answer.data.risks) do
+    if blocked[risk.riskLevel] then
+      return "block"
+    end
+  end
+  return "allow"
+end
+
+---For the access phase: lets the request pass, or ends it.
+---@param dict table a shared dict
+---@param port integer of the service on this machine
+function M.enforce(dict, port)
+  local address, network = ngx.var.arg_address, ngx.var.arg_network
+  local key = network .. ":" .. address:lower()
+  local verdict = dict:get(key)
+  if not verdict then
+    local answer, err = look_up(address, network, port)
+    if not answer then
+      ngx.log(ngx.ERR, "look-up failed: ", err)
+      return ngx.exit(503)
+    end
+    verdict = verdict_of(answer)
+    dict:set(key, verdict, TTL)
+  end
+  if verdict ~= "allow" then
+    return ngx.exit(403)
+  end
+end
+
+return M

@@ -1,0 +1,43 @@
+-- Run by wrk: what it asks for, and what it prints at the end. Addresses are taken in turn from so many different ones,
+-- or each is a new one. Usage: wrk -s requests.lua URL -- PATH NUMBER_OF_THE_FIRST [DIFFERENT]
+
+local wrk = _G.wrk
+
+local FORM = "%s?address=0x%040x&network=eth"
+
+local path, number, last, first
+
+local function fill(different)
+  local list = {}
+  for index = 1, different do
+    list[index] = wrk.format("GET", FORM:format(path, first + index))
+  end
+  return list
+end
+
+local prepared
+
+function _G.init(arguments)
+  path, first = arguments[1], tonumber(arguments[2])
+  number, last = 0, tonumber(arguments[3])
+  prepared = last and fill(last)
+end
+
+function _G.request()
+  number = number + 1
+  if not prepared then
+    return wrk.format("GET", FORM:format(path, first + number))
+  elseif number > last then
+    number = 1
+  end
+  return prepared[number]
+end
+
+-- Times are in microseconds.
+function _G.done(summary, latency)
+  local errors = summary.errors
+  local failed = errors.connect + errors.read + errors.write + errors.timeout
+  local figures = { summary.requests, summary.duration, errors.status, failed }
+  figures[5], figures[6] = latency:percentile(50), latency:percentile(99)
+  io.write("figures ", table.concat(figures, " "), "\n")
+end

@@ -1,0 +1,178 @@
+-- The two nginx of bench/nginx.lua, each with one worker: a gateway to measure, and behind it a service that answers
+-- every lookup with a fixed text. Linux only: what a worker has used is read from /proc.
+
+local socket = require("socket")
+
+local GATEWAY = [[
+MODULES
+user root; worker_processes 1; AFFINITY1 pid DIR/gateway.pid; error_log DIR/error.log warn;
+events { worker_connections 4096; }
+http {
+  access_log off; keepalive_requests 1000000000; keepalive_timeout 3600s;
+  client_body_temp_path DIR/body; proxy_temp_path DIR/proxy; fastcgi_temp_path DIR/fastcgi;
+  uwsgi_temp_path DIR/uwsgi; scgi_temp_path DIR/scgi;
+  lua_package_path "ROOT/lua/?.lua;ROOT/lua/?/init.lua;ROOT/bench/?.lua;;";
+  lua_package_cpath "ROOT/build/luajit/?.so;;";
+HTTP
+  server {
+    listen 127.0.0.1:PORT;
+SERVER
+  }
+}
+]]
+
+local SERVICE = [[
+user root; worker_processes 1; AFFINITY2 pid DIR/service.pid; error_log DIR/error.log warn;
+events { worker_connections 4096; }
+http {
+  access_log off; keepalive_requests 1000000000; keepalive_timeout 3600s;
+  client_body_temp_path DIR/body2; proxy_temp_path DIR/proxy2; fastcgi_temp_path DIR/fastcgi2;
+  uwsgi_temp_path DIR/uwsgi2; scgi_temp_path DIR/scgi2;
+  server {
+    listen 127.0.0.1:BEHIND; default_type application/json;
+    location = /requests { stub_status; }
+    location / { return 200 'BODY'; }
+  }
+}
+]]
+
+local MODULE_DIRECTORIES = { "/usr/lib/nginx/modules", "/usr/lib64/nginx/modules" }
+
+-- nginx puts in what was asked for: an answer about another address would be refused.
+local BODY = '{"success":true,"code":1,"msg":"SUCCESS","data":{"time":1767225600000,"address":"$arg_address",'
+  .. '"network":"$arg_network","whitelist":false,"risks":[{"riskLevel":"low","riskType":"online-gambling",'
+  .. '"riskSource":"Provider"}]}}'
+
+local function execute(command)
+  local result = os.execute(command)
+  assert(result == true or result == 0, "failed: " .. command)
+end
+
+local function read(path)
+  local file = io.open(path)
+  local text = file and file:read("*a")
+  if file then
+    file:close()
+  end
+  return text
+end
+
+local function first_line_of(command)
+  local pipe = assert(io.popen(command))
+  local line = pipe:read("*l")
+  pipe:close()
+  return line
+end
+
+local function free_port()
+  local listener = assert(socket.bind("127.0.0.1", 0))
+  local port = select(2, listener:getsockname())
+  listener:close()
+  return port
+end
+
+-- OpenResty has the modules inside; elsewhere they are loaded.
+local function modules()
+  for _, directory in ipairs(MODULE_DIRECTORIES) do
+    if read(directory .. "/ngx_http_lua_module.so") then
+      return ("load_module %s/ndk_http_module.so;\nload_module %s/ngx_http_lua_module.so;"):format(directory, directory)
+    end
+  end
+  return ""
+end
+
+local function fill(text, values)
+  return (text:gsub("%f[%w]%u+%d?%f[^%w]", values))
+end
+
+local function start(directory, name, text, values)
+  local path = ("%s/%s.conf"):format(directory, name)
+  local file = assert(io.open(path, "w"))
+  file:write(fill(text, values))
+  file:close()
+  execute(("PATH=$PATH:/usr/sbin nginx -p %s -c %s -e %s/error.log"):format(directory, path, directory))
+end
+
+---@class riskscreen.bench.Servers
+---@field url string of the gateway
+---@field directory string
+---@field private port integer of the service
+---@field private worker integer the process that is measured
+local Servers = {}
+Servers.__index = Servers
+
+local M = {}
+
+---Whether the measured worker has a core of its own.
+M.pinned = tonumber(first_line_of("nproc")) >= 2
+
+---Starts both. In the directives ROOT, DIR and BEHIND (the service's port) stand for what they say.
+---@param directives { http: string, server: string }
+---@return riskscreen.bench.Servers
+function M.start(directives)
+  local directory = os.tmpname()
+  os.remove(directory)
+  execute("mkdir " .. directory)
+  local values = { DIR = directory, ROOT = first_line_of("pwd"), MODULES = modules(), BODY = BODY }
+  values.PORT, values.BEHIND = tostring(free_port()), tostring(free_port())
+  values.AFFINITY1 = M.pinned and "worker_cpu_affinity 01;" or ""
+  values.AFFINITY2 = M.pinned and "worker_cpu_affinity 10;" or ""
+  values.HTTP, values.SERVER = fill(directives.http, values), fill(directives.server, values)
+  local self = setmetatable({ directory = directory, port = values.BEHIND }, Servers)
+  self.url = "http://127.0.0.1:" .. values.PORT
+  start(directory, "service", SERVICE, values)
+  start(directory, "gateway", GATEWAY, values)
+  local deadline = socket.gettime() + 10
+  repeat
+    self.worker = tonumber(first_line_of(("pgrep -P $(cat %s/gateway.pid)"):format(directory)) or nil)
+  until self.worker or socket.gettime() > deadline
+  return self
+end
+
+---The body of a page.
+---@param port integer|string
+---@param path string
+---@return string
+local function page(port, path)
+  local connection = assert(socket.connect("127.0.0.1", port))
+  connection:send(("GET %s HTTP/1.0\r\n\r\n"):format(path))
+  local answer = connection:receive("*a")
+  connection:close()
+  return (answer:match("\r\n\r\n(.*)$"))
+end
+
+---The body of a page of the gateway.
+---@param path string
+---@return string
+function Servers:page(path)
+  return page(self.url:match("%d+$"), path)
+end
+
+---How many requests have reached the service.
+---@return integer
+function Servers:looked_up()
+  return tonumber((page(self.port, "/requests"):match("%d+ %d+ (%d+)")))
+end
+
+---The seconds for which the measured worker has run, and for which it has waited for its core.
+---@return number ran
+---@return number waited
+function Servers:cpu()
+  local ran, waited = read(("/proc/%d/schedstat"):format(self.worker)):match("(%d+) (%d+)")
+  return ran / 1e9, waited / 1e9
+end
+
+---Everything in the error log.
+---@return string
+function Servers:log()
+  return read(self.directory .. "/error.log") or ""
+end
+
+function Servers:stop()
+  for _, name in ipairs({ "gateway", "service" }) do
+    os.execute(("kill $(cat %s/%s.pid)"):format(self.directory, name))
+  end
+  os.execute("rm -rf " .. self.directory)
+end
+
+return M

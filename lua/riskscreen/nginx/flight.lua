@@ -1,0 +1,182 @@
+-- Single flight: whoever asks the same at the same time waits for one answer, in a worker by a semaphore and over all
+-- workers by a lock in the shared dict. Everyone keeps a deadline of their own. What is asked is not known here.
+
+local MORE = 1.1 -- times the seconds of one that ran out of time are more time
+local GRACE = 0.25 -- seconds after its deadline for which a leader may still be believed to be alive
+local FIRST_PAUSE, GROWTH, LONGEST_PAUSE = 0.002, 1.5, 0.05 -- seconds between looks at what another worker does
+
+---How a worker waits; nginx has it, and specs have one in which no time passes.
+---@class riskscreen.nginx.Waits
+---@field now fun(): number seconds
+---@field sleep fun(seconds: number)
+---@field semaphore fun(): { wait: fun(self, seconds: number), post: fun(self, count: integer) }
+---@field contain fun(fn: function, ...): boolean, any pcall, where that lets what it calls wait
+
+---@class riskscreen.nginx.Outcome what a flight brought
+---@field decision riskscreen.Decision
+---@field patience? number of a failure that more time might have avoided: the seconds that were too few
+
+---@class riskscreen.nginx.Request
+---@field key string
+---@field mark any a flight that left under another mark is not joined
+---@field ask fun(seconds: number): riskscreen.nginx.Outcome asks for at most so long; remembers what it learns
+---@field recall fun(seconds: number): riskscreen.nginx.Outcome|nil what another worker has learnt, if it helps one
+---who has so much time left
+
+---@class riskscreen.nginx.Flights
+---@field private waits riskscreen.nginx.Waits
+---@field private dict? table
+---@field private under_way table<string, table>
+local Flights = {}
+Flights.__index = Flights
+
+-- Takes the lock: its token, false where there is nothing to lock, nil while another has it.
+local function lock(self, key, seconds)
+  if not self.dict then
+    return false
+  end
+  self.serial = self.serial + 1
+  local token = self.identity() .. ":" .. self.serial
+  local ok, message = self.dict:add(self.prefix .. key, token, seconds + GRACE)
+  if ok then
+    return token
+  end
+  -- A dict that has no room for a lock must not hold up anyone.
+  return message ~= "exists" and false or nil
+end
+
+local function unlock(self, key, token)
+  -- A lock that has expired may be another's by now.
+  if token and self.dict:get(self.prefix .. key) == token then
+    self.dict:delete(self.prefix .. key)
+  end
+end
+
+-- With the lock: someone else may have had it just before.
+local function ask_locked(request, seconds)
+  return request.recall(seconds) or request.ask(seconds)
+end
+
+-- Asks if nobody else does; true when somebody does.
+local function ask_alone(self, request, seconds)
+  local token = lock(self, request.key, seconds)
+  if token == nil then
+    return nil, true
+  end
+  local ok, outcome = self.waits.contain(ask_locked, request, seconds)
+  unlock(self, request.key, token)
+  if not ok then
+    error(outcome, 0)
+  end
+  return outcome, false
+end
+
+-- For all of this worker's: asks, or waits for the worker that does. Nil when the time is up.
+local function ask_or_wait(self, request, deadline)
+  local pause, remaining = FIRST_PAUSE, deadline - self.waits.now()
+  while remaining > 0 do
+    local outcome, taken = ask_alone(self, request, remaining)
+    if not taken then
+      return outcome
+    end
+    self.waits.sleep(math.min(pause, remaining))
+    pause, remaining = math.min(pause * GROWTH, LONGEST_PAUSE), deadline - self.waits.now()
+    outcome = request.recall(remaining)
+    if outcome then
+      return outcome
+    end
+  end
+end
+
+local function lead(self, request, deadline, fly, argument)
+  local flight = { mark = request.mark, waiting = 0, dead_at = deadline + GRACE, semaphore = self.waits.semaphore() }
+  self.under_way[request.key] = flight
+  local ok, outcome = self.waits.contain(fly, self, request, argument)
+  if self.under_way[request.key] == flight then
+    self.under_way[request.key] = nil
+  end
+  flight.outcome = ok and outcome or nil
+  if flight.waiting > 0 then
+    flight.semaphore:post(flight.waiting)
+  end
+  if not ok then
+    error(outcome, 0)
+  end
+  return outcome
+end
+
+local function wait_for(self, flight, deadline)
+  local now = self.waits.now()
+  flight.waiting = flight.waiting + 1
+  flight.semaphore:wait(math.min(deadline, flight.dead_at) - now)
+  flight.waiting = flight.waiting - 1
+  return flight.outcome
+end
+
+local function live_flight(self, request)
+  local flight = self.under_way[request.key]
+  if flight and flight.mark == request.mark and flight.dead_at > self.waits.now() then
+    return flight
+  end
+end
+
+local M = {}
+
+---Whether a failure says something to one who has so much time left: one for lack of time does not, if there is more.
+---@param outcome { patience?: number }
+---@param remaining number seconds
+---@return boolean
+function M.concerns(outcome, remaining)
+  return not outcome.patience or remaining <= outcome.patience * MORE
+end
+
+---The outcome of a request that is made once for everyone who wants it now. Nil when the time is up.
+---@param request riskscreen.nginx.Request
+---@param timeout number seconds
+---@return riskscreen.nginx.Outcome|nil outcome
+---@return boolean|nil joined whether another asked
+function Flights:join(request, timeout)
+  local deadline = self.waits.now() + timeout
+  local remaining = timeout
+  while remaining > 0 do
+    local flight = live_flight(self, request)
+    if not flight then
+      return lead(self, request, deadline, ask_or_wait, deadline), false
+    end
+    local outcome = wait_for(self, flight, deadline)
+    remaining = deadline - self.waits.now()
+    if outcome and M.concerns(outcome, remaining) then
+      return outcome, true
+    end
+  end
+end
+
+---Makes a request unless somebody is making it already; for work that nobody waits for.
+---@param request riskscreen.nginx.Request
+---@param timeout number seconds
+function Flights:try(request, timeout)
+  if not live_flight(self, request) then
+    lead(self, request, self.waits.now() + timeout, ask_alone, timeout)
+  end
+end
+
+---@class riskscreen.nginx.FlightSettings
+---@field waits riskscreen.nginx.Waits
+---@field dict? table an ngx.shared dict
+---@field prefix string of the locks' keys
+---@field identity fun(): string|number what no other worker has
+
+---@param settings riskscreen.nginx.FlightSettings
+---@return riskscreen.nginx.Flights
+function M.new(settings)
+  return setmetatable({
+    waits = settings.waits,
+    dict = settings.dict,
+    prefix = settings.prefix,
+    identity = settings.identity,
+    under_way = {},
+    serial = 0,
+  }, Flights)
+end
+
+return M
