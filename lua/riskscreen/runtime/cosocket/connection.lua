@@ -1,5 +1,7 @@
 -- One connection for one request: opened or taken from nginx's pool, and put back or closed. All of it together takes
 -- no longer than the request may. What the bytes mean is not known here.
+local handshake = require "riskscreen.runtime.cosocket.handshake"
+
 local ngx = _G.ngx
 local now, sleep, tcp = ngx.now, ngx.sleep, ngx.socket.tcp
 local kill, spawn, wait = ngx.thread.kill, ngx.thread.spawn, ngx.thread.wait
@@ -128,22 +130,6 @@ local function connect_failure(self, reason)
   return self:lose(reason, self.phase == "connect" and "could not connect to" or "could not find the address of")
 end
 
--- What the operator may have forgotten where the issuer is not known: the errors 18 to 22 of X.509.
-local function hint_of(reason)
-  local unknown = find(reason, "^1[89]: ") or find(reason, "^2[0-2]: ")
-  return unknown and "; lua_ssl_trusted_certificate and lua_ssl_verify_depth say whom nginx trusts" or ""
-end
-
--- Of a handshake that is over at once, as with a peer on the same machine, lua-resty-core does not return that the
--- certificate was refused: it returns true when it shall keep no session, and it raises when it may. It may.
-local function handshake(sock, server_name)
-  local ran, session, reason = pcall(sock.sslhandshake, sock, nil, server_name, true)
-  if not ran then
-    return false, "the certificate was refused"
-  end
-  return type(session) == "cdata", reason or "no session"
-end
-
 local function shake_hands(self)
   local sock, peer = self.sock, self.peer
   self.phase = "tls"
@@ -153,19 +139,13 @@ local function shake_hands(self)
     return self:lose("timeout", "")
   end
   sock:settimeouts(milliseconds(left), milliseconds(left), milliseconds(left))
-  if peer.identity then
-    sock:setclientcert(peer.identity.certificates, peer.identity.key)
-  end
-  local ok, reason = handshake(sock, peer.server_name)
-  if ok then
+  local done, reason, distrust = handshake(sock, peer)
+  if done then
     self.times.tls = now() - self.started
     return true
-  elseif find(reason, "certificate", 1, true) or find(reason, "^%d+: ") then
+  elseif distrust then
     self:close()
-    return self:fail(
-      "tls",
-      ("could not verify the certificate of %s (%s)%s"):format(peer.title, reason, hint_of(reason))
-    )
+    return self:fail("tls", ("could not verify the certificate of %s %s"):format(peer.title, distrust))
   end
   -- Whether the peer refused or went away is known to nginx's error log alone.
   return self:lose(reason, "TLS could not be set up with")
