@@ -19,6 +19,9 @@ static const struct {
     {CURLOPT_NETRC, CURL_NETRC_IGNORED},
     {CURLOPT_SSL_VERIFYPEER, 1},
     {CURLOPT_SSL_VERIFYHOST, 2},
+    /* At least; an OpenSSL that is configured leniently would still speak what came before. */
+    {CURLOPT_SSLVERSION, CURL_SSLVERSION_TLSv1_2},
+    {CURLOPT_PROXY_SSLVERSION, CURL_SSLVERSION_TLSv1_2},
     {CURLOPT_TCP_KEEPALIVE, 1},
     {CURLOPT_TCP_NODELAY, 1},
     {CURLOPT_SUPPRESS_CONNECT_HEADERS, 1},

@@ -2,6 +2,20 @@ local driver = require("spec.support.driver")
 local peer = require("spec.support.peer")
 local tls_server = require("spec.support.tls_server")
 
+-- What lets OpenSSL speak protocols and use signatures that it would not by itself.
+local LENIENT = [[
+openssl_conf = this
+[this]
+ssl_conf = ssl
+[ssl]
+system_default = everything
+[everything]
+MinProtocol = TLSv1
+CipherString = DEFAULT:@SECLEVEL=0
+]]
+
+local INTERPRETER = os.getenv("RISKSCREEN_LUA") or "lua5.4"
+
 local server, drive, loop
 
 setup(function()
@@ -78,6 +92,19 @@ describe("a transfer over TLS", function()
     assert.matches("expired", messages.expired)
     assert.matches("localhost'", messages.other)
     assert.matches("self.signed", messages.untrusted)
+  end)
+
+  it("does not speak a protocol older than TLS 1.2, even where the machine's OpenSSL would", function()
+    local configuration = server.path("lenient.cnf")
+    local file = assert(io.open(configuration, "w"))
+    file:write(LENIENT)
+    file:close()
+    local variables = ("OPENSSL_CONF=%s SOCKET=%s CA=%s"):format(configuration, server.path("old"), server.path("ca.pem"))
+    local pipe = assert(io.popen(("%s %s spec/support/tls_once.lua"):format(variables, INTERPRETER)))
+    local said = pipe:read("*a")
+    pipe:close()
+    assert.matches("^tls tls false .*localhost:443", said)
+    assert.matches("protocol", said)
   end)
 
   it("does not trust the test's authority unless it is told to", function()

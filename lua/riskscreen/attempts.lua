@@ -366,13 +366,22 @@ end
 function M.run(state, job)
   local started = state.runtime.now()
   local timeout = job.options.timeout or state.settings.timeout
-  local call = setmetatable({ state = state, job = job, started = started, timeout = timeout }, Call)
-  call.attempt, call.requests, call.sent = 0, 0, false
+  local call = setmetatable({
+    state = state,
+    job = job,
+    started = started,
+    timeout = timeout,
+    attempt = 0,
+    requests = 0,
+    sent = false,
+    attempt_started = started,
+    attempt_timeout = timeout,
+  }, Call)
   state.stats:begin(call, job.label)
   state.budget:earn()
-  state.runtime.tasks.hold(call)
+  local hold = state.runtime.tasks.hold(call)
   local value, result = pursue(call)
-  state.runtime.tasks.release(call)
+  state.runtime.tasks.release(call, hold)
 
   result.elapsed = state.runtime.now() - started
   result.attempts = call.requests

@@ -3,6 +3,7 @@
 
 local errors = require "riskscreen.errors"
 local maps = require "riskscreen.map"
+local runtime = require "riskscreen.runtime"
 
 ---@class riskscreen.bulk.Call what one call works with
 ---@field list string the parameter that is split
@@ -57,7 +58,7 @@ function M.parts(list, limit)
   return parts
 end
 
----Sends every part, several at a time; a single one needs no task.
+---Sends every part, several at a time; a single one needs no task, and where nothing can wait each says so.
 ---@param parts any[]
 ---@param concurrency integer
 ---@param send fun(part: any): any, any
@@ -65,8 +66,10 @@ end
 ---@return any[] others the second
 function M.each_part(parts, concurrency, send)
   local values, others = {}, {}
-  if #parts == 1 then
-    values[1], others[1] = send(parts[1])
+  if #parts == 1 or runtime.refusal() then
+    for index, part in ipairs(parts) do
+      values[index], others[index] = send(part)
+    end
     return values, others
   end
   local run = assert(maps.new(parts, send, { concurrency = concurrency, ordered = false }))

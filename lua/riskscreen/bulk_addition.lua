@@ -4,7 +4,7 @@
 local bulk = require "riskscreen.bulk"
 local check = require "riskscreen.check"
 local errors = require "riskscreen.errors"
-local runtime = require "riskscreen.runtime.native"
+local runtime = require "riskscreen.runtime"
 
 local EMPTY_RISK_TYPE = 3016 -- the service's code for an item that it finds invalid
 local MAX_REFUSALS = 16 -- requests refused in a row, after which it is not the items: no more halves are tried

@@ -3,7 +3,7 @@
 
 local bulk = require "riskscreen.bulk"
 local check = require "riskscreen.check"
-local runtime = require "riskscreen.runtime.native"
+local runtime = require "riskscreen.runtime"
 local subject = require "riskscreen.subject"
 
 ---@class riskscreen.bulk.Lookup one call and what it has found so far

@@ -6,13 +6,13 @@ local bulk_lookup = require "riskscreen.bulk_lookup"
 local check = require "riskscreen.check"
 local errors = require "riskscreen.errors"
 local kyt = require "riskscreen.kyt"
-local native = require "riskscreen.runtime.native"
 local operations = require "riskscreen.operations"
 local options = require "riskscreen.options"
 local pages = require "riskscreen.pages"
 local reliability = require "riskscreen.reliability"
 local request = require "riskscreen.request"
 local response = require "riskscreen.response"
+local runtime = require "riskscreen.runtime"
 local screen = require "riskscreen.screen"
 local screen_all = require "riskscreen.screen_all"
 local text = require "riskscreen.text"
@@ -22,6 +22,7 @@ local text = require "riskscreen.text"
 ---@field transport? fun(request: riskscreen.Request): riskscreen.Reply|nil, table|nil absent once closed
 ---@field clock fun(): number Unix seconds
 ---@field runtime table what waits and tells the time
+---@field refusal fun(): string|nil why no call can be made at this point of the program
 ---@field budget riskscreen.RetryBudget
 ---@field limiter? riskscreen.Limiter
 ---@field breaker? riskscreen.Breaker
@@ -29,6 +30,8 @@ local text = require "riskscreen.text"
 ---@field hooks riskscreen.Hooks
 ---@field stats riskscreen.Stats
 ---@field transactions? riskscreen.Transactions made when first needed
+
+local NO_OPTIONS = {} -- those of a call have no defaults
 
 ---@type table<table, riskscreen.State> by client and by namespace
 local states = setmetatable({}, { __mode = "k" })
@@ -63,7 +66,19 @@ local function interpret_raw(job, reply, redact_key)
   return response.raw(reply, { clock = job.clock, redact = redact_key })
 end
 
+-- The error of a call where nothing can wait, if so it is here.
+local function refused(state, name)
+  local why = state.refusal()
+  if why then
+    return annotate(errors.new("unsupported", why, { sent = false }), name, 0, 0)
+  end
+end
+
 local function perform(state, operation, parameters, call)
+  local refusal = refused(state, operation.name)
+  if refusal then
+    return nil, refusal
+  end
   local checked, err = check.parameters(operation, parameters)
   local built
   if checked then
@@ -96,10 +111,12 @@ local function check_call(state, receiver, parameters, specs, given)
     return nil, "the client is closed"
   elseif parameters ~= nil and type(parameters) ~= "table" then
     return nil, "parameters must be a table (got " .. text.kind(parameters) .. ")"
-  elseif given ~= nil and type(given) ~= "table" then
+  elseif given == nil then
+    return NO_OPTIONS
+  elseif type(given) ~= "table" then
     return nil, "options must be a table (got " .. text.kind(given) .. ")"
   end
-  local call, wrong = check.options(specs, given or {})
+  local call, wrong = check.options(specs, given)
   return call, wrong and wrong.message
 end
 
@@ -165,7 +182,7 @@ end
 
 local function define_walks(operation)
   local namespace = namespaces[operation.namespace]
-  for name, method in pairs(pages.methods(operation, open_list(operation), native.tasks)) do
+  for name, method in pairs(pages.methods(operation, open_list(operation), runtime.tasks)) do
     namespace[name] = method
   end
 end
@@ -180,7 +197,7 @@ local function open_transactions(self, parameters, specs, given)
   state.transactions = state.transactions
     or kyt.new(state.settings, function(operation, operation_parameters, operation_call)
       return perform_later(state, operation, operation_parameters, operation_call)
-    end, { now = native.now, spawn = native.tasks.spawn, signal = native.tasks.signal })
+    end, { now = runtime.now, spawn = runtime.tasks.spawn, signal = runtime.tasks.signal })
   return state.transactions, call
 end
 
@@ -239,7 +256,10 @@ function Client:request(method, path, call_options)
     error("path must be a string (got " .. text.kind(path) .. ")", 2)
   end
   local name = method .. " " .. text.printable(path)
-  local built, err
+  local built, err = nil, refused(state, name)
+  if err then
+    return nil, err
+  end
   if options.is_path(path) then
     built, err = request.raw(method, path, state.settings, call)
   else
@@ -294,6 +314,22 @@ end
 screen.install(Client, problem_of, look_up)
 screen_all.install(Client, problem_of, look_up)
 
+-- Of a runtime that the operator gave only the waiting is certain.
+local function never_refuses() end
+
+-- How a client sends: by the operator's transport, by the runtime that the operator chose, or by this program's.
+local function transport_of(settings)
+  if settings.transport then
+    return runtime.abortable(settings.transport)
+  end
+  local chosen = settings.runtime and settings.runtime.transport and settings.runtime or runtime
+  local problem = chosen.problem and chosen.problem(settings)
+  if problem then
+    return nil, problem
+  end
+  return chosen.transport(settings)
+end
+
 local M = { Client = Client, namespaces = namespaces }
 
 ---A new client.
@@ -307,11 +343,16 @@ function M.new(given)
   if not settings then
     error(wrong, 2)
   end
+  local transport, problem = transport_of(settings)
+  if not transport then
+    error(problem, 2)
+  end
   local state = {
     settings = settings,
-    transport = settings.transport or native.transport(settings),
+    transport = transport,
     clock = settings.clock or os.time,
-    runtime = settings.runtime or native,
+    runtime = settings.runtime or runtime,
+    refusal = settings.runtime and never_refuses or runtime.refusal,
   }
   attempts.equip(state)
   local client = setmetatable({ policy = settings.policy }, Client)

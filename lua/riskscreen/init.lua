@@ -1,11 +1,11 @@
 -- The public face: what a program takes from `require "riskscreen"`. Nothing is decided here.
 local client = require "riskscreen.client"
-local core = require "riskscreen.core"
 local errors = require "riskscreen.errors"
 local map = require "riskscreen.map"
-local native = require "riskscreen.runtime.native"
 local policy = require "riskscreen.policy"
+local runtime = require "riskscreen.runtime"
 local score_policy = require "riskscreen.score_policy"
+local version = require "riskscreen.version"
 
 -- Loaded when first used: few programs need it.
 local lazy = {
@@ -15,17 +15,18 @@ local lazy = {
 }
 
 local M = {
-  _VERSION = core.version,
+  _VERSION = version,
   new = client.new,
   policy = policy.new,
   score_policy = score_policy.new,
   errors = errors,
   map = map.map,
-  run = native.tasks.run,
-  spawn = native.tasks.spawn,
-  gather = native.tasks.gather,
-  sleep = native.tasks.sleep,
-  loop = native.loop,
+  run = runtime.tasks.run,
+  spawn = runtime.tasks.spawn,
+  gather = runtime.tasks.gather,
+  sleep = runtime.tasks.sleep,
+  defer = runtime.defer,
+  loop = runtime.loop,
 }
 
 return setmetatable(M, {

@@ -235,9 +235,9 @@ function Limiter:acquire(priority, deadline)
     return nil, wait
   end
   local entry = join(self, priority, deadline)
-  self.tasks.hold(entry)
+  local hold = self.tasks.hold(entry)
   local taken, retry_after = stand_in_line(self, entry)
-  self.tasks.release(entry)
+  self.tasks.release(entry, hold)
   entry:abandon()
   return taken, retry_after
 end

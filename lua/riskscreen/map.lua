@@ -3,7 +3,7 @@
 
 local check = require "riskscreen.check"
 local options = require "riskscreen.options"
-local runtime = require "riskscreen.runtime.native"
+local runtime = require "riskscreen.runtime"
 local sources = require "riskscreen.source"
 local text = require "riskscreen.text"
 

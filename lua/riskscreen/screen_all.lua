@@ -4,7 +4,7 @@
 local enums = require "riskscreen.enums"
 local maps = require "riskscreen.map"
 local options = require "riskscreen.options"
-local runtime = require "riskscreen.runtime.native"
+local runtime = require "riskscreen.runtime"
 local screen = require "riskscreen.screen"
 local subject = require "riskscreen.subject"
 

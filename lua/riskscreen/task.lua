@@ -15,8 +15,13 @@ end
 ---@field start fun(task: riskscreen.Task, body: fun(...), ...) runs the body soon; reports its end to `ended`
 ---@field suspend fun(task: riskscreen.Task) returns after `wake`; called by the running task
 ---@field wake fun(task: riskscreen.Task) of a suspended task; forgets its `interrupt`
----@field block_until fun(done: fun(): boolean, timeout?: number) waits outside of any task
----@field timer fun(seconds: number, callback: fun()): { cancel: fun(self) }
+---@field block_until fun(done: fun(): boolean, timeout?: number, waiters?: table<fun(), true>) waits outside of any
+---task; what is in `waiters` is called when `done` may have changed
+---@field timer fun(seconds: number, callback: fun()): { cancel: fun(self) } of the running task, which suspends next
+---@field refusal? fun(): string|nil why nothing can wait at this point of the program
+---@field guard? fun(thing: { abandon: fun(self) }): any has `abandon` called when it is swept away with its stack
+---@field disarm? fun(guard: any) ends `guard`
+---@field report? fun(message: string) a failure that nobody awaits; by default to stderr
 
 local function cancelled_error()
   return errors.new("cancelled", "the task was cancelled")
@@ -34,8 +39,8 @@ local function with_traceback(failure, coroutine)
   return failure
 end
 
-local function report(failure)
-  io.stderr:write("riskscreen: a task failed and nobody awaited it: ", tostring(failure), "\n")
+local function to_stderr(message)
+  io.stderr:write(message, "\n")
 end
 
 -- Calls `collected` when the returned value is garbage; a table has no such hook before Lua 5.2.
@@ -49,11 +54,11 @@ local function guard(collected)
 end
 
 -- A root task's failure has no parent to surface in: it is reported when nobody can await it any more.
-local function watch_failure(task)
+local function watch_failure(task, report)
   local fate = task.fate
   task.guard = guard(function()
     if not fate.awaited then
-      report(fate.failure)
+      report("riskscreen: a task failed and nobody awaited it: " .. tostring(fate.failure))
     end
   end)
   fate.failure = task.failure
@@ -122,6 +127,14 @@ return function(runtime)
     end
   end
 
+  -- Raises, two levels up, where nothing can wait.
+  local function ensure_waiting(what)
+    local why = runtime.refusal and runtime.refusal()
+    if why then
+      error(what .. ": " .. why, 3)
+    end
+  end
+
   local function is_duration(value)
     return type(value) == "number" and value >= 0 and value < math.huge
   end
@@ -177,7 +190,7 @@ return function(runtime)
     if task.parent then
       child_ended(task.parent, task)
     elseif task.failure ~= nil and not task.fate.awaited then
-      watch_failure(task)
+      watch_failure(task, runtime.report or to_stderr)
     end
   end
 
@@ -199,6 +212,29 @@ return function(runtime)
     settle(task)
   end
 
+  ---A failure as `ended` takes it, made where the stack is still there.
+  ---@param failure any
+  ---@return any
+  function M.located(failure)
+    local me = runtime.current()
+    if me and failure == me.stop then
+      return failure
+    end
+    return with_traceback(failure, coroutine.running())
+  end
+
+  ---The runtime says that a task will never go on: nginx has swept away what ran it.
+  function M.lost(task)
+    local undo = task.interrupt
+    task.interrupt = nil
+    if undo then
+      undo()
+    end
+    task.cancelling = true
+    task.stop = cancelled_error()
+    M.ended(task, nil, false, task.stop)
+  end
+
   ---Waits for a task and returns what its function returned. A failure is raised, with its traceback.
   ---@param timeout? number seconds
   ---@return any ... or nil and an error of kind timeout (the task goes on) or cancelled
@@ -207,6 +243,8 @@ return function(runtime)
       error("await: timeout must be a number of seconds", 2)
     elseif runtime.current() == self then
       error("await: a task cannot await itself", 2)
+    elseif not self.done then
+      ensure_waiting "await"
     end
     if not self.done and runtime.current() then
       wait_among(self.waiters, timeout)
@@ -214,7 +252,7 @@ return function(runtime)
       self.blocked = self.blocked + 1
       runtime.block_until(function()
         return self.done
-      end, timeout)
+      end, timeout, self.waiters)
       self.blocked = self.blocked - 1
     end
     if not self.done then
@@ -257,6 +295,7 @@ return function(runtime)
     if type(body) ~= "function" then
       error("spawn: expected a function (got a " .. type(body) .. ")", 2)
     end
+    ensure_waiting "spawn"
     local parent = runtime.current()
     local task = { parent = parent, children = {}, open = 0, waiters = {}, blocked = 0, fate = {} }
     setmetatable(task, Task)
@@ -277,6 +316,7 @@ return function(runtime)
     elseif runtime.current() then
       error("run: already inside a task; call the function, or spawn it", 2)
     end
+    ensure_waiting "run"
     return M.spawn(body, ...):await()
   end
 
@@ -288,6 +328,7 @@ return function(runtime)
     if type(bodies) ~= "table" then
       error("gather: expected a list of functions (got a " .. type(bodies) .. ")", 2)
     end
+    ensure_waiting "gather"
     local group = M.spawn(function()
       local tasks, values, errs = {}, {}, {}
       for index, body in ipairs(bodies) do
@@ -307,6 +348,7 @@ return function(runtime)
     if not is_duration(seconds) then
       error("sleep: expected a number of seconds, 0 or more", 2)
     end
+    ensure_waiting "sleep"
     local me = runtime.current()
     if not me then
       runtime.block_until(function()
@@ -336,7 +378,7 @@ return function(runtime)
         local before = notices
         runtime.block_until(function()
           return notices ~= before
-        end, timeout)
+        end, timeout, waiters)
       end,
       ---Wakes everyone who waits now.
       notify = function()
@@ -347,21 +389,27 @@ return function(runtime)
   end
 
   ---The running task holds something until `release`: should it be stopped or fail before, `thing:abandon()` is called.
-  ---Outside of a task nothing happens.
+  ---Outside of a task that happens where the runtime can tell that its caller is gone.
   ---@param thing { abandon: fun(self) } `abandon` must not wait
+  ---@return any hold to be kept on the caller's stack, and given to `release`
   function M.hold(thing)
     local me = runtime.current()
     if me then
       me.held = me.held or {}
       me.held[thing] = true
+    elseif runtime.guard then
+      return runtime.guard(thing)
     end
   end
 
   ---Ends `hold`.
   ---@param thing table
-  function M.release(thing)
+  ---@param hold any what `hold` returned
+  function M.release(thing, hold)
     local me = runtime.current()
-    if me and me.held then
+    if hold then
+      runtime.disarm(hold)
+    elseif me and me.held then
       me.held[thing] = nil
     end
   end

@@ -1,19 +1,35 @@
--- The HTTP client over nginx's cosockets, against peers of raw bytes in this process.
+-- The HTTP client over nginx's cosockets, against peers of raw bytes in this process. How answers are read in detail is
+-- in spec/cosocket.
+local full_listener = require "spec.support.full_listener"
+local name_server = require "spec.support.name_server"
+local native = require "riskscreen.runtime.native"
 local native_driver = require "spec.support.native_driver"
 local nginx = require "spec.support.nginx"
+local patience = require "spec.support.patience"
 local peer = require "spec.support.peer"
+local secrecy = require "spec.support.secrecy"
+local socket = require "socket"
 
 local LONG = 20 -- seconds
+local LATE = 10 -- seconds after a request's timeout, when it is certain that the timeout did not end it
+local LIMIT = 1024 * 1024 -- bytes
 local BODY = '{"a":[1,2]}'
+local KEY = "key-93d1c0"
+local CHUNKED = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 
-local server
+local server, names
 
 setup(function()
-  server = nginx.start {}
+  names = name_server.start()
+  server = nginx.start { http = names.directive }
 end)
 
+-- What nginx says by itself of connections that break, whatever Lua makes of them.
+local ITS_WORDS = { "recv%(%) failed %(104:", "connect%(%) to unix:%S+ failed %(2:" }
+
 teardown(function()
-  server:stop()
+  server:stop(ITS_WORDS)
+  names.close()
 end)
 
 local peers = {}
@@ -31,27 +47,49 @@ local function peer_of(answer)
   return one
 end
 
-local function given(url, request, more)
-  local all = { method = "GET", target = "/", headers = {}, timeout = LONG, connect_timeout = LONG, replay = true }
-  for name, value in pairs(request or {}) do
-    all[name] = value
+local function merge(defaults, more)
+  local all = {}
+  for _, values in ipairs { defaults, more or {} } do
+    for name, value in pairs(values) do
+      all[name] = value
+    end
   end
-  local result = { origin = url, concurrency = 32, limit = 1024 * 1024, request = all }
-  for name, value in pairs(more or {}) do
-    result[name] = value
-  end
-  return result
+  return all
 end
 
 -- Sends a request from inside nginx: the reply, or nil and the failure.
 local function send(url, request, more)
-  local result = server:eval("return require('spec.support.nginx_transport').send(...)", given(url, request, more))
+  local all = { method = "GET", target = "/", headers = {}, timeout = LONG, connect_timeout = LONG, replay = true }
+  local given = { origin = url, concurrency = 32, limit = LIMIT, request = merge(all, request) }
+  local code = "return require('spec.support.nginx_transport').send(...)"
+  local result = server:eval(code, merge(given, more))
   return result.reply, result.failure
+end
+
+-- Many of those at once.
+local function send_all(count, url, request, more)
+  local bodies = {}
+  for index = 1, count do
+    bodies[index] = function()
+      return send(url, request, more)
+    end
+  end
+  return native.tasks.gather(bodies)
 end
 
 local function answering(text)
   return peer_of(function(connection)
     connection:send(text)
+  end)
+end
+
+-- The failure of a request that has so little time that nothing but its end is waited for.
+local function time_out(url, request, reached, more)
+  return patience(function(seconds)
+    local started = socket.gettime()
+    local reply, failure = send(url, merge({ timeout = seconds }, request), more)
+    assert.is_nil(reply)
+    return not reached or reached(), failure, socket.gettime() - started < seconds + LATE
   end)
 end
 
@@ -67,9 +105,379 @@ describe("a request over a cosocket", function()
     assert.equal("a, b", reply.headers["x-two"])
     local request = one.requests[1]
     assert.matches("^POST /x%?y=%%20 HTTP/1.1\r\n", request)
-    assert.matches("\r\nHost: " .. one.url:match "//(.*)" .. "\r\n", request, 1, true)
-    assert.matches("\r\nX-One: 1\r\n", request, 1, true)
-    assert.matches("\r\nContent-Length: 2\r\n", request, 1, true)
+    for _, line in ipairs { "Host: " .. one.url:match "//(.*)", "X-One: 1", "Content-Length: 2" } do
+      assert.truthy(request:find("\r\n" .. line .. "\r\n", 1, true), line)
+    end
+    assert.matches("\r\nUser%-Agent: riskscreen/%d", request)
     assert.matches("\r\n\r\n{}$", request)
+  end)
+
+  it("tells when what happened", function()
+    local times = send(answering(peer.response(BODY)).url).times
+    assert.is_true(0 <= times.connect and times.connect <= times.first_byte and times.first_byte <= times.total)
+  end)
+
+  it("returns what is not JSON as such, with its beginning", function()
+    local reply = send(answering(peer.response("<html>" .. ("x"):rep(500), nil, "502 Bad Gateway")).url)
+    assert.equal(502, reply.status)
+    assert.is_nil(reply.value)
+    assert.equal("<html>" .. ("x"):rep(194), reply.excerpt)
+    assert.equal(506, reply.size)
+    assert.is_string(reply.invalid.message)
+  end)
+
+  it("returns an answer without a body as one without a value", function()
+    for _, text in ipairs { "HTTP/1.1 204 No Content\r\n\r\n", peer.response "" } do
+      local reply = send(answering(text).url)
+      assert.same({ 0 }, { reply.size, reply.value, reply.invalid })
+    end
+  end)
+
+  it("follows no redirect", function()
+    local other = peer_of(function() end)
+    local one = answering(peer.response("{}", "Location: " .. other.url .. "/\r\n", "301 Moved"))
+    assert.equal(301, send(one.url, { headers = { ["X-Access-Key"] = KEY } }).status)
+    assert.equal(0, other.connections)
+  end)
+
+  it("receives a body that is larger than any buffer, in chunks and in one piece", function()
+    local text = '["' .. ("x"):rep(LIMIT - 4) .. '"]'
+    for _, whole in ipairs {
+      peer.response(text),
+      CHUNKED .. ("%x\r\n%s\r\n0\r\n\r\n"):format(#text, text),
+      "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n" .. text,
+    } do
+      local one = peer_of(function(connection)
+        connection:send(whole)
+        connection:finish()
+      end)
+      local reply = send(one.url)
+      assert.equal(#text, reply.size)
+      assert.equal(LIMIT - 4, #reply.value[1])
+    end
+  end)
+
+  it("sends a body that is larger than any buffer", function()
+    local one = answering(peer.response(BODY))
+    local body = ("x"):rep(700000)
+    assert.equal(200, send(one.url, { method = "POST", body = body }).status)
+    assert.equal(body, one.requests[1]:match "\r\n\r\n(.*)$")
+  end)
+
+  it("reaches a Unix-domain socket", function()
+    local path = server.directory .. "/peer"
+    local one = peer.unix(native_driver, path, function(connection)
+      connection:send(peer.response(BODY))
+    end)
+    assert.equal(200, send("http://localhost", nil, { unix_socket = path }).status)
+    one:close()
+  end)
+
+  it("reaches a host by its name", function()
+    local one = answering(peer.response(BODY))
+    for _ = 1, 2 do
+      assert.equal(200, send((one.url:gsub("127.0.0.1", "service.example"))).status)
+    end
+    assert.truthy(one.requests[1]:find("\r\nHost: service.example:", 1, true))
+    assert.equal(1, one.connections)
+  end)
+
+  it("reaches localhost without asking for its address", function()
+    local one = answering(peer.response(BODY))
+    assert.equal(200, send((one.url:gsub("127.0.0.1", "localhost"))).status)
+    assert.truthy(one.requests[1]:find("\r\nHost: localhost:", 1, true))
+  end)
+
+  it("is not sent with a header that would begin another, and shows no value", function()
+    local one = answering(peer.response(BODY))
+    for _, request in ipairs {
+      { headers = { ["X-Access-Key"] = KEY .. "\r\nX-Other: y" } },
+      { headers = { ["X-A\r\nX-B"] = KEY } },
+      { target = "/ HTTP/1.1\r\nX: " .. KEY },
+    } do
+      local reply, failure = send(one.url, request)
+      assert.is_nil(reply)
+      assert.same({ "protocol", false, "queue" }, { failure.kind, failure.sent, failure.phase })
+      assert.is_false(secrecy.holds(failure, KEY))
+    end
+    assert.equal(0, one.connections)
+  end)
+end)
+
+describe("a connection", function()
+  it("is used again", function()
+    local one = answering(peer.response(BODY))
+    for _ = 1, 5 do
+      assert.equal(200, send(one.url).status)
+    end
+    assert.equal(1, one.connections)
+  end)
+
+  it("is used again after a chunked answer and after one without a body", function()
+    local texts = { CHUNKED .. "2\r\n{}\r\n0\r\n\r\n", "HTTP/1.1 204 No Content\r\n\r\n", peer.response(BODY) }
+    local one = peer_of(function(connection)
+      connection:send(texts[connection.count])
+    end)
+    for _ = 1, #texts do
+      assert.is_not_nil(send(one.url))
+    end
+    assert.equal(1, one.connections)
+  end)
+
+  for name, text in pairs {
+    ["says that it will be closed"] = peer.response(BODY, "Connection: close\r\n"),
+    ["is HTTP/1.0"] = "HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\n{}",
+    ["is followed by another"] = peer.response(BODY) .. peer.response '{"stale":true}',
+    ["is followed by a byte"] = peer.response(BODY) .. "x",
+    ["announces its length in two ways"] = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n"
+      .. "2\r\n{}\r\n0\r\n\r\n",
+    ["is malformed"] = "HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n",
+    ["is compressed"] = peer.response(BODY, "Content-Encoding: gzip\r\n"),
+    ["is too large"] = peer.response((" "):rep(LIMIT + 1)),
+    ["is in bad chunks"] = CHUNKED .. "zz\r\n",
+  } do
+    it("is not used again after an answer that " .. name, function()
+      local one = answering(text)
+      send(one.url)
+      send(one.url)
+      assert.equal(2, one.connections)
+      assert.is_nil(next(one.open, next(one.open)), "the first one is closed")
+    end)
+  end
+
+  it("is not used again when its answer was waited for in vain", function()
+    local one = peer_of(function() end)
+    for _ = 1, 2 do
+      local before = #one.requests
+      local failure = time_out(one.url, {}, function()
+        return #one.requests > before
+      end)
+      assert.equal("timeout", failure.kind)
+    end
+    assert.equal(#one.requests, one.connections)
+  end)
+
+  it("is not shared with a client that comes by another way", function()
+    local one = answering(peer.response(BODY))
+    send(one.url)
+    send(one.url, nil, { concurrency = 5 })
+    assert.equal(2, one.connections)
+  end)
+
+  it("carries one request at a time", function()
+    local waiting = {}
+    local one = peer_of(function(connection)
+      waiting[#waiting + 1] = connection
+      if #waiting == 3 then
+        for _, waiter in ipairs(waiting) do
+          waiter:send(peer.response(BODY))
+        end
+      end
+    end)
+    for _, reply in ipairs(send_all(3, one.url)) do
+      assert.equal(200, reply.status)
+    end
+    assert.equal(3, one.connections)
+  end)
+
+  it("is one of no more than the client may have; other requests wait for their turn", function()
+    local one = answering(peer.response(BODY))
+    for _, reply in ipairs(send_all(20, one.url, nil, { concurrency = 2 })) do
+      assert.equal(200, reply.status)
+    end
+    assert.is_true(one.connections <= 2)
+    assert.equal(20, #one.requests)
+  end)
+end)
+
+describe("a connection that was kept and is dead", function()
+  -- Answers the first request of each connection and breaks at the next.
+  local function breaking(how)
+    return peer_of(function(connection)
+      if connection.count > 1 then
+        how(connection)
+      else
+        connection:send(peer.response(BODY))
+      end
+    end)
+  end
+
+  local function reset(connection)
+    connection:reset()
+  end
+
+  local function finish(connection)
+    connection:finish()
+  end
+
+  it("is replaced, and the request sent again, when it may be", function()
+    for _, how in ipairs { reset, finish } do
+      local one = breaking(how)
+      for _ = 1, 3 do
+        assert.equal(200, send(one.url, { replay = true }).status)
+      end
+      assert.same({ 3, 5 }, { one.connections, #one.requests })
+    end
+  end)
+
+  it("fails the request when it may not be sent again", function()
+    for _, how in ipairs { reset, finish } do
+      local one = breaking(how)
+      assert.equal(200, send(one.url, { replay = false }).status)
+      local reply, failure = send(one.url, { replay = false })
+      assert.is_nil(reply)
+      assert.same({ "network", true, "first_byte" }, { failure.kind, failure.sent, failure.phase })
+      assert.equal(2, #one.requests)
+    end
+  end)
+
+  it("is replaced however many of them there are", function()
+    local held = {}
+    local one
+    one = peer_of(function(connection)
+      if connection.count > 1 then
+        connection:reset()
+        return
+      end
+      held[#held + 1] = connection
+      if #held == 4 then
+        for _, holding in ipairs(held) do
+          holding:send(peer.response(BODY))
+        end
+      elseif #held > 4 then
+        connection:send(peer.response(BODY))
+      end
+    end)
+    send_all(4, one.url)
+    assert.equal(200, send(one.url).status)
+    assert.equal(4 + 4 + 1, #one.requests)
+  end)
+
+  it("fails the request when part of an answer came", function()
+    local one = breaking(function(connection)
+      connection:send "HTTP/1.1 200 OK\r\nConte"
+      connection:reset()
+    end)
+    send(one.url)
+    local reply, failure = send(one.url)
+    assert.is_nil(reply)
+    assert.equal("network", failure.kind)
+    assert.equal(2, #one.requests)
+  end)
+
+  it("is not replaced when it is a fresh one", function()
+    local one = peer_of(reset)
+    local reply, failure = send(one.url)
+    assert.is_nil(reply)
+    assert.same({ "network", true }, { failure.kind, failure.sent })
+    assert.equal(1, #one.requests)
+  end)
+end)
+
+describe("a request that cannot be answered", function()
+  it("says that the connection was refused", function()
+    local one = peer_of(function() end)
+    one:close()
+    peers = {}
+    local _, failure = send(one.url)
+    assert.same({ "network", false, "connect" }, { failure.kind, failure.sent, failure.phase })
+    assert.matches("could not connect to 127.0.0.1:%d+ %(connection refused%)", failure.message)
+  end)
+
+  it("says that there is no such socket", function()
+    local _, failure = send("http://localhost", nil, { unix_socket = server.directory .. "/none" })
+    assert.same({ "network", false, "connect" }, { failure.kind, failure.sent, failure.phase })
+  end)
+
+  it("says that the address of a name is not to be found", function()
+    local _, failure = send "http://missing.example"
+    assert.same({ "network", false, "name_lookup" }, { failure.kind, failure.sent, failure.phase })
+    assert.matches("could not find the address of missing.example:80", failure.message, 1, true)
+  end)
+
+  for name, request in pairs {
+    ["its time"] = { timeout = 0.1 },
+    ["its time to connect"] = { connect_timeout = 0.1 },
+  } do
+    it("takes no longer than " .. name .. " when the address of a name is never found", function()
+      local started = socket.gettime()
+      local reply, failure = send("http://silent.example", request)
+      assert.is_nil(reply)
+      assert.same({ "timeout", false }, { failure.kind, failure.sent })
+      assert.is_true(socket.gettime() - started < LATE)
+    end)
+  end
+
+  it("takes no longer than its time when the connection is not accepted", function()
+    local listener = full_listener.start()
+    local started = socket.gettime()
+    local _, failure = send(listener.url, { timeout = 0.1 })
+    assert.same({ "timeout", false, "connect" }, { failure.kind, failure.sent, failure.phase })
+    assert.is_true(socket.gettime() - started < LATE)
+    listener:close()
+  end)
+
+  it("takes no longer than its time when it never has its turn", function()
+    local one = peer_of(function() end)
+    local failures
+    patience(function(seconds)
+      local before = #one.requests
+      local started = socket.gettime()
+      failures = select(2, send_all(4, one.url, { timeout = seconds }, { concurrency = 1 }))
+      assert.is_true(socket.gettime() - started < seconds + LATE)
+      return #one.requests == before + 1
+    end)
+    local unsent = 0
+    for _, failure in ipairs(failures) do
+      assert.equal("timeout", failure.kind)
+      unsent = unsent + (failure.sent and 0 or 1)
+    end
+    assert.equal(3, unsent)
+  end)
+
+  for phase, text in pairs {
+    ["before the answer"] = "",
+    ["in the head"] = "HTTP/1.1 200 OK\r\nContent-Le",
+    ["after the head"] = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n",
+    ["in the body"] = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhe",
+    ["in a chunk"] = CHUNKED .. "5\r\nhe",
+    ["before the end"] = CHUNKED .. "2\r\nhe\r\n0\r\n",
+    ["in a body without a length"] = "HTTP/1.1 200 OK\r\n\r\n{}",
+  } do
+    it("takes no longer than its time when there is silence " .. phase, function()
+      local one = answering(text)
+      local failure, in_time = time_out(one.url, {}, function()
+        return #one.requests > 0
+      end)
+      assert.same({ "timeout", true }, { failure.kind, failure.sent })
+      assert.is_true(in_time)
+    end)
+  end
+
+  it("says that the answer is not HTTP, and shows nothing of it", function()
+    local _, failure = send(answering("220 " .. KEY .. "\r\n").url)
+    assert.same({ "protocol", true, "body" }, { failure.kind, failure.sent, failure.phase })
+    assert.is_false(secrecy.holds(failure, KEY))
+  end)
+
+  it("does not hold up the worker while a large answer comes in small pieces", function()
+    local one = answering(CHUNKED .. ("1\r\nx\r\n"):rep(1000000))
+    local values, failures = native.tasks.gather {
+      function()
+        return send(one.url, nil, { limit = 64 * LIMIT })
+      end,
+      function()
+        while #one.requests == 0 do
+          native.sleep(0)
+        end
+        local answer = server:eval "ngx.sleep(0.001) return 'soon'"
+        one:close()
+        peers = {}
+        return answer
+      end,
+    }
+    assert.equal("soon", values[2])
+    -- It was still being received.
+    assert.equal("network", failures[1].kind)
   end)
 end)

@@ -8,6 +8,7 @@ local native = require "riskscreen.runtime.native"
 local peer = require "spec.support.peer"
 local sandbox = require "riskscreen.sandbox"
 local socket = require "socket"
+local tls_server = require "spec.support.tls_server"
 
 local M = { key = "fault-key-7c41e9" }
 
@@ -100,6 +101,42 @@ function M.raw(fault, spares)
     return other.connections
   end
   return self
+end
+
+local tls
+
+local function the_tls()
+  tls = tls or tls_server.start()
+  return tls
+end
+
+---The file of the authority that a client shall trust.
+---@return string
+function M.authority()
+  return the_tls().path "ca.pem"
+end
+
+---A server whose answers are sound and whose TLS is what the fault's `tls` names, see tls_server.lua; the client trusts
+---the authority that signed the good certificates.
+---@param fault riskscreen.spec.Fault
+---@return riskscreen.spec.FaultServer
+function M.tls(fault)
+  local self = M.raw {
+    act = function(connection, sound)
+      connection:send(sound.text)
+    end,
+  }
+  self.url = "https://localhost/to/" .. self.url:match "%d+$"
+  self.options = { unix_socket = the_tls().path(fault.tls), ca_file = M.authority() }
+  return self
+end
+
+---Stops what the servers have in common; they may be started again.
+function M.stop_tls()
+  if tls then
+    tls.stop()
+    tls = nil
+  end
 end
 
 ---A port where nobody listens.

@@ -2,28 +2,43 @@
 -- say.
 local cosocket = require "riskscreen.runtime.cosocket"
 
+local OPTIONS = { "unix_socket", "client_cert", "client_key", "concurrency" }
+
 local transports = {}
 
 local M = {}
 
--- One for each origin and limit, as a client would keep it.
+local function settings_of(given)
+  local settings = { base_url = { origin = given.origin, prefix = "" }, max_response_size = given.limit }
+  for _, option in ipairs(OPTIONS) do
+    settings[option] = given[option]
+  end
+  return settings
+end
+
+-- One for each set of options, as a client would keep it.
 local function transport_of(given)
-  local name = table.concat({ given.origin, given.unix_socket or "", given.concurrency, given.limit }, " ")
-  transports[name] = transports[name]
-    or cosocket.transport {
-      base_url = { origin = given.origin, prefix = "" },
-      unix_socket = given.unix_socket,
-      concurrency = given.concurrency,
-      max_response_size = given.limit,
-    }
+  local parts = { given.origin, given.limit }
+  for _, option in ipairs(OPTIONS) do
+    parts[#parts + 1] = tostring(given[option])
+  end
+  local name = table.concat(parts, " ")
+  transports[name] = transports[name] or cosocket.transport(settings_of(given))
   return transports[name]
 end
 
----@param given table { origin, unix_socket?, concurrency, limit, request }
+---@param given table { origin, limit, request } and options of a client
 ---@return table result of the fields `reply` or `failure`
 function M.send(given)
   local reply, failure = transport_of(given)(given.request)
   return { reply = reply, failure = failure }
+end
+
+---Why a client with these options cannot be.
+---@param given table
+---@return string|nil
+function M.problem(given)
+  return cosocket.problem(settings_of(given))
 end
 
 return M

@@ -15,15 +15,24 @@ http {
   ssl_certificate_key DIR/key.pem;
   server {
     listen unix:DIR/good ssl;
+    BACKEND
     location / { return 200 "$server_protocol $connection $request_method $request_uri $http_x_test"; }
   }
   server {
     listen unix:DIR/h2 ssl http2;
     location / { return 200 "$server_protocol $connection $request_method $request_uri $http_x_test"; }
   }
-  server { listen unix:DIR/expired ssl; ssl_certificate DIR/expired.pem; return 200; }
-  server { listen unix:DIR/other ssl; ssl_certificate DIR/other.pem; return 200; }
-  server { listen unix:DIR/untrusted ssl; ssl_certificate DIR/untrusted.pem; return 200; }
+  server { listen unix:DIR/expired ssl; ssl_certificate DIR/expired.pem; BACKEND }
+  server { listen unix:DIR/early ssl; ssl_certificate DIR/early.pem; BACKEND }
+  server { listen unix:DIR/other ssl; ssl_certificate DIR/other.pem; BACKEND }
+  server { listen unix:DIR/untrusted ssl; ssl_certificate DIR/untrusted.pem; BACKEND }
+  server { listen unix:DIR/unknown ssl; ssl_certificate DIR/unknown.pem; BACKEND }
+  server {
+    listen unix:DIR/old ssl;
+    ssl_protocols TLSv1 TLSv1.1;
+    ssl_ciphers DEFAULT:@SECLEVEL=0;
+    BACKEND
+  }
   server {
     listen unix:DIR/mutual ssl;
     ssl_client_certificate DIR/ca.pem;
@@ -33,13 +42,25 @@ http {
 }
 ]]
 
--- Elliptic curves, because RSA keys take long to make; one key for all, because only the certificates matter.
+-- /to/PORT/… is what the server at that port of this machine answers to /…, so that a client that did not notice what
+-- is wrong would get an answer.
+local BACKEND = [[
+    location ~ ^/to/([0-9]+)(/.*) {
+      proxy_http_version 1.1;
+      proxy_pass http://127.0.0.1:$1$2$is_args$args;
+    }
+]]
+
+-- Elliptic curves, because RSA keys take long to make; one key for all, because only the certificates matter. The
+-- unknown authority has the name of the known one.
 local CERTIFICATES = [[
 set -e
 cd DIR
 openssl ecparam -name prime256v1 -genkey -noout -out key.pem
 openssl ecparam -name prime256v1 -genkey -noout -out ca.key
 openssl req -x509 -new -key ca.key -subj "/CN=test authority" -days 2 -out ca.pem
+openssl ecparam -name prime256v1 -genkey -noout -out unknown_ca.key
+openssl req -x509 -new -key unknown_ca.key -subj "/CN=test authority" -days 2 -out unknown_ca.pem
 openssl req -x509 -new -key key.pem -subj /CN=localhost -addext subjectAltName=DNS:localhost -days 2 -out untrusted.pem
 cat > ca.cnf <<CNF
 [ca]
@@ -59,21 +80,28 @@ CNF
 echo 01 > serial
 sign() {
   openssl req -new -key key.pem -subj "/CN=$2" -addext "subjectAltName=DNS:$2" -out request.pem
-  openssl ca -batch -notext -config ca.cnf -cert ca.pem -keyfile ca.key -in request.pem -out "$1.pem" \
-    -startdate "$3" -enddate "$4"
+  openssl ca -batch -notext -config ca.cnf -cert "${5:-ca}.pem" -keyfile "${5:-ca}.key" \
+    -in request.pem -out "$1.pem" -startdate "$3" -enddate "$4"
 }
 sign good localhost 20200101000000Z 20990101000000Z
 sign expired localhost 20200101000000Z 20200102000000Z
+sign early localhost 20980101000000Z 20990101000000Z
+sign unknown localhost 20200101000000Z 20990101000000Z unknown_ca
 sign other other.example 20200101000000Z 20990101000000Z
 sign client client-one 20200101000000Z 20990101000000Z
 ]]
 
 local tls_server = {}
 
+-- Names with a "%" in them would be captures in what replaces a pattern.
+local function backend()
+  return BACKEND
+end
+
 local function run(directory, script, name)
   local path = directory .. "/" .. name
   local file = assert(io.open(path, "w"))
-  file:write((script:gsub("DIR", directory)))
+  file:write((script:gsub("DIR", directory):gsub("BACKEND", backend)))
   file:close()
   return path
 end

@@ -2,10 +2,12 @@
 -- call may take, how often it is tried and what a reply means is not known here. Only nginx can load this module.
 local answer = require "riskscreen.runtime.cosocket.answer"
 local connection = require "riskscreen.runtime.cosocket.connection"
+local identities = require "riskscreen.runtime.cosocket.identity"
 local head = require "riskscreen.runtime.cosocket.head"
 local json = require "riskscreen.json"
 local peers = require "riskscreen.runtime.cosocket.peer"
 local request_text = require "riskscreen.runtime.cosocket.request_text"
+local version = require "riskscreen.version"
 
 local now = _G.ngx.now
 local sub = string.sub
@@ -31,14 +33,31 @@ local function reply_of(read, body, times, decoder)
   return reply
 end
 
-local M = { problem = peers.problem }
+-- Whom a client's requests go to, or nil and what is wrong with its settings.
+local function prepare(settings)
+  local peer, problem = peers.of(settings)
+  if peer then
+    peer.identity, problem = identities.of(settings)
+  end
+  return not problem and peer or nil, problem
+end
+
+local M = {}
+
+---Why a client with these settings cannot be inside nginx.
+---@param settings table a client's checked options
+---@return string|nil
+function M.problem(settings)
+  local _, problem = prepare(settings)
+  return problem
+end
 
 ---A transport over nginx's cosockets: a request yields to nginx until its answer is there.
----@param settings table a client's checked options, of which `problem` says nothing
+---@param settings table a client's checked options without a `problem`
 ---@return fun(request: riskscreen.Request): riskscreen.Reply|nil, table|nil
 function M.transport(settings)
-  local peer = peers.of(settings)
-  local write = request_text.writer(peer, settings.user_agent or "riskscreen")
+  local peer = assert(prepare(settings))
+  local write = request_text.writer(peer, settings.user_agent or ("riskscreen/" .. version))
   local parse = head.parser()
   local limit = settings.max_response_size
   local decoder = json.decoder { max_size = limit }

@@ -59,6 +59,7 @@ local function reply_of(transfer)
 end
 
 local M = {
+  name = "native",
   now = scheduler.now,
   tasks = scheduler.tasks,
   sleep = scheduler.tasks.sleep,
@@ -66,6 +67,37 @@ local M = {
   detach = scheduler.detach,
   loop = scheduler.pollable,
 }
+
+---Why nothing can wait here: never.
+---@return nil
+function M.refusal()
+  return nil
+end
+
+---What is wrong with a client's options here: nothing.
+---@return nil
+function M.problem()
+  return nil
+end
+
+---A user's transport as it is: what it waits for is not known.
+---@param transport function
+---@return function
+function M.abortable(transport)
+  return transport
+end
+
+---Calls a function soon, in a task that is nobody's child. A failure of it is reported on stderr.
+---@param fn fun(...): any
+---@return boolean deferred
+function M.defer(fn, ...)
+  if type(fn) ~= "function" then
+    error("defer: expected a function (got a " .. type(fn) .. ")", 2)
+  end
+  -- In a coroutine of its own no task runs.
+  coroutine.wrap(scheduler.tasks.spawn)(fn, ...)
+  return true
+end
 
 ---A transport over the library's own HTTP. In a task a call yields until its answer is there; elsewhere it blocks, and
 ---everything else progresses meanwhile.

@@ -1,7 +1,7 @@
 -- Delivers the webhooks of a service as they become due: into an inbox of this process, or by HTTP to a URL. Driven by
--- the native loop, beside whatever the program does.
+-- the runtime, beside whatever the program does.
 
-local native = require "riskscreen.runtime.native"
+local runtime = require "riskscreen.runtime"
 local options = require "riskscreen.options"
 
 local SHORTEST_WAIT = 0.01 -- seconds: a clock of whole seconds reaches a time later than asked
@@ -9,18 +9,11 @@ local TIMEOUT = 10 -- seconds for one delivery
 
 local M = {}
 
--- Outside of the task that happens to call: the service is nobody's child. In a coroutine of its own no task runs.
-local function spawn_apart(body)
-  coroutine.wrap(function()
-    native.tasks.spawn(body)
-  end)()
-end
-
 ---Delivers whatever `service` has to deliver, from now on.
 ---@param service riskscreen.sandbox.Service
 ---@param send fun(body: string): integer|nil the status of the answer, or nil
 function M.start(service, send)
-  local webhooks, changed, running = service.webhooks, native.tasks.signal(), false
+  local webhooks, changed, running = service.webhooks, runtime.tasks.signal(), false
 
   local function deliver(webhook)
     webhooks:answered(webhook, send(webhook.body), service.clock())
@@ -34,7 +27,7 @@ function M.start(service, send)
         changed:wait(math.max(wait, SHORTEST_WAIT))
       end
       for _, webhook in ipairs(webhooks:take(service.clock())) do
-        spawn_apart(function()
+        runtime.defer(function()
           deliver(webhook)
         end)
       end
@@ -48,7 +41,7 @@ function M.start(service, send)
       changed:notify()
     else
       running = true
-      spawn_apart(run)
+      runtime.defer(run)
     end
   end
 end
@@ -68,7 +61,7 @@ end
 function M.http(url, headers)
   local origin, target = url:match "^(https?://[^/?#]+)([^#]*)$"
   local settings = assert(options.check_client { base_url = origin, access_key = "none", compression = false })
-  local transport = native.transport(settings)
+  local transport = runtime.transport(settings)
   return function(body)
     local reply = transport {
       method = "POST",

@@ -106,7 +106,7 @@ function M.client(options)
     error("a sandbox client brings its own transport", 2)
   end
   given.runtime = given.runtime or (given.sleep and time.new(given.sleep))
-  given.transport = transport.new(its_service, (given.runtime or require "riskscreen.runtime.native").sleep)
+  given.transport = transport.new(its_service, (given.runtime or require "riskscreen.runtime").sleep)
   given.sleep = nil
   given.clock = options.clock
   given.access_key = given.access_key or M.default_key

@@ -1,6 +1,6 @@
 -- Every setting of a sandbox service, once: name, type, range, default, meaning.
 local check = require "riskscreen.check"
-local core = require "riskscreen.core"
+local runtime = require "riskscreen.runtime"
 local enums = require "riskscreen.enums"
 local operations = require "riskscreen.operations"
 local faults = require "riskscreen.sandbox.faults"
@@ -173,9 +173,9 @@ M.server = {
 
 -- The time of day, with the fractions that os.time lacks.
 local function time_of_day()
-  local epoch, started = os.time(), core.now()
+  local epoch, started = os.time(), runtime.now()
   return function()
-    return epoch + (core.now() - started)
+    return epoch + (runtime.now() - started)
   end
 end
 

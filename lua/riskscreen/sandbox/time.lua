@@ -1,6 +1,6 @@
 -- Time that passes only when somebody waits: the runtime of a sandbox client whose delays a test lets pass in its own
 -- way. Such a client does one thing at a time.
-local native = require "riskscreen.runtime.native"
+local runtime = require "riskscreen.runtime"
 
 local M = {}
 
@@ -14,7 +14,7 @@ function M.new(sleep)
     sleep(seconds)
   end
   local tasks = {}
-  for name, value in pairs(native.tasks) do
+  for name, value in pairs(runtime.tasks) do
     tasks[name] = value
   end
   function tasks.signal()

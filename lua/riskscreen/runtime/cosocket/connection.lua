@@ -1,9 +1,9 @@
 -- One connection for one request: opened or taken from nginx's pool, and put back or closed. All of it together takes
 -- no longer than the request may. What the bytes mean is not known here.
-local semaphore = require "ngx.semaphore"
-
 local ngx = _G.ngx
-local now, sleep, tcp, thread = ngx.now, ngx.sleep, ngx.socket.tcp, ngx.thread
+local now, sleep, tcp = ngx.now, ngx.sleep, ngx.socket.tcp
+local kill, spawn, wait = ngx.thread.kill, ngx.thread.spawn, ngx.thread.wait
+local status = coroutine.status
 local ceil, find, min = math.ceil, string.find, math.min
 
 local PIECE = 65536 -- bytes that are received at once, at most
@@ -77,26 +77,34 @@ local function connect(sock, peer)
   return sock:connect(peer.host, peer.pool)
 end
 
--- Connects within a time. A socket's own time-out begins again after a turn in the queue and does not count the lookup
--- of a name, so that it happens in a thread that can be given up.
-local function connect_within(sock, peer, seconds)
-  local ok, reason, woken
-  local connecting = thread.spawn(function()
-    ok, reason = connect(sock, peer)
-    if woken then
-      woken:post()
-    end
-    woken = true
-  end)
-  if not woken then
-    woken = semaphore.new()
-    if not woken:wait(seconds) then
-      thread.kill(connecting)
-      return nil, "timeout"
-    end
+-- Threads are begun with functions of Lua alone.
+local function pass(seconds)
+  sleep(seconds)
+end
+
+-- What a thread returned; what it raised is a failure as any other.
+local function outcome(ran, ok, reason)
+  if not ran then
+    return nil, tostring(ok)
   end
-  thread.wait(connecting)
   return ok, reason
+end
+
+-- Connects within a time. A socket's own time-out begins again after a turn in the queue and does not count the lookup
+-- of a name: therefore it happens in a thread that can be given up.
+local function connect_within(sock, peer, seconds)
+  local connecting = spawn(connect, sock, peer)
+  if status(connecting) == "zombie" then
+    return outcome(wait(connecting))
+  end
+  local alarm = spawn(pass, seconds)
+  local ran, ok, reason = wait(connecting, alarm)
+  kill(alarm)
+  if status(connecting) ~= "dead" then
+    kill(connecting)
+    return nil, "timeout"
+  end
+  return outcome(ran, ok, reason)
 end
 
 local function connect_failure(self, reason)
@@ -107,23 +115,47 @@ local function connect_failure(self, reason)
   return self:lose(reason, self.phase == "connect" and "could not connect to" or "could not find the address of")
 end
 
+-- What the operator may have forgotten where the issuer is not known: the errors 18 to 22 of X.509.
+local function hint_of(reason)
+  local unknown = find(reason, "^1[89]: ") or find(reason, "^2[0-2]: ")
+  return unknown and "; lua_ssl_trusted_certificate and lua_ssl_verify_depth say whom nginx trusts" or ""
+end
+
+-- Of a handshake that is over at once, as with a peer on the same machine, lua-resty-core does not return that the
+-- certificate was refused: it returns true when it shall keep no session, and it raises when it may. It may.
+local function handshake(sock, server_name)
+  local ran, session, reason = pcall(sock.sslhandshake, sock, nil, server_name, true)
+  if not ran then
+    return false, "the certificate was refused"
+  end
+  return type(session) == "cdata", reason or "no session"
+end
+
 local function shake_hands(self)
   local sock, peer = self.sock, self.peer
   self.phase = "tls"
+  self.timed_at = nil
   local left = min(remaining(self), self.request.connect_timeout - (now() - self.started))
   if left <= 0 then
     return self:lose("timeout", "")
   end
   sock:settimeouts(milliseconds(left), milliseconds(left), milliseconds(left))
-  local ok, reason = sock:sslhandshake(false, peer.server_name, true)
+  if peer.identity then
+    sock:setclientcert(peer.identity.certificates, peer.identity.key)
+  end
+  local ok, reason = handshake(sock, peer.server_name)
   if ok then
     self.times.tls = now() - self.started
     return true
-  elseif reason == "timeout" or reason == "closed" then
-    return self:lose(reason, "lost the connection during the TLS handshake with")
+  elseif find(reason, "certificate", 1, true) or find(reason, "^%d+: ") then
+    sock:close()
+    return self:fail(
+      "tls",
+      ("could not verify the certificate of %s (%s)%s"):format(peer.title, reason, hint_of(reason))
+    )
   end
-  sock:close()
-  return self:fail("tls", ("TLS handshake failed with %s (%s)"):format(peer.title, reason))
+  -- Whether the peer refused or went away is known to nginx's error log alone.
+  return self:lose(reason, "TLS could not be set up with")
 end
 
 ---Opens a connection, or takes one that is open.

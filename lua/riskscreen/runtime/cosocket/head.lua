@@ -56,8 +56,15 @@ end
 
 -- Whether a list of tokens, such as Connection's, holds one.
 local function has_token(list, token)
-  return list ~= nil
-    and (list == token or find("," .. list:lower():gsub("[ \t]", "") .. ",", "," .. token .. ",", 1, true) ~= nil)
+  local tokens = "," .. list:lower():gsub("[ \t]", "") .. ","
+  return find(tokens, "," .. token .. ",", 1, true) ~= nil
+end
+
+local function is_persistent(version, connection)
+  if not connection then
+    return version == "1.1"
+  end
+  return not has_token(connection, "close") and (version == "1.1" or has_token(connection, "keep-alive"))
 end
 
 -- The announced length, nil without one, or false when it is none. The same one may be said twice.
@@ -69,9 +76,8 @@ local function content_length(text)
   if not first then
     return false
   elseif first ~= text then
-    for other in text:gmatch "[^,]*" do
-      local trimmed = other:match "^[ \t]*(.-)[ \t]*$"
-      if trimmed ~= first and trimmed ~= "" then
+    for other in (text .. ","):gmatch "([^,]*)," do
+      if other:match "^[ \t]*(.-)[ \t]*$" ~= first then
         return false
       end
     end
@@ -83,9 +89,7 @@ end
 local function frame(head)
   local headers = head.headers
   local coding, length = headers["transfer-encoding"], content_length(headers["content-length"])
-  local connection = headers.connection
-  head.persistent = head.http_version == "1.1" and not has_token(connection, "close")
-    or has_token(connection, "keep-alive")
+  head.persistent = is_persistent(head.http_version, headers.connection)
   head.chunked = coding ~= nil
   if length == false then
     return nil, "Content-Length is not a length"

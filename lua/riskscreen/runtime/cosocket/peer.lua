@@ -7,7 +7,6 @@ local MOST_WAITING = 100000 -- requests that wait for a connection
 local impossible = {
   { name = "proxy", remedy = "nginx's cosockets know no proxy" },
   { name = "ca_file", remedy = "inside nginx the directive lua_ssl_trusted_certificate names the authorities" },
-  { name = "client_cert", remedy = "nginx's cosockets show no certificate of their own" },
 }
 
 ---@class riskscreen.cosocket.Peer
@@ -17,13 +16,20 @@ local impossible = {
 ---@field authority string for the Host header
 ---@field title string for messages
 ---@field server_name? string whose certificate is expected; absent without TLS
+---@field identity? riskscreen.cosocket.Identity what is shown to the server
 
 local M = {}
 
----Why a client with these settings cannot be inside nginx, or nil.
----@param settings table a client's checked options
----@return string|nil message
-function M.problem(settings)
+-- One pool for all clients whose connections may stand in for each other.
+local function pool_of(settings, scheme, title)
+  local parts = { "riskscreen", scheme, title }
+  for _, option in ipairs { "unix_socket", "client_cert", "client_key", "concurrency" } do
+    parts[#parts + 1] = tostring(settings[option] or "-")
+  end
+  return { pool = table.concat(parts, " "), pool_size = settings.concurrency, backlog = MOST_WAITING }
+end
+
+local function problem_of(settings)
   for _, option in ipairs(impossible) do
     if settings[option.name] then
       return ("%s cannot be set here: %s"):format(option.name, option.remedy)
@@ -40,25 +46,27 @@ local function address_of(host)
 end
 
 ---@param settings table a client's checked options
----@return riskscreen.cosocket.Peer
+---@return riskscreen.cosocket.Peer|nil
+---@return string|nil message why a client with these settings cannot be inside nginx
 function M.of(settings)
-  local scheme, host, port = settings.base_url.origin:match "^(https?)://(.-):?(%d*)$"
-  port = tonumber(port) or DEFAULT_PORTS[scheme]
+  local problem = problem_of(settings)
+  if problem then
+    return nil, problem
+  end
+  local scheme, host = settings.base_url.origin:match "^(https?)://(.*)$"
+  local name, digits = host:match "^(.*):(%d+)$"
+  local port = tonumber(digits) or DEFAULT_PORTS[scheme]
+  host = name or host
   local title = host .. ":" .. port
   local path = settings.unix_socket
-  local peer = {
+  return {
     host = path and ("unix:" .. path) or address_of(host),
     port = not path and port or nil,
     authority = port == DEFAULT_PORTS[scheme] and host or title,
     title = title,
     server_name = scheme == "https" and host or nil,
+    pool = pool_of(settings, scheme, title),
   }
-  peer.pool = {
-    pool = ("riskscreen %s://%s %s %d"):format(scheme, title, path or "", settings.concurrency),
-    pool_size = settings.concurrency,
-    backlog = MOST_WAITING,
-  }
-  return peer
 end
 
 return M

@@ -1,0 +1,6 @@
+-- The runtime of this program: nginx's inside nginx, the native one elsewhere. What a runtime is made of is said in
+-- those modules.
+local ngx = rawget(_G, "ngx")
+local inside_nginx = type(ngx) == "table" and ngx.socket and ngx.thread
+
+return require(inside_nginx and "riskscreen.runtime.nginx" or "riskscreen.runtime.native")

@@ -1,0 +1,159 @@
+-- TLS over nginx's cosockets, against servers with certificates good and bad.
+local native_driver = require "spec.support.native_driver"
+local nginx = require "spec.support.nginx"
+local patience = require "spec.support.patience"
+local peer = require "spec.support.peer"
+local tls_server = require "spec.support.tls_server"
+
+local LONG = 20 -- seconds
+
+-- What nginx says by itself about handshakes that fail.
+local ITS_WORDS = { "SSL_do_handshake%(%) failed", "peer closed connection in SSL handshake" }
+
+local tls, server, stranger
+
+setup(function()
+  tls = tls_server.start()
+  local trust = "lua_ssl_trusted_certificate %s;"
+  server = nginx.start { http = trust:format(tls.path "ca.pem") }
+  stranger = nginx.start {}
+end)
+
+teardown(function()
+  tls.stop()
+  server:stop(ITS_WORDS)
+  stranger:stop(ITS_WORDS)
+end)
+
+local function send(from, url, more)
+  local request = { method = "GET", target = "/x?y", headers = { ["X-Test"] = "z" }, timeout = LONG, replay = false }
+  local given = { origin = url, concurrency = 8, limit = 65536, request = request }
+  request.connect_timeout = LONG
+  for name, value in pairs(more or {}) do
+    if name == "timeout" then
+      request.timeout = value
+    else
+      given[name] = value
+    end
+  end
+  local result = from:eval("return require('spec.support.nginx_transport').send(...)", given)
+  return result.reply, result.failure
+end
+
+local function send_to(name, more)
+  local given = { unix_socket = tls.path(name) }
+  for option, value in pairs(more or {}) do
+    given[option] = value
+  end
+  return send(server, "https://localhost", given)
+end
+
+-- What the server says that it was sent.
+local function excerpt_of(...)
+  local reply, failure = ...
+  assert.is_nil(failure and failure.message)
+  return reply.excerpt
+end
+
+local function assert_tls(failure, phase)
+  assert.same({ "tls", phase, false }, { failure.kind, failure.phase, failure.sent }, failure.message)
+end
+
+describe("TLS over a cosocket", function()
+  it("succeeds with a certificate that a trusted authority signed", function()
+    assert.matches("^HTTP/1.1 %d+ GET /x%?y z$", excerpt_of(send_to "good"))
+  end)
+
+  it("is set up once for a connection that is used again", function()
+    assert.equal(excerpt_of(send_to("good", { concurrency = 3 })), excerpt_of(send_to("good", { concurrency = 3 })))
+  end)
+
+  it("speaks HTTP/1.1 with a server that has HTTP/2 as well", function()
+    assert.matches("^HTTP/1.1 ", excerpt_of(send_to "h2"))
+  end)
+
+  for name, words in pairs { expired = "expired", other = "host mismatch", untrusted = "self%-signed" } do
+    it("fails with a certificate of the kind " .. name .. ", and nothing is sent", function()
+      local reply, failure = send_to(name)
+      assert.is_nil(reply)
+      assert_tls(failure, "tls")
+      local why = failure.message:match "^could not verify the certificate of localhost:443 %((.-)%)"
+      -- When the server answers at once, nginx does not say.
+      assert.is_true(why == "the certificate was refused" or why:find(words) ~= nil, failure.message)
+    end)
+  end
+
+  it("fails with a certificate of another name than the one that is asked for", function()
+    local reply, failure = send(server, "https://api.example", { unix_socket = tls.path "good" })
+    assert.is_nil(reply)
+    assert_tls(failure, "tls")
+  end)
+
+  it("trusts nobody where nginx is not told whom", function()
+    local reply, failure = send(stranger, "https://localhost", { unix_socket = tls.path "good" })
+    assert.is_nil(reply)
+    assert_tls(failure, "tls")
+    assert.is_true(failure.message:find "refused" ~= nil or failure.message:find "lua_ssl_trusted_certificate" ~= nil)
+  end)
+
+  it("does not take a connection that a client without TLS has opened", function()
+    local one = peer.tcp(native_driver, function(connection)
+      connection:send(peer.response "{}")
+    end)
+    assert.equal(200, send(server, one.url).status)
+    local reply, failure = send(server, (one.url:gsub("^http:", "https:")), { timeout = 0.2 })
+    assert.is_nil(reply)
+    assert.is_false(failure.sent)
+    one:close()
+  end)
+
+  it("shows the client's certificate", function()
+    local given = { client_cert = tls.path "client.pem", client_key = tls.path "key.pem" }
+    assert.equal("CN=client-one", excerpt_of(send_to("mutual", given)))
+  end)
+
+  it("is not tried without the client's certificate where its files are not what they should be", function()
+    for option, given in pairs {
+      client_cert = { client_cert = "/nonexistent/client.pem" },
+      client_key = { client_cert = tls.path "client.pem", client_key = tls.path "ca.pem" },
+    } do
+      local code = "return require('spec.support.nginx_transport').problem(...)"
+      given.origin, given.concurrency, given.limit = "https://localhost", 8, 65536
+      assert.matches("^" .. option, server:eval(code, given))
+    end
+  end)
+
+  for name, greet in pairs {
+    ["does not speak it"] = function(connection)
+      connection:send "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n"
+    end,
+    ["breaks the connection in the handshake"] = function(connection)
+      connection.read = connection.reset
+    end,
+    ["closes the connection in the handshake"] = function(connection)
+      function connection:read()
+        self.socket:receive(65536)
+        self:close()
+      end
+    end,
+  } do
+    it("fails with a server that " .. name, function()
+      local one = peer.tcp(native_driver, function() end)
+      one.greet = greet
+      local reply, failure = send(server, (one.url:gsub("^http:", "https:")))
+      assert.is_nil(reply)
+      assert.same({ "network", "tls", false }, { failure.kind, failure.phase, failure.sent })
+      one:close()
+    end)
+  end
+
+  it("takes no longer than its time with a server that never answers", function()
+    local one = peer.tcp(native_driver, function() end)
+    local failure = patience(function(seconds)
+      local _, failed = send(server, (one.url:gsub("^http:", "https:")), { timeout = seconds })
+      return failed.phase == "tls", failed
+    end)
+    assert.same({ "timeout", "tls", false }, { failure.kind, failure.phase, failure.sent })
+    one:close()
+  end)
+end)

@@ -1,0 +1,16 @@
+-- A process of its own, since OpenSSL reads its configuration once: one request over TLS to the socket and with the
+-- authorities that the environment names; says how it failed or its status.
+local driver = require("spec.support.driver")
+
+local drive = driver.new()
+local origin = drive.loop:origin({
+  base_url = "https://localhost",
+  unix_socket = assert(os.getenv("SOCKET")),
+  ca_file = assert(os.getenv("CA")),
+})
+local result, failure = drive:result(origin:send({ target = "/", timeout = 20 }))
+if failure then
+  print(("%s %s %s %s"):format(failure.kind, failure.phase, tostring(failure.sent), failure.message))
+else
+  print(result.status)
+end
