@@ -10,15 +10,34 @@ local LATE = 10 -- seconds after a call's timeout, when it is certain that the t
 
 local M = { key = fault_server.key }
 
----A client that makes each request once.
+---The options of a client that makes each request once.
 ---@param given table
----@return riskscreen.Client
-function M.client(given)
+---@return table
+function M.options(given)
   local all = { access_key = M.key, timeout = LONG, retry = false }
   for name, value in pairs(given) do
     all[name] = value
   end
-  return client.new(all)
+  return all
+end
+
+---@class riskscreen.spec.Caller
+---@field call fun(class: riskscreen.spec.Class, timeout: number): any, any
+---@field close fun()
+
+---Where the calls are made: a client of this process that makes each request once.
+---@param given table options of the client
+---@return riskscreen.spec.Caller
+function M.here(given)
+  local mine = client.new(M.options(given))
+  return {
+    call = function(class, timeout)
+      return class.call(mine, timeout)
+    end,
+    close = function()
+      mine:close()
+    end,
+  }
 end
 
 ---What a fault demands of a class.
@@ -52,7 +71,7 @@ local function pack(...)
   return { n = select("#", ...), ... }
 end
 
-local function attempt(fault, class, seconds)
+local function attempt(fault, class, seconds, open)
   local server = fault.start(fault, class.spares)
   local given = { base_url = server.url }
   for _, more in ipairs { server.options, fault.options or {} } do
@@ -60,9 +79,9 @@ local function attempt(fault, class, seconds)
       given[name] = value
     end
   end
-  local mine = M.client(given)
+  local caller = open(given)
   if fault.warm then
-    class.call(mine, LONG)
+    caller.call(class, LONG)
     while fault.settles and server.settled < class.requests do
       native.sleep(0)
     end
@@ -71,10 +90,10 @@ local function attempt(fault, class, seconds)
   local alarm = server.drive:after(seconds + LATE, function()
     outcome.late = true
   end)
-  outcome.results = pack(class.call(mine, seconds))
+  outcome.results = pack(caller.call(class, seconds))
   server.drive:forget(alarm)
   outcome.requests, outcome.elsewhere = server.count(), server.elsewhere()
-  mine:close()
+  caller.close()
   server.close()
   -- Several requests may wait for one connection to be made.
   return server.struck >= (fault.greet and 1 or class.requests), outcome
@@ -82,14 +101,16 @@ end
 
 ---@param fault riskscreen.spec.Fault
 ---@param class riskscreen.spec.Class
+---@param open? fun(given: table): riskscreen.spec.Caller by default `here`
 ---@return riskscreen.spec.Outcome
-function M.run(fault, class)
+function M.run(fault, class, open)
+  open = open or M.here
   if fault.slow then
     return patience(function(seconds)
-      return attempt(fault, class, seconds)
+      return attempt(fault, class, seconds, open)
     end)
   end
-  local _, outcome = attempt(fault, class, LONG)
+  local _, outcome = attempt(fault, class, LONG, open)
   return outcome
 end
 

@@ -3,71 +3,17 @@
 local busted = require "busted"
 local cell = require "spec.faults.cell"
 local classes = require "spec.faults.classes"
-local errors = require "riskscreen.errors"
+local expectation = require "spec.faults.expectation"
 local fault_server = require "spec.support.fault_server"
 local faults = require "spec.faults.faults"
 local leftovers = require "spec.support.leftovers"
 local runtimes = require "spec.faults.runtimes"
-local secrecy = require "spec.support.secrecy"
 
 local assert, describe, it, setup, teardown =
   busted.assert, busted.describe, busted.it, busted.setup, busted.teardown
 
 -- Idle connections that a loop keeps at most: as many as the clients that it has not yet forgotten may use at once.
 local CONNECTIONS_KEPT = 256
-
-local function assert_error(expected, err)
-  assert.is_true(errors.is(err), tostring(err))
-  assert.equal(expected.kind, err.kind, tostring(err))
-  assert.equal(expected.status or nil, err.status)
-  assert.equal(expected.retry_after, err.retry_after)
-  if expected.sent ~= nil then
-    assert.equal(expected.sent, err.sent, tostring(err))
-  end
-  assert.is_string(err.operation)
-  assert.is_true(err.elapsed >= 0)
-end
-
--- A decision is `unknown` with the failure of each lookup that was not spared; it is `allow` where nothing failed.
-local function assert_decision(expected, class, decision)
-  if not expected.kind then
-    assert.equal("allow", decision.action)
-    return
-  end
-  assert.equal("unknown", decision.action)
-  assert.is_false(decision.degraded)
-  local failed = 0
-  for _, err in pairs(decision.errors) do
-    assert_error(expected, err)
-    failed = failed + 1
-  end
-  assert.equal(class.requests, failed)
-end
-
-local function assert_outcome(expected, class, outcome)
-  local value, other = outcome.results[1], outcome.results[2]
-  if class.screening then
-    assert.equal(1, outcome.results.n)
-    assert_decision(expected, class, value)
-  elseif expected.kind then
-    assert.equal(2, outcome.results.n)
-    assert.is_nil(value)
-    assert_error(expected, other)
-  else
-    assert.is_not_nil(value, tostring(other))
-  end
-  assert.is_false(outcome.late)
-  assert.equal(expected.requests, outcome.requests)
-  assert.equal(0, outcome.elsewhere)
-  assert.is_false(secrecy.holds(outcome.results, cell.key))
-end
-
-local function summary(expected)
-  if not expected.kind then
-    return " gets its answer"
-  end
-  return (" fails with %s"):format(expected.kind)
-end
 
 -- What was there before the first fault: a descriptor that each cell lost would soon be more than the loop keeps.
 local first = leftovers.count()
@@ -94,8 +40,8 @@ for _, runtime in ipairs(runtimes) do
       for _, class in ipairs(classes) do
         if cell.applies(fault, class) then
           local expected = cell.expected(fault, class)
-          it(class.name .. summary(expected), function()
-            assert_outcome(expected, class, outcomes[class])
+          it(class.name .. expectation.summary(expected), function()
+            expectation.check(expected, class, outcomes[class])
           end)
         end
       end

@@ -105,19 +105,29 @@ end
 
 local tls
 
+local function the_tls()
+  tls = tls or tls_server.start()
+  return tls
+end
+
+---The file of the authority that a client shall trust.
+---@return string
+function M.authority()
+  return the_tls().path "ca.pem"
+end
+
 ---A server whose answers are sound and whose TLS is what the fault's `tls` names, see tls_server.lua; the client trusts
 ---the authority that signed the good certificates.
 ---@param fault riskscreen.spec.Fault
 ---@return riskscreen.spec.FaultServer
 function M.tls(fault)
-  tls = tls or tls_server.start()
   local self = M.raw {
     act = function(connection, sound)
       connection:send(sound.text)
     end,
   }
   self.url = "https://localhost/to/" .. self.url:match "%d+$"
-  self.options = { unix_socket = tls.path(fault.tls), ca_file = tls.path "ca.pem" }
+  self.options = { unix_socket = the_tls().path(fault.tls), ca_file = M.authority() }
   return self
 end
 

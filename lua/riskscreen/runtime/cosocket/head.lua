@@ -61,17 +61,14 @@ local function has_token(list, token)
 end
 
 local function is_persistent(version, connection)
-  if not connection then
-    return version == "1.1"
+  if not connection or connection == "keep-alive" then
+    return version == "1.1" or connection ~= nil
   end
   return not has_token(connection, "close") and (version == "1.1" or has_token(connection, "keep-alive"))
 end
 
--- The announced length, nil without one, or false when it is none. The same one may be said twice.
-local function content_length(text)
-  if not text then
-    return nil
-  end
+-- The announced length, or false when it is none. The same one may be said twice.
+local function parse_length(text)
   local first = text:match "^%d+"
   if not first then
     return false
@@ -86,9 +83,9 @@ local function content_length(text)
 end
 
 -- Completes a head with how its body is delimited; or nil and what is wrong.
-local function frame(head)
+local function frame(head, length)
   local headers = head.headers
-  local coding, length = headers["transfer-encoding"], content_length(headers["content-length"])
+  local coding = headers["transfer-encoding"]
   head.persistent = is_persistent(head.http_version, headers.connection)
   head.chunked = coding ~= nil
   if length == false then
@@ -110,7 +107,7 @@ local M = {}
 ---head, or nil and what is wrong.
 ---@return fun(text: string, last: integer): riskscreen.cosocket.Head|nil, string|nil
 function M.parser()
-  local field_of, status_of = remembering(parse_field), remembering(parse_status)
+  local field_of, status_of, length_of = remembering(parse_field), remembering(parse_status), remembering(parse_length)
   return function(text, last)
     local line_end = find(text, "\r\n", 1, true)
     local version, status = status_of(sub(text, 1, line_end - 1))
@@ -129,7 +126,9 @@ function M.parser()
       headers[name] = before and before .. ", " .. value or value
       position = line_end + 2
     end
-    return frame { status = status, http_version = version, headers = headers }
+    local announced = headers["content-length"]
+    local head = { status = status, http_version = version, headers = headers }
+    return frame(head, announced and length_of(announced))
   end
 end
 
