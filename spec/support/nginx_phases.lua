@@ -48,19 +48,22 @@ function M.look(name)
   local entities, problem = M.client.kya:entities { addresses = addresses(), network = "eth" }
   local decision = M.client:screen { address = M.address, network = "eth", include = { "entity" } }
   local of_sleep, of_gather = raised()
-  ngx.shared.seen:set(name, json.encode {
-    phase = ngx.get_phase(),
-    level = record and record.risks[1].riskLevel,
-    kind = not record and err.kind or nil,
-    message = not record and err.message or nil,
-    sent = not record and err.sent,
-    raw = raw.kind or raw.status,
-    entities = entities and #entities,
-    problem = problem.kind,
-    action = decision.action,
-    sleep = of_sleep,
-    gather = of_gather,
-  })
+  ngx.shared.seen:set(
+    name,
+    json.encode {
+      phase = ngx.get_phase(),
+      level = record and record.risks[1].riskLevel,
+      kind = not record and err.kind or nil,
+      message = not record and err.message or nil,
+      sent = not record and err.sent,
+      raw = raw.kind or raw.status,
+      entities = entities and #entities,
+      problem = problem.kind,
+      action = decision.action,
+      sleep = of_sleep,
+      gather = of_gather,
+    }
+  )
 end
 
 ---Waits for what a phase has found.
