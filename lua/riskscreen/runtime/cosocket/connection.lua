@@ -14,6 +14,8 @@ local ceil, find, min = math.ceil, string.find, math.min
 local in_use = {}
 
 local PIECE = 65536 -- bytes that are received at once, at most
+local LONGEST_IDLE = 60 -- seconds: up to here it counts what the server says, from here on nginx's own directive
+local MARGIN = 1 -- seconds
 local TURN = 64 -- pieces after which other requests have their turn
 
 local doing = {
@@ -249,9 +251,19 @@ function Connection:receive()
   return self:lose(reason, "lost the connection while receiving from")
 end
 
----Puts it back for another request; nginx refuses what has brought more than was asked for.
-function Connection:keep()
-  if not self.sock:setkeepalive() then
+-- Puts it back; nginx refuses one that has brought more than was asked for.
+local function put_back(self, idle)
+  if not idle or idle > LONGEST_IDLE then
+    return self.sock:setkeepalive()
+  end
+  -- The server's time began before ours.
+  return idle > MARGIN and self.sock:setkeepalive((idle - MARGIN) * 1000)
+end
+
+---Keeps it for another request, or ends it where that is not possible.
+---@param idle? number seconds after which the server closes it
+function Connection:keep(idle)
+  if not put_back(self, idle) then
     self:close()
     return
   end

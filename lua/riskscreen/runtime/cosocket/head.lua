@@ -14,6 +14,7 @@ local MOST_DIGITS = 15 -- of a length; more would not be counted exactly, and ar
 ---@field length? number bytes of the body, where they are announced
 ---@field chunked boolean the body comes in chunks
 ---@field persistent boolean the connection may be used again
+---@field idle? number seconds after which the server closes it, where it says so
 
 -- The name and the value of a line, or nil.
 local function parse_field(line)
@@ -87,6 +88,8 @@ local function frame(head, length)
   local headers = head.headers
   local coding = headers["transfer-encoding"]
   head.persistent = is_persistent(head.http_version, headers.connection)
+  local promise = headers["keep-alive"]
+  head.idle = promise and tonumber(promise:lower():match "timeout=(%d+)")
   head.chunked = coding ~= nil
   if length == false then
     return nil, "Content-Length is not a length"
