@@ -366,8 +366,17 @@ end
 function M.run(state, job)
   local started = state.runtime.now()
   local timeout = job.options.timeout or state.settings.timeout
-  local call = setmetatable({ state = state, job = job, started = started, timeout = timeout }, Call)
-  call.attempt, call.requests, call.sent = 0, 0, false
+  local call = setmetatable({
+    state = state,
+    job = job,
+    started = started,
+    timeout = timeout,
+    attempt = 0,
+    requests = 0,
+    sent = false,
+    attempt_started = started,
+    attempt_timeout = timeout,
+  }, Call)
   state.stats:begin(call, job.label)
   state.budget:earn()
   local hold = state.runtime.tasks.hold(call)

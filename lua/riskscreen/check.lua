@@ -138,7 +138,7 @@ function checkers.string(spec, value, path)
     return problem(path, path .. " must not be empty")
   elseif #value > MAX_STRING then
     return problem(path, ("%s must be at most %d bytes long (got %d)"):format(path, MAX_STRING, #value))
-  elseif not value:find "[^!-~]" then
+  elseif value:find "^[!-~]+$" then
     -- What nearly every text is.
     return value
   elseif value:find "[%z\1-\31\127]" then

@@ -31,6 +31,8 @@ local text = require "riskscreen.text"
 ---@field stats riskscreen.Stats
 ---@field transactions? riskscreen.Transactions made when first needed
 
+local NO_OPTIONS = {} -- those of a call have no defaults
+
 ---@type table<table, riskscreen.State> by client and by namespace
 local states = setmetatable({}, { __mode = "k" })
 
@@ -109,10 +111,12 @@ local function check_call(state, receiver, parameters, specs, given)
     return nil, "the client is closed"
   elseif parameters ~= nil and type(parameters) ~= "table" then
     return nil, "parameters must be a table (got " .. text.kind(parameters) .. ")"
-  elseif given ~= nil and type(given) ~= "table" then
+  elseif given == nil then
+    return NO_OPTIONS
+  elseif type(given) ~= "table" then
     return nil, "options must be a table (got " .. text.kind(given) .. ")"
   end
-  local call, wrong = check.options(specs, given or {})
+  local call, wrong = check.options(specs, given)
   return call, wrong and wrong.message
 end
 

@@ -184,7 +184,7 @@ local function fetched(self, event)
   return copy
 end
 
--- Does with an event what is to be done; returns why it failed, or nothing.
+-- Does with an event what is to be done; returns why it failed and with which status, or nothing.
 local function process(self, event)
   if self.settings.fetch then
     local err
@@ -193,7 +193,10 @@ local function process(self, event)
       return err
     end
   end
-  self.events:add(event)
+  local kept, problem = self.events:add(event)
+  if not kept then
+    return problem, 503
+  end
   local handler = self.handlers[event.eventType] or self.handlers["*"]
   if handler then
     local value, err = handler(event)
@@ -214,7 +217,12 @@ local function accept(self, event)
     self.settings.on_failure(problem or "the store cannot say whether the event was handled", event)
     return refuse(503, "the event cannot be taken now")
   end
-  local ok, failure, stopped = protected(process, self, event)
+  local status = 500
+  local ok, failure, stopped = protected(function()
+    local failure, its_status = process(self, event)
+    status = its_status or status
+    return failure
+  end)
   if ok and failure == nil then
     self.store:complete(id)
     return answer(200, { received = true })
@@ -224,7 +232,7 @@ local function accept(self, event)
     error(failure, 0)
   end
   self.settings.on_failure(failure, event)
-  return refuse(500, "the event could not be handled")
+  return refuse(status, "the event could not be handled")
 end
 
 -- The operator's own word on a delivery: a status to refuse with, or nil.
@@ -293,6 +301,20 @@ function Inbox:expect(awaited)
   return self.events:expect(awaited)
 end
 
+---Says that somebody waits for the events of `awaited` now, until `leave` or for so long at most.
+---@param awaited riskscreen.Awaited
+---@param seconds number
+---@return table|nil waiting for `leave`; nil where there is nothing to leave
+function Inbox:attend(awaited, seconds)
+  return self.events:attend(awaited, seconds)
+end
+
+---Ends `attend`.
+---@param waiting table
+function Inbox:leave(waiting)
+  self.events:leave(waiting)
+end
+
 ---Serves the inbox over HTTP with the library's own server, driven by its own loop.
 ---@param options? { host?: string, port?: integer, path?: string }
 ---@return riskscreen.InboxListener|nil listener `url`, `close()`
@@ -306,7 +328,32 @@ function Inbox:listen(options)
   return listener.new(self, place)
 end
 
-local M = {}
+---Answers the request that nginx is serving: to be called in its content phase.
+function Inbox:serve()
+  local ngx = rawget(_G, "ngx")
+  if not ngx or ngx.get_phase() ~= "content" then
+    error("inbox:serve: it answers a request of nginx, in content_by_lua", 2)
+  end
+  require("riskscreen.nginx.inbox.content").serve(self)
+end
+
+local M = { options = inbox_options }
+
+---An inbox made of checked options and of what remembers.
+---@param settings table
+---@param handled riskscreen.WebhookStore which events were handled
+---@param kept riskscreen.inbox.Events|riskscreen.nginx.Events events, and who awaits them
+---@return riskscreen.Inbox
+function M.assemble(settings, handled, kept)
+  return setmetatable({
+    guard = guard.new(settings),
+    handlers = settings.handlers,
+    store = handled,
+    events = kept,
+    -- What needs no secret: the guard alone has that.
+    settings = { fetch = settings.fetch, verify = settings.verify, on_failure = settings.on_failure },
+  }, Inbox)
+end
 
 ---An inbox, or what is wrong with its options.
 ---@param given riskscreen.InboxOptions
@@ -321,16 +368,9 @@ function M.new(given)
   if message then
     return nil, message
   end
-  local remember, early = settings.remember, settings.early
-  local inbox = {
-    guard = guard.new(settings),
-    handlers = settings.handlers,
-    store = settings.store or store.new(remember.limit, remember.ttl, settings.clock),
-    events = events.new(early.limit, early.ttl, settings.clock),
-    -- What needs no secret: the guard alone has that.
-    settings = { fetch = settings.fetch, verify = settings.verify, on_failure = settings.on_failure },
-  }
-  return setmetatable(inbox, Inbox)
+  local remember, early, clock = settings.remember, settings.early, settings.clock
+  local handled = settings.store or store.new(remember.limit, remember.ttl, clock)
+  return M.assemble(settings, handled, events.new(early.limit, early.ttl, clock))
 end
 
 return M

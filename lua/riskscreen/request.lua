@@ -26,7 +26,7 @@ end
 
 local function percent_encode(value)
   -- Nearly every value is an address, in which there is nothing to encode.
-  return value:find "[^A-Za-z0-9._~-]" and (value:gsub("[^A-Za-z0-9._~-]", escapes)) or value
+  return value:find "^[0-9a-zA-Z]+$" and value or (value:gsub("[^A-Za-z0-9._~-]", escapes))
 end
 
 -- The text of a scalar in a query or a path, or nil.
@@ -89,9 +89,6 @@ end
 
 -- The path with its {name}s filled in, and the set of the names used.
 local function fill_path(path, parameters)
-  if not path:find("{", 1, true) then
-    return path, NONE
-  end
   local used, missing = {}, nil
   local filled = path:gsub("{([%w_]+)}", function(name)
     local value = scalar_text(parameters[name])
@@ -247,7 +244,10 @@ function M.build(operation, parameters, settings, call)
       .. " = { method = …, path = … }"
     return nil, errors.new("unsupported", message, { sent = false })
   end
-  local path, used = fill_path(endpoint.path, parameters)
+  local path, used = endpoint.path, NONE
+  if path:find("{", 1, true) then
+    path, used = fill_path(path, parameters)
+  end
   if not path then
     return nil, used
   end

@@ -82,7 +82,7 @@ function M.check(what, request, options)
 end
 
 -- The lookups of a screening: the risk assessment always, the others when the policy or the caller wants them.
-local function wanted_facets(policy, include)
+local function find_wanted(policy, include)
   local included, wanted = { risk = true }, {}
   for _, name in ipairs(include) do
     included[name] = true
@@ -91,6 +91,21 @@ local function wanted_facets(policy, include)
     if included[facet.name] or policy:needs(facet.name) then
       wanted[#wanted + 1] = facet
     end
+  end
+  return wanted
+end
+
+-- Those that policies want by themselves, found once.
+local wanted_by = setmetatable({}, { __mode = "k" })
+
+local function wanted_facets(policy, include)
+  if include[1] then
+    return find_wanted(policy, include)
+  end
+  local wanted = wanted_by[policy]
+  if not wanted then
+    wanted = find_wanted(policy, include)
+    wanted_by[policy] = wanted
   end
   return wanted
 end
@@ -131,8 +146,7 @@ end
 -- Those of the lookups that the service offers for the network.
 local function offered_of(wanted, network, found)
   local offered = {}
-  for index = 1, #wanted do
-    local facet = wanted[index]
+  for _, facet in ipairs(wanted) do
     if facets.applies(facet, network) then
       offered[#offered + 1] = facet
     else
@@ -144,15 +158,20 @@ local function offered_of(wanted, network, found)
 end
 
 local function look_up(screening, subject)
-  local found = {}
-  local offered = offered_of(screening.wanted, subject.network, found)
-  if #offered == 1 or runtime.refusal() then
-    -- A single one needs no task, and where nothing can wait each says so.
-    for index = 1, #offered do
-      keep(found, offered[index], look_up_one(screening, offered[index], subject))
-    end
-  else
+  local found, wanted = {}, screening.wanted
+  -- A single one needs no task, and the first is offered everywhere.
+  if not wanted[2] then
+    keep(found, wanted[1], look_up_one(screening, wanted[1], subject))
+    return found
+  end
+  local offered = offered_of(wanted, subject.network, found)
+  if not runtime.refusal() then
     look_up_side_by_side(screening, offered, subject, found)
+    return found
+  end
+  -- Where nothing can wait each says so.
+  for _, facet in ipairs(offered) do
+    keep(found, facet, look_up_one(screening, facet, subject))
   end
   return found
 end
@@ -176,7 +195,7 @@ local function new_screening(client, checked, perform)
 end
 
 ---Makes a call whose options are checked already: perform(client, operation, parameters, call).
----@alias riskscreen.PerformLookup fun(client: riskscreen.Client, operation: string, parameters: table, call: table): ...
+---@alias riskscreen.PerformLookup fun(client: riskscreen.Client, operation: string, parameters: table, call: table)
 
 ---How one address is decided, with everything that is the same for all of a run settled.
 ---@param client riskscreen.Client

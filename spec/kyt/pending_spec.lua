@@ -105,6 +105,7 @@ local function inbox()
     expect = function()
       return {}
     end,
+    attend = function() end,
   }
 end
 

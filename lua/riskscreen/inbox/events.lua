@@ -70,6 +70,7 @@ end
 
 ---Brings an event to whoever awaits it now, and keeps it for those who will.
 ---@param event riskscreen.WebhookEvent
+---@return boolean kept
 function Events:add(event)
   local by_request, by_custom = event_keys(event)
   for _, key in pairs { by_request, by_custom } do
@@ -85,6 +86,7 @@ function Events:add(event)
   if one then
     one:offer(event)
   end
+  return true
 end
 
 ---From now on, for as long as the returned value is kept, events are offered to `awaited`; at once those kept.
@@ -107,6 +109,11 @@ function Events:expect(awaited)
     end
   end
   return hold
+end
+
+---Somebody waits: events are offered as they come, whether or not one does.
+function Events:attend() -- luacheck: ignore 212
+  return nil
 end
 
 local M = {}

@@ -19,6 +19,13 @@ local ESCAPES = {
   t = "\t",
 }
 
+-- The values of hexadecimal digits, by byte.
+local HEX_DIGITS = {}
+for value = 0, 15 do
+  HEX_DIGITS[byte(("%x"):format(value))] = value
+  HEX_DIGITS[byte(("%X"):format(value))] = value
+end
+
 ---@class riskscreen.json.Reading one text being read
 ---@field text string
 ---@field depth integer containers that are open
@@ -89,9 +96,12 @@ end
 local function skip_run(reading, at)
   local text = reading.text
   while true do
-    local _, last = find(text, PLAIN, at)
-    at = last + 1
     local found = byte(text, at)
+    if found ~= 0x22 and found ~= 0x5C then
+      local _, last = find(text, PLAIN, at)
+      at = last + 1
+      found = byte(text, at)
+    end
     if found == 0x22 or found == 0x5C then
       return at, found
     elseif not found then
@@ -108,7 +118,7 @@ end
 local function read_unit(reading, at, low_expected)
   local unit = 0
   for place = at, at + 3 do
-    local digit = find(reading.text, "^[0-9A-Fa-f]", place) and tonumber(sub(reading.text, place, place), 16)
+    local digit = HEX_DIGITS[byte(reading.text, place) or 0]
     if not digit then
       expected(reading, place, "a hexadecimal digit")
     end
@@ -180,27 +190,37 @@ local function read_string(reading, at)
   end
   local parts, count = {}, 0
   while found == 0x5C do
-    parts[count + 1] = sub(reading.text, at, stop - 1)
-    parts[count + 2], at = read_escape(reading, stop)
-    count = count + 2
+    if stop > at then
+      count = count + 1
+      parts[count] = sub(reading.text, at, stop - 1)
+    end
+    count = count + 1
+    parts[count], at = read_escape(reading, stop)
     stop, found = skip_run(reading, at)
   end
   parts[count + 1] = sub(reading.text, at, stop - 1)
   return table.concat(parts), stop + 1
 end
 
+local function is_digit(found)
+  return found and found >= 0x30 and found <= 0x39
+end
+
 local function skip_digits(reading, at, what)
-  local _, last = find(reading.text, "^[0-9]+", at)
-  if not last then
+  local text = reading.text
+  if not is_digit(byte(text, at)) then
     expected(reading, at, what)
   end
-  return last + 1
+  repeat
+    at = at + 1
+  until not is_digit(byte(text, at))
+  return at
 end
 
 local function skip_whole(reading, at)
   if byte(reading.text, at) ~= 0x30 then
     return skip_digits(reading, at, "a digit")
-  elseif find(reading.text, "^[0-9]", at + 1) then
+  elseif is_digit(byte(reading.text, at + 1)) then
     expected(reading, at + 1, "no digit after a leading zero")
   end
   return at + 1
@@ -213,8 +233,10 @@ local function skip_number(reading, at)
   if byte(text, at) == 0x2E then
     at, whole = skip_digits(reading, at + 1, "a digit of a fraction"), false
   end
-  if find(text, "^[eE]", at) then
-    at = find(text, "^[+-]", at + 1) and at + 2 or at + 1
+  local mark = byte(text, at)
+  if mark == 0x65 or mark == 0x45 then
+    local sign = byte(text, at + 1)
+    at = (sign == 0x2B or sign == 0x2D) and at + 2 or at + 1
     at, whole = skip_digits(reading, at, "a digit of an exponent"), false
   end
   return at, whole

@@ -182,7 +182,12 @@ end
 function Pending:await(seconds)
   local started = self.now()
   self.failure = nil
+  local inbox = self.inbox
+  local waiting = inbox and not self.outcome and inbox:attend(self, seconds)
   self:wait(started + seconds)
+  if waiting then
+    inbox:leave(waiting)
+  end
   local outcome = self.outcome
   if outcome then
     local response = outcome.response or {}
