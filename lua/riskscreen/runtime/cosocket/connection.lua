@@ -33,7 +33,7 @@ local doing = {
 ---@field phase string how far the request got
 ---@field sent boolean part of the request may have left
 ---@field reused boolean it comes from the pool
----@field times table<string, number> seconds
+---@field times table<string, number> seconds; 0 for what did not happen
 local Connection = {}
 Connection.__index = Connection
 
@@ -57,7 +57,7 @@ local function remaining(self)
 end
 
 function Connection:time_out()
-  local message = ("timed out after %g s %s %s"):format(self.request.timeout, doing[self.phase], self.peer.title)
+  local message = ("timed out after %.3g s %s %s"):format(now() - self.started, doing[self.phase], self.peer.title)
   return self:fail("timeout", message)
 end
 
@@ -168,7 +168,8 @@ function M.open(peer, request, started)
     phase = "connect",
     sent = false,
     reused = false,
-    times = {},
+    times = { name_lookup = 0, connect = 0, tls = 0, first_byte = 0, total = 0 },
+    timed_at = started,
     pieces = 0,
   }, Connection)
   local left = remaining(self)
@@ -177,8 +178,8 @@ function M.open(peer, request, started)
   end
   in_use[peer.pool.pool] = (in_use[peer.pool.pool] or 0) + 1
   local first = min(request.connect_timeout, left)
-  self.timed_at, self.timeout = now(), milliseconds(left)
-  sock:settimeouts(milliseconds(first), self.timeout, self.timeout)
+  self.timed_at = now()
+  sock:settimeouts(milliseconds(first), milliseconds(left), milliseconds(left))
   local ok, reason = connect_within(sock, peer, first)
   if not ok then
     return connect_failure(self, reason)
