@@ -45,7 +45,7 @@ PATH=$PATH:/usr/sbin:/usr/local/openresty/nginx/sbin nginx -e stderr -p examples
 nginx=$!
 
 gateway=http://127.0.0.1:$port
-until curl -s -o "$directory/status" "$gateway/status"; do
+until curl -s -o /dev/null "$gateway/metrics"; do
   kill -0 "$nginx" 2>/dev/null || { say "nginx has not started; is port $port free?"; exit 1; }
   sleep 0.1
 done
