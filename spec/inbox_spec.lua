@@ -3,6 +3,8 @@ local json = require "riskscreen.json"
 local riskscreen = require "riskscreen"
 local webhook = require "riskscreen.webhook"
 
+local unpack = table.unpack or unpack -- luacheck: ignore 113 143
+
 local SECRET = "a secret of 24 characters"
 local TYPE = "getTxHashCustomRiskScore"
 
@@ -187,7 +189,7 @@ describe("a handler that fails", function()
     for _, result in ipairs { { n = 0 }, { n = 1, false } } do
       local inbox = new_inbox()
       inbox:on(TYPE, function()
-        return unpack and unpack(result, 1, result.n) or table.unpack(result, 1, result.n) -- luacheck: ignore
+        return unpack(result, 1, result.n)
       end)
       assert.equal(200, (deliver(inbox, "w1")))
     end

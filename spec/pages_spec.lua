@@ -1,10 +1,10 @@
 local json = require "riskscreen.json"
-local native = require "riskscreen.runtime.native"
+local runtime = require "riskscreen.runtime"
 local random = require "spec.support.random"
 local recorder = require "spec.support.recorder"
 local riskscreen = require "riskscreen"
 
-local tasks = native.tasks
+local tasks = runtime.tasks
 
 local function item(number)
   return { address = ("0x%040x"):format(number), network = "eth", createdAt = 1767225600 + number }

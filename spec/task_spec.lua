@@ -1,9 +1,9 @@
 local errors = require "riskscreen.errors"
-local native = require "riskscreen.runtime.native"
 local riskscreen = require "riskscreen"
+local tasks = require("riskscreen.runtime").tasks
 
 local run, spawn, gather, sleep = riskscreen.run, riskscreen.spawn, riskscreen.gather, riskscreen.sleep
-local signal = native.tasks.signal
+local signal = tasks.signal
 
 -- PUC Lua 5.1 cannot yield across pcall: there a failure is observed from outside of its task.
 local pcall_yields = _VERSION ~= "Lua 5.1" or rawget(_G, "jit") ~= nil
@@ -231,7 +231,7 @@ describe("on_end", function()
     sleep(0)
     assert.same({ "returned", "failed" }, ended)
     cancelled:cancel()
-    sleep(0)
+    cancelled:await()
     assert.equal("cancelled", ended[3])
   end)
 
@@ -397,7 +397,7 @@ describe("a wait in a coroutine of the caller's own", function()
 end)
 
 describe("what a task holds", function()
-  local hold, release = native.tasks.hold, native.tasks.release
+  local hold, release = tasks.hold, tasks.release
   local given_up
 
   before_each(function()
@@ -472,25 +472,49 @@ describe("a contained function", function()
       spawn(function()
         order[#order + 1] = "other"
       end)
-      native.tasks.contain(function()
-        assert.is_true(native.tasks.blocks())
+      tasks.contain(function()
         sleep(0.001)
         order[#order + 1] = "contained"
       end)
-      assert.is_false(native.tasks.blocks())
     end)
     assert.same({ "other", "contained" }, order)
   end)
 
+  it("is a place where waits block, and nothing after it is", function()
+    run(function()
+      assert.is_false(tasks.blocks())
+      tasks.contain(function()
+        assert.is_true(tasks.blocks())
+      end)
+      assert.is_false(tasks.blocks())
+    end)
+    tasks.contain(error, "boom")
+    assert.is_true(tasks.blocks())
+  end)
+
+  it("is not stopped where it waits", function()
+    local reached = false
+    run(function()
+      local task = spawn(function()
+        tasks.contain(function()
+          sleep(0.002)
+          reached = true
+        end)
+      end)
+      sleep(0)
+      task:cancel()
+    end)
+    assert.is_true(reached)
+  end)
+
   it("gives what pcall gives", function()
     assert.same({ true, 1, 2 }, {
-      native.tasks.contain(function(...)
+      tasks.contain(function(...)
         return ...
       end, 1, 2),
     })
-    local ok, message = native.tasks.contain(error, "boom", 0)
+    local ok, message = tasks.contain(error, "boom", 0)
     assert.same({ false, "boom" }, { ok, message })
-    assert.is_true(native.tasks.blocks())
   end)
 end)
 

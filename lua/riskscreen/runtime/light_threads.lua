@@ -11,7 +11,6 @@ local thread = ngx.thread
 
 local SHORTEST_WAIT = 0.001 -- seconds: what nginx's timers can tell apart
 local LONGEST_WAIT = 86400 -- seconds that nginx is asked to wait at once
-local MARK = "riskscreen.tasks" -- in ngx.ctx
 
 -- Where nginx can resume what waits.
 local waiting_phases = {
@@ -26,8 +25,8 @@ local waiting_phases = {
   ssl_session_fetch = true,
 }
 
--- By the coroutine of its light thread. nginx gives the coroutines of an aborted request to later ones: a task counts
--- only in the request that has its mark.
+-- By the coroutine of its light thread, of which nginx makes no other use. No task leads to its coroutine, so that what
+-- an aborted request leaves behind can be collected.
 ---@type table<thread, riskscreen.Task>
 local owners = setmetatable({}, { __mode = "k" })
 
@@ -75,22 +74,11 @@ function runtime.disarm(guard)
   guarded[guard] = nil
 end
 
--- The mark of the request or timer that is running.
-local function mark_of_request()
-  local context = ngx.ctx
-  local mark = context[MARK]
-  if not mark then
-    mark = {}
-    context[MARK] = mark
-  end
-  return mark
-end
-
 ---The task that is running, if it may be stopped where it waits.
 ---@return riskscreen.Task|nil
 local function current()
   local owner = owners[running() or false]
-  if owner and owner.contained == 0 and ngx.ctx[MARK] == owner.mark then
+  if owner and owner.contained == 0 then
     return owner
   end
 end
@@ -148,26 +136,40 @@ local function pause_thread(seconds)
   until seconds < SHORTEST_WAIT
 end
 
+-- Someone who waits outside of any task. What is called from elsewhere must not be a function within one that waits:
+-- where a request is aborted, LuaJIT gives the stack that such a function looks into to a later request.
+---@class riskscreen.Visitor
+---@field gate table a semaphore
+---@field waiters table<fun(), true>
+---@field wake fun()
+local Visitor = {}
+Visitor.__index = Visitor
+
+function Visitor:abandon()
+  self.waiters[self.wake] = nil
+end
+
+local function new_visitor(waiters)
+  local gate = new_semaphore()
+  local function wake()
+    gate:post(1)
+  end
+  waiters[wake] = true
+  return setmetatable({ gate = gate, waiters = waiters, wake = wake }, Visitor)
+end
+
 function runtime.block_until(done, timeout, waiters)
   if not waiters then
     pause_thread(timeout)
     return
   end
-  local gate = new_semaphore()
   local due = timeout and monotonic() + timeout
-  local function wake()
-    gate:post(1)
-  end
-  local guard = runtime.guard {
-    abandon = function()
-      waiters[wake] = nil
-    end,
-  }
-  waiters[wake] = true
+  local visitor = new_visitor(waiters)
+  local guard = runtime.guard(visitor)
   repeat
-    wait_on(gate, due and due - monotonic() or LONGEST_WAIT)
+    wait_on(visitor.gate, due and due - monotonic() or LONGEST_WAIT)
   until done() or (due and monotonic() >= due)
-  waiters[wake] = nil
+  visitor:abandon()
   runtime.disarm(guard)
 end
 
@@ -176,32 +178,32 @@ local function located(failure)
   return tasks.located(failure)
 end
 
+local function after_run(this, started, guard, ...)
+  owners[this] = nil
+  runtime.disarm(guard)
+  tasks.ended(started, this, ...)
+end
+
 local function run(started, body, ...)
   local this = running()
   owners[this] = started
-  local guard = runtime.guard {
-    abandon = function()
-      owners[this] = nil
-      tasks.lost(started)
-    end,
-  }
-  -- Whoever spawned it goes on first.
-  yield()
-  local function ended(...)
-    owners[this] = nil
-    runtime.disarm(guard)
-    tasks.ended(started, this, ...)
-  end
+  local guard = runtime.guard(started)
+  yield() -- whoever spawned it goes on first
   if started.stop then
-    ended(false, started.stop)
+    after_run(this, started, guard, false, started.stop)
   else
-    ended(xpcall(body, located, ...))
+    after_run(this, started, guard, xpcall(body, located, ...))
   end
 end
 
+local function spawn(...)
+  thread.spawn(run, ...)
+end
+
+-- From a coroutine that is over at once: nginx keeps a light thread that has ended as long as what spawned it lives.
 function runtime.start(started, body, ...)
-  started.mark, started.contained = mark_of_request(), 0
-  thread.spawn(run, started, body, ...)
+  started.contained = 0
+  coroutine.wrap(spawn)(started, body, ...)
 end
 
 tasks = task(runtime)

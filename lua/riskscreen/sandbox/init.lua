@@ -130,7 +130,10 @@ function M.serve(options)
   if not place then
     error(wrong.message, 2)
   end
-  local native = require "riskscreen.runtime.native"
+  local native = require "riskscreen.runtime"
+  if native.name ~= "native" then
+    return nil, "nothing can be served inside nginx; serve it in another process, or use sandbox.client"
+  end
   local server, message
   server, message = http.new(its_service, {
     host = place.host,
