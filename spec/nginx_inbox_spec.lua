@@ -128,6 +128,11 @@ describe("which events were handled, over all workers,", function()
     assert.equal("busy", two:claim "w0")
     one:complete "w0"
     assert.equal("done", two:claim "w0")
+    for index = 21, 25 do
+      two:claim("w" .. index)
+      two:complete("w" .. index)
+    end
+    assert.equal("new", two:claim "w0")
   end)
 
   it("makes room by forgetting the oldest, and refuses what there is no room for", function()
@@ -253,6 +258,17 @@ describe("events in a shared dict", function()
     one:leave(waiting)
   end)
 
+  it("of a transaction that awaits them by its requestId are not another's that carries the same customId", function()
+    local one, two = new_events(), new_events()
+    local known, uncertain = new_awaited("r9", "c1"), new_awaited(nil, "c1")
+    one:expect(known)
+    two:add(event("w1", "r9", "c1"))
+    two:expect(uncertain)
+    local waiting = one:attend(known, 60)
+    assert.same({ { "w1" }, {} }, { known.offered, uncertain.offered })
+    one:leave(waiting)
+  end)
+
   it("stay nobody's although one of those who await the customId waits longer than anything is kept", function()
     local one, worker = new_events()
     local two, there = new_events()
@@ -291,6 +307,11 @@ describe("events in a shared dict", function()
     one:expect(awaited)
     assert.equal(16, #awaited.offered)
     assert.same({ "w5", "w20" }, { awaited.offered[1], awaited.offered[16] })
+    local places = 0
+    for key in pairs(dict.entries) do
+      places = places + (key:find "^entry:" and 1 or 0)
+    end
+    assert.equal(16, places)
   end)
 
   it("are refused as long as there is no room, and taken when there is", function()
