@@ -9,7 +9,10 @@ status=0
 mkdir -p build/fuzz/found
 for target in build/fuzz/spec/c/${2:-*}_fuzz; do
   name=$(basename "$target" _fuzz)
-  seeds=${name%_plans}
+  case $name in
+  decoder_plans | reader) seeds=decoder ;;
+  *) seeds=$name ;;
+  esac
   mkdir -p "build/fuzz/corpus/$name"
   dictionary=
   [ -f "spec/fuzz/$seeds.dict" ] && dictionary=-dict=spec/fuzz/$seeds.dict

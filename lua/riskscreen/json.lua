@@ -46,9 +46,20 @@ local function own_text(value)
   end
 end
 
--- A copy of `value` in which each such value is a string "\1<tag>:<text>\1". Counts them in `count[1]`.
+local function copy_of(members)
+  local copy = {}
+  for key, member in pairs(members) do
+    copy[key] = member
+  end
+  return copy
+end
+
+-- `value`, or where there is such a value in it a copy, in which that is a string "\1<tag>:<text>\1". Counts them in
+-- `count[1]`.
 local function mark(value, tag, count, depth)
-  if depth > MAX_DEPTH then
+  if type(value) == "string" then
+    return value
+  elseif depth > MAX_DEPTH then
     error("tables are nested deeper than " .. MAX_DEPTH .. " (or one contains itself)", 0)
   end
   local text = own_text(value)
@@ -58,11 +69,15 @@ local function mark(value, tag, count, depth)
   elseif type(value) ~= "table" then
     return value
   end
-  local copy = {}
+  local copy
   for key, member in pairs(value) do
-    copy[key] = mark(member, tag, count, depth + 1)
+    local marked = mark(member, tag, count, depth + 1)
+    if marked ~= member then
+      copy = copy or copy_of(value)
+      copy[key] = marked
+    end
   end
-  return copy
+  return copy or value
 end
 
 -- A string of the data may look like a mark. Each mark of ours is one match and no match overlaps another (a quote

@@ -99,7 +99,7 @@ local function copy(map)
   return result
 end
 
-local M = { counters = counters }
+local M = { counters = counters, bounds = BOUNDS }
 
 ---@return riskscreen.Stats
 function M.new()

@@ -22,17 +22,17 @@ local function make_room(self)
 end
 
 -- Writes by a method of the dict that does not push out anything.
-local function write(self, method, key, value, ttl)
+local function write(self, method, key, ...)
   if #key > LONGEST_KEY then
     return nil, "the key is too long"
   end
   local dict = self.dict
-  local ok, message = dict[method](dict, key, value, ttl)
+  local ok, message = dict[method](dict, key, ...)
   for _ = 1, ROUNDS do
     if ok or message ~= NO_MEMORY or not make_room(self) then
       break
     end
-    ok, message = dict[method](dict, key, value, ttl)
+    ok, message = dict[method](dict, key, ...)
   end
   return ok, message
 end
@@ -162,8 +162,9 @@ end
 ---@param name string
 ---@param value string
 ---@return number|nil length
+---@return string|nil message
 function Ledger:enqueue(name, value)
-  return (write(self, "rpush", name, value))
+  return write(self, "rpush", name, value)
 end
 
 ---Takes the oldest text of a queue.

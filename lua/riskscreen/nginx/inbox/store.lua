@@ -1,11 +1,11 @@
 -- Which events have been handled, over all workers: the store of an inbox, in a shared dict. A claim expires with the
 -- worker that took it; of what was handled, the oldest is forgotten first.
 
-local TRIMMED_AT_ONCE = 64 -- events that are forgotten at once
+local FORGOTTEN_AT_ONCE = 64 -- events that are forgotten at once
 local TOKEN = "%010d%014d%012d" -- a worker, a time, a number
 -- As long as a token: to say that an event is handled must not need any room.
 local DONE = "done" .. ("-"):rep(#TOKEN:format(0, 0, 0) - #"done")
-local QUEUE = "done" -- the ids of handled events, in the order in which they were handled
+local QUEUE = "queue" -- the ids of events that were or are being handled, the oldest first
 local RENEWALS = 3 -- within a lease
 
 ---@class riskscreen.nginx.WebhookStore: riskscreen.WebhookStore
@@ -51,37 +51,51 @@ local function let_go(self, id)
   end
 end
 
----@param id string
----@return "new"|"busy"|"done"|nil state
----@return string|nil message
-function Store:claim(id)
-  local key, token = key_of(id), new_token(self)
-  local ok, message = self.ledger:add(key, token, self.lease)
-  if ok then
-    hold(self, id, token)
-    return "new"
-  elseif message ~= "exists" then
-    return nil, "the shared dict cannot take the event: " .. message
-  end
-  return self.ledger:get(key) == DONE and "done" or "busy"
-end
-
--- Forgets the oldest of the handled events; whether there was one.
+-- Forgets the oldest event if it is handled; whether that made room.
 local function forget_oldest(self)
   local id = self.ledger:dequeue(QUEUE)
-  -- It may have been forgotten before and have come again: another's claim stays.
-  if id and self.ledger:get(key_of(id)) == DONE then
+  local state = id and self.ledger:get(key_of(id))
+  if state == DONE then
     self.ledger:forget(key_of(id))
+  elseif state then
+    -- It is being handled now: its turn comes later.
+    self.ledger:enqueue(QUEUE, id)
+    return false
   end
   return id ~= nil
 end
 
 local function forget_some(self)
   local forgotten = false
-  for _ = 1, TRIMMED_AT_ONCE do
+  for _ = 1, FORGOTTEN_AT_ONCE do
     forgotten = forget_oldest(self) or forgotten
   end
   return forgotten
+end
+
+---@param id string
+---@return "new"|"busy"|"done"|nil state
+---@return string|nil message
+function Store:claim(id)
+  local key, token = key_of(id), new_token(self)
+  local ok, message = self.ledger:add(key, token, self.lease)
+  if not ok and message == "exists" then
+    return self.ledger:get(key) == DONE and "done" or "busy"
+  end
+  local length
+  if ok then
+    -- Now, since there may be no room for it once the event is handled.
+    length, message = self.ledger:enqueue(QUEUE, id)
+  end
+  if not length then
+    self.ledger:forget(key)
+    return nil, "the shared dict cannot take the event: " .. message
+  end
+  for _ = 1, math.min(length - self.limit, FORGOTTEN_AT_ONCE) do
+    forget_oldest(self)
+  end
+  hold(self, id, token)
+  return "new"
 end
 
 ---@param id string
@@ -90,11 +104,6 @@ function Store:complete(id)
   local ok, message = self.ledger:put(key_of(id), DONE, self.ttl)
   if not ok then
     self.worker.warn("a handled webhook cannot be remembered: " .. message)
-    return
-  end
-  local length = self.ledger:enqueue(QUEUE, id) or 0
-  for _ = 1, math.min(length - self.limit, TRIMMED_AT_ONCE) do
-    forget_oldest(self)
   end
 end
 

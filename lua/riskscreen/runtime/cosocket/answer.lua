@@ -46,7 +46,7 @@ local function collector()
 end
 
 local function too_large(connection, name, limit)
-  connection.sock:close()
+  connection:close()
   local message = "the answer from %s is larger than %s (%d bytes)"
   return connection:fail("protocol", message:format(connection.peer.title, name, limit))
 end
@@ -249,7 +249,7 @@ function M.read(connection, parse, limit)
   if not body then
     return nil, clean
   elseif clean and head.persistent then
-    connection:keep()
+    connection:keep(head.idle)
   else
     connection:close()
   end

@@ -1,12 +1,21 @@
 -- One connection for one request: opened or taken from nginx's pool, and put back or closed. All of it together takes
 -- no longer than the request may. What the bytes mean is not known here.
+local handshake = require "riskscreen.runtime.cosocket.handshake"
+
 local ngx = _G.ngx
 local now, sleep, tcp = ngx.now, ngx.sleep, ngx.socket.tcp
 local kill, spawn, wait = ngx.thread.kill, ngx.thread.spawn, ngx.thread.wait
 local status = coroutine.status
 local ceil, find, min = math.ceil, string.find, math.min
 
+-- How many connections of each pool are in use: as many as there are, or more, since none is counted off that nginx
+-- ends with its request.
+---@type table<string, integer>
+local in_use = {}
+
 local PIECE = 65536 -- bytes that are received at once, at most
+local LONGEST_IDLE = 60 -- seconds: up to here it counts what the server says, from here on nginx's own directive
+local MARGIN = 1 -- seconds
 local TURN = 64 -- pieces after which other requests have their turn
 
 local doing = {
@@ -24,7 +33,7 @@ local doing = {
 ---@field phase string how far the request got
 ---@field sent boolean part of the request may have left
 ---@field reused boolean it comes from the pool
----@field times table<string, number> seconds
+---@field times table<string, number> seconds; 0 for what did not happen
 local Connection = {}
 Connection.__index = Connection
 
@@ -35,6 +44,11 @@ function Connection:fail(kind, message)
   return nil, { kind = kind, message = message, sent = self.sent, phase = self.phase }
 end
 
+local function count_off(self)
+  local pool = self.peer.pool.pool
+  in_use[pool] = in_use[pool] - 1
+end
+
 -- The seconds that are left.
 local function remaining(self)
   local timeout = self.request.timeout
@@ -43,13 +57,13 @@ local function remaining(self)
 end
 
 function Connection:time_out()
-  local message = ("timed out after %g s %s %s"):format(self.request.timeout, doing[self.phase], self.peer.title)
+  local message = ("timed out after %.3g s %s %s"):format(now() - self.started, doing[self.phase], self.peer.title)
   return self:fail("timeout", message)
 end
 
 -- What a cosocket says when the connection is lost or its time is up.
 function Connection:lose(reason, what)
-  self.sock:close()
+  self:close()
   if reason == "timeout" then
     return self:time_out()
   end
@@ -60,7 +74,7 @@ end
 ---@param message string what the answer is like
 ---@return nil, table failure
 function Connection:refuse(message)
-  self.sock:close()
+  self:close()
   return self:fail("protocol", ("%s from %s"):format(message, self.peer.title))
 end
 
@@ -91,8 +105,11 @@ local function outcome(ran, ok, reason)
 end
 
 -- Connects within a time. A socket's own time-out begins again after a turn in the queue and does not count the lookup
--- of a name: therefore it happens in a thread that can be given up.
+-- of a name: where there may be either, it happens in a thread that can be given up.
 local function connect_within(sock, peer, seconds)
+  if peer.is_address and in_use[peer.pool.pool] <= peer.pool.pool_size then
+    return connect(sock, peer)
+  end
   local connecting = spawn(connect, sock, peer)
   if status(connecting) == "zombie" then
     return outcome(wait(connecting))
@@ -115,22 +132,6 @@ local function connect_failure(self, reason)
   return self:lose(reason, self.phase == "connect" and "could not connect to" or "could not find the address of")
 end
 
--- What the operator may have forgotten where the issuer is not known: the errors 18 to 22 of X.509.
-local function hint_of(reason)
-  local unknown = find(reason, "^1[89]: ") or find(reason, "^2[0-2]: ")
-  return unknown and "; lua_ssl_trusted_certificate and lua_ssl_verify_depth say whom nginx trusts" or ""
-end
-
--- Of a handshake that is over at once, as with a peer on the same machine, lua-resty-core does not return that the
--- certificate was refused: it returns true when it shall keep no session, and it raises when it may. It may.
-local function handshake(sock, server_name)
-  local ran, session, reason = pcall(sock.sslhandshake, sock, nil, server_name, true)
-  if not ran then
-    return false, "the certificate was refused"
-  end
-  return type(session) == "cdata", reason or "no session"
-end
-
 local function shake_hands(self)
   local sock, peer = self.sock, self.peer
   self.phase = "tls"
@@ -140,19 +141,13 @@ local function shake_hands(self)
     return self:lose("timeout", "")
   end
   sock:settimeouts(milliseconds(left), milliseconds(left), milliseconds(left))
-  if peer.identity then
-    sock:setclientcert(peer.identity.certificates, peer.identity.key)
-  end
-  local ok, reason = handshake(sock, peer.server_name)
-  if ok then
+  local done, reason, distrust = handshake(sock, peer)
+  if done then
     self.times.tls = now() - self.started
     return true
-  elseif find(reason, "certificate", 1, true) or find(reason, "^%d+: ") then
-    sock:close()
-    return self:fail(
-      "tls",
-      ("could not verify the certificate of %s (%s)%s"):format(peer.title, reason, hint_of(reason))
-    )
+  elseif distrust then
+    self:close()
+    return self:fail("tls", ("could not verify the certificate of %s %s"):format(peer.title, distrust))
   end
   -- Whether the peer refused or went away is known to nginx's error log alone.
   return self:lose(reason, "TLS could not be set up with")
@@ -173,16 +168,18 @@ function M.open(peer, request, started)
     phase = "connect",
     sent = false,
     reused = false,
-    times = {},
+    times = { name_lookup = 0, connect = 0, tls = 0, first_byte = 0, total = 0 },
+    timed_at = started,
     pieces = 0,
   }, Connection)
   local left = remaining(self)
   if left <= 0 then
     return self:time_out()
   end
+  in_use[peer.pool.pool] = (in_use[peer.pool.pool] or 0) + 1
   local first = min(request.connect_timeout, left)
-  self.timed_at, self.timeout = now(), milliseconds(left)
-  sock:settimeouts(milliseconds(first), self.timeout, self.timeout)
+  self.timed_at = now()
+  sock:settimeouts(milliseconds(first), milliseconds(left), milliseconds(left))
   local ok, reason = connect_within(sock, peer, first)
   if not ok then
     return connect_failure(self, reason)
@@ -255,15 +252,30 @@ function Connection:receive()
   return self:lose(reason, "lost the connection while receiving from")
 end
 
----Puts it back for another request.
-function Connection:keep()
+-- Puts it back; nginx refuses one that has brought more than was asked for.
+local function put_back(self, idle)
+  if not idle or idle > LONGEST_IDLE then
+    return self.sock:setkeepalive()
+  end
+  -- The server's time began before ours.
+  return idle > MARGIN and self.sock:setkeepalive((idle - MARGIN) * 1000)
+end
+
+---Keeps it for another request, or ends it where that is not possible.
+---@param idle? number seconds after which the server closes it
+function Connection:keep(idle)
+  if not put_back(self, idle) then
+    self:close()
+    return
+  end
   self.times.total = now() - self.started
-  self.sock:setkeepalive()
+  count_off(self)
 end
 
 ---Ends it.
 function Connection:close()
   self.times.total = now() - self.started
+  count_off(self)
   self.sock:close()
 end
 

@@ -12,6 +12,7 @@ local impossible = {
 ---@class riskscreen.cosocket.Peer
 ---@field host string what is connected to
 ---@field port? integer absent for a Unix-domain socket
+---@field is_address boolean no name has to be looked up
 ---@field pool table options of `connect`
 ---@field authority string for the Host header
 ---@field title string for messages
@@ -40,6 +41,10 @@ local function problem_of(settings)
   end
 end
 
+local function is_address(host)
+  return host:find "^%[" ~= nil or host:find "^%d+%.%d+%.%d+%.%d+$" ~= nil or host:find "^unix:" ~= nil
+end
+
 -- What is connected to: nginx resolves names by DNS alone, where this one has no business.
 local function address_of(host)
   return host == "localhost" and "127.0.0.1" or host
@@ -59,8 +64,10 @@ function M.of(settings)
   host = name or host
   local title = host .. ":" .. port
   local path = settings.unix_socket
+  local place = path and ("unix:" .. path) or address_of(host)
   return {
-    host = path and ("unix:" .. path) or address_of(host),
+    host = place,
+    is_address = is_address(place),
     port = not path and port or nil,
     authority = port == DEFAULT_PORTS[scheme] and host or title,
     title = title,

@@ -4,7 +4,8 @@ local find = string.find
 local concat = table.concat
 
 local MOST_KEPT = 64 -- header names whose line is remembered
-local methods_with_body = { POST = true, PUT = true, PATCH = true }
+-- Whether a request of the method announces a body even where it has none.
+local announces_body = { GET = false, HEAD = false, DELETE = false, POST = true, PUT = true, PATCH = true }
 
 local function is_name(name)
   return find(name, "^[A-Za-z0-9!#$%%&'*+.^_`|~-]+$") ~= nil
@@ -45,12 +46,17 @@ function M.writer(peer, user_agent)
     return line
   end
 
+  -- Nothing waits while a text is written, so that all share the list of its parts.
+  local parts = {}
+
   return function(request)
     local method, target, body = request.method, request.target, request.body
-    if not find(method, "^[A-Z]+$") or not find(target, "^/") or find(target, "[%z\1-\32\127]") then
+    local announced = announces_body[method]
+    if announced == nil or not find(target, "^/[!-~]*$") then
       return nil, "the method or the target is malformed"
     end
-    local parts, size = { method, " ", target, common }, 4
+    parts[1], parts[2], parts[3], parts[4] = method, " ", target, common
+    local size = 4
     for name, value in pairs(request.headers) do
       local line, wrong = line_of(name, value)
       if not line then
@@ -59,14 +65,13 @@ function M.writer(peer, user_agent)
       size = size + 1
       parts[size] = line
     end
-    if body or methods_with_body[method] then
+    if body or announced then
       body = body or ""
-      size = size + 1
-      parts[size] = "Content-Length: " .. #body .. "\r\n"
+      parts[size + 1], parts[size + 2], parts[size + 3] = "Content-Length: " .. #body, "\r\n\r\n", body
+      return concat(parts, "", 1, size + 3)
     end
     parts[size + 1] = "\r\n"
-    parts[size + 2] = body
-    return concat(parts)
+    return concat(parts, "", 1, size + 1)
   end
 end
 
