@@ -107,6 +107,9 @@ describe("./dev gateway", function()
     }
     assert.same({ 200, '{"deposit":"allow"}\n' }, { answers[1].status, answers[1].body })
     assert.same({ 403, '{"deposit":"block"}\n' }, { answers[2].status, answers[2].body })
+    nginx.wait_for("both webhooks to be counted", function()
+      return get("/metrics").body:find 'riskscreen_webhooks_total{gate="[%w_]+",status="200"} 2\n'
+    end)
   end)
 
   it("takes no webhook without the secret", function()
