@@ -76,6 +76,10 @@ describe("./dev gateway", function()
     end)
   end)
 
+  it("says so where the port is taken", function()
+    assert.matches("answers on port " .. port, output_of(("sh dev gateway %d 2>&1"):format(port)), 1, true)
+  end)
+
   it("lets no request pass that names no address, or two", function()
     local clean = scenario("clean-eth").address
     assert.equal(403, get("/withdraw?network=eth").status)
