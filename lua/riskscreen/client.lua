@@ -332,6 +332,14 @@ end
 
 local M = { Client = Client, namespaces = namespaces }
 
+---How a client decides about addresses, one after another: as its `screen` does, without options to check each time.
+---@param client riskscreen.Client
+---@param policy riskscreen.Policy
+---@return fun(address: any, network: any, timeout: number): riskscreen.Decision
+function M.decider(client, policy)
+  return screen.timed_decider(client, policy, look_up)
+end
+
 ---A new client.
 ---@param given riskscreen.ClientOptions
 ---@return riskscreen.Client

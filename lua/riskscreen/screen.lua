@@ -126,15 +126,15 @@ end
 ---@field wanted riskscreen.Facet[]
 ---@field call table the checked options of each lookup's call
 
-local function look_up_one(screening, facet, subject)
-  return screening.perform(screening.client, facet.operation, subject, screening.call)
+local function look_up_one(screening, facet, subject, call)
+  return screening.perform(screening.client, facet.operation, subject, call)
 end
 
-local function look_up_side_by_side(screening, offered, subject, found)
+local function look_up_side_by_side(screening, offered, subject, call, found)
   local calls = {}
   for index, facet in ipairs(offered) do
     calls[index] = function()
-      return look_up_one(screening, facet, subject)
+      return look_up_one(screening, facet, subject, call)
     end
   end
   local values, errs = runtime.tasks.gather(calls)
@@ -157,28 +157,28 @@ local function offered_of(wanted, network, found)
   return offered
 end
 
-local function look_up(screening, subject)
+local function look_up(screening, subject, call)
   local found, wanted = {}, screening.wanted
   -- A single one needs no task, and the first is offered everywhere.
   if not wanted[2] then
-    keep(found, wanted[1], look_up_one(screening, wanted[1], subject))
+    keep(found, wanted[1], look_up_one(screening, wanted[1], subject, call))
     return found
   end
   local offered = offered_of(wanted, subject.network, found)
   if not runtime.refusal() then
-    look_up_side_by_side(screening, offered, subject, found)
+    look_up_side_by_side(screening, offered, subject, call, found)
     return found
   end
   -- Where nothing can wait each says so.
   for _, facet in ipairs(offered) do
-    keep(found, facet, look_up_one(screening, facet, subject))
+    keep(found, facet, look_up_one(screening, facet, subject, call))
   end
   return found
 end
 
-local function decide(screening, address, network)
+local function decide(screening, address, network, call)
   local started = runtime.now()
-  local decision = screening.policy:decide(look_up(screening, { address = address, network = network }))
+  local decision = screening.policy:decide(look_up(screening, { address = address, network = network }, call))
   decision.address, decision.network = address, network
   decision.elapsed = runtime.now() - started
   return decision
@@ -205,7 +205,19 @@ end
 function M.decider(client, checked, perform)
   local screening = new_screening(client, checked, perform)
   return function(address, network)
-    return decide(screening, address, network)
+    return decide(screening, address, network, screening.call)
+  end
+end
+
+---The same where each address comes with a time of its own.
+---@param client riskscreen.Client
+---@param policy riskscreen.Policy
+---@param perform riskscreen.PerformLookup
+---@return fun(address: any, network: any, timeout: number): riskscreen.Decision
+function M.timed_decider(client, policy, perform)
+  local screening = new_screening(client, { policy = policy, include = {} }, perform)
+  return function(address, network, timeout)
+    return decide(screening, address, network, { timeout = math.max(timeout, SHORTEST_TIMEOUT) })
   end
 end
 
@@ -223,7 +235,8 @@ function M.install(Client, problem_of, perform)
     if problem then
       error(problem, 2)
     end
-    return (decide(new_screening(self, checked, perform), checked.address, checked.network))
+    local screening = new_screening(self, checked, perform)
+    return (decide(screening, checked.address, checked.network, screening.call))
   end
 end
 

@@ -192,25 +192,42 @@ local function ask(self, subject, asked, seconds)
   }
 end
 
+---What flights are asked for.
+---@class riskscreen.nginx.Inquiry: riskscreen.nginx.Request
+---@field cache riskscreen.nginx.Cache
+---@field subject riskscreen.nginx.Subject
+---@field remembered riskscreen.nginx.Remembered
+---@field address any as it was given
+---@field network any as it was given
+local Inquiry = {}
+Inquiry.__index = Inquiry
+
+function Inquiry:ask(seconds)
+  return ask(self.cache, self.subject, self, seconds)
+end
+
+function Inquiry:recall(seconds)
+  local cache = self.cache
+  local decision, source, failure = recall(cache, self.subject, self.remembered, cache.now(), seconds)
+  return decision
+    and {
+      decision = decision,
+      source = source,
+      failed = failure ~= nil,
+      patience = failure and failure.patience,
+    }
+end
+
 local function request_for(self, subject, remembered, address, network)
-  local asked = { address = address, network = network, mark = self.store:mark(subject.address) }
-  return {
+  return setmetatable({
+    cache = self,
     key = subject.key,
-    mark = asked.mark,
-    ask = function(seconds)
-      return ask(self, subject, asked, seconds)
-    end,
-    recall = function(seconds)
-      local decision, source, failure = recall(self, subject, remembered, self.now(), seconds)
-      return decision
-        and {
-          decision = decision,
-          source = source,
-          failed = failure ~= nil,
-          patience = failure and failure.patience,
-        }
-    end,
-  }
+    mark = self.store:mark(subject.address),
+    subject = subject,
+    remembered = remembered,
+    address = address,
+    network = network,
+  }, Inquiry)
 end
 
 -- Asks while nobody waits; what was known is answered meanwhile.

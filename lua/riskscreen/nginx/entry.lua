@@ -4,7 +4,12 @@ local cjson = require("cjson").new()
 local errors = require "riskscreen.errors"
 local verdict = require "riskscreen.verdict"
 
-local FORMAT = 1 -- of the text; another one is not read
+local find, sub = string.find, string.sub
+
+-- Time, patience and key, a line each, then the verdict as JSON: of few different verdicts there are many entries.
+local FORMAT = "%.17g\n%s\n%s\n%s"
+local LONGEST_KEPT = 1024 -- bytes of a verdict's text that is remembered
+local MOST_KEPT = 256 -- verdicts that are remembered
 
 ---@class riskscreen.nginx.Entry
 ---@field decision riskscreen.Decision shared: nobody changes it
@@ -95,6 +100,39 @@ local function unpacked_reasons(packed, action)
   end
 end
 
+-- The verdict that a JSON text is, or nil.
+local function parse(text)
+  local ok, packed = pcall(cjson.decode, text)
+  if not ok or type(packed) ~= "table" then
+    return nil
+  end
+  local reasons, err = unpacked_reasons(packed.r, packed.a)
+  return reasons and { action = packed.a, reasons = reasons, error = err, degraded = packed.d == true }
+end
+
+local verdicts, kept = {}, 0
+
+local function verdict_of(text)
+  local known = verdicts[text]
+  if known then
+    return known
+  end
+  known = parse(text)
+  if known and #text <= LONGEST_KEPT then
+    if kept == MOST_KEPT then
+      verdicts, kept = {}, 0
+    end
+    verdicts[text], kept = known, kept + 1
+  end
+  return known
+end
+
+-- A finite number, or nil.
+local function number_of(text)
+  local number = tonumber(text)
+  return number and number - number == 0 and number or nil
+end
+
 local M = {}
 
 ---The text of a decision.
@@ -105,15 +143,11 @@ local M = {}
 ---@return string|nil text nil where it cannot be written
 function M.encode(key, decision, at, patience)
   local ok, text = pcall(cjson.encode, {
-    f = FORMAT,
-    k = key,
     a = decision.action,
     d = decision.degraded == true or nil,
-    t = at,
-    p = patience,
     r = packed_reasons(decision),
   })
-  return ok and text or nil
+  return ok and FORMAT:format(at, patience and ("%.17g"):format(patience) or "", key, text) or nil
 end
 
 ---The entry that a text is, or nil.
@@ -126,29 +160,30 @@ function M.decode(text, key, address, network)
   if type(text) ~= "string" then
     return nil
   end
-  local ok, packed = pcall(cjson.decode, text)
-  if not ok or type(packed) ~= "table" or packed.f ~= FORMAT or packed.k ~= key then
+  local at_end = find(text, "\n", 1, true)
+  local patience_end = at_end and find(text, "\n", at_end + 1, true)
+  local key_end = patience_end and find(text, "\n", patience_end + 1, true)
+  local at = key_end and number_of(sub(text, 1, at_end - 1))
+  if not at or sub(text, patience_end + 1, key_end - 1) ~= key then
     return nil
   end
-  local reasons, err = unpacked_reasons(packed.r, packed.a)
-  if not reasons or type(packed.t) ~= "number" then
-    return nil
-  end
-  return {
-    decision = {
-      action = packed.a,
-      reasons = reasons,
-      address = address,
-      network = network,
-      error = err,
-      degraded = packed.d == true,
-      cached = true,
-      stale = false,
-      elapsed = 0,
-    },
-    at = packed.t,
-    patience = type(packed.p) == "number" and packed.p or nil,
-  }
+  local known = verdict_of(sub(text, key_end + 1))
+  return known
+    and {
+      decision = {
+        action = known.action,
+        reasons = known.reasons,
+        address = address,
+        network = network,
+        error = known.error,
+        degraded = known.degraded,
+        cached = true,
+        stale = false,
+        elapsed = 0,
+      },
+      at = at,
+      patience = number_of(sub(text, at_end + 1, patience_end - 1)),
+    }
 end
 
 return M

@@ -19,8 +19,8 @@ local FIRST_PAUSE, GROWTH, LONGEST_PAUSE = 0.002, 1.5, 0.05 -- seconds between l
 ---@class riskscreen.nginx.Request
 ---@field key string
 ---@field mark any a flight that left under another mark is not joined
----@field ask fun(seconds: number): riskscreen.nginx.Outcome asks for at most so long; remembers what it learns
----@field recall fun(seconds: number): riskscreen.nginx.Outcome|nil what another worker has learnt, if it helps one
+---@field ask fun(self, seconds: number): riskscreen.nginx.Outcome asks for at most so long; remembers what it learns
+---@field recall fun(self, seconds: number): riskscreen.nginx.Outcome|nil what others have learnt, if it helps one
 ---who has so much time left
 
 ---@class riskscreen.nginx.Flights
@@ -54,7 +54,7 @@ end
 
 -- With the lock: someone else may have had it just before.
 local function ask_locked(request, seconds)
-  return request.recall(seconds) or request.ask(seconds)
+  return request:recall(seconds) or request:ask(seconds)
 end
 
 -- Asks if nobody else does; true when somebody does.
@@ -81,7 +81,7 @@ local function ask_or_wait(self, request, deadline)
     end
     self.waits.sleep(math.min(pause, remaining))
     pause, remaining = math.min(pause * GROWTH, LONGEST_PAUSE), deadline - self.waits.now()
-    outcome = request.recall(remaining)
+    outcome = request:recall(remaining)
     if outcome then
       return outcome
     end
@@ -89,7 +89,7 @@ local function ask_or_wait(self, request, deadline)
 end
 
 local function lead(self, request, deadline, fly, argument)
-  local flight = { mark = request.mark, waiting = 0, dead_at = deadline + GRACE, semaphore = self.waits.semaphore() }
+  local flight = { mark = request.mark, waiting = 0, dead_at = deadline + GRACE }
   self.under_way[request.key] = flight
   local ok, outcome = self.waits.contain(fly, self, request, argument)
   if self.under_way[request.key] == flight then
@@ -108,6 +108,7 @@ end
 local function wait_for(self, flight, deadline)
   local now = self.waits.now()
   flight.waiting = flight.waiting + 1
+  flight.semaphore = flight.semaphore or self.waits.semaphore()
   flight.semaphore:wait(math.min(deadline, flight.dead_at) - now)
   flight.waiting = flight.waiting - 1
   return flight.outcome
