@@ -3,34 +3,40 @@
 # shellcheck disable=SC2086
 need $build_packages $test_packages $lint_packages
 
-passed=0
-failed=0
-mkdir -p build/log
+# An interrupt ends what runs side by side as well.
+trap 'trap - INT TERM; kill 0' INT TERM
 
+results=build/log/results
+mkdir -p build/log
+: >"$results"
+
+# result NAME PASSED FAILED SECONDS LOG: prints it, and keeps it for the sum.
 result() {
-  if [ "$2" = 0 ]; then
-    passed=$((passed + 1))
-    say "ok      $1"
+  echo "$2 $3" >>"$results"
+  if [ "$3" = 0 ]; then
+    say "ok      $1 ($2 in $4 s)"
   else
-    failed=$((failed + 1))
-    say "FAILED  $1"
-    tail -n 60 "$3" >&2
+    say "FAILED  $1 ($3 of $(($2 + $3)) in $4 s)
+$(tail -n 120 "$5")"
   fi
+}
+
+log_of() {
+  printf 'build/log/%s' "$(printf '%s' "$1" | tr -c 'a-zA-Z0-9.\n' '_')"
 }
 
 # check NAME COMMAND...: one thing that passes or fails as a whole.
 check() {
-  name=$1
+  name=$1 log=$(log_of "$1") started=$(date +%s)
   shift
-  log="build/log/$(printf '%s' "$name" | tr -c 'a-zA-Z0-9.\n' '_')"
-  if "$@" >"$log" 2>&1; then result "$name" 0; else result "$name" 1 "$log"; fi
+  if "$@" >"$log" 2>&1; then failed=0; else failed=1; fi
+  result "$name" $((1 - failed)) $failed $(($(date +%s) - started)) "$log"
 }
 
 # specs NAME PRESET LUA [BUSTED ARGUMENT...]: a busted run, each of its tests counted.
 specs() {
-  name=$1 preset=$2 lua=$3
+  name=$1 preset=$2 lua=$3 log=$(log_of "$1") started=$(date +%s)
   shift 3
-  log="build/log/$(printf '%s' "$name" | tr -c 'a-zA-Z0-9.\n' '_')"
   (
     use_build "$preset"
     RISKSCREEN_LUA=$(interpreter "$lua")
@@ -44,14 +50,15 @@ specs() {
   bad=$(($2 + $3))
   # A sanitizer or a crash can fail a run whose every test passed.
   [ "$status" = 0 ] || [ "$bad" -gt 0 ] || bad=1
-  passed=$((passed + $1))
-  failed=$((failed + bad))
-  if [ "$bad" = 0 ]; then
-    say "ok      $name: $1 tests"
-  else
-    say "FAILED  $name: $bad of $(($1 + bad))"
-    tail -n 120 "$log" >&2
-  fi
+  result "$name" "$1" "$bad" $(($(date +%s) - started)) "$log"
+}
+
+# wrapped COMMAND SPECS_ARGUMENTS...: specs whose Lua is started by a command.
+wrapped() {
+  wrapper=$1
+  shift
+  specs "$@"
+  wrapper=
 }
 
 check "lint" sh tools/lint.sh
@@ -64,51 +71,58 @@ check "build with sanitizers" build_preset sanitize
 check "build with the thread sanitizer" build_preset threads
 check "build of the fuzzers" build_preset fuzz
 
-# A minute of each fuzzer, one after the other, beside everything else: each check below uses one core.
-rm -f build/log/fuzz_*.passed
-(
-  for fuzzer in build/fuzz/spec/c/*_fuzz; do
-    name=$(basename "$fuzzer" _fuzz)
-    nice sh tools/fuzz.sh 60 "$name" >"build/log/fuzz_$name" 2>&1 && touch "build/log/fuzz_$name.passed"
-  done
-) &
-fuzzing=$!
-
 check "C tests" ctest --test-dir build/ctest --output-on-failure
 check "C tests with sanitizers" ctest --test-dir build/sanitize --output-on-failure
 check "C tests with the thread sanitizer" ctest --test-dir build/threads --output-on-failure -R '^threads$'
-for lua in $all_luas; do
-  specs "specs on Lua $lua" "$lua" "$lua"
-done
 
-specs "specs in nginx with the core" 5.4 5.4 --run=nginx
-wrapper="env RISKSCREEN_WITHOUT_CORE=1"
-specs "specs in nginx without the core" 5.4 5.4 --run=nginx
-wrapper=
+# What follows runs side by side: most specs wait more than they work, and the fuzzers take what is left.
+
+fuzzers() {
+  for fuzzer in build/fuzz/spec/c/*_fuzz; do
+    name=$(basename "$fuzzer" _fuzz)
+    check "a minute of the fuzzer of $name" nice -n 19 sh tools/fuzz.sh 60 "$name"
+  done
+}
+
+specs_of() {
+  for lua in "$@"; do
+    specs "specs on Lua $lua" "$lua" "$lua"
+  done
+}
+
+inside_nginx() {
+  specs "specs in nginx with the core" 5.4 5.4 --run=nginx
+  wrapped "env RISKSCREEN_WITHOUT_CORE=1" "specs in nginx without the core" 5.4 5.4 --run=nginx
+}
 
 # The specs that exercise the C modules most, for the slower checks.
 core_specs="spec/decoder_spec.lua spec/loop_spec.lua spec/transfer_spec.lua spec/transfer_tls_spec.lua
   spec/server_spec.lua spec/native_spec.lua spec/task_spec.lua spec/contract"
 # Thousands of requests at once, for which a tortured collector takes minutes.
 crowded_specs="spec/task_request_spec.lua"
-wrapper="env LD_PRELOAD=$(gcc -print-file-name=libasan.so):$(gcc -print-file-name=libubsan.so) ASAN_OPTIONS=detect_leaks=1
+sanitizers="env LD_PRELOAD=$(gcc -print-file-name=libasan.so):$(gcc -print-file-name=libubsan.so) ASAN_OPTIONS=detect_leaks=1
   LSAN_OPTIONS=suppressions=spec/support/lsan.supp"
+valgrind="valgrind --quiet --leak-check=full --errors-for-leak-kinds=definite --error-exitcode=9"
+
 # shellcheck disable=SC2086
-specs "core specs with sanitizers and a tortured collector" sanitize 5.4 --helper=spec/support/gc_torture.lua $core_specs
-specs "crowded specs with sanitizers" sanitize 5.4 $crowded_specs
-wrapper="valgrind --quiet --leak-check=full --errors-for-leak-kinds=definite --error-exitcode=9"
-# shellcheck disable=SC2086
-specs "core specs under valgrind" 5.4 5.4 $core_specs $crowded_specs
-wrapper=
+watched() {
+  wrapped "$sanitizers" "core specs with sanitizers and a tortured collector" sanitize 5.4 \
+    --helper=spec/support/gc_torture.lua $core_specs
+  wrapped "$sanitizers" "crowded specs with sanitizers" sanitize 5.4 $crowded_specs
+  wrapped "$valgrind" "core specs under valgrind" 5.4 5.4 $core_specs $crowded_specs
+}
 
-check "what luarocks installs runs from its directory alone" sh tools/check_install.sh
-check "demo" sh tools/demo.sh
+{
+  watched
+  check "what luarocks installs runs from its directory alone" sh tools/check_install.sh
+  check "demo" sh tools/demo.sh
+} &
+specs_of 5.3 5.1 &
+{
+  specs_of 5.4 luajit
+  inside_nginx
+} &
+fuzzers &
+wait
 
-wait "$fuzzing" || true
-for fuzzer in build/fuzz/spec/c/*_fuzz; do
-  name=$(basename "$fuzzer" _fuzz)
-  result "a minute of the fuzzer of $name" "$([ -f "build/log/fuzz_$name.passed" ] && echo 0 || echo 1)" "build/log/fuzz_$name"
-done
-
-echo "$passed passed, $failed failed"
-[ "$failed" = 0 ]
+awk '{ passed += $1; failed += $2 } END { printf "%d passed, %d failed\n", passed, failed; exit failed > 0 }' "$results"

@@ -223,16 +223,16 @@ return function(runtime)
     return with_traceback(failure, coroutine.running())
   end
 
-  ---The runtime says that a task will never go on: nginx has swept away what ran it.
-  function M.lost(task)
-    local undo = task.interrupt
-    task.interrupt = nil
+  ---The runtime says that the task will never go on: what ran it was swept away.
+  function Task:abandon()
+    local undo = self.interrupt
+    self.interrupt = nil
     if undo then
       undo()
     end
-    task.cancelling = true
-    task.stop = cancelled_error()
-    M.ended(task, nil, false, task.stop)
+    self.cancelling = true
+    self.stop = cancelled_error()
+    M.ended(self, nil, false, self.stop)
   end
 
   ---Waits for a task and returns what its function returned. A failure is raised, with its traceback.

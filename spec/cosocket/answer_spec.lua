@@ -1,6 +1,7 @@
 -- Answers as they come over a connection, whole, byte by byte and cut anywhere.
 local answer = require "riskscreen.runtime.cosocket.answer"
 local head = require "riskscreen.runtime.cosocket.head"
+local random = require "spec.support.random"
 
 local LIMIT = 1000 -- bytes of a body
 
@@ -176,4 +177,29 @@ describe("an answer is refused, and its connection closed,", function()
       end
     end)
   end
+end)
+
+-- What comes of the pieces: the status and the body, or the kind of the failure. What comes after an answer in a piece
+-- of its own is not seen here.
+local function outcome_of(pieces)
+  local its_head, body = read(pieces)
+  return { its_head and its_head.status or body.kind, its_head and body }
+end
+
+describe("a damaged answer", function()
+  it("raises nothing and is the same however it is cut", function()
+    local next_number = random.new(20261121).integer
+    local damage = { "\r", "\n", "\r\n", "\0", " ", ":", ";", ",", "0", "f", "HTTP/1.1 200 OK\r\n", "\255", "" }
+    for _ = 1, 1500 do
+      local text = sound[next_number(#sound)][2]
+      for _ = 1, next_number(3) do
+        local from = next_number(#text + 1)
+        text = text:sub(1, from - 1) .. damage[next_number(#damage)] .. text:sub(from + next_number(3) - 1)
+      end
+      local pieces = cuts(text)
+      local whole = outcome_of(pieces[1])
+      assert.same(whole, outcome_of(pieces[#pieces]), text)
+      assert.same(whole, outcome_of(pieces[next_number(#pieces)]), text)
+    end
+  end)
 end)

@@ -158,3 +158,13 @@ describe("a connection may be used again", function()
     end)
   end
 end)
+
+describe("how long a connection may be idle", function()
+  it("is what the server says, if it does", function()
+    assert.equal(5, head_of("Keep-Alive: timeout=5, max=100\r\n").idle)
+    assert.equal(7, head_of("Keep-Alive: max=100, Timeout=7\r\n").idle)
+    assert.is_nil(head_of("Keep-Alive: max=100\r\n").idle)
+    assert.is_nil(head_of("Keep-Alive: timeout=soon\r\n").idle)
+    assert.is_nil(head_of("").idle)
+  end)
+end)

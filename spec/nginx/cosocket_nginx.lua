@@ -213,8 +213,14 @@ describe("a connection", function()
     assert.equal(1, one.connections)
   end)
 
-  it("is used again after a chunked answer and after one without a body", function()
-    local texts = { CHUNKED .. "2\r\n{}\r\n0\r\n\r\n", "HTTP/1.1 204 No Content\r\n\r\n", peer.response(BODY) }
+  it("is used again after a chunked answer, one without a body and one that says for how long", function()
+    local texts = {
+      CHUNKED .. "2\r\n{}\r\n0\r\n\r\n",
+      "HTTP/1.1 204 No Content\r\n\r\n",
+      peer.response(BODY, "Keep-Alive: timeout=30\r\n"),
+      peer.response(BODY, "Keep-Alive: timeout=999999999999\r\n"),
+      peer.response(BODY),
+    }
     local one = peer_of(function(connection)
       connection:send(texts[connection.count])
     end)
@@ -226,6 +232,7 @@ describe("a connection", function()
 
   for name, text in pairs {
     ["says that it will be closed"] = peer.response(BODY, "Connection: close\r\n"),
+    ["says that it will be closed in a moment"] = peer.response(BODY, "Keep-Alive: timeout=1\r\n"),
     ["is HTTP/1.0"] = "HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\n{}",
     ["is followed by another"] = peer.response(BODY) .. peer.response '{"stale":true}',
     ["is followed by a byte"] = peer.response(BODY) .. "x",
@@ -479,5 +486,25 @@ describe("a request that cannot be answered", function()
     assert.equal("soon", values[2])
     -- It was still being received.
     assert.equal("network", failures[1].kind)
+  end)
+end)
+
+describe("nginx's error log", function()
+  it("has a line for each lost connection unless lua_socket_log_errors is off, and the key in none", function()
+    local talkative = nginx.start { server = "lua_socket_log_errors on;" }
+    local refused, silent = peer_of(function() end), peer_of(function() end)
+    refused:close()
+    peers = { silent }
+    local request = { method = "GET", target = "/?" .. KEY, headers = { ["X-Access-Key"] = KEY }, timeout = 0.1 }
+    request.connect_timeout, request.replay = LONG, true
+    for _, one in ipairs { refused, silent } do
+      local given = { origin = one.url, concurrency = 1, limit = LIMIT, request = request }
+      assert.is_table(talkative:eval("return require('spec.support.nginx_transport').send(...).failure", given))
+    end
+    local log = talkative:log()
+    assert.matches("connect%(%) failed %(111: Connection refused%)", log)
+    assert.matches("lua tcp socket read timed out", log)
+    assert.is_nil(log:find(KEY, 1, true))
+    talkative:stop { "connect%(%) failed %(111:", "lua tcp socket read timed out" }
   end)
 end)

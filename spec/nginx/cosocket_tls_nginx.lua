@@ -89,6 +89,14 @@ describe("TLS over a cosocket", function()
     assert_tls(failure, "tls")
   end)
 
+  it("tells a bad certificate from a handshake that fails, whichever came before", function()
+    for _ = 1, 40 do
+      local _, expired = send_to "expired"
+      local _, old = send_to "old"
+      assert.same({ "tls", "network" }, { expired.kind, old.kind })
+    end
+  end)
+
   it("trusts nobody where nginx is not told whom", function()
     local reply, failure = send(stranger, "https://localhost", { unix_socket = tls.path "good" })
     assert.is_nil(reply)

@@ -337,7 +337,8 @@ describe("the inbox of nginx", function()
 
   describe("checks who delivers", function()
     it("by a secret, of which nothing shows", function()
-      start { inbox = "{ accept_unauthenticated = false, secret = { value = '" .. SECRET .. "', header = 'X-Secret' } }" }
+      local secret = ("secret = { value = '%s', header = 'X-Secret' }"):format(SECRET)
+      start { inbox = "{ accept_unauthenticated = false, " .. secret .. " }" }
       local right, wrong = "X-Secret: " .. SECRET, "X-Secret: " .. SECRET .. "!"
       assert.equal(401, (deliver(event "w1")))
       assert.equal(401, (deliver(event "w1", nil, { wrong })))

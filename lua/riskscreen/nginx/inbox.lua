@@ -6,98 +6,20 @@ local guard = require "riskscreen.inbox.guard"
 local inbox = require "riskscreen.inbox"
 local ledger = require "riskscreen.nginx.inbox.ledger"
 local events = require "riskscreen.nginx.inbox.events"
+local options = require "riskscreen.nginx.inbox.options"
 local store = require "riskscreen.nginx.inbox.store"
 local text = require "riskscreen.text"
 local worker = require "riskscreen.nginx.inbox.worker"
 
-local LONGEST_TTL = 30 * 86400 -- seconds
-
----@class riskscreen.nginx.InboxOptions
----@field dict string
----@field handlers? table<string, fun(event: riskscreen.WebhookEvent): any>
----@field secret? { value: string|string[], header?: string, query?: string, path?: boolean }
----@field allow? string[]
----@field verify? fun(body: string, headers: table<string, string>, delivery: riskscreen.Delivery): boolean|nil, string?
----@field accept_unauthenticated? boolean
----@field fetch? fun(request_id: string): table|nil, any
----@field remember? { limit?: integer, ttl?: number }
----@field early? { ttl?: number }
----@field lease? number
----@field poll? number
----@field on_failure? fun(failure: any, event: riskscreen.WebhookEvent)
-
-local function shared_dict(name)
-  local ngx = rawget(_G, "ngx")
-  local dict = ngx and ngx.shared and ngx.shared[name]
-  if not dict then
-    return nil,
-      ("must name a shared dict (got %s): put 'lua_shared_dict %s 8m;' into http"):format(
-        text.show(name),
-        text.printable(name)
-      )
-  end
-  return dict
-end
+-- With the rest, by the process that reads the configuration: workers may not be allowed to read its files.
+require "riskscreen.nginx.inbox.content"
 
 local function report(failure, event)
   local what = text.printable(event.eventType) .. " " .. text.printable(event.webhookId)
   worker.warn("the webhook " .. what .. " was not handled: " .. text.printable(tostring(failure), 500))
 end
 
-local function seconds(name, default, minimum, maximum, doc)
-  return {
-    name = name,
-    type = "number",
-    default = default,
-    minimum = minimum,
-    maximum = maximum,
-    unit = "seconds",
-    doc = doc,
-  }
-end
-
-local function option(name)
-  for _, entry in ipairs(inbox.options) do
-    if entry.name == name then
-      return entry
-    end
-  end
-end
-
----@type riskscreen.Option[]
-local own_options = {
-  {
-    name = "dict",
-    type = "string",
-    required = true,
-    check = shared_dict,
-    doc = "Name of a `lua_shared_dict` that nothing else uses: what a full one pushes out would be lost.",
-  },
-  option "handlers",
-  option "secret",
-  option "allow",
-  option "verify",
-  option "accept_unauthenticated",
-  option "fetch",
-  option "remember",
-  {
-    name = "early",
-    type = "table",
-    default = { ttl = 3600 },
-    fields = { seconds("ttl", 3600, 1, LONGEST_TTL, "For how long.") },
-    doc = "For how long events are kept for transactions that are awaited later, or elsewhere.",
-  },
-  seconds("lease", 30, 0.1, 3600, "After how long an event may come again whose worker has ended while it handled it."),
-  seconds("poll", 0.05, 0.005, 10, "How often a worker in which somebody waits looks for what others have received."),
-  {
-    name = "on_failure",
-    type = "function",
-    default = report,
-    doc = "on_failure(failure, event): told of every event that was not handled; by default it is in the error log.",
-  },
-}
-
-local M = { options = own_options }
+local M = {}
 
 ---An inbox, or what is wrong with its options.
 ---@param given riskscreen.nginx.InboxOptions
@@ -107,7 +29,7 @@ function M.make(given)
   if type(given) ~= "table" then
     return nil, "expected a table of options (got " .. text.kind(given) .. ")"
   end
-  local settings, wrong = check.options(own_options, given)
+  local settings, wrong = check.options(options, given)
   local message = wrong and wrong.message or guard.problem(settings)
   if message then
     return nil, message
@@ -130,6 +52,7 @@ function M.make(given)
       watch = worker.watcher(settings.poll),
     },
   }
+  settings.on_failure = settings.on_failure or report
   return inbox.assemble(settings, handled, kept)
 end
 

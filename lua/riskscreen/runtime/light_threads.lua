@@ -136,26 +136,40 @@ local function pause_thread(seconds)
   until seconds < SHORTEST_WAIT
 end
 
+-- Someone who waits outside of any task. What is called from elsewhere must not be a function within one that waits:
+-- where a request is aborted, LuaJIT gives the stack that such a function looks into to a later request.
+---@class riskscreen.Visitor
+---@field gate table a semaphore
+---@field waiters table<fun(), true>
+---@field wake fun()
+local Visitor = {}
+Visitor.__index = Visitor
+
+function Visitor:abandon()
+  self.waiters[self.wake] = nil
+end
+
+local function new_visitor(waiters)
+  local gate = new_semaphore()
+  local function wake()
+    gate:post(1)
+  end
+  waiters[wake] = true
+  return setmetatable({ gate = gate, waiters = waiters, wake = wake }, Visitor)
+end
+
 function runtime.block_until(done, timeout, waiters)
   if not waiters then
     pause_thread(timeout)
     return
   end
-  local gate = new_semaphore()
   local due = timeout and monotonic() + timeout
-  local function wake()
-    gate:post(1)
-  end
-  local guard = runtime.guard {
-    abandon = function()
-      waiters[wake] = nil
-    end,
-  }
-  waiters[wake] = true
+  local visitor = new_visitor(waiters)
+  local guard = runtime.guard(visitor)
   repeat
-    wait_on(gate, due and due - monotonic() or LONGEST_WAIT)
+    wait_on(visitor.gate, due and due - monotonic() or LONGEST_WAIT)
   until done() or (due and monotonic() >= due)
-  waiters[wake] = nil
+  visitor:abandon()
   runtime.disarm(guard)
 end
 
@@ -173,11 +187,7 @@ end
 local function run(started, body, ...)
   local this = running()
   owners[this] = started
-  local guard = runtime.guard {
-    abandon = function()
-      tasks.lost(started)
-    end,
-  }
+  local guard = runtime.guard(started)
   yield() -- whoever spawned it goes on first
   if started.stop then
     after_run(this, started, guard, false, started.stop)

@@ -249,7 +249,7 @@ function M.read(connection, parse, limit)
   if not body then
     return nil, clean
   elseif clean and head.persistent then
-    connection:keep()
+    connection:keep(head.idle)
   else
     connection:close()
   end

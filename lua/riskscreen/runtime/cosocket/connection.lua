@@ -14,6 +14,8 @@ local ceil, find, min = math.ceil, string.find, math.min
 local in_use = {}
 
 local PIECE = 65536 -- bytes that are received at once, at most
+local LONGEST_IDLE = 60 -- seconds: up to here it counts what the server says, from here on nginx's own directive
+local MARGIN = 1 -- seconds
 local TURN = 64 -- pieces after which other requests have their turn
 
 local doing = {
@@ -31,7 +33,7 @@ local doing = {
 ---@field phase string how far the request got
 ---@field sent boolean part of the request may have left
 ---@field reused boolean it comes from the pool
----@field times table<string, number> seconds
+---@field times table<string, number> seconds; 0 for what did not happen
 local Connection = {}
 Connection.__index = Connection
 
@@ -55,7 +57,7 @@ local function remaining(self)
 end
 
 function Connection:time_out()
-  local message = ("timed out after %g s %s %s"):format(self.request.timeout, doing[self.phase], self.peer.title)
+  local message = ("timed out after %.3g s %s %s"):format(now() - self.started, doing[self.phase], self.peer.title)
   return self:fail("timeout", message)
 end
 
@@ -166,7 +168,8 @@ function M.open(peer, request, started)
     phase = "connect",
     sent = false,
     reused = false,
-    times = {},
+    times = { name_lookup = 0, connect = 0, tls = 0, first_byte = 0, total = 0 },
+    timed_at = started,
     pieces = 0,
   }, Connection)
   local left = remaining(self)
@@ -175,8 +178,8 @@ function M.open(peer, request, started)
   end
   in_use[peer.pool.pool] = (in_use[peer.pool.pool] or 0) + 1
   local first = min(request.connect_timeout, left)
-  self.timed_at, self.timeout = now(), milliseconds(left)
-  sock:settimeouts(milliseconds(first), self.timeout, self.timeout)
+  self.timed_at = now()
+  sock:settimeouts(milliseconds(first), milliseconds(left), milliseconds(left))
   local ok, reason = connect_within(sock, peer, first)
   if not ok then
     return connect_failure(self, reason)
@@ -249,9 +252,19 @@ function Connection:receive()
   return self:lose(reason, "lost the connection while receiving from")
 end
 
----Puts it back for another request; nginx refuses what has brought more than was asked for.
-function Connection:keep()
-  if not self.sock:setkeepalive() then
+-- Puts it back; nginx refuses one that has brought more than was asked for.
+local function put_back(self, idle)
+  if not idle or idle > LONGEST_IDLE then
+    return self.sock:setkeepalive()
+  end
+  -- The server's time began before ours.
+  return idle > MARGIN and self.sock:setkeepalive((idle - MARGIN) * 1000)
+end
+
+---Keeps it for another request, or ends it where that is not possible.
+---@param idle? number seconds after which the server closes it
+function Connection:keep(idle)
+  if not put_back(self, idle) then
     self:close()
     return
   end

@@ -3,6 +3,13 @@
 
 local find, sub = string.find, string.sub
 
+-- A table that need not grow; PUC Lua has none.
+local has_sized, sized = pcall(require, "table.new")
+local new_table = has_sized and sized or function()
+  return {}
+end
+
+local USUAL = 8 -- headers of an answer
 local LONGEST_KEPT = 200 -- bytes of a line that is remembered
 local MOST_KEPT = 256 -- lines that are remembered
 local MOST_DIGITS = 15 -- of a length; more would not be counted exactly, and are more than any limit
@@ -14,6 +21,7 @@ local MOST_DIGITS = 15 -- of a length; more would not be counted exactly, and ar
 ---@field length? number bytes of the body, where they are announced
 ---@field chunked boolean the body comes in chunks
 ---@field persistent boolean the connection may be used again
+---@field idle? number seconds after which the server closes it, where it says so
 
 -- The name and the value of a line, or nil.
 local function parse_field(line)
@@ -82,23 +90,24 @@ local function parse_length(text)
   return #first > MOST_DIGITS and math.huge or tonumber(first)
 end
 
--- Completes a head with how its body is delimited; or nil and what is wrong.
-local function frame(head, length)
-  local headers = head.headers
-  local coding = headers["transfer-encoding"]
-  head.persistent = is_persistent(head.http_version, headers.connection)
-  head.chunked = coding ~= nil
+-- The head with how its body is delimited; or nil and what is wrong.
+local function frame(status, version, headers, length)
+  local coding, promise = headers["transfer-encoding"], headers["keep-alive"]
   if length == false then
     return nil, "Content-Length is not a length"
-  elseif not coding then
-    head.length = length
-  elseif coding:lower() ~= "chunked" or head.http_version == "1.0" then
+  elseif coding and (coding:lower() ~= "chunked" or version == "1.0") then
     return nil, "a Transfer-Encoding other than chunked"
-  elseif length then
-    -- Whoever disagrees with us about the end would begin the next answer elsewhere.
-    head.persistent = false
   end
-  return head
+  return {
+    status = status,
+    http_version = version,
+    headers = headers,
+    length = not coding and length or nil,
+    chunked = coding ~= nil,
+    -- Whoever disagrees with us about the end of a body would begin the next answer elsewhere.
+    persistent = not (coding and length) and is_persistent(version, headers.connection),
+    idle = promise and tonumber(promise:lower():match "timeout=(%d+)"),
+  }
 end
 
 local M = {}
@@ -114,7 +123,7 @@ function M.parser()
     if not version then
       return nil, "the status line is malformed"
     end
-    local headers = {}
+    local headers = new_table(0, USUAL)
     local position = line_end + 2
     while position < last - 1 do
       line_end = find(text, "\r\n", position, true)
@@ -127,8 +136,7 @@ function M.parser()
       position = line_end + 2
     end
     local announced = headers["content-length"]
-    local head = { status = status, http_version = version, headers = headers }
-    return frame(head, announced and length_of(announced))
+    return frame(status, version, headers, announced and length_of(announced))
   end
 end
 

@@ -1,0 +1,461 @@
+-- The gate: who names an address that must not pass does not get past the access phase. It joins what is beside it:
+-- where the address is, what is known of it, what the caller is answered. What a verdict follows from is the policy's.
+local address_sources = require "riskscreen.nginx.address"
+local caches = require "riskscreen.nginx.cache"
+local check = require "riskscreen.check"
+local clients = require "riskscreen.client"
+local errors = require "riskscreen.errors"
+local fingerprint = require "riskscreen.nginx.fingerprint"
+local metrics = require "riskscreen.nginx.metrics"
+local options = require "riskscreen.nginx.options"
+local policies = require "riskscreen.policy"
+local refusal = require "riskscreen.nginx.refusal"
+local runtime = require "riskscreen.runtime"
+local text = require "riskscreen.text"
+local verdict = require "riskscreen.verdict"
+local well_formed = require "riskscreen.nginx.well_formed"
+
+local ngx = _G.ngx
+
+local LONGEST_REASON = 200 -- bytes in the log
+
+---@class riskscreen.nginx.GateRequest the address, or what a location may set besides
+---@field address? riskscreen.nginx.Source
+---@field network? riskscreen.nginx.Source
+
+---@class riskscreen.nginx.Gate
+---@field private shared table what it has in common with its locations
+---@field private plan table the checked options of this location
+---@field private cache riskscreen.nginx.Cache
+---@field private recorder riskscreen.nginx.Metrics
+local Gate = {}
+Gate.__index = Gate
+Gate.__name = "riskscreen.nginx.Gate"
+
+local severity = { allow = 1, review = 2, block = 3 }
+
+local EXEMPT = {
+  action = "allow",
+  reasons = { { action = "allow", message = "the caller is exempt" } },
+  degraded = false,
+  cached = false,
+  stale = false,
+  elapsed = 0,
+}
+
+-- No address is no failure of the service: it is told from one by the error's kind.
+local function invalid(problem, address, network)
+  local err = errors.new("invalid_argument", problem, { sent = false })
+  return {
+    action = "unknown",
+    reasons = { { action = "unknown", message = tostring(err), error = err } },
+    address = address,
+    network = network,
+    error = err,
+    degraded = false,
+    cached = false,
+    stale = false,
+    elapsed = 0,
+  }
+end
+
+-- The decision about one subject.
+local function screen(self, address, network, problem)
+  local decision, source
+  if problem then
+    decision, source = invalid(problem, address, network), "invalid"
+  else
+    decision, source = self.cache:decide(address, network, self.plan.timeout)
+    if decision.action == "unknown" and decision.error and decision.error.kind == "invalid_argument" then
+      source = "invalid"
+    end
+  end
+  self.recorder:decided(decision.action, source)
+  return decision, source
+end
+
+-- What a decision comes to; an action that nobody has heard of is none that lets pass.
+local function outcome_of(plan, decision, source)
+  if source == "invalid" then
+    return plan.on_invalid
+  end
+  return plan.outcomes[decision.action] or "block"
+end
+
+-- All of several subjects, looked up side by side: the one that comes to the worst.
+local function screen_all(self, subjects)
+  local bodies = {}
+  for index, subject in ipairs(subjects) do
+    bodies[index] = function()
+      return screen(self, subject.address, subject.network, subject.problem)
+    end
+  end
+  local decisions, sources = runtime.tasks.gather(bodies)
+  local worst, its_source, its_outcome
+  for index, decision in ipairs(decisions) do
+    local outcome = outcome_of(self.plan, decision, sources[index])
+    local difference = its_outcome and severity[outcome] - severity[its_outcome] or 1
+    if difference > 0 or (difference == 0 and verdict.worst(worst.action, decision.action) ~= worst.action) then
+      worst, its_source, its_outcome = decision, sources[index], outcome
+    end
+  end
+  return worst, its_source
+end
+
+-- A source may lead to several addresses.
+local function add_subjects(list, address, network, problem)
+  for _, one in ipairs(type(address) == "table" and address or { address or false }) do
+    list[#list + 1] = { address = one or nil, network = network, problem = problem }
+  end
+end
+
+-- What the gate's own sources say.
+local function read_plan(plan)
+  local list = {}
+  for _, subject in ipairs(plan.subjects) do
+    local address, problem = subject.address()
+    local network, network_problem
+    if subject.network then
+      network, network_problem = subject.network()
+    end
+    add_subjects(list, address, network, problem or network_problem)
+  end
+  if #list > 1 then
+    return nil, nil, nil, list
+  end
+  return list[1].address, list[1].network, list[1].problem
+end
+
+local function read_source(source, what)
+  local value, problem, misuse = address_sources.read(source, what)
+  if misuse then
+    error(misuse, 0)
+  end
+  return value, problem
+end
+
+-- What the caller has written where it calls.
+local function read_request(plan, request)
+  local address, network, problem = request.address, request.network, nil
+  if type(address) ~= "string" then
+    address, problem = read_source(address, "address")
+  end
+  if network == nil then
+    network = plan.network
+  end
+  if type(network) ~= "string" then
+    local network_problem
+    network, network_problem = read_source(network, "network")
+    problem = problem or network_problem
+  end
+  if type(address) == "table" then
+    local list = {}
+    add_subjects(list, address, network, problem)
+    return nil, nil, nil, list
+  end
+  return address, network, problem
+end
+
+local function set_variables(variables, decision, source, outcome)
+  local var = ngx.var
+  if variables.action then
+    var[variables.action] = decision.action
+  end
+  if variables.source then
+    var[variables.source] = source
+  end
+  if variables.outcome then
+    var[variables.outcome] = outcome
+  end
+  if variables.reason then
+    var[variables.reason] = text.printable(decision.reasons[1].message, LONGEST_REASON)
+  end
+end
+
+-- Decides about the request that is served, and leaves word of it.
+local function judge(self, request)
+  local plan = self.plan
+  local decision, source
+  if plan.exempt and plan.exempt() then
+    decision, source = EXEMPT, "exempt"
+    self.recorder:decided("allow", "exempt")
+  else
+    local address, network, problem, several
+    if request then
+      address, network, problem, several = read_request(plan, request)
+    else
+      address, network, problem, several = read_plan(plan)
+    end
+    if several then
+      decision, source = screen_all(self, several)
+    else
+      decision, source = screen(self, address, network, problem)
+    end
+  end
+  local outcome = outcome_of(plan, decision, source)
+  local ctx = ngx.ctx
+  ctx.riskscreen = decision
+  ctx.riskscreen_source = source
+  if plan.variables then
+    set_variables(plan.variables, decision, source, outcome)
+  end
+  return decision, source, outcome
+end
+
+local function log(plan, decision, source, outcome)
+  local message = text.printable(decision.reasons[1].message, LONGEST_REASON)
+  local what = plan.monitor and "would come to " or "comes to "
+  local subject = ("%s on %s"):format(text.show(decision.address), text.show(decision.network))
+  ngx.log(plan.log, "riskscreen: ", what, outcome, " (", source, "): ", subject, ": ", message)
+end
+
+local function refusal_for(plan, decision, source, outcome)
+  if source == "invalid" then
+    return plan.refusals.invalid or plan.refusals[outcome]
+  elseif decision.action == "unknown" then
+    return plan.refusals.unknown or plan.refusals[outcome]
+  end
+  return plan.refusals[outcome]
+end
+
+-- Monitoring must not be what fails a request.
+local function watch(self, request)
+  local ok, decision, source, outcome = pcall(judge, self, request)
+  if not ok then
+    ngx.log(ngx.ERR, "riskscreen: cannot decide: ", tostring(decision))
+    return nil
+  elseif outcome ~= "allow" then
+    log(self.plan, decision, source, outcome)
+  end
+  return decision, source
+end
+
+local function has_more_than_an_address(request)
+  for name in pairs(request) do
+    if name ~= "address" and name ~= "network" then
+      return true
+    end
+  end
+  return false
+end
+
+local derive
+
+-- The gate for a request that sets more than the address.
+local function for_request(self, request)
+  if request ~= nil and type(request) ~= "table" then
+    error("expected a table (got " .. text.kind(request) .. ")", 3)
+  elseif request and has_more_than_an_address(request) then
+    return derive(self, request, true), nil
+  elseif not request and not self.plan.subjects then
+    error("nothing says where the address is: set `address` or `subjects`", 3)
+  end
+  return self, request
+end
+
+---Decides about the request that is served: it goes on, or is answered here and ends. With a table, its `address` is
+---the address; without one the gate's own sources are read.
+---@param request? riskscreen.nginx.GateRequest
+---@return riskscreen.Decision|nil decision nil where monitoring failed
+---@return string|nil source
+function Gate:enforce(request)
+  local gate, given = for_request(self, request)
+  local plan = gate.plan
+  if plan.monitor then
+    return watch(gate, given)
+  end
+  local decision, source, outcome = judge(gate, given)
+  if outcome ~= "allow" then
+    log(plan, decision, source, outcome)
+    return refusal_for(plan, decision, source, outcome)()
+  end
+  return decision, source
+end
+
+---Decides, and leaves acting to the caller: what `unknown` comes to is not considered.
+---@param request? riskscreen.nginx.GateRequest
+---@return riskscreen.Decision decision shared: nobody may change it
+---@return string source
+function Gate:decide(request)
+  local gate, given = for_request(self, request)
+  local decision, source = judge(gate, given)
+  return decision, source
+end
+
+local levels = { debug = "DEBUG", info = "INFO", notice = "NOTICE", warn = "WARN", err = "ERR" }
+
+local function senders(checked)
+  local block = refusal.sender(checked.block or check.options(refusal.options, {}))
+  return {
+    block = block,
+    review = checked.review and refusal.sender(checked.review) or block,
+    unknown = checked.unknown and refusal.sender(checked.unknown),
+    invalid = checked.invalid and refusal.sender(checked.invalid),
+  }
+end
+
+local function subjects_of(checked)
+  local list = checked.subjects or (checked.address and { { address = checked.address } })
+  for index, subject in ipairs(list or {}) do
+    list[index] = { address = subject.address, network = subject.network or checked.network }
+  end
+  return list
+end
+
+-- What checked options come to.
+local function plan_of(checked)
+  return {
+    monitor = checked.monitor,
+    exempt = checked.exempt,
+    timeout = checked.timeout,
+    network = checked.network,
+    subjects = subjects_of(checked),
+    outcomes = { allow = "allow", review = checked.on_review, block = "block", unknown = checked.on_unknown },
+    on_invalid = checked.on_invalid,
+    refusals = senders(checked),
+    variables = next(checked.variables) and checked.variables or nil,
+    log = ngx[levels[checked.log]],
+  }
+end
+
+-- The cache for a policy: verdicts of one must not be found under another.
+local function cache_for(shared, policy)
+  local known = shared.caches[policy]
+  if known then
+    return known
+  end
+  local settings, client, problem_of = shared.settings, shared.client, shared.problem_of
+  local version = fingerprint.of { policy.settings, settings.version, shared.service }
+  local cache = caches.new {
+    dict = settings.dict and ngx.shared[settings.dict],
+    lru = settings.lru,
+    ttl = settings.ttl,
+    stale = settings.stale,
+    version = ngx.md5(version),
+    metrics = shared.recorder,
+    look_up = function(address, network, timeout)
+      local problem = problem_of(address, network)
+      if problem then
+        return invalid(problem, address, network)
+      end
+      return client:screen { address = address, network = network, policy = policy, timeout = timeout }
+    end,
+  }
+  shared.caches[policy] = cache
+  return cache
+end
+
+local function new_gate(shared, checked)
+  local policy = checked.policy or shared.policy
+  return setmetatable({
+    shared = shared,
+    checked = checked,
+    plan = plan_of(checked),
+    cache = cache_for(shared, policy),
+    recorder = shared.recorder,
+  }, Gate)
+end
+
+-- The gate with other options; where they stand in a call, an address that is absent there was not found.
+function derive(self, given, is_call)
+  local checked, problem = check.options(options.location, given)
+  if not checked then
+    error(problem.message, 4)
+  end
+  local merged = {}
+  for name, value in pairs(self.checked) do
+    merged[name] = value
+  end
+  if given.address ~= nil or given.subjects ~= nil or is_call then
+    merged.address, merged.subjects = nil, nil
+  end
+  for name, value in pairs(checked) do
+    merged[name] = value
+  end
+  if is_call and not merged.address and not merged.subjects then
+    merged.address = address_sources.absent
+  end
+  return new_gate(self.shared, merged)
+end
+
+---The same gate with some options set otherwise, for one location; best made once, beside the gate.
+---@param overrides table
+---@return riskscreen.nginx.Gate
+function Gate:location(overrides)
+  if type(overrides) ~= "table" then
+    error("location: expected a table of options (got " .. text.kind(overrides) .. ")", 2)
+  end
+  return derive(self, overrides, false)
+end
+
+---Forgets what is remembered of an address, in all workers.
+---@param address string
+---@param network? string all of them without it
+---@return boolean|nil ok
+---@return riskscreen.Error|nil err
+function Gate:purge(address, network)
+  for _, cache in pairs(self.shared.caches) do
+    local ok, err = cache:purge(address, network)
+    if not ok then
+      return nil, err
+    end
+  end
+  return true
+end
+
+local function client_of(value)
+  if type(value.screen) == "function" then
+    return value, ""
+  end
+  local ok, client = pcall(clients.new, value)
+  if not ok then
+    return nil, "client: " .. tostring(client):gsub("^[^\n]-:%d+: ", "")
+  end
+  return client, value.base_url or ""
+end
+
+local function address_check(is_address)
+  if not is_address then
+    return well_formed.problem
+  end
+  return function(address, network)
+    local problem, field = well_formed.problem(address, network)
+    if field == "network" or type(address) ~= "string" or #address > well_formed.LONGEST then
+      return problem
+    elseif is_address(address, network) ~= true then
+      return ("the address is none of the network %s (got %s)"):format(network, text.show(address))
+    end
+  end
+end
+
+local M = {}
+
+---A gate. Nothing is sent and nothing waited for: it is made in init_by_lua.
+---@param given table see options.lua
+---@return riskscreen.nginx.Gate
+function M.new(given)
+  if type(given) ~= "table" then
+    error("gate: expected a table of options (got " .. text.kind(given) .. ")", 2)
+  end
+  local checked, problem = check.options(options.gate, given)
+  if not checked then
+    error("gate: " .. problem.message, 2)
+  elseif checked.address and checked.subjects then
+    error("gate: address and subjects exclude each other", 2)
+  end
+  local client, service = client_of(checked.client)
+  if not client then
+    error("gate: " .. service, 2)
+  end
+  return new_gate({
+    settings = checked,
+    client = client,
+    service = service,
+    policy = checked.policy or client.policy or policies.new(),
+    problem_of = address_check(checked.is_address),
+    recorder = metrics.new { dict = checked.dict and ngx.shared[checked.dict], name = "riskscreen" },
+    caches = {},
+  }, checked)
+end
+
+return M

@@ -1,0 +1,380 @@
+-- The gate in a real nginx: what each verdict comes to, and what an operator may set about that.
+local addresses = require "riskscreen.sandbox.addresses"
+local gates = require "spec.support.gate"
+local nginx = require "spec.support.nginx"
+
+describe("the gate", function()
+  local running
+
+  local function start(init, locations, options)
+    options = options or {}
+    options.init, options.locations = init, locations
+    running = gates.start(options)
+  end
+
+  local function stop(allowed)
+    local ending = running
+    running = nil
+    if ending then
+      ending.close(allowed)
+    end
+  end
+
+  after_each(function()
+    stop()
+  end)
+
+  local function get(...)
+    return running.get(...)
+  end
+
+  local function status_of(...)
+    return running.status(...)
+  end
+
+  local GATE = "gate = new_gate { network = 'eth' }"
+  local ENFORCE = "gate:enforce { address = ngx.var.arg_to }"
+
+  local TRANSFER = [[gate:enforce { subjects = {
+    { address = { argument = "from" } }, { address = { argument = "to" } } } }]]
+
+  local function to(name)
+    return "/withdraw?to=" .. addresses[name]
+  end
+
+  it("lets an address without risk pass", function()
+    start(GATE, { ["/withdraw"] = ENFORCE })
+    local answer = get(to "clean-eth")
+    assert.same({ 200, "passed" }, { answer.status, answer.body })
+  end)
+
+  it("refuses a blocked address, one to review, and one about which nothing is known", function()
+    start(GATE, { ["/withdraw"] = ENFORCE })
+    for _, name in ipairs { "high-eth", "generally-high-eth", "fault-500", "risks-null" } do
+      assert.equal(403, status_of(to(name)), name)
+    end
+  end)
+
+  it("says the same to everyone whom it refuses, and nothing of why", function()
+    start(GATE, { ["/withdraw"] = ENFORCE })
+    local expected = get(to "high-eth")
+    assert.equal("application/json", expected.headers["content-type"])
+    assert.equal("no-store", expected.headers["cache-control"])
+    local others = { to "type-sanction", to "generally-high-eth", to "fault-500", "/withdraw", "/withdraw?to=x" }
+    for _, target in ipairs(others) do
+      local answer = get(target)
+      assert.equal(expected.body, answer.body)
+      expected.headers.date, answer.headers.date = nil, nil
+      assert.same(expected.headers, answer.headers)
+    end
+    for _, word in ipairs { "risk", "sanction", "block", "high", "address" } do
+      assert.is_nil(expected.body:lower():find(word, 1, true), word)
+    end
+  end)
+
+  it("answers a second request from memory", function()
+    start(GATE, { ["/withdraw"] = ENFORCE })
+    for _ = 1, 3 do
+      assert.equal(403, status_of(to "high-eth"))
+    end
+    assert.equal(403, status_of("/withdraw?to=" .. addresses["high-eth"]:lower()))
+    assert.equal(1, #running.service:requests())
+  end)
+
+  it("does what on_unknown says when the service fails", function()
+    start("gate = new_gate { network = 'eth', on_unknown = 'allow' }", { ["/withdraw"] = ENFORCE })
+    assert.equal(200, status_of(to "fault-500"))
+    assert.equal(403, status_of(to "high-eth"))
+  end)
+
+  it("does not let pass a request without a proper address, whatever on_unknown says", function()
+    start("gate = new_gate { network = 'eth', on_unknown = 'allow' }", {
+      ["/withdraw"] = ENFORCE,
+      ["/both"] = "gate:enforce { address = ngx.var.arg_to, network = ngx.var.arg_network }",
+    })
+    local high = addresses["high-eth"]
+    for _, target in ipairs {
+      "/withdraw",
+      "/withdraw?to=",
+      "/withdraw?to=%30" .. high:sub(2),
+      "/withdraw?to=" .. high:sub(3),
+      "/withdraw?to=" .. high .. "%20",
+      "/withdraw?to=" .. ("0x" .. ("a"):rep(4000)),
+      "/both?to=" .. high .. "&network=ETH",
+      "/both?to=" .. high .. "&network=tron",
+    } do
+      assert.equal(403, status_of(target), target)
+    end
+    assert.equal(0, #running.service:requests())
+  end)
+
+  it("does what on_invalid says of those", function()
+    start("gate = new_gate { network = 'eth', on_invalid = 'allow' }", { ["/withdraw"] = ENFORCE })
+    assert.equal(200, status_of "/withdraw")
+    assert.equal(403, status_of(to "fault-500"))
+  end)
+
+  it("leaves a review to what is behind, if it shall", function()
+    start("gate = new_gate { network = 'eth', on_review = 'allow' }", { ["/withdraw"] = ENFORCE })
+    assert.equal(200, status_of(to "generally-high-eth"))
+    assert.equal(403, status_of(to "high-eth"))
+  end)
+
+  it("lets the worst of several addresses decide", function()
+    start("gate = new_gate { network = 'eth' }", {
+      ["/transfer"] = TRANSFER,
+    })
+    local function transfer(from, other)
+      return status_of(("/transfer?from=%s&to=%s"):format(addresses[from], addresses[other]))
+    end
+    assert.equal(200, transfer("clean-eth", "low-eth"))
+    assert.equal(403, transfer("clean-eth", "high-eth"))
+    assert.equal(403, transfer("high-eth", "clean-eth"))
+    assert.equal(403, status_of("/transfer?from=" .. addresses["clean-eth"]))
+  end)
+
+  it("does not let what is unknown hide what is to be reviewed", function()
+    start("gate = new_gate { network = 'eth', on_unknown = 'allow', review = { status = 409 } }", {
+      ["/transfer"] = TRANSFER,
+    })
+    local function transfer(from, other)
+      return status_of(("/transfer?from=%s&to=%s"):format(addresses[from], addresses[other]))
+    end
+    assert.equal(409, transfer("fault-500", "generally-high-eth"))
+    assert.equal(409, transfer("generally-high-eth", "fault-500"))
+    assert.equal(200, transfer("fault-500", "clean-eth"))
+  end)
+
+  it("looks several addresses up side by side", function()
+    -- Each look-up ends only when both have begun.
+    start(
+      [[
+      local begun, both = 0, require("ngx.semaphore").new()
+      gate = new_gate { network = 'eth', timeout = 10, client = { screen = function(_, request)
+        begun = begun + 1
+        if begun == 2 then both:post(1) else assert(both:wait(10)) end
+        return { action = "allow", reasons = { { action = "allow", message = "fine" } } }
+      end } }
+    ]],
+      { ["/transfer"] = TRANSFER }
+    )
+    assert.equal(200, status_of(("/transfer?from=%s&to=%s"):format(addresses["clean-eth"], addresses["low-eth"])))
+  end)
+
+  it("answers as it is set, by outcome", function()
+    start(
+      [[gate = new_gate { network = 'eth',
+        block = { status = 451, body = { code = 7 }, headers = { ["X-Reference"] = "42" } },
+        review = { status = 202, body = "wait", content_type = "text/plain" },
+        unknown = { status = 503, headers = { ["Retry-After"] = "5" } },
+        invalid = { status = 400, body = false } }]],
+      { ["/withdraw"] = ENFORCE }
+    )
+    local blocked, review = get(to "high-eth"), get(to "generally-high-eth")
+    assert.same({ 451, '{"code":7}', "42" }, { blocked.status, blocked.body, blocked.headers["x-reference"] })
+    assert.same({ 202, "wait", "text/plain" }, { review.status, review.body, review.headers["content-type"] })
+    local unknown, invalid = get(to "fault-500"), get "/withdraw"
+    assert.same({ 503, "5" }, { unknown.status, unknown.headers["retry-after"] })
+    assert.equal(400, invalid.status)
+    assert.truthy(invalid.body:find("400 Bad Request", 1, true))
+  end)
+
+  it("refuses a request whose body it has not read, and goes on with the connection", function()
+    start(GATE, { ["/withdraw"] = ENFORCE })
+    for _ = 1, 3 do
+      local answer = get(to "high-eth", { body = ("x"):rep(100000) })
+      assert.equal(403, answer.status)
+    end
+    assert.equal(200, status_of(to "clean-eth"))
+  end)
+
+  it("lets everyone pass in monitor mode, and writes down what would have been", function()
+    start("gate = new_gate { network = 'eth', monitor = true }", { ["/withdraw"] = ENFORCE })
+    for _, target in ipairs { to "high-eth", to "generally-high-eth", to "fault-500", "/withdraw" } do
+      assert.equal(200, status_of(target))
+    end
+    assert.truthy(running.nginx:log():find("would come to block (upstream): '" .. addresses["high-eth"], 1, true))
+    assert.truthy(running.nginx:log():find("would come to review", 1, true))
+    assert.truthy(running.nginx:log():find("would come to block (invalid)", 1, true))
+  end)
+
+  it("lets pass in monitor mode where it cannot even decide", function()
+    start("gate = new_gate { network = 'eth', monitor = true }", {
+      ["/withdraw"] = "gate:enforce { address = function() error('no such thing') end }",
+    })
+    assert.equal(200, status_of "/withdraw")
+    stop { "cannot decide: .*no such thing" }
+  end)
+
+  it("fails the request where it cannot decide", function()
+    start("gate = new_gate { network = 'eth', on_unknown = 'allow' }", {
+      ["/raises"] = "gate:enforce { address = function() error('no such thing') end }",
+      ["/misspelt"] = "gate:enforce { adress = ngx.var.arg_to }",
+      ["/source"] = "gate:enforce { address = { arg = 'to' } }",
+      ["/nothing"] = "gate:enforce()",
+    })
+    for path, words in pairs {
+      ["/raises"] = "no such thing",
+      ["/misspelt"] = "unknown option 'adress'; did you mean 'address'",
+      ["/source"] = "address must be a text, a function, or a table with one of argument",
+      ["/nothing"] = "nothing says where the address is",
+    } do
+      assert.equal(500, status_of(path .. "?to=" .. addresses["clean-eth"]))
+      assert.truthy(running.nginx:log():find(words, 1, true), path)
+    end
+    stop { "lua entry thread aborted" }
+  end)
+
+  it("has places with options of their own, made beforehand or said in the call", function()
+    start(
+      [[
+      gate = new_gate { network = 'eth', address = { argument = "to" } }
+      lenient = gate:location { on_unknown = "allow", on_review = "allow" }
+      watching = lenient:location { monitor = true }
+      from = gate:location { address = { argument = "from" }, block = { status = 451 } }
+      local policy = require("riskscreen").policy
+      strict = gate:location { policy = policy { rules = { { no_risk = true, action = "allow" } } } }
+    ]],
+      {
+        ["/strict"] = "strict:enforce()",
+        ["/usual"] = "gate:enforce()",
+        ["/lenient"] = "lenient:enforce()",
+        ["/watching"] = "watching:enforce()",
+        ["/from"] = "from:enforce()",
+        ["/inline"] = "gate:enforce { address = ngx.var.arg_to, on_review = 'allow' }",
+      }
+    )
+    local function ask(path, name)
+      return status_of(path .. "?to=" .. addresses[name])
+    end
+    assert.equal(403, ask("/usual", "generally-high-eth"))
+    assert.equal(200, ask("/lenient", "generally-high-eth"))
+    assert.equal(200, ask("/inline", "generally-high-eth"))
+    assert.equal(403, ask("/inline", "high-eth"))
+    assert.equal(403, status_of "/inline")
+    assert.equal(200, ask("/lenient", "fault-500"))
+    assert.equal(403, ask("/lenient", "high-eth"))
+    assert.equal(200, ask("/watching", "high-eth"))
+    assert.equal(451, status_of(("/from?to=%s&from=%s"):format(addresses["clean-eth"], addresses["high-eth"])))
+    -- The verdict of one policy is none of the other's.
+    assert.equal(200, ask("/usual", "low-eth"))
+    assert.equal(403, ask("/strict", "low-eth"))
+    assert.equal(200, ask("/usual", "low-eth"))
+  end)
+
+  it("does not put the gate's own address in the place of one that a call does not find", function()
+    start("gate = new_gate { network = 'eth', address = '" .. addresses["clean-eth"] .. "' }", {
+      ["/call"] = "gate:enforce { address = ngx.var.arg_to }",
+      ["/more"] = "gate:enforce { address = ngx.var.arg_to, monitor = false }",
+      ["/own"] = "gate:enforce()",
+    })
+    assert.same({ 403, 403, 200 }, { status_of "/call", status_of "/more", status_of "/own" })
+  end)
+
+  it("lets exempt callers pass unseen", function()
+    start("gate = new_gate { network = 'eth' }", {
+      ["/network"] = "gate:enforce { address = ngx.var.arg_to, exempt = { '127.0.0.0/8' } }",
+      ["/elsewhere"] = "gate:enforce { address = ngx.var.arg_to, exempt = { '192.0.2.0/24', '::1' } }",
+      ["/function"] = [[gate:enforce { address = ngx.var.arg_to,
+        exempt = function() return ngx.var.http_x_internal == "yes" end }]],
+      ["/truthy"] = "gate:enforce { address = ngx.var.arg_to, exempt = { function() return 'no' end } }",
+    })
+    local function ask(path, headers)
+      return status_of(path .. "?to=" .. addresses["high-eth"], { headers = headers })
+    end
+    assert.equal(200, ask "/network")
+    assert.equal(403, ask "/elsewhere")
+    assert.equal(403, ask "/function")
+    assert.equal(200, ask("/function", { "X-Internal: yes" }))
+    assert.equal(403, ask "/truthy")
+  end)
+
+  it("shows the decision in ngx.ctx and in variables", function()
+    start(
+      [[gate = new_gate { network = 'eth', on_review = "allow", address = { argument = "to" },
+        variables = { action = "action", source = "source", outcome = "outcome", reason = "reason" } }]],
+      { ["/withdraw"] = "gate:enforce()" },
+      {
+        behind = [[content_by_lua_block {
+          local decision, source = ngx.ctx.riskscreen, ngx.ctx.riskscreen_source
+          ngx.print(decision.action, " ", source, " ", decision.reasons[1].risk.riskLevel, " ", ngx.var.reason) }]],
+      }
+    )
+    assert.matches(
+      "^review upstream generally%-high elevated risk: generally%-high / ",
+      get(to "generally-high-eth").body
+    )
+    assert.equal(403, status_of(to "high-eth"))
+    assert.equal(403, status_of "/withdraw")
+    -- A request is logged after it was answered.
+    for _, line in ipairs {
+      "/withdraw 200 review upstream allow",
+      "/withdraw 403 block upstream block",
+      "/withdraw 403 unknown invalid block",
+    } do
+      nginx.wait_for(line, function()
+        return io.open(running.nginx.directory .. "/access.log"):read("*a"):find(line, 1, true)
+      end)
+    end
+  end)
+
+  it("decides and leaves acting to the caller", function()
+    start(GATE, {
+      ["/decide"] = [[local decision, source = gate:decide { address = ngx.var.arg_to }
+        ngx.header["X-Verdict"] = decision.action .. " " .. source]],
+    })
+    local function ask(name)
+      local answer = get("/decide?to=" .. (addresses[name] or ""))
+      return answer.status .. " " .. answer.headers["x-verdict"]
+    end
+    assert.equal("200 block upstream", ask "high-eth")
+    assert.equal("200 block lru", ask "high-eth")
+    assert.equal("200 unknown invalid", ask "nobody")
+  end)
+
+  it("forgets an address, also in the other workers", function()
+    start(GATE, { ["/withdraw"] = ENFORCE }, { workers = 2 })
+    for _ = 1, 10 do
+      assert.equal(403, status_of(to "high-eth"))
+    end
+    assert.equal(1, #running.service:requests())
+    assert.is_true(running.nginx:eval("return gate:purge(...)", addresses["high-eth"]))
+    for _ = 1, 10 do
+      assert.equal(403, status_of(to "high-eth"))
+    end
+    assert.equal(2, #running.service:requests())
+  end)
+
+  it("needs no shared dict", function()
+    start("gate = new_gate { network = 'eth', dict = false }", { ["/withdraw"] = ENFORCE })
+    assert.equal(200, status_of(to "clean-eth"))
+    assert.equal(403, status_of(to "high-eth"))
+    assert.equal(403, status_of(to "high-eth"))
+    assert.equal(2, #running.service:requests())
+  end)
+
+  it("refuses options that are wrong, where they are written", function()
+    start(GATE, {})
+    local rest = ", client = { 1 }, on_unknown = 'block' }"
+    for message, code in pairs {
+      ["on_unknown is required"] = "{ client = { 1 } }",
+      ["on_unknown must be one of block, review, allow"] = "{ client = { 1 }, on_unknown = 'alow' }",
+      ["client must hold a client's options"] = "{ client = {}, on_unknown = 'block' }",
+      ["client: access_key is required"] = "{ client = { base_url = 'https://x' }, on_unknown = 'block' }",
+      ["must be the name of a lua_shared_dict"] = "{ dict = 'nowhere'" .. rest,
+      ["exempt must hold functions"] = "{ exempt = { 'x' }" .. rest,
+      ["address must have a name as argument"] = "{ address = { argument = 1 }" .. rest,
+      ["did you mean 'argument'"] = "{ address = { arguments = 'x' }" .. rest,
+      ["subjects %[2%]: address is required"] = "{ subjects = { { address = 'x' }, {} }" .. rest,
+      ["block.status must be between 200 and 599"] = "{ block = { status = 99 }" .. rest,
+    } do
+      local raised = running.nginx:eval([[local ok, message = pcall(function(...)
+        local gate = require("riskscreen.nginx.gate").new(]] .. code .. [[)
+        return gate
+      end)
+      return message]])
+      assert.matches(message, raised)
+      assert.matches("^eval", raised)
+    end
+  end)
+end)

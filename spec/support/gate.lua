@@ -1,0 +1,85 @@
+-- A gate in a real nginx in front of pages that say "passed", and the sandbox that it asks, which runs in the spec's
+-- own process.
+local nginx = require "spec.support.nginx"
+local sandbox = require "riskscreen.sandbox"
+
+local HTTP = [[
+  lua_shared_dict riskscreen DICTSIZE;
+  log_format decided '$uri $status $action $source $outcome';
+  init_by_lua_block {
+    function new_gate(options)
+      options.client = options.client or { base_url = "SERVICE", access_key = "ACCESSKEY", retry = false }
+      if options.dict == nil then
+        options.dict = "riskscreen"
+      end
+      options.dict = options.dict or nil
+      options.on_unknown = options.on_unknown or "block"
+      return require("riskscreen.nginx.gate").new(options)
+    end
+    INIT
+  }
+]]
+
+local SERVER = [[ set $action ""; set $source ""; set $outcome ""; set $reason ""; access_log DIR/access.log decided; ]]
+
+local PASSED = [[content_by_lua_block { ngx.print("passed") }]]
+
+local M = {}
+
+---@class riskscreen.spec.GateOptions
+---@field init? string Lua of init_by_lua; `new_gate` makes a gate that asks the sandbox
+---@field locations? table<string, string> the Lua of each location's access phase
+---@field behind? string directives of what is behind the gate, in each of them
+---@field server? string more directives of the server
+---@field workers? integer
+---@field dict_size? string
+---@field sandbox? table its options
+
+---@class riskscreen.spec.Gate
+---@field nginx riskscreen.spec.Nginx
+---@field service table the sandbox
+---@field server table what serves it
+---@field get fun(target: string, request?: table): riskscreen.spec.Answer
+---@field status fun(target: string, request?: table): integer
+---@field close fun(allowed?: string[]) complaints in the error log that are
+
+---@param options riskscreen.spec.GateOptions
+---@return riskscreen.spec.Gate
+function M.start(options)
+  local service = sandbox.new(options.sandbox or {})
+  local server = assert(sandbox.serve { service = service })
+  local values = {
+    SERVICE = server.url,
+    ACCESSKEY = server.access_key,
+    DICTSIZE = options.dict_size or "4m",
+    INIT = options.init or "gate = new_gate { network = 'eth' }",
+  }
+  local lines = { SERVER, options.server or "" }
+  for path, code in pairs(options.locations or {}) do
+    local behind = options.behind or PASSED
+    lines[#lines + 1] = ("location %s { access_by_lua_block { %s } %s }"):format(path, code, behind)
+  end
+  local started, running = pcall(nginx.start, {
+    workers = options.workers,
+    http = (HTTP:gsub("%f[%w]%u+%f[%W]", values)),
+    server = table.concat(lines, "\n"),
+  })
+  if not started then
+    server:close()
+    error(running, 2)
+  end
+  local self = { nginx = running, service = service, server = server }
+  function self.get(target, request)
+    return assert(running.get(target, request))
+  end
+  function self.status(target, request)
+    return self.get(target, request).status
+  end
+  function self.close(allowed)
+    server:close()
+    running:stop(allowed)
+  end
+  return self
+end
+
+return M

@@ -1,0 +1,106 @@
+-- Inside nginx: requests that end while what they began is under way, and what is left of them; see
+-- spec/nginx/abort_nginx.lua. Everything here belongs to the worker, which has many requests.
+local riskscreen = require "riskscreen"
+local sandbox = require "riskscreen.sandbox"
+local tasks = require("riskscreen.runtime").tasks
+
+local ngx = _G.ngx
+
+local M = {
+  shared = tasks.signal(), -- which requests wait for, each as it likes
+  begun = 0, -- waits
+  abandoned = 0, -- of what was held
+  canaries = setmetatable({}, { __mode = "k" }),
+}
+
+-- Something that lives as long as the stack on which it is.
+local function canary()
+  local bird = {}
+  M.canaries[bird] = true
+  return bird
+end
+
+local function thing()
+  return {
+    abandon = function()
+      M.abandoned = M.abandoned + 1
+    end,
+  }
+end
+
+local function wait_for_ever()
+  local bird = canary()
+  local hold = tasks.hold(thing())
+  M.begun = M.begun + 1
+  M.shared:wait()
+  tasks.release(bird, hold)
+end
+
+-- Ends the request, and with it everything in it, once so many waits have begun.
+local function exit_after(waits)
+  while M.begun < waits do
+    ngx.sleep(0.001)
+  end
+  ngx.exit(204)
+end
+
+---Waits in tasks, one within the other, and in the request itself, all of which is swept away.
+function M.sweep()
+  M.begun = 0
+  M.last = riskscreen.spawn(function()
+    riskscreen.spawn(wait_for_ever)
+    wait_for_ever()
+  end)
+  ngx.thread.spawn(exit_after, 3)
+  wait_for_ever()
+end
+
+---Waits for a task of the request that was swept away.
+function M.await_last()
+  local value, err = M.last:await(10)
+  return value, err and err.kind
+end
+
+---Collects what can be collected, and says what is left.
+function M.left()
+  for _ = 1, 3 do
+    collectgarbage()
+    ngx.sleep(0)
+  end
+  local canaries = 0
+  for _ in pairs(M.canaries) do
+    canaries = canaries + 1
+  end
+  return { canaries = canaries, abandoned = M.abandoned, in_flight = M.client and M.client:stats().in_flight }
+end
+
+---Makes the client whose service is here as well.
+function M.connect(options)
+  M.client, M.service = sandbox.client(options)
+end
+
+-- A call that waits for the service, or in line.
+local function call()
+  M.begun = M.begun + 1
+  return M.client.kya:risk { address = sandbox.scenario("clean-eth").address, network = "eth" }
+end
+
+---Has a request end while its calls wait: one in a task, one in itself.
+function M.sweep_calls()
+  M.begun = 0
+  riskscreen.spawn(call)
+  ngx.thread.spawn(exit_after, 2)
+  call()
+end
+
+---@return string|nil kind of the error
+function M.call()
+  local record, err = call()
+  return not record and err.kind or nil
+end
+
+function M.forget()
+  M.client, M.service = nil, nil
+end
+
+return M
