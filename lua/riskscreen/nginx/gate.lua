@@ -109,16 +109,26 @@ local function add_subjects(list, address, network, problem)
   end
 end
 
+local function read_subject(subject)
+  local address, problem = subject.address()
+  local network, network_problem
+  if subject.network then
+    network, network_problem = subject.network()
+  end
+  return address, network, problem or network_problem
+end
+
 -- What the gate's own sources say.
 local function read_plan(plan)
+  if not plan.subjects[2] then
+    local address, network, problem = read_subject(plan.subjects[1])
+    if type(address) ~= "table" then
+      return address, network, problem
+    end
+  end
   local list = {}
   for _, subject in ipairs(plan.subjects) do
-    local address, problem = subject.address()
-    local network, network_problem
-    if subject.network then
-      network, network_problem = subject.network()
-    end
-    add_subjects(list, address, network, problem or network_problem)
+    add_subjects(list, read_subject(subject))
   end
   if #list > 1 then
     return nil, nil, nil, list
