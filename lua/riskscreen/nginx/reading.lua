@@ -38,16 +38,18 @@ end
 ---@return string|nil problem
 ---@return riskscreen.nginx.Named[]|nil several
 function M.of_plan(plan)
-  if not plan.subjects[2] then
-    local address, network, problem = read_subject(plan.subjects[1])
-    if type(address) ~= "table" then
-      return address, network, problem
-    end
-  end
   local list = {}
-  for _, subject in ipairs(plan.subjects) do
-    add_subjects(list, read_subject(subject))
+  if plan.subjects[2] then
+    for _, subject in ipairs(plan.subjects) do
+      add_subjects(list, read_subject(subject))
+    end
+    return nil, nil, nil, list
   end
+  local address, network, problem = read_subject(plan.subjects[1])
+  if type(address) ~= "table" then
+    return address, network, problem
+  end
+  add_subjects(list, address, network, problem)
   return nil, nil, nil, list
 end
 
