@@ -66,6 +66,16 @@ describe("a client's options", function()
     assert.is_false(settings.hedge)
   end)
 
+  it("have the circuit breaker on inside nginx, unless it is switched off", function()
+    assert.equal(5, assert(options.check_client(given {}, "nginx")).breaker.failures)
+    assert.is_false(assert(options.check_client(given { breaker = false }, "nginx")).breaker)
+  end)
+
+  it("refuse to share anything outside of nginx", function()
+    assert.equal("shared_dict is for clients inside nginx", refused { shared_dict = "riskscreen" })
+    assert.equal("shared_as needs shared_dict", refused { shared_as = "name" })
+  end)
+
   it("take true for a group's defaults, and false for off", function()
     local settings = assert(options.check_client(given { breaker = true, hedge = true, retry = false }))
     assert.equal(5, settings.breaker.failures)

@@ -72,7 +72,7 @@ end
 local function reliability_table()
   local rows = {}
   for _, option in ipairs(reliability.client) do
-    option_rows(option.fields, option.name .. ".", rows)
+    option_rows(option.fields or {}, option.name .. ".", rows)
   end
   return markdown_table({ "setting", "type", "default", "meaning" }, rows)
 end

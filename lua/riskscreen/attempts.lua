@@ -351,8 +351,9 @@ function M.equip(state)
   local settings, runtime = state.settings, state.runtime
   settings.random = settings.random or random.new(random.seed(runtime.now()))
   state.budget = retry.budget(settings.retry.budget, settings.retry.reserve)
-  state.limiter = settings.rate_limit and limiter.new(settings.rate_limit, runtime)
-  state.breaker = settings.breaker and breaker.new(settings.breaker, runtime.now)
+  local shared = settings.shared_dict and require("riskscreen.nginx.shared").of(settings, runtime.now) or {}
+  state.limiter = settings.rate_limit and limiter.new(settings.rate_limit, runtime, shared.bucket)
+  state.breaker = settings.breaker and (shared.breaker or breaker.new(settings.breaker, runtime.now))
   state.hedge = settings.hedge and hedge.new(settings.hedge)
   state.hooks = hooks.new(settings.on, runtime.tasks.contain)
   state.stats = stats.new()

@@ -415,9 +415,10 @@ end
 
 ---The checked options of a client.
 ---@param options table
----@return table|nil settings `base_url` is a riskscreen.BaseUrl
+---@param runtime_name? string the name of the program's runtime, for defaults
+---@return table|nil settings `base_url` is a riskscreen.BaseUrl, `shared_dict` the dict
 ---@return string|nil message what is wrong, for `error`
-function M.check_client(options)
+function M.check_client(options, runtime_name)
   local settings, wrong = check.options(M.client, options)
   if not settings then
     return nil, wrong.message
@@ -425,11 +426,13 @@ function M.check_client(options)
     return nil, "base_url is required"
   elseif settings.client_key and not settings.client_cert then
     return nil, "client_key needs client_cert"
+  elseif settings.shared_as and not settings.shared_dict then
+    return nil, "shared_as needs shared_dict"
   end
   settings.usage_parameters = settings.usage_parameters or check.options(usage_parameters, {})
   settings.transaction_parameters = settings.transaction_parameters or check.options(transaction_parameters, {})
   settings.polling = settings.polling or check.options(polling.options, {})
-  reliability.complete(settings)
+  reliability.complete(settings, runtime_name == "nginx")
   return settings
 end
 

@@ -77,6 +77,19 @@ for index, hook in ipairs(hooks.names) do
   on[index] = { name = hook.name, type = "function", doc = hook.doc }
 end
 
+-- Workers have nothing else in common.
+local function shared_dict(name)
+  local ngx = rawget(_G, "ngx")
+  if type(ngx) ~= "table" or not ngx.shared then
+    return nil, "is for clients inside nginx"
+  end
+  local dict = ngx.shared[name]
+  if not dict then
+    return nil, ("must name a lua_shared_dict of the configuration (got %s)"):format(text.show(name))
+  end
+  return dict
+end
+
 -- A table of settings, or a switch.
 local function group(name, fields, default, doc)
   return { name = name, type = "table|boolean", fields = fields, default = default, doc = doc }
@@ -92,8 +105,27 @@ local M = {
       fields = rate_limit,
       doc = "How many requests are sent: a token bucket at which calls wait for their turn.",
     },
-    group("breaker", breaker, false, "When a failing service is left alone for a while; true: by the defaults."),
+    group(
+      "breaker",
+      breaker,
+      nil,
+      "When a failing service is left alone for a while; true: by the defaults. Inside nginx it is on by default."
+    ),
     group("hedge", hedge, false, "When a lookup whose answer is late is sent a second time; true: by the defaults."),
+    {
+      name = "shared_dict",
+      type = "string",
+      check = shared_dict,
+      doc = "Inside nginx: the `lua_shared_dict` in which all workers have one circuit and one `rate_limit`.",
+    },
+    {
+      name = "shared_as",
+      type = "string",
+      check = function(value)
+        return value ~= "" and value or nil, "must not be empty"
+      end,
+      doc = "What they share it as: so do all clients of one name. By default the base_url.",
+    },
     { name = "on", type = "table", fields = on, doc = "Functions that are told what happens to a call." },
   },
 
@@ -126,7 +158,11 @@ end
 
 ---Puts the settings that a switch stands for in its place.
 ---@param settings table a client's checked options
-function M.complete(settings)
+---@param inside_nginx boolean
+function M.complete(settings, inside_nginx)
+  if settings.breaker == nil then
+    settings.breaker = inside_nginx
+  end
   settings.retry = switched(retry, settings.retry) or check.options(retry, { attempts = 1 })
   settings.breaker = switched(breaker, settings.breaker)
   settings.hedge = switched(hedge, settings.hedge)

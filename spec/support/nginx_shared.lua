@@ -1,0 +1,46 @@
+-- Inside nginx: one worker's part in what all workers share; see spec/nginx/shared_nginx.lua.
+local riskscreen = require "riskscreen"
+
+local ngx = _G.ngx
+
+local clients = {}
+
+local M = {}
+
+local function client_of(given)
+  clients[given.id] = clients[given.id] or riskscreen.new(given.options)
+  return clients[given.id]
+end
+
+local function one_call(given)
+  local value, other = client_of(given):call("getAddressRisk", given.parameters, given.call_options)
+  return value and "ok" or other.kind
+end
+
+---Makes calls, one after another or all at once; nothing in any worker but the one that is meant.
+---@param given { id: integer, options: table, worker: integer, calls: integer, together?: boolean }
+---@return table told { worker, pid, outcomes, breaker, rate_limit }
+function M.run(given)
+  local told = { worker = ngx.worker.id(), pid = ngx.worker.pid() }
+  if told.worker ~= given.worker then
+    return told
+  end
+  local outcomes, bodies = {}, {}
+  for index = 1, given.calls do
+    bodies[index] = function()
+      local outcome = one_call(given)
+      table.insert(outcomes, outcome)
+    end
+    if not given.together then
+      bodies[index]()
+    end
+  end
+  if given.together then
+    riskscreen.gather(bodies)
+  end
+  local stats = client_of(given):stats()
+  told.outcomes, told.breaker, told.rate_limit = outcomes, stats.breaker, stats.rate_limit
+  return told
+end
+
+return M
