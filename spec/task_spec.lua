@@ -492,19 +492,22 @@ describe("a contained function", function()
     assert.is_true(tasks.blocks())
   end)
 
-  it("is not stopped where it waits", function()
-    local reached = false
+  it("is not stopped where it waits, but the next wait after it ends at once", function()
+    local reached
     run(function()
       local task = spawn(function()
         tasks.contain(function()
           sleep(0.002)
-          reached = true
+          reached = "the end of it"
         end)
+        signal():wait()
+        reached = "what follows"
       end)
       sleep(0)
       task:cancel()
+      assert.equal("cancelled", select(2, task:await()).kind)
     end)
-    assert.is_true(reached)
+    assert.equal("the end of it", reached)
   end)
 
   it("gives what pcall gives", function()

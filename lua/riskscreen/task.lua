@@ -80,11 +80,16 @@ return function(runtime)
     end
   end
 
-  -- Suspends the running task until it is woken; `interrupt` undoes what it waits for when it is stopped instead.
+  -- Suspends the running task until it is woken; `interrupt` undoes what it waits for when it is stopped instead, be it
+  -- that it was stopped while it could not be interrupted.
   local function pause(task, interrupt)
-    task.interrupt = interrupt
-    runtime.suspend(task)
-    task.interrupt = nil
+    if task.stop then
+      interrupt()
+    else
+      task.interrupt = interrupt
+      runtime.suspend(task)
+      task.interrupt = nil
+    end
     local stop = task.stop
     if stop then
       -- A cancelled task stays so; a child's failure is raised once.

@@ -56,6 +56,19 @@ function M.expected(fault, class)
   return expected
 end
 
+---A fault as it is inside nginx.
+---@param fault riskscreen.spec.Fault
+---@return riskscreen.spec.Fault
+function M.over_cosockets(fault)
+  local own = {}
+  for _, values in ipairs { fault, fault.over_cosockets or {} } do
+    for name, value in pairs(values) do
+      own[name] = value
+    end
+  end
+  return own
+end
+
 ---Whether a fault can be tried with a class: to spare some requests, the server must know what they ask for.
 function M.applies(fault, class)
   return not class.spares or (fault.act and not fault.warm)

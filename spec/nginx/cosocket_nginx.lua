@@ -24,11 +24,8 @@ setup(function()
   server = nginx.start { http = names.directive }
 end)
 
--- What nginx says by itself of connections that break, whatever Lua makes of them.
-local ITS_WORDS = { "recv%(%) failed %(104:", "connect%(%) to unix:%S+ failed %(2:" }
-
 teardown(function()
-  server:stop(ITS_WORDS)
+  server:stop(nginx.BROKEN_CONNECTIONS)
   names.close()
 end)
 

@@ -14,9 +14,6 @@ local assert, describe, it, setup, teardown = busted.assert, busted.describe, bu
 
 local MOST_KEPT = 32 -- descriptors: connections of this process to nginx, and what nginx has not yet seen closed
 
--- What nginx says by itself about connections that break, whatever Lua makes of them.
-local ITS_WORDS = { "recv%(%) failed %(104:", "SSL_do_handshake%(%) failed", "peer closed connection in SSL handshake" }
-
 local server
 local last_id = 0
 
@@ -26,7 +23,7 @@ end)
 
 teardown(function()
   assert.is_nil(server:log():find(cell.key, 1, true))
-  server:stop(ITS_WORDS)
+  server:stop(nginx.BROKEN_CONNECTIONS)
   fault_server.stop_tls()
 end)
 
@@ -84,18 +81,6 @@ local function inside(in_task)
   end
 end
 
--- The fault as it is for cosockets.
-local function for_cosockets(fault)
-  local own = {}
-  for name, value in pairs(fault) do
-    own[name] = value
-  end
-  for name, value in pairs(fault.over_cosockets or {}) do
-    own[name] = value
-  end
-  return own
-end
-
 local function count_descriptors()
   return server:eval "return require('spec.support.nginx_faults').count_descriptors()"
 end
@@ -103,7 +88,7 @@ end
 for _, way in ipairs { { name = "a request", in_task = false }, { name = "a task", in_task = true } } do
   local first
   for _, general in ipairs(faults) do
-    local fault = for_cosockets(general)
+    local fault = cell.over_cosockets(general)
     describe(("%s in %s inside nginx:"):format(fault.name, way.name), function()
       local outcomes = {}
       local kept

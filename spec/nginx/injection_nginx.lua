@@ -4,7 +4,8 @@ local nginx = require "spec.support.nginx"
 local peer = require "spec.support.peer"
 local suite = require "spec.injection.suite"
 
-local ANSWER = peer.response('{"success":true,"code":1,"msg":"SUCCESS","data":{}}', "Content-Type: application/json\r\n")
+local BODY = '{"success":true,"code":1,"msg":"SUCCESS","data":{}}'
+local ANSWER = peer.response(BODY, "Content-Type: application/json\r\n")
 
 suite(function()
   local target = peer.tcp(native_driver, function(connection)

@@ -91,6 +91,14 @@ Nginx.__index = Nginx
 
 local M = {}
 
+---What nginx says by itself about connections that break, whatever Lua makes of them and lua_socket_log_errors says.
+M.BROKEN_CONNECTIONS = {
+  "recv%(%) failed %(104:",
+  "connect%(%) to unix:%S+ failed %(2:",
+  "SSL_do_handshake%(%) failed",
+  "peer closed connection in SSL handshake",
+}
+
 ---Whether nginx has the compiled core.
 M.with_core = os.getenv "RISKSCREEN_WITHOUT_CORE" == nil
 
