@@ -1,0 +1,77 @@
+-- Reads from the request that is served which subjects it names: an address and a network each, or what is wrong with
+-- them. Where each is to be found is address.lua's.
+local sources = require "riskscreen.nginx.address"
+
+local M = {}
+
+---@class riskscreen.nginx.Named
+---@field address any
+---@field network any
+---@field problem? string why there is none
+
+-- A source may lead to several addresses.
+local function add_subjects(list, address, network, problem)
+  for _, one in ipairs(type(address) == "table" and address or { address or false }) do
+    list[#list + 1] = { address = one or nil, network = network, problem = problem }
+  end
+end
+
+---What the gate's own sources say: one subject, or a list of them.
+---@param plan riskscreen.nginx.Plan
+---@return any address
+---@return any network
+---@return string|nil problem
+---@return riskscreen.nginx.Named[]|nil several
+function M.of_plan(plan)
+  local list = {}
+  for _, subject in ipairs(plan.subjects) do
+    local address, problem = subject.address()
+    local network, network_problem
+    if subject.network then
+      network, network_problem = subject.network()
+    end
+    add_subjects(list, address, network, problem or network_problem)
+  end
+  if #list > 1 then
+    return nil, nil, nil, list
+  end
+  return list[1].address, list[1].network, list[1].problem
+end
+
+local function read_source(source, what)
+  local value, problem, misuse = sources.read(source, what)
+  if misuse then
+    error(misuse, 0)
+  end
+  return value, problem
+end
+
+---The same of what stands in a call.
+---@param plan riskscreen.nginx.Plan
+---@param request riskscreen.nginx.GateRequest
+---@return any address
+---@return any network
+---@return string|nil problem
+---@return riskscreen.nginx.Named[]|nil several
+function M.of_call(plan, request)
+  local address, network, problem = request.address, request.network, nil
+  if type(address) ~= "string" then
+    address, problem = read_source(address, "address")
+  end
+  if network == nil then
+    network = plan.network
+  end
+  if type(network) ~= "string" then
+    local network_problem
+    network, network_problem = read_source(network, "network")
+    problem = problem or network_problem
+  end
+  if type(address) == "table" then
+    local list = {}
+    add_subjects(list, address, network, problem)
+    return nil, nil, nil, list
+  end
+  return address, network, problem
+end
+
+return M
