@@ -1,4 +1,6 @@
 -- What is counted by the workers of a real nginx, as Prometheus reads it, and the status.
+local addresses = require "riskscreen.sandbox.addresses"
+local gates = require "spec.support.gate"
 local json = require "riskscreen.json"
 local nginx = require "spec.support.nginx"
 local prometheus = require "spec.support.prometheus"
@@ -33,6 +35,74 @@ local SERVER = [[
     }
   }
 ]]
+
+describe("a gate", function()
+  local running
+
+  local function start(workers)
+    running = gates.start {
+      workers = workers,
+      init = "gate = new_gate { network = 'eth', name = 'withdrawals' }",
+      locations = { ["/withdraw"] = "gate:enforce { address = ngx.var.arg_to }" },
+      server = [[
+        location = /metrics { content_by_lua_block { gate:metrics() } }
+        location = /status { content_by_lua_block { gate:status() } }
+      ]],
+    }
+  end
+
+  after_each(function()
+    running.close()
+  end)
+
+  local function ask(name)
+    return running.get("/withdraw?to=" .. (addresses[name] or name)).status
+  end
+
+  local function scrape()
+    return prometheus.parse(running.get("/metrics").body)
+  end
+
+  local function decisions(metrics, action, source)
+    return metrics:get("riskscreen_decisions_total", { gate = "withdrawals", action = action, source = source })
+  end
+
+  it("counts its decisions by what they are and where they come from", function()
+    start(1)
+    assert.equal(403, ask "high-eth")
+    assert.equal(403, ask "high-eth")
+    assert.equal(200, ask "clean-eth")
+    assert.equal(403, ask "nonsense")
+    assert.equal(403, ask "fault-500")
+    local metrics = scrape()
+    assert.equal(1, decisions(metrics, "block", "upstream"))
+    assert.equal(1, decisions(metrics, "block", "lru"))
+    assert.equal(1, decisions(metrics, "allow", "upstream"))
+    assert.equal(1, decisions(metrics, "unknown", "upstream"))
+    assert.equal(1, decisions(metrics, "unknown", "invalid"))
+    assert.equal(1, metrics:get("riskscreen_errors_total", { gate = "withdrawals", kind = "server" }))
+    assert.equal(3, metrics:get("riskscreen_upstream_seconds_count", { gate = "withdrawals" }))
+    assert.equal(0, metrics:get("riskscreen_in_flight", { gate = "withdrawals" }))
+    local labels = { gate = "withdrawals", tier = "lru", result = "hit" }
+    assert.equal(1, metrics:get("riskscreen_cache_lookups_total", labels))
+  end)
+
+  it("says how it does, and nothing of addresses or of the key", function()
+    start(1)
+    ask "high-eth"
+    ask "fault-500"
+    local status = running.get "/status"
+    local said = json.decode(status.body)
+    assert.same({ total = 1, by_source = { upstream = 1 } }, said.decisions.block)
+    assert.same({ unknown = "block", review = "review", invalid = "block" }, said.outcomes)
+    assert.equal("closed", said.circuit.state)
+    local page = running.get("/status", { headers = { "Accept: text/html" } })
+    for _, answer in ipairs { status, page, running.get "/metrics" } do
+      assert.is_nil(answer.body:lower():find(addresses["high-eth"]:lower(), 1, true))
+      assert.is_false(secrecy.holds(answer, running.server.access_key))
+    end
+  end)
+end)
 
 describe("the metrics of several workers", function()
   local server, its_server, access_key
