@@ -212,6 +212,10 @@ local function cache_for(shared, policy)
   if cache then
     return cache
   end
+  local screen_one = clients.decider(client, policy)
+    or function(address, network, timeout)
+      return client:screen { address = address, network = network, policy = policy, timeout = timeout }
+    end
   cache = caches.new {
     dict = settings.dict and ngx.shared[settings.dict],
     lru = settings.lru,
@@ -224,7 +228,7 @@ local function cache_for(shared, policy)
       if problem then
         return invalid(problem, address, network)
       end
-      return client:screen { address = address, network = network, policy = policy, timeout = timeout }
+      return screen_one(address, network, timeout)
     end,
   }
   shared.caches[version] = cache
