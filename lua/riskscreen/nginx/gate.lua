@@ -13,6 +13,7 @@ local plans = require "riskscreen.nginx.plan"
 local policies = require "riskscreen.policy"
 local reading = require "riskscreen.nginx.reading"
 local runtime = require "riskscreen.runtime"
+local statuses = require "riskscreen.nginx.status"
 local text = require "riskscreen.text"
 local well_formed = require "riskscreen.nginx.well_formed"
 
@@ -296,6 +297,15 @@ end
 function Gate:metrics()
   ngx.header["Content-Type"] = metrics.CONTENT_TYPE
   ngx.print(self.recorder:render())
+end
+
+---Answers with how the gate does, as JSON or, for a browser, as a page: a content handler.
+function Gate:status()
+  local plan = self.plan
+  statuses.serve(self.recorder, {
+    monitor = plan.monitor,
+    outcomes = { unknown = plan.outcomes.unknown, review = plan.outcomes.review, invalid = plan.on_invalid },
+  })
 end
 
 ---Takes a delivery of the service: a content handler.
