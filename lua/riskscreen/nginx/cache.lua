@@ -121,10 +121,14 @@ local function consult(self, address, network, seconds)
   end
   local ok, decision = self.waits.contain(self.look_up, address, network, seconds)
   if metrics then
+    local failure = ok and type(decision) == "table" and decision.error or nil
     metrics:in_flight(-1)
-    metrics:upstream(self.waits.now() - started)
-    if ok and type(decision) == "table" and decision.error then
-      metrics:error(decision.error.kind)
+    -- Where nothing was sent, the service took no time.
+    if not failure or (failure.attempts or 0) > 0 then
+      metrics:upstream(self.waits.now() - started)
+    end
+    if failure then
+      metrics:error(failure.kind)
     end
   end
   if not ok then
@@ -416,13 +420,14 @@ function M.new(settings)
   local ngx = _G.ngx
   local size = settings.lru or DEFAULTS.lru
   local waits = settings.waits or waits_of_nginx()
+  local is_alone = settings.is_alone or function()
+    return ngx.worker.count() == 1
+  end
   local store = stores.new {
     dict = settings.dict,
     version = settings.version or DEFAULTS.version,
     checksum = settings.checksum or ngx.crc32_long,
-    is_alone = settings.is_alone or function()
-      return ngx.worker.count() == 1
-    end,
+    is_alone = is_alone,
   }
   return setmetatable({
     look_up = settings.look_up,
@@ -441,6 +446,7 @@ function M.new(settings)
       dict = settings.dict,
       prefix = store.lock_prefix,
       identity = settings.identity or ngx.worker.pid,
+      is_alone = is_alone,
     },
   }, Cache)
 end

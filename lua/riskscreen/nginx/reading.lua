@@ -9,11 +9,26 @@ local M = {}
 ---@field network any
 ---@field problem? string why there is none
 
--- A source may lead to several addresses.
+-- A source may lead to several addresses, but not to none.
 local function add_subjects(list, address, network, problem)
-  for _, one in ipairs(type(address) == "table" and address or { address or false }) do
-    list[#list + 1] = { address = one or nil, network = network, problem = problem }
+  if type(address) ~= "table" then
+    list[#list + 1] = { address = address, network = network, problem = problem }
+    return
+  elseif address[1] == nil then
+    list[#list + 1] = { problem = problem or "there is no address" }
   end
+  for _, one in ipairs(address) do
+    list[#list + 1] = { address = one, network = network, problem = problem }
+  end
+end
+
+local function read_subject(subject)
+  local address, problem = subject.address()
+  local network, network_problem
+  if subject.network then
+    network, network_problem = subject.network()
+  end
+  return address, network, problem or network_problem
 end
 
 ---What the gate's own sources say: one subject, or a list of them.
@@ -24,18 +39,18 @@ end
 ---@return riskscreen.nginx.Named[]|nil several
 function M.of_plan(plan)
   local list = {}
-  for _, subject in ipairs(plan.subjects) do
-    local address, problem = subject.address()
-    local network, network_problem
-    if subject.network then
-      network, network_problem = subject.network()
+  if plan.subjects[2] then
+    for _, subject in ipairs(plan.subjects) do
+      add_subjects(list, read_subject(subject))
     end
-    add_subjects(list, address, network, problem or network_problem)
-  end
-  if #list > 1 then
     return nil, nil, nil, list
   end
-  return list[1].address, list[1].network, list[1].problem
+  local address, network, problem = read_subject(plan.subjects[1])
+  if type(address) ~= "table" then
+    return address, network, problem
+  end
+  add_subjects(list, address, network, problem)
+  return nil, nil, nil, list
 end
 
 local function read_source(source, what)

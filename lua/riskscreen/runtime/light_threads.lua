@@ -64,14 +64,25 @@ function runtime.report(message)
   ngx.log(ngx.ERR, message)
 end
 
+-- Guards that are not in use: to make one, and to have it collected, costs more than all that it guards.
+local spare, spares = {}, 0
+
 function runtime.guard(thing)
-  local guard = newproxy(prototype) -- luacheck: ignore 113
+  local guard
+  if spares > 0 then
+    guard, spare[spares] = spare[spares], nil
+    spares = spares - 1
+  else
+    guard = newproxy(prototype) -- luacheck: ignore 113
+  end
   guarded[guard] = thing
   return guard
 end
 
 function runtime.disarm(guard)
   guarded[guard] = nil
+  spares = spares + 1
+  spare[spares] = guard
 end
 
 ---The task that is running, if it may be stopped where it waits.
@@ -240,20 +251,6 @@ function tasks.iterator(iterate)
   return iterate
 end
 
----Lets a function be aborted with the task that calls it, whatever of nginx it waits for. Outside of a task it is
----called as it is.
----@param fn fun(...): any
----@return fun(...): any
-function M.abortable(fn)
-  return function(...)
-    local me = current()
-    if not me then
-      return fn(...)
-    end
-    return M.beside(me, fn, ...)
-  end
-end
-
 local function raise_failure(ok, ...)
   if not ok then
     error((...), 0)
@@ -266,7 +263,7 @@ local function pack(...)
 end
 
 -- Runs a function in a light thread of its own, which only its parent may kill.
-function M.beside(me, fn, ...)
+local function call_beside(me, fn, ...)
   local results
   local beside = thread.spawn(function(...)
     results = pack(xpcall(fn, located, ...))
@@ -281,6 +278,20 @@ function M.beside(me, fn, ...)
   end
   thread.wait(beside)
   return raise_failure(unpack(results, 1, results.n))
+end
+
+---Lets a function be aborted with the task that calls it, whatever of nginx it waits for. Outside of a task it is
+---called as it is.
+---@param fn fun(...): any
+---@return fun(...): any
+function M.abortable(fn)
+  return function(...)
+    local me = current()
+    if not me then
+      return fn(...)
+    end
+    return call_beside(me, fn, ...)
+  end
 end
 
 return M
