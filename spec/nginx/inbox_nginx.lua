@@ -234,6 +234,26 @@ describe("the inbox of nginx", function()
     end)
   end)
 
+  it("does not share its dict with a gate, whose verdicts would push its events out", function()
+    bed = inboxes.start { workers = 1 }
+    local refused, taken = bed.server:eval [[
+      local gates = require "riskscreen.nginx.gate"
+      local function made_with(dict)
+        return pcall(gates.new, {
+          client = { base_url = "http://127.0.0.1:1", access_key = "none" },
+          dict = dict,
+          webhook = { dict = "events", accept_unauthenticated = true },
+          on_unknown = "block",
+        })
+      end
+      local _, message = made_with "events"
+      return message, (made_with "notes")
+    ]]
+    assert.matches("the dict of webhook must be another", refused, 1, true)
+    assert.is_true(taken)
+    bed.server:stop()
+  end)
+
   it("is refused without a shared dict of its name, and served in the content phase alone", function()
     bed = inboxes.start { workers = 1 }
     local message = bed.server:eval [[
