@@ -16,15 +16,6 @@ local function add_subjects(list, address, network, problem)
   end
 end
 
-local function read(subject)
-  local address, problem = subject.address()
-  local network, network_problem
-  if subject.network then
-    network, network_problem = subject.network()
-  end
-  return address, network, problem or network_problem
-end
-
 ---What the gate's own sources say: one subject, or a list of them.
 ---@param plan riskscreen.nginx.Plan
 ---@return any address
@@ -34,14 +25,14 @@ end
 function M.of_plan(plan)
   local list = {}
   if not plan.subjects[2] then
-    local address, network, problem = read(plan.subjects[1])
+    local address, network, problem = plan.subjects[1]()
     if type(address) ~= "table" then
       return address, network, problem
     end
     add_subjects(list, address, network, problem)
   else
-    for _, subject in ipairs(plan.subjects) do
-      add_subjects(list, read(subject))
+    for _, read in ipairs(plan.subjects) do
+      add_subjects(list, read())
     end
   end
   if #list > 1 then
