@@ -294,6 +294,53 @@ describe("a connection", function()
   end)
 end)
 
+describe("a request that is cancelled while it waits for its turn", function()
+  it("takes nobody's turn", function()
+    local held
+    local one = peer_of(function(connection, request)
+      if request:find "^GET /first " then
+        held = connection
+      else
+        connection:send(peer.response "{}")
+      end
+    end)
+    local release = peer_of(function(connection)
+      held:send(peer.response "{}")
+      connection:send(peer.response "{}")
+    end)
+    local third, failure = server:eval(
+      [[
+      local riskscreen = require "riskscreen"
+      local given = ...
+      local client = riskscreen.new { base_url = given[1], access_key = "k", concurrency = 1, connect_timeout = 0.3 }
+      local releasing = riskscreen.new { base_url = given[2], access_key = "k" }
+      return riskscreen.run(function()
+        local first = riskscreen.spawn(function()
+          return client:request("GET", "/first")
+        end)
+        repeat
+          riskscreen.sleep(0.001)
+        until client:stats().requests == 1
+        local second = riskscreen.spawn(function()
+          return client:request("GET", "/second")
+        end)
+        repeat
+          riskscreen.sleep(0.001)
+        until client:stats().requests == 2
+        second:cancel()
+        releasing:request("GET", "/")
+        first:await()
+        local value, err = client:request("GET", "/third", { retry = false })
+        return value ~= nil, tostring(err)
+      end)
+    ]],
+      { one.url, release.url }
+    )
+    assert.is_true(third, failure)
+    assert.equal(2, #one.requests)
+  end)
+end)
+
 describe("a connection that was kept and is dead", function()
   -- Answers the first request of each connection and breaks at the next.
   local function breaking(how)

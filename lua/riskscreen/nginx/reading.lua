@@ -9,10 +9,16 @@ local M = {}
 ---@field network any
 ---@field problem? string why there is none
 
--- A source may lead to several addresses.
+-- A source may lead to several addresses, but not to none.
 local function add_subjects(list, address, network, problem)
-  for _, one in ipairs(type(address) == "table" and address or { address or false }) do
-    list[#list + 1] = { address = one or nil, network = network, problem = problem }
+  if type(address) ~= "table" then
+    list[#list + 1] = { address = address, network = network, problem = problem }
+    return
+  elseif address[1] == nil then
+    list[#list + 1] = { problem = problem or "there is no address" }
+  end
+  for _, one in ipairs(address) do
+    list[#list + 1] = { address = one, network = network, problem = problem }
   end
 end
 
@@ -24,21 +30,18 @@ end
 ---@return riskscreen.nginx.Named[]|nil several
 function M.of_plan(plan)
   local list = {}
-  if not plan.subjects[2] then
-    local address, network, problem = plan.subjects[1]()
-    if type(address) ~= "table" then
-      return address, network, problem
-    end
-    add_subjects(list, address, network, problem)
-  else
+  if plan.subjects[2] then
     for _, read in ipairs(plan.subjects) do
       add_subjects(list, read())
     end
-  end
-  if #list > 1 then
     return nil, nil, nil, list
   end
-  return list[1].address, list[1].network, list[1].problem
+  local address, network, problem = plan.subjects[1]()
+  if type(address) ~= "table" then
+    return address, network, problem
+  end
+  add_subjects(list, address, network, problem)
+  return nil, nil, nil, list
 end
 
 local function read_source(source, what)

@@ -1,11 +1,11 @@
 -- One connection for one request: opened or taken from nginx's pool, and put back or closed. All of it together takes
 -- no longer than the request may. What the bytes mean is not known here.
 local handshake = require "riskscreen.runtime.cosocket.handshake"
+local semaphore = require "ngx.semaphore"
 
 local ngx = _G.ngx
 local now, sleep, tcp = ngx.now, ngx.sleep, ngx.socket.tcp
 local kill, spawn, wait = ngx.thread.kill, ngx.thread.spawn, ngx.thread.wait
-local status = coroutine.status
 local ceil, find, min = math.ceil, string.find, math.min
 
 -- How many connections of each pool are in use: as many as there are, or more, since none is counted off that nginx
@@ -16,6 +16,7 @@ local in_use = {}
 local PIECE = 65536 -- bytes that are received at once, at most
 local LONGEST_IDLE = 60 -- seconds: up to here it counts what the server says, from here on nginx's own directive
 local MARGIN = 1 -- seconds
+local MOMENT = 0.001 -- seconds after which who was woken has run
 local TURN = 64 -- pieces after which other requests have their turn
 
 local doing = {
@@ -33,6 +34,11 @@ local doing = {
 ---@field phase string how far the request got
 ---@field sent boolean part of the request may have left
 ---@field reused boolean it comes from the pool
+---@field done? boolean a thread has tried to connect, and these are
+---@field connected? boolean what came of it
+---@field reason? string and why
+---@field awaited? table whom it wakes
+---@field taken? boolean who waited has it
 ---@field times table<string, number> seconds; 0 for what did not happen
 local Connection = {}
 Connection.__index = Connection
@@ -91,37 +97,42 @@ local function connect(sock, peer)
   return sock:connect(peer.host, peer.pool)
 end
 
--- Threads are begun with functions of Lua alone.
-local function pass(seconds)
-  sleep(seconds)
-end
-
--- What a thread returned; what it raised is a failure as any other.
-local function outcome(ran, ok, reason)
-  if not ran then
-    return nil, tostring(ok)
+-- Connects in a thread of its own. Whoever waits for it may be killed meanwhile, and this is not: a connection that
+-- nobody takes is closed.
+local function connect_for(self)
+  local ran, ok, reason = pcall(connect, self.sock, self.peer)
+  self.connected, self.reason = ran and ok, ran and reason or ok
+  self.done = true
+  if self.awaited then
+    self.awaited:post()
+    sleep(MOMENT)
+    if not self.taken then
+      self.connected, self.reason = nil, "closed"
+      self.sock:close()
+    end
   end
-  return ok, reason
 end
 
 -- Connects within a time. A socket's own time-out begins again after a turn in the queue and does not count the lookup
 -- of a name: where there may be either, it happens in a thread that can be given up.
-local function connect_within(sock, peer, seconds)
+local function connect_within(self, seconds)
+  local peer = self.peer
   if peer.is_address and in_use[peer.pool.pool] <= peer.pool.pool_size then
-    return connect(sock, peer)
+    return connect(self.sock, peer)
   end
-  local connecting = spawn(connect, sock, peer)
-  if status(connecting) == "zombie" then
-    return outcome(wait(connecting))
+  local connecting = spawn(connect_for, self)
+  if self.done then
+    wait(connecting)
+    return self.connected, self.reason
   end
-  local alarm = spawn(pass, seconds)
-  local ran, ok, reason = wait(connecting, alarm)
-  kill(alarm)
-  if status(connecting) ~= "dead" then
-    kill(connecting)
+  self.awaited = semaphore.new()
+  self.awaited:wait(seconds)
+  self.taken = true
+  kill(connecting)
+  if not self.done then
     return nil, "timeout"
   end
-  return outcome(ran, ok, reason)
+  return self.connected, self.reason
 end
 
 local function connect_failure(self, reason)
@@ -180,7 +191,7 @@ function M.open(peer, request, started)
   local first = min(request.connect_timeout, left)
   self.timed_at = now()
   sock:settimeouts(milliseconds(first), milliseconds(left), milliseconds(left))
-  local ok, reason = connect_within(sock, peer, first)
+  local ok, reason = connect_within(self, first)
   if not ok then
     return connect_failure(self, reason)
   end
