@@ -314,12 +314,13 @@ function Gate:webhook()
   deliveries.serve(inbox)
 end
 
--- The client, and where it sends to, if that is known. One made here gets what the gate's webhooks bring.
-local function client_of(value, inbox)
+-- The client, and where it sends to, if that is known. One made here has one circuit for all workers, and gets what the
+-- gate's webhooks bring.
+local function client_of(value, dict, inbox)
   if type(value.screen) == "function" then
     return value, ""
   end
-  local given = { inbox = inbox }
+  local given = { shared_dict = dict, inbox = inbox }
   for name, option in pairs(value) do
     given[name] = option
   end
@@ -359,7 +360,7 @@ function M.new(given)
   elseif checked.address and checked.subjects then
     error("gate: address and subjects exclude each other", 2)
   end
-  local client, service = client_of(checked.client, checked.webhook)
+  local client, service = client_of(checked.client, checked.dict, checked.webhook)
   if not client then
     error("gate: " .. service, 2)
   end
