@@ -58,14 +58,14 @@ local function new_histogram(all, prefix)
   return histogram
 end
 
--- Of a client it counts what that has counted by itself.
+-- Of a client it counts what that has counted by itself; one that is not of this library may count less.
 local function copy_client(self)
   local snapshot = self.client:stats()
   for name, counter in pairs(self.client_counters) do
-    counter.value = snapshot[name]
+    counter.value = snapshot[name] or 0
   end
   local answers = {}
-  for status, count in pairs(snapshot.statuses) do
+  for status, count in pairs(snapshot.statuses or {}) do
     local class = math.floor(status / 100) .. "xx"
     answers[class] = (answers[class] or 0) + count
   end
