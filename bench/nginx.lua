@@ -15,11 +15,25 @@ local rounds = tonumber(arg[1]) or 9
 local CONNECTIONS = 64
 local ROUND = 1 -- seconds; wrk takes whole ones
 local OFTEN = 100 -- different addresses, few enough for every cache
-local MOST_LOOKED_UP = 0.01 -- of the requests of a row that is called a hit
+local SELDOM = 5000 -- addresses, too many for the gate's own memory, which has room for a fifth of them
+local MOST_MISSES = 0.01 -- of the requests of a row that is called a hit
+local LONGEST_WARMING = 10 -- rounds
 
 local HTTP = [[
   lua_shared_dict hand_written 64m;
-  init_by_lua_block { hand_written = require("nginx.hand_written") }
+  lua_shared_dict riskscreen 64m;
+  init_by_lua_block {
+    hand_written = require("nginx.hand_written")
+    gate = require("riskscreen.nginx.gate").new {
+      client = {
+        base_url = "http://127.0.0.1:BEHIND",
+        access_key = "0123456789abcdef0123456789abcdef",
+        concurrency = 128,
+      },
+      dict = "riskscreen", lru = 1000, on_unknown = "block",
+      address = { argument = "address" }, network = { argument = "network" },
+    }
+  }
 ]]
 
 -- What follows the access phase is the same everywhere, and as cheap as it gets.
@@ -30,6 +44,7 @@ local SERVER = [[
       access_by_lua_block { hand_written.enforce(ngx.shared.hand_written, BEHIND) }
       empty_gif;
     }
+    location = /gate { access_by_lua_block { gate:enforce() } empty_gif; }
 ]]
 
 ---@class riskscreen.bench.Row
@@ -44,6 +59,9 @@ local rows = {
   { what = "an access phase that does nothing", path = "/nothing", different = OFTEN },
   { what = "a gate by hand, from its shared dict", path = "/hand-written", different = OFTEN },
   { what = "a gate by hand, over a cosocket", path = "/hand-written", looks_up = true },
+  { what = "the gate, from the worker's memory", path = "/gate", different = OFTEN },
+  { what = "the gate, from the shared dict", path = "/gate", different = SELDOM },
+  { what = "the gate, over a cosocket", path = "/gate", looks_up = true },
 }
 local BASE = 2 -- the row that the others are compared with
 
@@ -78,22 +96,36 @@ local function wrk(running, row)
   }
 end
 
--- One round of a row; raises when it has not measured what it is called.
-local function measure(running, row)
+-- How many look-ups a row has made that it should not have made, or not made that it should.
+local function misses(row, result, looked_up)
+  return math.abs(looked_up - (row.looks_up and result.requests or 0))
+end
+
+-- One round of a row; raises when it has not measured what it is called, unless that is not asked for.
+local function measure(running, row, is_warming)
   local looked_up, ran, waited = running:looked_up(), running:cpu()
   local result = wrk(running, row)
   local ran_then, waited_then = running:cpu()
-  looked_up = running:looked_up() - looked_up - 1
   assert(result.refused + result.failed == 0, row.what .. ": requests failed")
-  local expected = row.looks_up and result.requests or 0
-  local off = math.abs(looked_up - expected)
-  assert(off <= CONNECTIONS + MOST_LOOKED_UP * result.requests, row.what .. ": not what it says")
+  local off = misses(row, result, running:looked_up() - looked_up - 1)
+  local is_right = off <= CONNECTIONS + MOST_MISSES * result.requests
+  assert(is_right or is_warming, row.what .. ": not what it says")
   return {
+    is_right = is_right,
     rate = result.requests / result.seconds,
     cpu = (ran_then - ran) / result.requests,
     busy = (ran_then - ran + waited_then - waited) / result.seconds,
     p99 = result.p99,
   }
+end
+
+-- Until everything that a row should find is there.
+local function warm(running, row)
+  for _ = 1, LONGEST_WARMING do
+    if measure(running, row, true).is_right then
+      return
+    end
+  end
 end
 
 local function each(results, field, others)
@@ -122,7 +154,7 @@ local running = servers.start({ http = HTTP, server = SERVER })
 local ok, message = pcall(function()
   local results = {}
   for index, row in ipairs(rows) do
-    wrk(running, row)
+    warm(running, row)
     results[index] = {}
   end
   for round = 1, rounds do

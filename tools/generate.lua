@@ -1,8 +1,11 @@
--- Writes what follows from the library's tables: the tables of README.md, docs/reference.md and types/riskscreen.lua.
+-- Writes what follows from the library's tables: the tables of README.md and docs/nginx.md, docs/reference.md and
+-- types/riskscreen.lua.
 -- With --check it changes nothing and fails when one of them is out of date.
 
 local enums = require "riskscreen.enums"
 local errors = require "riskscreen.errors"
+local gate = require "riskscreen.nginx.options"
+local inbox_of_nginx = require "riskscreen.nginx.inbox.options"
 local operations = require "riskscreen.operations"
 local options = require "riskscreen.options"
 local reliability = require "riskscreen.reliability"
@@ -45,7 +48,9 @@ end
 local function show_default(option)
   if option.required then
     return "required"
-  elseif option.default == nil or type(option.default) == "table" or type(option.default) == "function" then
+  elseif option.default == nil or option.default == "" or type(option.default) == "table" then
+    return ""
+  elseif type(option.default) == "function" then
     return ""
   end
   return "`" .. tostring(option.default) .. "`"
@@ -75,6 +80,38 @@ local function reliability_table()
     option_rows(option.fields or {}, option.name .. ".", rows)
   end
   return markdown_table({ "setting", "type", "default", "meaning" }, rows)
+end
+
+-- Options with those that their tables may hold, once where several hold the same.
+local function deep_rows(specs, prefix, rows, seen)
+  for _, option in ipairs(specs) do
+    option_rows({ option }, prefix, rows)
+    local fields = option.fields
+    if fields and not seen[fields] then
+      seen[fields] = true
+      deep_rows(fields, prefix .. option.name .. ".", rows, seen)
+    end
+  end
+  return rows
+end
+
+local function gate_table()
+  local of_location = {}
+  for _, option in ipairs(gate.location) do
+    of_location[option.name] = true
+  end
+  local rows, seen = {}, {}
+  for _, option in ipairs(gate.gate) do
+    for _, row in ipairs(deep_rows({ option }, "", {}, seen)) do
+      table.insert(row, 4, of_location[option.name] and "yes" or "")
+      rows[#rows + 1] = row
+    end
+  end
+  return markdown_table({ "option", "type", "default", "of a location too", "meaning" }, rows)
+end
+
+local function nginx_inbox_table()
+  return markdown_table({ "option", "type", "default", "meaning" }, deep_rows(inbox_of_nginx, "", {}, {}))
 end
 
 local function counter_table()
@@ -321,27 +358,40 @@ local function types()
   return table.concat(parts, "\n\n") .. "\n"
 end
 
-local function readme()
-  local text = read "README.md"
-  local tables = {
-    errors = error_table,
-    options = option_table,
-    reliability = reliability_table,
-    counters = counter_table,
-    scenarios = scenario_table,
-  }
+-- A page with its tables in their places.
+local function page(path, tables)
+  local text = read(path)
   for name, make in pairs(tables) do
     local open, close = ("<!-- %s -->"):format(name), ("<!-- /%s -->"):format(name)
     local _, from = text:find(open, 1, true)
     local to = text:find(close, 1, true)
-    assert(from and to, "README.md has no place for the table of " .. name)
+    assert(from and to, path .. " has no place for the table of " .. name)
     text = text:sub(1, from) .. "\n" .. make() .. "\n" .. text:sub(to)
   end
   return text
 end
 
+local function readme()
+  return page("README.md", {
+    errors = error_table,
+    options = option_table,
+    reliability = reliability_table,
+    counters = counter_table,
+    scenarios = scenario_table,
+  })
+end
+
+local function nginx_guide()
+  return page("docs/nginx.md", { gate = gate_table, inbox = nginx_inbox_table })
+end
+
 local check, stale = arg[1] == "--check", false
-local generated = { ["README.md"] = readme(), ["docs/reference.md"] = reference(), ["types/riskscreen.lua"] = types() }
+local generated = {
+  ["README.md"] = readme(),
+  ["docs/nginx.md"] = nginx_guide(),
+  ["docs/reference.md"] = reference(),
+  ["types/riskscreen.lua"] = types(),
+}
 for path, text in pairs(generated) do
   if text ~= read(path) then
     stale = true

@@ -41,7 +41,7 @@
 ---@field runtime? table How time passes, in place of the native runtime: now(), sleep(seconds) and tasks.
 ---@field retry? table|boolean When a failed request is sent again; false: never.
 ---@field rate_limit? table How many requests are sent: a token bucket at which calls wait for their turn.
----@field breaker? table|boolean When a failing service is left alone for a while; true: by the defaults. By default true inside nginx, else false.
+---@field breaker? table|boolean When a failing service is left alone for a while; true: by the defaults. Inside nginx it is on by default.
 ---@field hedge? table|boolean When a lookup whose answer is late is sent a second time; true: by the defaults.
 ---@field shared_dict? string Inside nginx: the `lua_shared_dict` in which all workers have one circuit and one `rate_limit`.
 ---@field shared_as? string What they share it as: so do all clients of one name. By default the base_url.

@@ -335,9 +335,9 @@ local M = { Client = Client, namespaces = namespaces }
 ---How a client decides about addresses, one after another: as its `screen` does, without options to check each time.
 ---@param client riskscreen.Client
 ---@param policy riskscreen.Policy
----@return fun(address: any, network: any, timeout: number): riskscreen.Decision
+---@return nil|fun(address: any, network: any, timeout: number): riskscreen.Decision nil where it is no client of ours
 function M.decider(client, policy)
-  return screen.timed_decider(client, policy, look_up)
+  return states[client] and screen.timed_decider(client, policy, look_up)
 end
 
 ---A new client.

@@ -107,7 +107,7 @@ local inbox_options = {
     check = store_of_operator,
     doc = "Which events were handled; by default in memory.",
   },
-  bounds("remember", 100000, 7 * 86400, "How many handled events the store in memory remembers, and for how long."),
+  bounds("remember", 100000, 7 * 86400, "How many handled events are remembered, and for how long."),
   bounds("early", 1000, 3600, "How many events are kept for transactions that are awaited later, and for how long."),
   {
     name = "on_failure",

@@ -6,6 +6,7 @@ local M = {}
 ---@class riskscreen.spec.SharedDict
 ---@field entries table<string, { value: any, flags?: integer, expires?: number }>
 ---@field full boolean nothing new gets in
+---@field room? integer how many entries there is room for
 ---@field operations integer so far
 local Dict = {}
 Dict.__index = Dict
@@ -27,11 +28,19 @@ local function live(self, key)
   return entry
 end
 
+local function has_room(self)
+  local count = 0
+  for _ in pairs(self.room and self.entries or {}) do
+    count = count + 1
+  end
+  return not self.full and count < (self.room or math.huge)
+end
+
 local function put(self, key, value, exptime, flags)
   local kind = type(value)
   assert(kind == "number" or kind == "string" or kind == "boolean", "no such value can be shared")
   assert(not exptime or exptime >= 0, "a lifetime must not be negative")
-  if self.full and not self.entries[key] then
+  if not self.entries[key] and not has_room(self) then
     return false, "no memory", false
   end
   local expires = exptime and exptime > 0 and self.now() + exptime or nil
@@ -60,6 +69,51 @@ function Dict:add(key, value, exptime, flags)
     return false, "exists", false
   end
   return put(self, key, value, exptime, flags)
+end
+
+-- Nothing is ever pushed out of this dict, so that these are the same.
+Dict.safe_add, Dict.safe_set = Dict.add, Dict.set
+
+function Dict:expire(key, exptime)
+  local entry = live(self, key)
+  if not entry then
+    return nil, "not found"
+  end
+  entry.expires = exptime > 0 and self.now() + exptime or nil
+  return true
+end
+
+function Dict:flush_expired(most)
+  local count = 0
+  for key, entry in pairs(self.entries) do
+    if count < most and entry.expires and entry.expires <= self.now() then
+      self.entries[key] = nil
+      count = count + 1
+    end
+  end
+  return count
+end
+
+function Dict:rpush(key, value)
+  local entry = live(self, key)
+  if not entry then
+    if not has_room(self) then
+      return nil, "no memory"
+    end
+    entry = { value = {} }
+    self.entries[key] = entry
+  end
+  table.insert(entry.value, value)
+  return #entry.value
+end
+
+function Dict:lpop(key)
+  local entry = live(self, key)
+  local value = entry and table.remove(entry.value, 1)
+  if entry and not entry.value[1] then
+    self.entries[key] = nil
+  end
+  return value
 end
 
 function Dict:incr(key, amount, init, init_ttl)

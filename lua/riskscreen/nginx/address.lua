@@ -28,8 +28,9 @@ end
 
 local function argument(name)
   local what = "the argument " .. name
+  local read = parameters.reader(name)
   return function()
-    local value, problem = parameters.value(ngx.var.args, name)
+    local value, problem = read(ngx.var.args)
     return value, problem and (what .. " " .. problem)
   end
 end

@@ -416,13 +416,14 @@ function M.new(settings)
   local ngx = _G.ngx
   local size = settings.lru or DEFAULTS.lru
   local waits = settings.waits or waits_of_nginx()
+  local is_alone = settings.is_alone or function()
+    return ngx.worker.count() == 1
+  end
   local store = stores.new {
     dict = settings.dict,
     version = settings.version or DEFAULTS.version,
     checksum = settings.checksum or ngx.crc32_long,
-    is_alone = settings.is_alone or function()
-      return ngx.worker.count() == 1
-    end,
+    is_alone = is_alone,
   }
   return setmetatable({
     look_up = settings.look_up,
@@ -441,6 +442,7 @@ function M.new(settings)
       dict = settings.dict,
       prefix = store.lock_prefix,
       identity = settings.identity or ngx.worker.pid,
+      is_alone = is_alone,
     },
   }, Cache)
 end

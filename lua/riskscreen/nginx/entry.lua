@@ -133,6 +133,15 @@ local function number_of(text)
   return number and number - number == 0 and number or nil
 end
 
+local function verdict_text(decision)
+  local ok, text = pcall(cjson.encode, {
+    a = decision.action,
+    d = decision.degraded == true or nil,
+    r = packed_reasons(decision),
+  })
+  return ok and text or nil
+end
+
 local M = {}
 
 ---The text of a decision.
@@ -142,12 +151,8 @@ local M = {}
 ---@param patience? number seconds
 ---@return string|nil text nil where it cannot be written
 function M.encode(key, decision, at, patience)
-  local ok, text = pcall(cjson.encode, {
-    a = decision.action,
-    d = decision.degraded == true or nil,
-    r = packed_reasons(decision),
-  })
-  return ok and FORMAT:format(at, patience and ("%.17g"):format(patience) or "", key, text) or nil
+  local text = verdict_text(decision)
+  return text and FORMAT:format(at, patience and ("%.17g"):format(patience) or "", key, text) or nil
 end
 
 ---The entry that a text is, or nil.

@@ -32,7 +32,7 @@ Flights.__index = Flights
 
 -- Takes the lock: its token, false where there is nothing to lock, nil while another has it.
 local function lock(self, key, seconds)
-  if not self.dict then
+  if not self.dict or self.is_alone() then
     return false
   end
   self.serial = self.serial + 1
@@ -52,9 +52,9 @@ local function unlock(self, key, token)
   end
 end
 
--- With the lock: someone else may have had it just before.
-local function ask_locked(request, seconds)
-  return request:recall(seconds) or request:ask(seconds)
+-- With a lock: someone else may have had it just before.
+local function ask_locked(request, seconds, token)
+  return token and request:recall(seconds) or request:ask(seconds)
 end
 
 -- Asks if nobody else does; true when somebody does.
@@ -63,7 +63,7 @@ local function ask_alone(self, request, seconds)
   if token == nil then
     return nil, true
   end
-  local ok, outcome = self.waits.contain(ask_locked, request, seconds)
+  local ok, outcome = self.waits.contain(ask_locked, request, seconds, token)
   unlock(self, request.key, token)
   if not ok then
     error(outcome, 0)
@@ -166,6 +166,7 @@ end
 ---@field dict? table an ngx.shared dict
 ---@field prefix string of the locks' keys
 ---@field identity fun(): string|number what no other worker has
+---@field is_alone fun(): boolean whether there is one worker
 
 ---@param settings riskscreen.nginx.FlightSettings
 ---@return riskscreen.nginx.Flights
@@ -175,6 +176,7 @@ function M.new(settings)
     dict = settings.dict,
     prefix = settings.prefix,
     identity = settings.identity,
+    is_alone = settings.is_alone,
     under_way = {},
     serial = 0,
   }, Flights)

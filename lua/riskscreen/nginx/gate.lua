@@ -4,15 +4,16 @@ local address_sources = require "riskscreen.nginx.address"
 local caches = require "riskscreen.nginx.cache"
 local check = require "riskscreen.check"
 local clients = require "riskscreen.client"
+local deliveries = require "riskscreen.nginx.inbox.content"
 local errors = require "riskscreen.errors"
 local fingerprint = require "riskscreen.nginx.fingerprint"
 local metrics = require "riskscreen.nginx.metrics"
 local options = require "riskscreen.nginx.options"
+local plans = require "riskscreen.nginx.plan"
 local policies = require "riskscreen.policy"
-local refusal = require "riskscreen.nginx.refusal"
+local reading = require "riskscreen.nginx.reading"
 local runtime = require "riskscreen.runtime"
 local text = require "riskscreen.text"
-local verdict = require "riskscreen.verdict"
 local well_formed = require "riskscreen.nginx.well_formed"
 
 local ngx = _G.ngx
@@ -31,8 +32,6 @@ local LONGEST_REASON = 200 -- bytes in the log
 local Gate = {}
 Gate.__index = Gate
 Gate.__name = "riskscreen.nginx.Gate"
-
-local severity = { allow = 1, review = 2, block = 3 }
 
 local EXEMPT = {
   action = "allow",
@@ -74,14 +73,6 @@ local function screen(self, address, network, problem)
   return decision, source
 end
 
--- What a decision comes to; an action that nobody has heard of is none that lets pass.
-local function outcome_of(plan, decision, source)
-  if source == "invalid" then
-    return plan.on_invalid
-  end
-  return plan.outcomes[decision.action] or "block"
-end
-
 -- All of several subjects, looked up side by side: the one that comes to the worst.
 local function screen_all(self, subjects)
   local bodies = {}
@@ -91,69 +82,8 @@ local function screen_all(self, subjects)
     end
   end
   local decisions, sources = runtime.tasks.gather(bodies)
-  local worst, its_source, its_outcome
-  for index, decision in ipairs(decisions) do
-    local outcome = outcome_of(self.plan, decision, sources[index])
-    local difference = its_outcome and severity[outcome] - severity[its_outcome] or 1
-    if difference > 0 or (difference == 0 and verdict.worst(worst.action, decision.action) ~= worst.action) then
-      worst, its_source, its_outcome = decision, sources[index], outcome
-    end
-  end
-  return worst, its_source
-end
-
--- A source may lead to several addresses.
-local function add_subjects(list, address, network, problem)
-  for _, one in ipairs(type(address) == "table" and address or { address or false }) do
-    list[#list + 1] = { address = one or nil, network = network, problem = problem }
-  end
-end
-
--- What the gate's own sources say.
-local function read_plan(plan)
-  local list = {}
-  for _, subject in ipairs(plan.subjects) do
-    local address, problem = subject.address()
-    local network, network_problem
-    if subject.network then
-      network, network_problem = subject.network()
-    end
-    add_subjects(list, address, network, problem or network_problem)
-  end
-  if #list > 1 then
-    return nil, nil, nil, list
-  end
-  return list[1].address, list[1].network, list[1].problem
-end
-
-local function read_source(source, what)
-  local value, problem, misuse = address_sources.read(source, what)
-  if misuse then
-    error(misuse, 0)
-  end
-  return value, problem
-end
-
--- What the caller has written where it calls.
-local function read_request(plan, request)
-  local address, network, problem = request.address, request.network, nil
-  if type(address) ~= "string" then
-    address, problem = read_source(address, "address")
-  end
-  if network == nil then
-    network = plan.network
-  end
-  if type(network) ~= "string" then
-    local network_problem
-    network, network_problem = read_source(network, "network")
-    problem = problem or network_problem
-  end
-  if type(address) == "table" then
-    local list = {}
-    add_subjects(list, address, network, problem)
-    return nil, nil, nil, list
-  end
-  return address, network, problem
+  local worst = plans.worst(self.plan, decisions, sources)
+  return decisions[worst], sources[worst]
 end
 
 local function set_variables(variables, decision, source, outcome)
@@ -182,9 +112,9 @@ local function judge(self, request)
   else
     local address, network, problem, several
     if request then
-      address, network, problem, several = read_request(plan, request)
+      address, network, problem, several = reading.of_call(plan, request)
     else
-      address, network, problem, several = read_plan(plan)
+      address, network, problem, several = reading.of_plan(plan)
     end
     if several then
       decision, source = screen_all(self, several)
@@ -192,7 +122,7 @@ local function judge(self, request)
       decision, source = screen(self, address, network, problem)
     end
   end
-  local outcome = outcome_of(plan, decision, source)
+  local outcome = plans.outcome(plan, decision, source)
   local ctx = ngx.ctx
   ctx.riskscreen = decision
   ctx.riskscreen_source = source
@@ -207,15 +137,6 @@ local function log(plan, decision, source, outcome)
   local what = plan.monitor and "would come to " or "comes to "
   local subject = ("%s on %s"):format(text.show(decision.address), text.show(decision.network))
   ngx.log(plan.log, "riskscreen: ", what, outcome, " (", source, "): ", subject, ": ", message)
-end
-
-local function refusal_for(plan, decision, source, outcome)
-  if source == "invalid" then
-    return plan.refusals.invalid or plan.refusals[outcome]
-  elseif decision.action == "unknown" then
-    return plan.refusals.unknown or plan.refusals[outcome]
-  end
-  return plan.refusals[outcome]
 end
 
 -- Monitoring must not be what fails a request.
@@ -267,7 +188,7 @@ function Gate:enforce(request)
   local decision, source, outcome = judge(gate, given)
   if outcome ~= "allow" then
     log(plan, decision, source, outcome)
-    return refusal_for(plan, decision, source, outcome)()
+    return plans.refusal(plan, decision, source, outcome)()
   end
   return decision, source
 end
@@ -282,66 +203,34 @@ function Gate:decide(request)
   return decision, source
 end
 
-local levels = { debug = "DEBUG", info = "INFO", notice = "NOTICE", warn = "WARN", err = "ERR" }
-
-local function senders(checked)
-  local block = refusal.sender(checked.block or check.options(refusal.options, {}))
-  return {
-    block = block,
-    review = checked.review and refusal.sender(checked.review) or block,
-    unknown = checked.unknown and refusal.sender(checked.unknown),
-    invalid = checked.invalid and refusal.sender(checked.invalid),
-  }
-end
-
-local function subjects_of(checked)
-  local list = checked.subjects or (checked.address and { { address = checked.address } })
-  for index, subject in ipairs(list or {}) do
-    list[index] = { address = subject.address, network = subject.network or checked.network }
-  end
-  return list
-end
-
--- What checked options come to.
-local function plan_of(checked)
-  return {
-    monitor = checked.monitor,
-    exempt = checked.exempt,
-    timeout = checked.timeout,
-    network = checked.network,
-    subjects = subjects_of(checked),
-    outcomes = { allow = "allow", review = checked.on_review, block = "block", unknown = checked.on_unknown },
-    on_invalid = checked.on_invalid,
-    refusals = senders(checked),
-    variables = next(checked.variables) and checked.variables or nil,
-    log = ngx[levels[checked.log]],
-  }
-end
-
 -- The cache for a policy: verdicts of one must not be found under another.
 local function cache_for(shared, policy)
-  local known = shared.caches[policy]
-  if known then
-    return known
-  end
   local settings, client, problem_of = shared.settings, shared.client, shared.problem_of
-  local version = fingerprint.of { policy.settings, settings.version, shared.service }
-  local cache = caches.new {
+  local version = ngx.md5(fingerprint.of { policy.settings, settings.version, shared.service })
+  local cache = shared.caches[version]
+  if cache then
+    return cache
+  end
+  local screen_one = clients.decider(client, policy)
+    or function(address, network, timeout)
+      return client:screen { address = address, network = network, policy = policy, timeout = timeout }
+    end
+  cache = caches.new {
     dict = settings.dict and ngx.shared[settings.dict],
     lru = settings.lru,
     ttl = settings.ttl,
     stale = settings.stale,
-    version = ngx.md5(version),
+    version = version,
     metrics = shared.recorder,
     look_up = function(address, network, timeout)
       local problem = problem_of(address, network)
       if problem then
         return invalid(problem, address, network)
       end
-      return client:screen { address = address, network = network, policy = policy, timeout = timeout }
+      return screen_one(address, network, timeout)
     end,
   }
-  shared.caches[policy] = cache
+  shared.caches[version] = cache
   return cache
 end
 
@@ -350,7 +239,7 @@ local function new_gate(shared, checked)
   return setmetatable({
     shared = shared,
     checked = checked,
-    plan = plan_of(checked),
+    plan = plans.of(checked),
     cache = cache_for(shared, policy),
     recorder = shared.recorder,
   }, Gate)
@@ -403,11 +292,28 @@ function Gate:purge(address, network)
   return true
 end
 
-local function client_of(value)
+---Answers with what was counted, as Prometheus reads it: a content handler.
+function Gate:metrics()
+  ngx.header["Content-Type"] = metrics.CONTENT_TYPE
+  ngx.print(self.recorder:render())
+end
+
+---Takes a delivery of the service: a content handler.
+function Gate:webhook()
+  local inbox = self.shared.inbox or error("webhook: the gate was made without the option `webhook`", 2)
+  deliveries.serve(inbox)
+end
+
+-- The client, and where it sends to, if that is known. One made here gets what the gate's webhooks bring.
+local function client_of(value, inbox)
   if type(value.screen) == "function" then
     return value, ""
   end
-  local ok, client = pcall(clients.new, value)
+  local given = { inbox = inbox }
+  for name, option in pairs(value) do
+    given[name] = option
+  end
+  local ok, client = pcall(clients.new, given)
   if not ok then
     return nil, "client: " .. tostring(client):gsub("^[^\n]-:%d+: ", "")
   end
@@ -443,7 +349,7 @@ function M.new(given)
   elseif checked.address and checked.subjects then
     error("gate: address and subjects exclude each other", 2)
   end
-  local client, service = client_of(checked.client)
+  local client, service = client_of(checked.client, checked.webhook)
   if not client then
     error("gate: " .. service, 2)
   end
@@ -453,7 +359,12 @@ function M.new(given)
     service = service,
     policy = checked.policy or client.policy or policies.new(),
     problem_of = address_check(checked.is_address),
-    recorder = metrics.new { dict = checked.dict and ngx.shared[checked.dict], name = "riskscreen" },
+    recorder = metrics.new {
+      dict = checked.dict and ngx.shared[checked.dict],
+      name = checked.name,
+      client = type(client.stats) == "function" and client or nil,
+    },
+    inbox = checked.webhook,
     caches = {},
   }, checked)
 end

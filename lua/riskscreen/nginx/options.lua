@@ -3,6 +3,7 @@
 local address = require "riskscreen.nginx.address"
 local check = require "riskscreen.check"
 local exempt = require "riskscreen.nginx.exempt"
+local inboxes = require "riskscreen.nginx.inbox"
 local policy = require "riskscreen.policy"
 local refusal = require "riskscreen.nginx.refusal"
 local text = require "riskscreen.text"
@@ -183,6 +184,29 @@ local of_gate = {
     type = "table",
     fields = stale,
     doc = "How long after that it may be used while the service cannot be asked, by action.",
+  },
+  {
+    name = "webhook",
+    type = "table",
+    check = function(value)
+      if type(value.deliver) == "function" then
+        return value
+      end
+      return inboxes.make(value)
+    end,
+    doc = "The inbox that `gate:webhook()` serves, or the options of one of nginx.inbox.",
+  },
+  {
+    name = "name",
+    type = "string",
+    default = "default",
+    check = function(value)
+      if not value:find "^[%w_.-]+$" then
+        return nil, ("must be made of letters, digits, '_', '.' and '-' (got %s)"):format(text.show(value))
+      end
+      return value
+    end,
+    doc = "What the metrics call the gate; gates that share a dict need different names.",
   },
   { name = "version", type = "string", default = "", doc = "Verdicts remembered under another version are not used." },
   {

@@ -4,10 +4,18 @@ local ngx = _G.ngx
 
 local COLLECTED_EVERY = 20 -- looks, in a worker that is told to end
 
-local M = {
-  now = ngx.now,
-  pid = ngx.worker.pid,
-}
+local M = {}
+
+---Unix seconds.
+---@return number
+function M.now()
+  return ngx.now()
+end
+
+---@return integer
+function M.pid()
+  return ngx.worker.pid()
+end
 
 ---@param message string
 function M.warn(message)

@@ -1,0 +1,73 @@
+-- The gateway of nginx.conf: made once, before the workers start. Nothing is sent and nothing waited for here.
+
+local gates = require "riskscreen.nginx.gate"
+local inboxes = require "riskscreen.nginx.inbox"
+local json = require "riskscreen.json"
+local riskscreen = require "riskscreen"
+local ngx = _G.ngx
+
+-- Results of transactions come here. The service publishes no way to tell its deliveries from others.
+local inbox = inboxes.new {
+  dict = "riskscreen_webhooks",
+  secret = { value = os.getenv "RISKSCREEN_WEBHOOK_SECRET" or "secret-of-the-example", path = true },
+  allow = { "127.0.0.1" },
+}
+
+local client = riskscreen.new {
+  base_url = os.getenv "RISKSCREEN_BASE_URL" or "http://127.0.0.1:8081",
+  access_key = os.getenv "RISKSCREEN_ACCESS_KEY" or riskscreen.sandbox.default_key,
+  timeout = 3,
+  attempt_timeout = 1,
+  shared_dict = "riskscreen", -- all workers see one circuit breaker
+  inbox = inbox,
+}
+
+local gate = gates.new {
+  client = client,
+  dict = "riskscreen",
+  webhook = inbox,
+  on_unknown = "block", -- no verdict, no withdrawal
+  address = { argument = "address" },
+  network = { argument = "network" },
+  variables = { action = "verdict", source = "verdict_source" },
+}
+
+-- No scale of scores is published: these bounds are the example's own.
+local deposits = riskscreen.score_policy {
+  rules = {
+    { detail = { "sanction", "terrorist" }, action = "block" },
+    { score_at_least = "80", action = "block" },
+    { score_at_least = "30", action = "review" },
+    { score_below = "30", action = "allow" },
+  },
+}
+
+local M = { gate = gate, withdrawals = gate }
+
+M.transfers = gate:location {
+  subjects = { { address = { json = "from" } }, { address = { json = "to" } } },
+  network = { json = "network" },
+}
+
+---Answers whether a deposit may be credited. It waits for the webhook, and holds up nobody else.
+function M.deposit()
+  local arguments = ngx.req.get_uri_args()
+  local transaction = { network = arguments.network, hash = arguments.hash, outputAddress = arguments.address }
+  transaction.direction = "in"
+  local decision = deposits:decide(client.kyt:screen(transaction, { timeout = 10 }))
+  ngx.status = decision.action == "allow" and 200 or 403
+  ngx.say(json.encode { deposit = decision.action })
+end
+
+---Forgets what is remembered of an address: curl -X POST '…/purge?address=…'
+function M.purge()
+  local address = ngx.req.get_uri_args().address
+  if ngx.req.get_method() ~= "POST" or type(address) ~= "string" then
+    return ngx.exit(ngx.HTTP_BAD_REQUEST)
+  end
+  local ok, err = gate:purge(address)
+  ngx.status = ok and 200 or 500
+  ngx.say(json.encode { purged = ok == true, problem = err and tostring(err) or nil })
+end
+
+return M

@@ -1,0 +1,269 @@
+-- Where a request names an address: each place, and every way to name two of which the gate sees one.
+local addresses = require "riskscreen.sandbox.addresses"
+local gates = require "spec.support.gate"
+
+local CLEAN, HIGH = addresses["clean-eth"], addresses["high-eth"]
+
+describe("the gate finds the address", function()
+  local running
+
+  local function start(source, options)
+    options = options or {}
+    options.init = ("gate = new_gate { network = 'eth', on_unknown = 'allow', address = %s }"):format(source)
+    options.locations = { ["/"] = "gate:enforce()" }
+    running = gates.start(options)
+  end
+
+  after_each(function()
+    if running then
+      local ending = running
+      running = nil
+      ending.close { "is buffered to a temporary file" }
+    end
+  end)
+
+  local function passes(target, request)
+    local status = running.status(target, request)
+    assert.truthy(status == 200 or status == 403, "status " .. status)
+    return status == 200
+  end
+
+  -- Both ways: it is really this address that is looked at, and not another.
+  local function finds(make)
+    assert.is_true(passes(make(CLEAN)))
+    assert.is_false(passes(make(HIGH)))
+  end
+
+  local function refuses_all(list)
+    local before = #running.service:requests()
+    for _, one in ipairs(list) do
+      assert.is_false(passes(one[1] or one, one[2]), type(one) == "table" and (one[2].body or one[1]) or one)
+    end
+    assert.equal(before, #running.service:requests())
+  end
+
+  it("in an argument", function()
+    start "{ argument = 'to' }"
+    finds(function(address)
+      return "/?amount=1&to=" .. address .. "&from=" .. CLEAN
+    end)
+    finds(function(address)
+      return "/?t%6F=%30" .. address:sub(2)
+    end)
+  end)
+
+  it("in an argument, unless there are two of it for anyone", function()
+    start "{ argument = 'to' }"
+    refuses_all {
+      "/",
+      "/?to",
+      "/?to=",
+      "/?to=" .. CLEAN .. "&to=" .. HIGH,
+      "/?to=" .. CLEAN .. "&TO=" .. HIGH,
+      "/?to=" .. CLEAN .. "&t%6f=" .. HIGH,
+      "/?to=" .. CLEAN .. "&to[]=" .. HIGH,
+      "/?to=" .. CLEAN .. "&to%5B0%5D=" .. HIGH,
+      "/?to=" .. CLEAN .. "&+to=" .. HIGH,
+      "/?to=" .. CLEAN .. "&to%00=" .. HIGH,
+      "/?x=1;to=" .. HIGH .. "&to=" .. CLEAN,
+      "/?to=" .. CLEAN .. ";to=" .. HIGH,
+      "/?TO=" .. CLEAN,
+      "/?to[]=" .. CLEAN,
+    }
+  end)
+
+  it("in a header", function()
+    start("{ header = 'X-To' }", { server = "underscores_in_headers on;" })
+    finds(function(address)
+      return "/", { headers = { "x-to: " .. address } }
+    end)
+    refuses_all {
+      { "/", {} },
+      { "/", { headers = { "X-To: " .. CLEAN, "X-To: " .. HIGH } } },
+      { "/", { headers = { "X-To: " .. CLEAN, "X_To: " .. HIGH } } },
+      { "/", { headers = { "X-To: " .. CLEAN .. ", " .. HIGH } } },
+    }
+  end)
+
+  it("in a header behind many others", function()
+    start "{ header = 'X-To' }"
+    local headers = {}
+    for index = 1, 150 do
+      headers[index] = ("X-%d: %d"):format(index, index)
+    end
+    headers[#headers + 1] = "X-To: " .. HIGH
+    assert.is_false(passes("/", { headers = headers }))
+    headers[1] = "X-To: " .. CLEAN
+    assert.is_false(passes("/", { headers = headers }))
+    assert.equal(1, #running.service:requests())
+  end)
+
+  it("in a variable", function()
+    start("{ variable = 'target' }", { server = "set $target $arg_x;" })
+    finds(function(address)
+      return "/?x=" .. address
+    end)
+    refuses_all { "/", "/?x=" }
+  end)
+
+  it("in a segment of the path", function()
+    start "{ path = 2 }"
+    finds(function(address)
+      return "/withdraw/" .. address .. "/now?x=/" .. CLEAN
+    end)
+    refuses_all {
+      "/withdraw",
+      "/withdraw/",
+      "/withdraw//" .. CLEAN,
+      "/withdraw/" .. CLEAN .. "/../" .. HIGH,
+      "/withdraw/x/../" .. CLEAN,
+      "/withdraw/x/%2e%2e/" .. CLEAN,
+      "/withdraw/x%2F..%2F" .. CLEAN,
+      "/withdraw/./" .. CLEAN,
+      "/withdraw/" .. CLEAN .. ";to=" .. HIGH,
+      "/withdraw/" .. CLEAN .. "%5C" .. HIGH,
+      "/withdraw/" .. CLEAN .. "/..",
+    }
+  end)
+
+  local function json_request(body, media_type)
+    return { body = body, headers = { "Content-Type: " .. (media_type or "application/json") } }
+  end
+
+  it("in a field of a JSON body", function()
+    start "{ json = 'withdrawal.to' }"
+    finds(function(address)
+      return "/", json_request(('{"a": [1, {"to": "x"}], "withdrawal": {"to": "%s", "s": "\\"}"}}'):format(address))
+    end)
+    finds(function(address)
+      local body = ('{"withdrawa\\u006c":{"to":"\\u0030%s"}}'):format(address:sub(2))
+      return "/", json_request(body, 'application/vnd.api+json; charset="UTF-8"')
+    end)
+  end)
+
+  it("in a JSON body that nginx has put into a file", function()
+    start("{ json = 'to' }", { server = "client_body_buffer_size 1k;" })
+    finds(function(address)
+      return "/", json_request(('{"note": "%s", "to": "%s"}'):format(("x"):rep(200000), address))
+    end)
+  end)
+
+  it("in a JSON body, unless another reader could find another there", function()
+    start "{ json = 'withdrawal.to' }"
+    local bodies = {
+      "",
+      "{",
+      "[]",
+      '"x"',
+      "{}",
+      '{"withdrawal": null}',
+      '{"withdrawal": {"to": null}}',
+      '{"withdrawal": {"to": 5}}',
+      '{"withdrawal": {"to": ["CLEAN"]}}',
+      '{"withdrawal": {"to": {"to": "CLEAN"}}}',
+      '{"withdrawal": [{"to": "CLEAN"}]}',
+      '{"withdrawal.to": "CLEAN"}',
+      '{"withdrawal": {"To": "CLEAN"}}',
+      '{"withdrawal": {"to": "CLEAN", "to": "HIGH"}}',
+      '{"withdrawal": {"to": "CLEAN", "t\\u006f": "HIGH"}}',
+      '{"withdrawal": {"to": "CLEAN", "TO": "HIGH"}}',
+      '{"withdrawal": {"to": "CLEAN"}, "withdrawal": {"to": "HIGH"}}',
+      '{"withdrawal": {"to": "CLEAN"}, "Withdrawal": {"to": "HIGH"}}',
+      '{"withdrawal": {"to": "CLEAN"}} {"withdrawal": {"to": "HIGH"}}',
+      '{"withdrawal": {"to": "CLEAN"}, /* "withdrawal": {"to": "HIGH"} */ "x": 1}',
+      "{'withdrawal': {'to': 'CLEAN'}}",
+      '\239\187\191{"withdrawal": {"to": "CLEAN"}}',
+      '{"x": "\255", "withdrawal": {"to": "CLEAN"}}',
+    }
+    local requests = {}
+    for index, body in ipairs(bodies) do
+      requests[index] = { "/", json_request((body:gsub("CLEAN", CLEAN):gsub("HIGH", HIGH))) }
+    end
+    refuses_all(requests)
+  end)
+
+  it("in a JSON body of no other media type", function()
+    start "{ json = 'to' }"
+    local body = ('{"to": "%s"}'):format(CLEAN)
+    refuses_all {
+      { "/", { body = body } },
+      { "/", json_request(body, "application/x-www-form-urlencoded") },
+      { "/", json_request(body, "text/plain") },
+      { "/", json_request(body, "application/json; charset=utf-16") },
+      { "/", json_request(body, "application/jsonp") },
+      { "/", { headers = { "Content-Type: application/json" } } },
+    }
+  end)
+
+  it("at all places of a JSON body to which a path leads", function()
+    start "{ json = 'outputs.*.to' }"
+    local function outputs(of)
+      local list = {}
+      for index, address in ipairs(of) do
+        list[index] = ('{"to": "%s"}'):format(address)
+      end
+      return json_request(('{"outputs": [%s]}'):format(table.concat(list, ", ")))
+    end
+    assert.is_true(passes("/", outputs { CLEAN }))
+    assert.is_true(passes("/", outputs { CLEAN, addresses["low-eth"] }))
+    assert.is_false(passes("/", outputs { CLEAN, HIGH }))
+    assert.is_false(passes("/", outputs { HIGH, CLEAN }))
+    assert.is_false(passes("/", outputs {}))
+    assert.is_false(passes("/", json_request(('{"outputs": [{"to": "%s"}, {}]}'):format(CLEAN))))
+    assert.is_false(passes("/", json_request(('{"outputs": {"to": "%s"}}'):format(CLEAN))))
+    local many = {}
+    for index = 1, 101 do
+      many[index] = CLEAN
+    end
+    assert.is_false(passes("/", outputs(many)))
+  end)
+
+  it("in a form", function()
+    start "{ form = 'to' }"
+    local function form(body)
+      return { body = body, headers = { "Content-Type: application/x-www-form-urlencoded" } }
+    end
+    finds(function(address)
+      return "/?to=" .. CLEAN, form("amount=1&to=" .. address)
+    end)
+    refuses_all {
+      { "/", form "" },
+      { "/", form("to=" .. CLEAN .. "&to=" .. HIGH) },
+      { "/", { body = "to=" .. CLEAN, headers = { "Content-Type: text/plain" } } },
+    }
+  end)
+
+  it("where a function says", function()
+    start "function() return ngx.var.arg_x or nil end"
+    finds(function(address)
+      return "/?x=" .. address
+    end)
+    refuses_all { "/" }
+  end)
+
+  it("and passes the body on to what is behind", function()
+    start(
+      "{ json = 'to' }",
+      { behind = [[content_by_lua_block { ngx.req.read_body() ngx.print(ngx.req.get_body_data()) }]] }
+    )
+    local body = ('{"to": "%s"}'):format(CLEAN)
+    assert.equal(body, running.get("/", json_request(body)).body)
+  end)
+end)
+
+describe("the gate finds the network", function()
+  it("where it finds addresses, and takes none that the service does not know", function()
+    local running = gates.start {
+      init = [[gate = new_gate { on_unknown = 'allow', address = { argument = 'to' }, network = { argument = 'on' } }]],
+      locations = { ["/"] = "gate:enforce()" },
+    }
+    local tron = addresses["high-tron"]
+    assert.equal(403, running.status("/?to=" .. tron .. "&on=tron"))
+    assert.equal(200, running.status("/?to=" .. addresses["clean-tron"] .. "&on=tron"))
+    for _, query in ipairs { "", "&on=", "&on=TRON", "&on=dogecoin", "&on=eth", "&on=tron&on=eth" } do
+      assert.equal(403, running.status("/?to=" .. addresses["clean-tron"] .. query), query)
+    end
+    assert.equal(2, #running.service:requests())
+    running.close()
+  end)
+end)

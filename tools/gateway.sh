@@ -1,0 +1,64 @@
+# Serves examples/nginx with a sandbox behind it until interrupted: ./dev gateway [PORT]. On another port than the one it
+# names, a copy of its configuration is served.
+. tools/common.sh
+port=${1:-8080}
+case $port in
+'' | *[!0-9]*) say "gateway: PORT must be a number (got '$port')"; exit 2 ;;
+esac
+# shellcheck disable=SC2086
+need $build_packages $nginx_packages curl
+build_preset 5.4
+use_build 5.4
+
+directory=$(mktemp -d)
+sandbox=
+nginx=
+finish() {
+  trap - EXIT
+  [ -z "$nginx" ] || { kill "$nginx" 2>/dev/null && wait "$nginx" || true; }
+  [ -z "$sandbox" ] || kill "$sandbox" 2>/dev/null || true
+  rm -rf "$directory"
+}
+trap finish EXIT
+trap 'exit 0' INT TERM HUP
+
+RISKSCREEN_WEBHOOK_SECRET=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
+mkfifo "$directory/said"
+lua5.4 tools/sandbox.lua 0 "http://127.0.0.1:$port/webhooks/$RISKSCREEN_WEBHOOK_SECRET" >"$directory/said" &
+sandbox=$!
+{
+  read -r RISKSCREEN_BASE_URL
+  read -r RISKSCREEN_ACCESS_KEY
+} <"$directory/said"
+RISKSCREEN_BASE_URL=${RISKSCREEN_BASE_URL#*=}
+RISKSCREEN_ACCESS_KEY=${RISKSCREEN_ACCESS_KEY#*=}
+export RISKSCREEN_BASE_URL RISKSCREEN_ACCESS_KEY RISKSCREEN_WEBHOOK_SECRET
+
+configuration=nginx.conf
+if [ "$port" != 8080 ]; then
+  cp examples/nginx/*.conf "$directory"
+  sed -i "s#127.0.0.1:8080#127.0.0.1:$port#; s#/tmp/riskscreen-gateway#$directory/gateway#" "$directory/nginx.conf"
+  configuration=$directory/nginx.conf
+  chmod 755 "$directory"
+fi
+PATH=$PATH:/usr/sbin:/usr/local/openresty/nginx/sbin nginx -e stderr -p examples/nginx -c "$configuration" &
+nginx=$!
+
+gateway=http://127.0.0.1:$port
+until curl -s -o /dev/null "$gateway/metrics"; do
+  kill -0 "$nginx" 2>/dev/null || { say "nginx has not started; is port $port free?"; exit 1; }
+  sleep 0.1
+done
+kill -0 "$nginx"
+
+address() { lua5.4 -e "print(require('riskscreen').sandbox.scenario('$1').address)"; }
+cat <<TEXT
+
+The gateway answers on $gateway; Ctrl-C ends it. Try:
+
+curl -i '$gateway/withdraw?network=eth&address=$(address clean-eth)'
+curl -i '$gateway/withdraw?network=eth&address=$(address type-sanction)'
+curl '$gateway/metrics'
+
+TEXT
+wait "$nginx"
