@@ -351,7 +351,8 @@ M.client = {
     name = "runtime",
     type = "table",
     check = runtime,
-    doc = "How time passes, in place of the native runtime: now(), sleep(seconds) and tasks.",
+    doc = "How time passes, in place of this program's own: now(), sleep(seconds) and tasks; with "
+      .. "transport(settings) also how requests travel.",
   },
 }
 

@@ -1,8 +1,15 @@
 -- Requests that end while calls and tasks of theirs are under way: nothing of them is left, and nobody waits for them.
 local nginx = require "spec.support.nginx"
+local sandbox = require "riskscreen.sandbox"
 
 local SERVER = [[
   location = /sweep { content_by_lua_block { abort.sweep() } }
+  location = /impatient {
+    lua_check_client_abort on;
+    content_by_lua_block {
+      abort.call_in_vain { base_url = ngx.var.arg_url, access_key = ngx.var.arg_key, timeout = 3600 }
+    }
+  }
   location = /sweep_calls { content_by_lua_block { abort.sweep_calls() } }
 ]]
 
@@ -48,6 +55,19 @@ describe("a request that is swept away", function()
     assert.equal(204, get "/sweep_calls")
     assert.equal(0, server:eval("return abort.left()").in_flight)
     server:eval "abort.forget()"
+  end)
+
+  it("takes its requests to the service with it when its client has gone", function()
+    local service = sandbox.new {}
+    local its_server = assert(sandbox.serve { service = service })
+    service:fault { kind = "hang" }
+    server:eval "abort.count()"
+    local target = ("/impatient?url=%s&key=%s"):format(its_server.url, sandbox.default_key)
+    local answer, failure = server.get(target, { timeout = 0.3 })
+    assert.is_nil(answer)
+    assert.equal("timeout", failure.kind)
+    server:eval "abort.wait_for_silence()"
+    its_server:close()
   end)
 
   it("makes room for who stands behind it in line under the rate limit", function()

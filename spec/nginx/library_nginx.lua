@@ -48,6 +48,8 @@ describe("inside nginx", function()
   in_both("a long list is looked up in parts", "look_up_many", { 250, 3, true })
   in_both("a transaction is submitted and its result polled", "screen_transaction", { true, "poll", "nil" })
 
+  in_both("calls are made in light threads and coroutines of the program's own", "call_from_elsewhere", { 3, 3, 0 })
+
   it("a request gets the event that another request received", function()
     local data = { requestId = "r-17", status = 1003, maxScore = "80", risks = {} }
     local event = { webhookId = "w-1", eventType = "getTxHashCustomRiskScore", timestamp = "2026-01-01 00:00:00" }

@@ -2,6 +2,7 @@
 -- spec/nginx/abort_nginx.lua. Everything here belongs to the worker, which has many requests.
 local riskscreen = require "riskscreen"
 local sandbox = require "riskscreen.sandbox"
+local count_descriptors = require("spec.support.nginx_faults").count_descriptors
 local tasks = require("riskscreen.runtime").tasks
 
 local ngx = _G.ngx
@@ -97,6 +98,24 @@ end
 function M.call()
   local record, err = call()
   return not record and err.kind or nil
+end
+
+---Calls a service that never answers, in a task and in the request itself.
+function M.call_in_vain(options)
+  M.client = M.client or riskscreen.new(options)
+  riskscreen.spawn(call)
+  call()
+end
+
+---Waits until no call is under way any more and every connection is closed.
+function M.wait_for_silence()
+  repeat
+    ngx.sleep(0.005)
+  until M.begun >= 2 and M.left().in_flight == 0 and count_descriptors() <= M.descriptors
+end
+
+function M.count()
+  M.begun, M.descriptors = 0, count_descriptors()
 end
 
 function M.forget()

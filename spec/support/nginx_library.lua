@@ -71,6 +71,24 @@ function M.screen_transaction(client)
   return { result and result.requestId ~= nil, how.source, tostring(how.kind) }
 end
 
+---Calls in a light thread, in a coroutine, and in a coroutine of a light thread.
+function M.call_from_elsewhere(client)
+  local function call()
+    return client.kya:basic { address = address(1), network = "eth" }
+  end
+  local function call_in_coroutine()
+    return coroutine.wrap(call)()
+  end
+  local threads = { _G.ngx.thread.spawn(call), _G.ngx.thread.spawn(call_in_coroutine) }
+  local records = call_in_coroutine() and 1 or 0
+  for _, thread in ipairs(threads) do
+    local _, record = _G.ngx.thread.wait(thread)
+    records = records + (record and 1 or 0)
+  end
+  local stats = client:stats()
+  return { records, stats.succeeded, stats.in_flight }
+end
+
 -- One inbox and one client for all requests of the worker.
 local inbox = riskscreen.webhook.inbox { accept_unauthenticated = true }
 local watcher

@@ -251,20 +251,6 @@ function tasks.iterator(iterate)
   return iterate
 end
 
----Lets a function be aborted with the task that calls it, whatever of nginx it waits for. Outside of a task it is
----called as it is.
----@param fn fun(...): any
----@return fun(...): any
-function M.abortable(fn)
-  return function(...)
-    local me = current()
-    if not me then
-      return fn(...)
-    end
-    return M.beside(me, fn, ...)
-  end
-end
-
 local function raise_failure(ok, ...)
   if not ok then
     error((...), 0)
@@ -277,7 +263,7 @@ local function pack(...)
 end
 
 -- Runs a function in a light thread of its own, which only its parent may kill.
-function M.beside(me, fn, ...)
+local function call_beside(me, fn, ...)
   local results
   local beside = thread.spawn(function(...)
     results = pack(xpcall(fn, located, ...))
@@ -292,6 +278,20 @@ function M.beside(me, fn, ...)
   end
   thread.wait(beside)
   return raise_failure(unpack(results, 1, results.n))
+end
+
+---Lets a function be aborted with the task that calls it, whatever of nginx it waits for. Outside of a task it is
+---called as it is.
+---@param fn fun(...): any
+---@return fun(...): any
+function M.abortable(fn)
+  return function(...)
+    local me = current()
+    if not me then
+      return fn(...)
+    end
+    return call_beside(me, fn, ...)
+  end
 end
 
 return M

@@ -22,6 +22,7 @@ end
 
 ---Calls a function soon, apart from the request that is being answered: from where nothing can wait, or what the client
 ---shall not wait for. It is also called when the worker is told to end. What it raises is in nginx's error log.
+---Give it what it needs as arguments: after an ngx.exit the locals of the handler around it are no longer its own.
 ---@param fn fun(...): any must not use anything of the request
 ---@return boolean|nil deferred
 ---@return string|nil message

@@ -1,0 +1,122 @@
+-- What the library promises inside nginx beside calls: where failures go, what is deferred, and that nothing depends on
+-- how nginx loads Lua.
+local nginx = require "spec.support.nginx"
+local riskscreen = require "riskscreen"
+local sandbox = require "riskscreen.sandbox"
+
+local HTTP = "init_by_lua_block { riskscreen = require 'riskscreen' seen = {} }"
+
+describe("inside nginx", function()
+  local service, its_server, options
+
+  setup(function()
+    service = sandbox.new {}
+    its_server = assert(sandbox.serve { service = service })
+    options = { base_url = its_server.url, access_key = sandbox.default_key }
+  end)
+
+  teardown(function()
+    its_server:close()
+  end)
+
+  it("a failure that nobody awaits is in the error log, once", function()
+    local server = nginx.start { http = HTTP }
+    server:eval [[
+      riskscreen.spawn(function() error "lost" end)
+      riskscreen.sleep(0)
+    ]]
+    server:eval "collectgarbage() collectgarbage()"
+    assert.equal(1, select(2, server:log():gsub("a task failed and nobody awaited it: [^\n]*lost", "")))
+    assert.error_matches(function()
+      server:stop()
+    end, "nobody awaited it")
+  end)
+
+  it("what is deferred gets its arguments, and its failure is in the error log", function()
+    local server = nginx.start { http = HTTP }
+    local seen = server:eval [[
+      local seen
+      assert(riskscreen.defer(function(...) seen = { ... } error "deferred and failed" end, 1, "two"))
+      repeat riskscreen.sleep(0.001) until seen
+      return seen
+    ]]
+    assert.same({ 1, "two" }, seen)
+    server:stop { "deferred and failed" }
+  end)
+
+  it("what is deferred runs although its worker is told to end", function()
+    local server = nginx.start {
+      http = HTTP,
+      server = [[
+      location = /late {
+        content_by_lua_block {
+          seen.waits = true
+          repeat ngx.sleep(0.005) until ngx.worker.exiting()
+          local client = riskscreen.new { base_url = ngx.var.arg_url, access_key = ngx.var.arg_key }
+          assert(riskscreen.defer(client.kya.risk, client.kya, { address = "0x" .. ("1"):rep(40), network = "eth" }))
+        }
+      }
+    ]],
+    }
+    local target = ("/late?url=%s&key=%s"):format(its_server.url, sandbox.default_key)
+    local results = riskscreen.gather {
+      function()
+        return (assert(server.get(target))).status
+      end,
+      function()
+        server:eval "repeat ngx.sleep(0.001) until seen.waits"
+        server:reload()
+        return true
+      end,
+    }
+    assert.same({ 200, true }, results)
+    while #server:workers() > 1 do
+      riskscreen.sleep(0.005)
+    end
+    assert.equal(1, #service:requests())
+    -- What nginx says when a timer was the last thing in a worker.
+    server:stop { "open socket #%-2 left in connection", "aborting" }
+  end)
+
+  it("defer refuses what is no function, at the caller's line", function()
+    local server = nginx.start { http = HTTP }
+    local message = server:eval "local _, message = pcall(function() riskscreen.defer 'x' end) return message"
+    assert.matches("eval:1: defer: expected a function (got a string)", message, 1, true)
+    server:stop()
+  end)
+
+  it("nothing is lost where Lua is loaded anew for every request", function()
+    local server = nginx.start { http = "lua_code_cache off;" }
+    for _ = 1, 3 do
+      local count, failure = server:eval(
+        [[
+        local riskscreen = require "riskscreen"
+        local client = riskscreen.new(...)
+        local function call()
+          return client.kya:risk { address = "0x" .. ("1"):rep(40), network = "eth" }
+        end
+        local records, others = riskscreen.gather { call, call }
+        return #records, tostring(others[1].kind)
+      ]],
+        options
+      )
+      assert.same({ 2, "nil" }, { count, failure })
+    end
+    server:stop { "lua_code_cache is off" }
+  end)
+
+  it("a clock that nobody sets tells the time", function()
+    local server = nginx.start { http = HTTP }
+    local runtime, advanced, sleeps = server:eval [[
+      local runtime = require "riskscreen.runtime"
+      local before, last, advanced = runtime.now(), runtime.now(), true
+      for _ = 1, 1000 do
+        advanced, last = advanced and runtime.now() >= last, runtime.now()
+      end
+      riskscreen.sleep(0.02)
+      return runtime.name, advanced, runtime.now() - before >= 0.02
+    ]]
+    assert.same({ "nginx", true, true }, { runtime, advanced, sleeps })
+    server:stop()
+  end)
+end)
