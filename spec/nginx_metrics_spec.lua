@@ -24,6 +24,9 @@ local function new_worker(slot, settings)
     worker_count = function()
       return 4
     end,
+    time = function()
+      return now
+    end,
     every = function(_, callback)
       if worker.exiting then
         return nil, "process exiting"

@@ -5,6 +5,7 @@
 local enums = require "riskscreen.enums"
 local errors = require "riskscreen.errors"
 local gate = require "riskscreen.nginx.options"
+local families = require "riskscreen.nginx.families"
 local inbox_of_nginx = require "riskscreen.nginx.inbox.options"
 local operations = require "riskscreen.operations"
 local options = require "riskscreen.options"
@@ -108,6 +109,14 @@ local function gate_table()
     end
   end
   return markdown_table({ "option", "type", "default", "of a location too", "meaning" }, rows)
+end
+
+local function metrics_table()
+  local rows = {}
+  for _, metric in ipairs(families.list) do
+    rows[#rows + 1] = { "`" .. metric.name .. "`", metric.type, table.concat(metric.labels, ", "), metric.doc }
+  end
+  return markdown_table({ "metric", "type", "labels beside `gate`", "meaning" }, rows)
 end
 
 local function nginx_inbox_table()
@@ -382,7 +391,7 @@ local function readme()
 end
 
 local function nginx_guide()
-  return page("docs/nginx.md", { gate = gate_table, inbox = nginx_inbox_table })
+  return page("docs/nginx.md", { gate = gate_table, inbox = nginx_inbox_table, metrics = metrics_table })
 end
 
 local check, stale = arg[1] == "--check", false

@@ -262,11 +262,12 @@ end
 -- Waits until a request may be sent; or nil and why not.
 local function admit(call)
   local state = call.state
-  local refused = state.breaker and state.breaker:refuses()
-  if refused then
-    return nil, circuit_error(call, refused)
-  end
   if state.limiter then
+    -- Who will be refused need not stand in line for it.
+    local refused = state.breaker and state.breaker:refuses()
+    if refused then
+      return nil, circuit_error(call, refused)
+    end
     local deadline = call.started + call.timeout
     local taken, retry_after = state.limiter:acquire(call.job.options.priority or "normal", deadline)
     if not taken then

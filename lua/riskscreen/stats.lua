@@ -79,7 +79,7 @@ local counters = {
   { name = "requests", doc = "requests sent, repeated ones included" },
   { name = "retries", doc = "requests sent again after a failure" },
   { name = "hedges", doc = "requests sent because an answer was late" },
-  { name = "hedges_won", doc = "of those, the ones answered first" },
+  { name = "hedges_won", doc = "hedges that were answered first" },
   { name = "budget_exhausted", doc = "requests not sent again because the retry budget was used up" },
   { name = "limited", doc = "calls that found no turn under rate_limit" },
   { name = "circuit_open", doc = "calls that the open circuit refused" },

@@ -121,10 +121,14 @@ local function consult(self, address, network, seconds)
   end
   local ok, decision = self.waits.contain(self.look_up, address, network, seconds)
   if metrics then
+    local failure = ok and type(decision) == "table" and decision.error or nil
     metrics:in_flight(-1)
-    metrics:upstream(self.waits.now() - started)
-    if ok and type(decision) == "table" and decision.error then
-      metrics:error(decision.error.kind)
+    -- Where nothing was sent, the service took no time.
+    if not failure or (failure.attempts or 0) > 0 then
+      metrics:upstream(self.waits.now() - started)
+    end
+    if failure then
+      metrics:error(failure.kind)
     end
   end
   if not ok then

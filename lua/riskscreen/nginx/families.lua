@@ -24,6 +24,7 @@ local M = {}
 ---@field name string
 ---@field type "counter"|"gauge"|"histogram"
 ---@field doc string
+---@field labels string[] beside `gate`
 ---@field bounds? number[] of a histogram
 ---@field samples fun(add: fun(labels: table, value: any), snapshot: riskscreen.nginx.Snapshot)
 
@@ -33,6 +34,7 @@ M.list = {
     name = "riskscreen_info",
     type = "gauge",
     doc = "The version of the library.",
+    labels = { "version" },
     samples = function(add)
       add({ version = version }, 1)
     end,
@@ -41,6 +43,7 @@ M.list = {
     name = "riskscreen_decisions_total",
     type = "counter",
     doc = "Decisions by action and by where they came from.",
+    labels = { "action", "source" },
     samples = function(add, snapshot)
       for action, sources in sorted(snapshot.decisions) do
         for source, count in sorted(sources) do
@@ -53,6 +56,7 @@ M.list = {
     name = "riskscreen_cache_lookups_total",
     type = "counter",
     doc = "Times that a tier of the cache was asked, by whether it knew.",
+    labels = { "tier", "result" },
     samples = function(add, snapshot)
       for tier, count in sorted(snapshot.hits) do
         add({ tier = tier, result = "hit" }, count)
@@ -65,6 +69,7 @@ M.list = {
     type = "histogram",
     doc = "Time that look-ups at the service took, repeated requests included.",
     bounds = stats.bounds,
+    labels = {},
     samples = function(add, snapshot)
       add({}, snapshot.upstream)
     end,
@@ -73,6 +78,7 @@ M.list = {
     name = "riskscreen_errors_total",
     type = "counter",
     doc = "Look-ups that failed, by kind.",
+    labels = { "kind" },
     samples = function(add, snapshot)
       for kind, count in sorted(snapshot.errors) do
         add({ kind = kind }, count)
@@ -83,6 +89,7 @@ M.list = {
     name = "riskscreen_in_flight",
     type = "gauge",
     doc = "Look-ups at the service that are under way.",
+    labels = {},
     samples = function(add, snapshot)
       add({}, snapshot.in_flight)
     end,
@@ -91,6 +98,7 @@ M.list = {
     name = "riskscreen_client_answers_total",
     type = "counter",
     doc = "Answers of the service by class of their HTTP status.",
+    labels = { "class" },
     samples = function(add, snapshot)
       for class, count in sorted(snapshot.answers or {}) do
         add({ class = class }, count)
@@ -101,6 +109,7 @@ M.list = {
     name = "riskscreen_circuit_state",
     type = "gauge",
     doc = "1 for the state in which the circuit breaker is.",
+    labels = { "state" },
     samples = function(add, snapshot)
       for _, state in ipairs(snapshot.breaker and STATES or {}) do
         add({ state = state }, snapshot.breaker.state == state and 1 or 0)
@@ -115,6 +124,7 @@ local function single(name, type, doc, part, field)
     name = "riskscreen_" .. name,
     type = type,
     doc = doc,
+    labels = {},
     samples = function(add, snapshot)
       if snapshot[part] then
         add({}, snapshot[part][field])
@@ -128,9 +138,9 @@ single("rate_limit_rate", "gauge", "Requests a second that the rate limit lets t
 single("rate_limit_tokens", "gauge", "Requests that the rate limit would let through at once.", "rate_limit", "tokens")
 single("rate_limit_paused_seconds", "gauge", "Seconds that a refusal still stops all requests.", "rate_limit", "paused")
 single("dict_capacity_bytes", "gauge", "Size of the shared dict.", "dict", "capacity")
-single("dict_free_bytes", "gauge", "Whole pages of the shared dict that nothing uses.", "dict", "free")
+single("dict_free_bytes", "gauge", "Free bytes of the shared dict, in whole pages.", "dict", "free")
 for _, counter in ipairs(stats.counters) do
-  local doc = "The client's " .. counter.doc .. "."
+  local doc = "Of the gate's client: " .. counter.doc .. "."
   single("client_" .. counter.name .. "_total", "counter", doc, "client", counter.name)
 end
 

@@ -13,6 +13,7 @@ local plans = require "riskscreen.nginx.plan"
 local policies = require "riskscreen.policy"
 local reading = require "riskscreen.nginx.reading"
 local runtime = require "riskscreen.runtime"
+local statuses = require "riskscreen.nginx.status"
 local text = require "riskscreen.text"
 local well_formed = require "riskscreen.nginx.well_formed"
 
@@ -298,18 +299,28 @@ function Gate:metrics()
   ngx.print(self.recorder:render())
 end
 
+---Answers with how the gate does, as JSON or, for a browser, as a page: a content handler.
+function Gate:status()
+  local plan = self.plan
+  statuses.serve(self.recorder, {
+    monitor = plan.monitor,
+    outcomes = { unknown = plan.outcomes.unknown, review = plan.outcomes.review, invalid = plan.on_invalid },
+  })
+end
+
 ---Takes a delivery of the service: a content handler.
 function Gate:webhook()
   local inbox = self.shared.inbox or error("webhook: the gate was made without the option `webhook`", 2)
   deliveries.serve(inbox)
 end
 
--- The client, and where it sends to, if that is known. One made here gets what the gate's webhooks bring.
-local function client_of(value, inbox)
+-- The client, and where it sends to, if that is known. One made here has one circuit for all workers, and gets what the
+-- gate's webhooks bring.
+local function client_of(value, dict, inbox)
   if type(value.screen) == "function" then
     return value, ""
   end
-  local given = { inbox = inbox }
+  local given = { shared_dict = dict, inbox = inbox }
   for name, option in pairs(value) do
     given[name] = option
   end
@@ -349,7 +360,7 @@ function M.new(given)
   elseif checked.address and checked.subjects then
     error("gate: address and subjects exclude each other", 2)
   end
-  local client, service = client_of(checked.client, checked.webhook)
+  local client, service = client_of(checked.client, checked.dict, checked.webhook)
   if not client then
     error("gate: " .. service, 2)
   end

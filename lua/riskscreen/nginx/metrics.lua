@@ -168,8 +168,18 @@ local function values_of(self, map)
   return values
 end
 
+-- What the dict knows is older than this worker: counts outlive a reload.
+local function counted_since(self)
+  if self.dict then
+    self.dict:add(self.since_key, self.since)
+    return tonumber((self.dict:get(self.since_key))) or self.since
+  end
+  return self.since
+end
+
 ---@class riskscreen.nginx.Snapshot
 ---@field name string of the gate
+---@field since number Unix seconds from which on it was counted
 ---@field worker? string the one that it is of; nil where it is of all
 ---@field decisions table<string, table<string, integer>> by action and source
 ---@field hits table<string, integer> by tier
@@ -189,6 +199,7 @@ function Recorder:snapshot()
   local client = flush(self, true)
   local snapshot = {
     name = self.name,
+    since = counted_since(self),
     worker = not self.dict and tostring(self.slot()) or nil,
     decisions = {},
     hits = values_of(self, self.hits),
@@ -241,6 +252,7 @@ end
 ---@field every? fun(seconds: number, callback: fun(premature: boolean)): any ngx.timer.every
 ---@field slot? fun(): string|integer which worker this is, "ending:" before it where it is about to end
 ---@field worker_count? fun(): integer
+---@field time? fun(): number Unix seconds
 
 ---A recorder for one gate. It can be made before there are workers.
 ---@param settings riskscreen.nginx.RecorderSettings
@@ -262,6 +274,8 @@ function M.new(settings)
     slot = settings.slot or slot_of_worker,
     worker_count = settings.worker_count or ngx.worker.count,
     totals = all,
+    since = (settings.time or ngx.time)(),
+    since_key = prefix .. "since",
     gauge_prefix = prefix .. "in_flight:",
     decisions = decisions,
     hits = counters_of(all, "hit:", TIERS),

@@ -14,31 +14,31 @@ local SHORTEST_WAIT = 0.001 -- seconds
 local MOST_AHEAD = 1024 -- tokens that may be reserved
 
 ---@class riskscreen.nginx.SharedBucket
+---@field private share number of the rate, as was last learnt from refusals
+---@field private growing_since number from when on it grows again
+---@field private paused_until number
 ---@field private own riskscreen.Bucket used while the dict is of no use
 ---@field private reserved? number when the token is there that the line has reserved
 ---@field private cost? number seconds that it has added
 local Bucket = {}
 Bucket.__index = Bucket
 
--- The share of the rate in force, and since when it grows.
-local function learnt(self)
-  local text = self.dict:get(self.keys.share)
-  local share, since = tostring(text):match "^(%S+) (%S+)$"
-  share, since = tonumber(share), tonumber(since)
-  if share and since and share > 0 then
-    return math.min(share, 1), since
+-- Reads what was learnt from refusals; all that follows within one call goes by it.
+local function learn(self, now)
+  local text, till = self.dict:get(self.keys.share), self.dict:get(self.keys.pause)
+  self.share, self.growing_since = 1, 0
+  if type(text) == "string" then
+    local share, since = text:match "^(%S+) (%S+)$"
+    share, since = tonumber(share), tonumber(since)
+    if share and since and share > 0 then
+      self.share, self.growing_since = math.min(share, 1), since
+    end
   end
-  return 1, 0
+  self.paused_until = type(till) == "number" and math.min(till, now + buckets.pause(math.huge)) or 0
 end
 
 local function share_at(self, time)
-  local share, since = learnt(self)
-  return math.min(1, share + math.max(0, time - since) / buckets.RECOVERY)
-end
-
-local function paused_until(self, now)
-  local till = self.dict:get(self.keys.pause)
-  return type(till) == "number" and math.min(till, now + buckets.pause(math.huge)) or 0
+  return math.min(1, self.share + math.max(0, time - self.growing_since) / buckets.RECOVERY)
 end
 
 -- Seconds that a token costs whoever takes it at a time.
@@ -61,6 +61,7 @@ end
 
 -- The time up to which everything is spent; nil when the dict is of no use.
 local function spent_until(self, now)
+  learn(self, now)
   local floor = earliest(self, now)
   local spent
   for _ = 1, LOOKS do
@@ -72,7 +73,7 @@ local function spent_until(self, now)
       end
     elseif spent < floor then
       raise(self, spent, floor)
-    elseif spent > math.max(now, paused_until(self, now)) + cost_at(self, now, MOST_AHEAD) then
+    elseif spent > math.max(now, self.paused_until) + cost_at(self, now, MOST_AHEAD) then
       self.dict:set(self.keys.spent, now)
     else
       return spent
@@ -91,7 +92,7 @@ function Bucket:wait()
     return self.own:wait()
   end
   local due = self.reserved or spent + cost_at(self, spent)
-  local wait = math.max(due, paused_until(self, now)) - now
+  local wait = math.max(due, self.paused_until) - now
   return wait > ROUNDING and wait or 0
 end
 
@@ -104,7 +105,7 @@ function Bucket:take()
     return self.own:take()
   end
   local cost = cost_at(self, spent)
-  if spent + cost > now + ROUNDING or paused_until(self, now) > now then
+  if spent + cost > now + ROUNDING or self.paused_until > now then
     return false
   end
   local due = self.dict:incr(self.keys.spent, cost)
@@ -114,30 +115,25 @@ function Bucket:take()
   return due ~= nil and due <= now + ROUNDING
 end
 
--- A token for the line; nil when the dict is of no use.
-local function reserve(self, now)
-  local spent = spent_until(self, now)
-  if not spent then
-    return false
-  end
+-- A token for the line.
+local function reserve(self, spent)
   self.cost = cost_at(self, spent)
   self.reserved = self.dict:incr(self.keys.spent, self.cost)
-  return true
 end
 
 ---Takes a token for the first in line: nothing is left to wait for, or the seconds after which to come again.
 ---@return number seconds
 function Bucket:claim()
   local now = self.now()
-  local pause = paused_until(self, now)
-  -- What was reserved before a refusal is no longer there.
-  if self.reserved and self.reserved < pause then
-    self.reserved = nil
-  end
-  if not self.reserved and not reserve(self, now) then
+  local spent = spent_until(self, now)
+  if not spent then
     return self.own:claim()
   end
-  local wait = self.reserved and math.max(self.reserved, pause) - now or SHORTEST_WAIT
+  -- What was reserved before a refusal is no longer there.
+  if not self.reserved or self.reserved < self.paused_until then
+    reserve(self, spent)
+  end
+  local wait = self.reserved and math.max(self.reserved, self.paused_until) - now or SHORTEST_WAIT
   if wait <= ROUNDING then
     self.reserved = nil
     return 0
@@ -147,7 +143,11 @@ end
 
 ---Nobody is in line any more.
 function Bucket:leave()
-  if self.reserved and self.reserved >= paused_until(self, self.now()) then
+  if not self.reserved then
+    return
+  end
+  learn(self, self.now())
+  if self.reserved >= self.paused_until then
     self.dict:incr(self.keys.spent, -self.cost)
   end
   self.reserved = nil
@@ -174,7 +174,7 @@ function Bucket:refused(retry_after)
     return
   end
   local dict, keys, pause = self.dict, self.keys, buckets.pause(retry_after)
-  local before, till = paused_until(self, now), now + pause
+  local before, till = self.paused_until, now + pause
   -- Requests that were under way together are refused together: that is one lesson, whichever workers they are of.
   local first, message = dict:add(keys.lesson, true, math.max(pause, SHORTEST_WAIT))
   if now >= before and (first or message ~= "exists") then
@@ -200,7 +200,7 @@ function Bucket:standing()
   return {
     rate = self.rate * share_at(self, now),
     tokens = math.min(self.burst, earned),
-    paused = math.max(0, paused_until(self, now) - now),
+    paused = math.max(0, self.paused_until - now),
   }
 end
 
