@@ -425,7 +425,9 @@ describe("a connection that was kept and is dead", function()
     send(one.url)
     local reply, failure = send(one.url)
     assert.is_nil(reply)
-    assert.same({ "network", "connect", true }, { failure.kind, failure.phase, failure.sent })
+    assert.same({ "network", true }, { failure.kind, failure.sent })
+    -- The system may have taken the new connection just before nobody listened any more.
+    assert.is_true(failure.phase == "connect" or failure.phase == "first_byte", failure.phase)
   end)
 
   it("is not replaced when it is a fresh one", function()
