@@ -38,7 +38,7 @@
 ---@field transport? function Sends the requests in place of the library's own HTTP: transport(request) --> reply | nil, failure.
 ---@field policy? table What `screen` decides by; without it, the default policy.
 ---@field clock? function Returns Unix seconds, for dates the service sends; by default os.time.
----@field runtime? table How time passes, in place of the native runtime: now(), sleep(seconds) and tasks.
+---@field runtime? table How time passes, in place of this program's own: now(), sleep(seconds) and tasks; with transport(settings) also how requests travel.
 ---@field retry? table|boolean When a failed request is sent again; false: never.
 ---@field rate_limit? table How many requests are sent: a token bucket at which calls wait for their turn.
 ---@field breaker? table|boolean When a failing service is left alone for a while; true: by the defaults. Inside nginx it is on by default.
