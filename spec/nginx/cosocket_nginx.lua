@@ -418,8 +418,10 @@ describe("a connection that was kept and is dead", function()
 
   it("has had the request, also when no other can be had", function()
     local one
-    one = breaking(function()
-      one:close()
+    one = breaking(function(connection)
+      native_driver:forget(one.watch)
+      one.listener:close()
+      connection:close()
       peers = {}
     end)
     send(one.url)
