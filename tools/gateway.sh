@@ -7,6 +7,11 @@ case $port in
 esac
 # shellcheck disable=SC2086
 need $build_packages $nginx_packages curl
+gateway=http://127.0.0.1:$port
+if curl -s -o /dev/null "$gateway"; then
+  say "gateway: something answers on port $port already; ./dev gateway PORT takes another"
+  exit 1
+fi
 build_preset 5.4
 use_build 5.4
 
@@ -15,7 +20,9 @@ sandbox=
 nginx=
 finish() {
   trap - EXIT
-  [ -z "$nginx" ] || { kill "$nginx" 2>/dev/null && wait "$nginx" || true; }
+  if [ -n "$nginx" ] && kill "$nginx" 2>/dev/null; then
+    wait "$nginx" || true
+  fi
   [ -z "$sandbox" ] || kill "$sandbox" 2>/dev/null || true
   rm -rf "$directory"
 }
@@ -44,7 +51,6 @@ fi
 PATH=$PATH:/usr/sbin:/usr/local/openresty/nginx/sbin nginx -e stderr -p examples/nginx -c "$configuration" &
 nginx=$!
 
-gateway=http://127.0.0.1:$port
 until curl -s -o /dev/null "$gateway/metrics"; do
   kill -0 "$nginx" 2>/dev/null || { say "nginx has not started; is port $port free?"; exit 1; }
   sleep 0.1

@@ -119,6 +119,7 @@ local inbox_options = {
 }
 
 ---@class riskscreen.Inbox
+---@field dict? table the shared dict of nginx that it keeps its events in
 local Inbox = {}
 Inbox.__index = Inbox
 Inbox.__name = "riskscreen.Inbox"

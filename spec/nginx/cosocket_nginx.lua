@@ -416,6 +416,18 @@ describe("a connection that was kept and is dead", function()
     assert.equal(2, #one.requests)
   end)
 
+  it("has had the request, also when no other can be had", function()
+    local one
+    one = breaking(function()
+      one:close()
+      peers = {}
+    end)
+    send(one.url)
+    local reply, failure = send(one.url)
+    assert.is_nil(reply)
+    assert.same({ "network", "connect", true }, { failure.kind, failure.phase, failure.sent })
+  end)
+
   it("is not replaced when it is a fresh one", function()
     local one = peer_of(reset)
     local reply, failure = send(one.url)

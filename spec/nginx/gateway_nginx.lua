@@ -76,6 +76,10 @@ describe("./dev gateway", function()
     end)
   end)
 
+  it("says so where the port is taken", function()
+    assert.matches("answers on port " .. port, output_of(("sh dev gateway %d 2>&1"):format(port)), 1, true)
+  end)
+
   it("lets no request pass that names no address, or two", function()
     local clean = scenario("clean-eth").address
     assert.equal(403, get("/withdraw?network=eth").status)
@@ -107,6 +111,9 @@ describe("./dev gateway", function()
     }
     assert.same({ 200, '{"deposit":"allow"}\n' }, { answers[1].status, answers[1].body })
     assert.same({ 403, '{"deposit":"block"}\n' }, { answers[2].status, answers[2].body })
+    nginx.wait_for("both webhooks to be counted", function()
+      return get("/metrics").body:find 'riskscreen_webhooks_total{gate="[%w_]+",status="200"} 2\n'
+    end)
   end)
 
   it("takes no webhook without the secret", function()

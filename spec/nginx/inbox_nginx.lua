@@ -176,30 +176,52 @@ describe("the inbox of nginx", function()
       server:stop()
     end)
 
+    local SCREEN = [[
+      local service = ...
+      local client = require("spec.support.nginx_webhooks").client(service)
+      local result, other = client.kyt:screen { network = "eth", hash = service.hash, direction = "in" }
+      return { result and result.maxScore or tostring(other), other.source }
+    ]]
+
+    -- Has so many transactions screened at once, each over a connection of its own, and does something meanwhile.
+    local function screen(served, count, meanwhile)
+      local bodies = {}
+      for index = 1, count do
+        bodies[index] = function()
+          local service = { url = served.url, key = served.access_key, hash = ("0x%064x"):format(index) }
+          return eval(SCREEN, service, connection())
+        end
+      end
+      bodies[count + 1] = meanwhile
+      local results = riskscreen.gather(bodies)
+      for index = 1, count do
+        local expected = require("riskscreen.sandbox.kyt").score(("0x%064x"):format(index))
+        assert.same({ expected, "webhook" }, results[index])
+      end
+    end
+
     it("takes a transaction from its submission to the webhook of the service", function()
       start()
       local served = assert(sandbox.serve { kyt_delay = 0.05, webhook = { url = server.url .. "/webhooks" } })
       served.service:deliver { copies = 2 }
-      local screens = {}
-      for index = 1, 24 do
-        screens[index] = function()
-          return eval(
-            [[
-              local service = ...
-              local client = require("spec.support.nginx_webhooks").client(service)
-              local result, other = client.kyt:screen { network = "eth", hash = service.hash, direction = "in" }
-              return { result and result.maxScore or tostring(other), other.source }
-            ]],
-            { url = served.url, key = served.access_key, hash = ("0x%064x"):format(index) }
-          )
-        end
-      end
-      for index, result in ipairs((riskscreen.gather(screens))) do
-        local expected = require("riskscreen.sandbox.kyt").score(("0x%064x"):format(index))
-        assert.same({ expected, "webhook" }, result)
-      end
+      screen(served, 24)
       served:close()
       assert.equal(24, note "handled")
+      server:stop()
+    end)
+
+    it("leaves none out while nginx is reloaded again and again", function()
+      start()
+      local webhooks = { url = server.url .. "/webhooks", attempts = 20, retry = 0.1 }
+      local served = assert(sandbox.serve { kyt_delay = 0.4, webhook = webhooks })
+      screen(served, 40, function()
+        for _ = 1, 4 do
+          riskscreen.sleep(0.2)
+          server:reload()
+        end
+      end)
+      served:close()
+      assert.equal(40, note "handled")
       server:stop()
     end)
 
@@ -267,6 +289,27 @@ describe("the inbox of nginx", function()
     end)
   end)
 
+  it("takes an event again whose handling ended with the connection of its sender", function()
+    start {
+      http = "lua_check_client_abort on;",
+      inbox = [[{ lease = 0.3, handlers = { ["*"] = function()
+        if ngx.shared.notes:incr("tries", 1, 0) == 1 then ngx.sleep(600) end
+      end } }]],
+    }
+    local body = event "w1"
+    local sender = socket.connect("127.0.0.1", server.port)
+    sender:send(("POST /webhooks HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s"):format(#body, body))
+    nginx.wait_for("the handler to begin", function()
+      return note "tries"
+    end)
+    sender:close()
+    nginx.wait_for("the event to be taken", function()
+      return deliver(event "w1") == 200
+    end)
+    assert.equal(2, note "tries")
+    server:stop()
+  end)
+
   it("lets no other handle an event while its handler works, longer than a lease though it takes", function()
     start {
       inbox = [[{ lease = 0.2, handlers = { ["*"] = function()
@@ -323,13 +366,13 @@ describe("the inbox of nginx", function()
 
     it("forgets the oldest of the handled events rather than refuse new ones for ever", function()
       start { dict = "64k", inbox = "{ early = { ttl = 1 }, on_failure = function() end }" }
-      for index = 1, 3000 do
+      for index = 1, 1200 do
         nginx.wait_for("event " .. index .. " to be taken", function()
           return deliver(event("w" .. index)) == 200
         end)
       end
-      assert.equal(3000, note "handled")
-      local _, answer = deliver(event "w3000")
+      assert.equal(1200, note "handled")
+      local _, answer = deliver(event "w1200")
       assert.is_true(json.decode(answer.body).duplicate)
       server:stop()
     end)
@@ -380,6 +423,21 @@ describe("the inbox of nginx", function()
       local data = { requestId = "r1", maxScore = "3", status = 1003, note = ("x"):rep(40000) }
       assert.equal(200, (deliver(event("w1", data))))
       assert.equal("3", await({ id = "r1" }).score)
+    end)
+
+    it("that comes in pieces", function()
+      local sender = socket.connect("127.0.0.1", server.port)
+      local body = event "w1"
+      local pieces = {}
+      for from = 1, #body, 40 do
+        local piece = body:sub(from, from + 39)
+        pieces[#pieces + 1] = ("%x\r\n%s\r\n"):format(#piece, piece)
+      end
+      local head = "POST /webhooks HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n"
+      sender:send(head .. table.concat(pieces) .. "0\r\n\r\n")
+      assert.matches(" 200 ", sender:receive "*l", 1, true)
+      sender:close()
+      assert.equal("12.50", await({ id = "r-w1" }).score)
     end)
 
     it("of no more than 64 KiB", function()

@@ -1,5 +1,5 @@
 -- Verdicts from memory: what this worker remembers, what all workers remember in the shared dict, then the service.
--- Here it is decided which entries are fresh, stale or gone; how they are kept and asked for is in the modules beside it.
+-- Here it is decided which entries are fresh, stale or gone; how they are kept and asked for is beside it.
 local entries = require "riskscreen.nginx.entry"
 local errors = require "riskscreen.errors"
 local flights = require "riskscreen.nginx.flight"

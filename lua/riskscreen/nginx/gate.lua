@@ -311,7 +311,7 @@ end
 ---Takes a delivery of the service: a content handler.
 function Gate:webhook()
   local inbox = self.shared.inbox or error("webhook: the gate was made without the option `webhook`", 2)
-  deliveries.serve(inbox)
+  self.recorder:delivered(deliveries.serve(inbox))
 end
 
 -- The client, and where it sends to, if that is known. One made here has one circuit for all workers, and gets what the
@@ -374,6 +374,7 @@ function M.new(given)
       dict = checked.dict and ngx.shared[checked.dict],
       name = checked.name,
       client = type(client.stats) == "function" and client or nil,
+      inbox = checked.webhook,
     },
     inbox = checked.webhook,
     caches = {},

@@ -53,7 +53,9 @@ function M.make(given)
     },
   }
   settings.on_failure = settings.on_failure or report
-  return inbox.assemble(settings, handled, kept)
+  local made = inbox.assemble(settings, handled, kept)
+  made.dict = settings.dict
+  return made
 end
 
 ---An inbox for all workers: to be made in init_by_lua, and served by `inbox:serve()` in a content handler.

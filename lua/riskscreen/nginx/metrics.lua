@@ -14,6 +14,8 @@ local ACTIONS = { "allow", "review", "block", "unknown" }
 local SOURCES = { "lru", "dict", "upstream", "stale", "list", "invalid", "exempt" }
 local TIERS = { "lru", "dict" }
 local CLASSES = { "1xx", "2xx", "3xx", "4xx", "5xx" }
+-- What an inbox answers; anything else counts as the last.
+local DELIVERY_STATUSES = { 200, 400, 401, 403, 405, 413, 503, 500 }
 
 ---@class riskscreen.nginx.Recorder
 ---@field name string
@@ -146,6 +148,16 @@ function Recorder:upstream(seconds)
   counter.value, sum.value = counter.value + 1, sum.value + seconds
 end
 
+---A webhook was delivered, and answered with a status.
+---@param status integer
+function Recorder:delivered(status)
+  local counter = self.deliveries[status] or self.deliveries[500]
+  counter.value = counter.value + 1
+  if not self.keeping then
+    keep(self)
+  end
+end
+
 ---A look-up has begun.
 ---@return table lookup for `finish`; one that nginx swept away with its request is collected, and counts no longer
 function Recorder:begin()
@@ -164,6 +176,10 @@ function Recorder:finish(lookup)
   if not self.keeping then
     keep(self)
   end
+end
+
+local function room_of(dict)
+  return dict and { capacity = dict:capacity(), free = dict:free_space() }
 end
 
 -- Of all workers, those that are ending included.
@@ -212,6 +228,8 @@ end
 ---@field breaker? table how the circuit stands
 ---@field rate_limit? table how the bucket stands
 ---@field dict? { capacity: integer, free: integer } bytes
+---@field deliveries? table<integer, integer> of webhooks, by the status of the answer
+---@field events? { capacity: integer, free: integer } bytes of the webhooks' own dict
 
 ---Everything that was counted, of all workers; of the others as it was up to a second ago.
 ---@return riskscreen.nginx.Snapshot
@@ -235,8 +253,9 @@ function Recorder:snapshot()
     snapshot.client, snapshot.answers = values_of(self, self.client_counters), values_of(self, self.answers)
     snapshot.breaker, snapshot.rate_limit = client.breaker, client.rate_limit
   end
-  if self.dict then
-    snapshot.dict = { capacity = self.dict:capacity(), free = self.dict:free_space() }
+  snapshot.dict = room_of(self.dict)
+  if self.inbox then
+    snapshot.deliveries, snapshot.events = values_of(self, self.deliveries), room_of(self.inbox.dict)
   end
   return snapshot
 end
@@ -269,6 +288,7 @@ end
 ---@field dict? table an ngx.shared dict; without it each worker counts for itself
 ---@field name? string of the gate: recorders of one name and one dict count together
 ---@field client? { stats: fun(self): table } whose counters are shown as well
+---@field inbox? { dict?: table } whose deliveries are shown as well, and the dict that it keeps events in
 ---@field every? fun(seconds: number, callback: fun(premature: boolean)): any ngx.timer.every
 ---@field slot? fun(): string|integer which worker this is, "ending:" before it where it is about to end
 ---@field worker_count? fun(): integer
@@ -290,6 +310,7 @@ function M.new(settings)
     name = name,
     dict = settings.dict,
     client = settings.client,
+    inbox = settings.inbox,
     every = settings.every or ngx.timer.every,
     slot = settings.slot or slot_of_worker,
     worker_count = settings.worker_count or ngx.worker.count,
@@ -303,6 +324,7 @@ function M.new(settings)
     errors = counters_of(all, "error:", error_kinds()),
     upstream_time = new_histogram(all, "upstream:"),
     client_counters = settings.client and counters_of(all, "client:", client_counters()),
+    deliveries = counters_of(all, "delivery:", DELIVERY_STATUSES),
     answers = settings.client and counters_of(all, "answers:", CLASSES),
     open = setmetatable({}, { __mode = "k" }),
     keeping = false,

@@ -46,18 +46,19 @@ local function respond(status, fields, body)
   end
   ngx.header["Content-Length"] = #body
   ngx.print(body)
+  return status
 end
 
 ---@param inbox riskscreen.Inbox
+---@return integer status
 function M.serve(inbox)
   local body, problem = read_body()
   if not body then
     ngx.log(ngx.ERR, "riskscreen: the body of a webhook cannot be read: ", problem)
-    respond(400, { ["Content-Type"] = "application/json" }, '{"error":"the body cannot be read"}')
-    return
+    return respond(400, { ["Content-Type"] = "application/json" }, '{"error":"the body cannot be read"}')
   end
   local where = { target = ngx.var.request_uri, remote = ngx.var.remote_addr }
-  respond(inbox:deliver(ngx.req.get_method(), headers(), body, where))
+  return respond(inbox:deliver(ngx.req.get_method(), headers(), body, where))
 end
 
 return M

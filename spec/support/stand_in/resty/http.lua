@@ -1,5 +1,5 @@
--- As much of lua-resty-http as examples/nginx/resty_http.lua uses, where it is not installed: it shows that the seam for
--- transports fits, not how that library behaves. Answers have a Content-Length.
+-- As much of lua-resty-http as examples/nginx/resty_http.lua uses, where it is not installed: it shows that the seam
+-- for transports fits, not how that library behaves. Answers have a Content-Length.
 local ngx = _G.ngx
 
 local Connection = {}
@@ -76,7 +76,8 @@ function Connection:request(request)
   for name, value in pairs(headers) do
     length = name:lower() == "content-length" and tonumber(value) or length
   end
-  return { status = tonumber(line:match " (%d%d%d)"), headers = headers, body_reader = body_reader(self.socket, length) }
+  local status = tonumber(line:match " (%d%d%d)")
+  return { status = status, headers = headers, body_reader = body_reader(self.socket, length) }
 end
 
 return {
