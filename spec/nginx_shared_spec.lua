@@ -371,6 +371,30 @@ describe("a bucket that workers share", function()
     end
   end)
 
+  it("gives no more than a burst when a worker dies at any step after a long time", function()
+    for seed = 1, ORDERS do
+      begin()
+      new_bucket(10, 3):take()
+      now = now + 1000
+      local taken, bodies = 0, {}
+      for index = 1, 3 do
+        bodies[index] = function(stepping)
+          local bucket = through(new_bucket(10, 3), stepping)
+          for _ = 1, 3 do
+            if bucket:claim() <= 0 then
+              taken = taken + 1
+            end
+          end
+          bucket:leave()
+        end
+      end
+      side_by_side(seed, bodies, true)
+      assert.is_true(taken <= 3, taken)
+      now = now + 120
+      assert.equal(3, take_all { new_bucket(10, 3) })
+    end
+  end)
+
   it("is not empty for good when a worker dies at any step", function()
     for seed = 1, ORDERS do
       begin()

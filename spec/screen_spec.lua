@@ -398,7 +398,7 @@ describe("a screening", function()
 
   local function client_with(answer)
     local transport, requests = recorder.new(answer)
-    return riskscreen.new { transport = transport, access_key = "key" }, requests
+    return riskscreen.new { transport = transport, access_key = "key", breaker = false }, requests
   end
 
   it("makes its lookups side by side, in a task and outside of any", function()

@@ -4,8 +4,12 @@ local enums = require "riskscreen.enums"
 ---The one spelling of an address: hexadecimal carries a checksum in its case, the other formats are exact.
 ---@param value string
 ---@return string
+---@return boolean is_hexadecimal
 local function canonical_address(value)
-  return value:find "^0[xX]%x+$" and value:lower() or value
+  if value:find "^0[xX]%x+$" then
+    return value:lower(), true
+  end
+  return value, false
 end
 
 local function same_text(name, left, right)

@@ -33,14 +33,13 @@ local function connection_of(pieces, method)
   function connection:close()
     self.fate = "closed"
   end
-  connection.sock = { close = function() end }
   return connection
 end
 
 local function read(pieces, method)
   local connection = connection_of(pieces, method)
-  local its_head, body = answer.read(connection, head.parser(), LIMIT)
-  return its_head, body, connection.fate
+  local its_head, body, failure = answer.read(connection, head.parser(), LIMIT)
+  return its_head, body or failure, connection.fate
 end
 
 -- The pieces of a text: whole, byte by byte, and in two at each place.

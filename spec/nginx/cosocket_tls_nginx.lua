@@ -7,12 +7,21 @@ local tls_server = require "spec.support.tls_server"
 
 local LONG = 20 -- seconds
 
+local HTTP = [[
+  lua_ssl_trusted_certificate TLS/ca.pem;
+  init_by_lua_block {
+    made_at_the_start = require("riskscreen").new {
+      base_url = "https://localhost", access_key = "k", unix_socket = "TLS/mutual",
+      client_cert = "TLS/client.pem", client_key = "TLS/key.pem",
+    }
+  }
+]]
+
 local tls, server, stranger
 
 setup(function()
   tls = tls_server.start()
-  local trust = "lua_ssl_trusted_certificate %s;"
-  server = nginx.start { http = trust:format(tls.path "ca.pem") }
+  server = nginx.start { http = (HTTP:gsub("TLS", (tls.path ""))) }
   stranger = nginx.start {}
 end)
 
@@ -115,6 +124,11 @@ describe("TLS over a cosocket", function()
   it("shows the client's certificate", function()
     local given = { client_cert = tls.path "client.pem", client_key = tls.path "key.pem" }
     assert.equal("CN=client-one", excerpt_of(send_to("mutual", given)))
+  end)
+
+  it("shows the certificate of a client that was made before there were workers", function()
+    local message = server:eval "return tostring(select(2, made_at_the_start:request('GET', '/')))"
+    assert.truthy(message:find("(the body begins 'CN=client-one')", 1, true), message)
   end)
 
   it("is not tried without the client's certificate where its files are not what they should be", function()

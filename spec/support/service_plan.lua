@@ -48,6 +48,7 @@ function M.new(plan, options)
     access_key = M.key,
     transport = transport,
     runtime = time,
+    breaker = false,
     random = function()
       return 0.5
     end,

@@ -22,6 +22,10 @@ local MOST_READERS = 1000 -- that are kept for tables written where they are use
 
 ---@alias riskscreen.nginx.Source string|riskscreen.nginx.SourceTable|riskscreen.nginx.Reader
 
+-- Of those readers that look into the query: what they do with its text.
+---@type table<riskscreen.nginx.Reader, fun(query: string|nil): string|nil, string|nil>
+local readers_of_query = setmetatable({}, { __mode = "k" })
+
 local function missing(what)
   return nil, what .. " is missing"
 end
@@ -29,10 +33,15 @@ end
 local function argument(name)
   local what = "the argument " .. name
   local read = parameters.reader(name)
-  return function()
-    local value, problem = read(ngx.var.args)
+  local function read_query(query)
+    local value, problem = read(query)
     return value, problem and (what .. " " .. problem)
   end
+  local function reader()
+    return read_query(ngx.var.args)
+  end
+  readers_of_query[reader] = read_query
+  return reader
 end
 
 local function header(name)
@@ -186,6 +195,30 @@ function M.compile(source)
     return compile_table(source)
   end
   return nil, ("%s (got %s)"):format(WANTED, text.kind(source))
+end
+
+---Reads an address and a network; of a query but once, because to get it from nginx is most of what that costs.
+---@param address riskscreen.nginx.Reader
+---@param network? riskscreen.nginx.Reader
+---@return fun(): any, any, string|nil address, network, what is wrong
+function M.pair(address, network)
+  local address_of, network_of = readers_of_query[address], network and readers_of_query[network]
+  if address_of and network_of then
+    return function()
+      local query = ngx.var.args
+      local address_found, problem = address_of(query)
+      local network_found, network_problem = network_of(query)
+      return address_found, network_found, problem or network_problem
+    end
+  end
+  return function()
+    local address_found, problem = address()
+    local network_found, network_problem
+    if network then
+      network_found, network_problem = network()
+    end
+    return address_found, network_found, problem or network_problem
+  end
 end
 
 -- Readers of tables that are written where they are used, and so are new in every request.

@@ -127,9 +127,9 @@ local function verdict_of(text)
   return known
 end
 
--- A finite number, or nil.
+-- A finite number, or nil. What is empty is told apart first: LuaJIT does not compile a conversion that fails.
 local function number_of(text)
-  local number = tonumber(text)
+  local number = text ~= "" and tonumber(text)
   return number and number - number == 0 and number or nil
 end
 

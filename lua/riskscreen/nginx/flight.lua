@@ -3,6 +3,7 @@
 
 local MORE = 1.1 -- times the seconds of one that ran out of time are more time
 local GRACE = 0.25 -- seconds after its deadline for which a leader may still be believed to be alive
+local TICK = 0.001 -- seconds; nginx waits for less without letting time pass, and its clock shows no less
 local FIRST_PAUSE, GROWTH, LONGEST_PAUSE = 0.002, 1.5, 0.05 -- seconds between looks at what another worker does
 
 ---How a worker waits; nginx has it, and specs have one in which no time passes.
@@ -74,7 +75,7 @@ end
 -- For all of this worker's: asks, or waits for the worker that does. Nil when the time is up.
 local function ask_or_wait(self, request, deadline)
   local pause, remaining = FIRST_PAUSE, deadline - self.waits.now()
-  while remaining > 0 do
+  while remaining >= TICK do
     local outcome, taken = ask_alone(self, request, remaining)
     if not taken then
       return outcome
@@ -116,7 +117,7 @@ end
 
 local function live_flight(self, request)
   local flight = self.under_way[request.key]
-  if flight and flight.mark == request.mark and flight.dead_at > self.waits.now() then
+  if flight and flight.mark == request.mark and flight.dead_at - self.waits.now() >= TICK then
     return flight
   end
 end
@@ -139,7 +140,7 @@ end
 function Flights:join(request, timeout)
   local deadline = self.waits.now() + timeout
   local remaining = timeout
-  while remaining > 0 do
+  while remaining >= TICK do
     local flight = live_flight(self, request)
     if not flight then
       return lead(self, request, deadline, ask_or_wait, deadline), false

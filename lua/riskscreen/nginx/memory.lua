@@ -39,8 +39,7 @@ end
 ---@return riskscreen.nginx.Remembered
 function Memory:place(subject, network)
   -- Nothing but hexadecimal is found under another case than its own; what merely begins like it is not kept.
-  local begins_alike = subject.address:find "^0[xX]"
-  if begins_alike and not subject.is_hexadecimal then
+  if not subject.is_hexadecimal and subject.address:find "^0[xX]" then
     return { shown_until = 0 }
   end
   local by_network = self.lru:get(subject.address)

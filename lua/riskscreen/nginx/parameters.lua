@@ -59,14 +59,12 @@ local function plain_value(text, name)
   return value, not value and "is missing" or nil
 end
 
----The value of a parameter.
----@param text string|nil
----@param name string
----@return string|nil value
----@return string|nil problem "is missing" or "is repeated"
-function M.value(text, name)
-  text = text or ""
-  if find(text, "^[0-9A-Za-z_=&-]*$") and find(name, "^[0-9A-Za-z_-]+$") then
+local function is_plain(name)
+  return find(name, "^[0-9A-Za-z_-]+$") ~= nil
+end
+
+local function value_of(text, name, name_is_plain)
+  if name_is_plain and find(text, "^[0-9A-Za-z_=&-]*$") then
     return plain_value(text, name)
   end
   if count(text, folded(name)) > 1 then
@@ -80,18 +78,27 @@ function M.value(text, name)
   return nil, "is missing"
 end
 
+---The value of a parameter.
+---@param text string|nil
+---@param name string
+---@return string|nil value
+---@return string|nil problem "is missing" or "is repeated"
+function M.value(text, name)
+  return value_of(text or "", name, is_plain(name))
+end
+
 ---A function that reads one parameter, and remembers what it has read: the same texts come again.
 ---@param name string
 ---@return fun(text: string|nil): string|nil, string|nil
 function M.reader(name)
-  local values, kept = {}, 0
+  local values, kept, name_is_plain = {}, 0, is_plain(name)
   return function(text)
     local value = text and values[text]
     if value then
       return value
     end
     local problem
-    value, problem = M.value(text, name)
+    value, problem = value_of(text or "", name, name_is_plain)
     if value and #text <= LONGEST_KEPT then
       if kept == MOST_KEPT then
         values, kept = {}, 0

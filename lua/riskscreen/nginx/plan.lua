@@ -2,6 +2,7 @@
 -- to. What is done about a request is in gate.lua.
 local check = require "riskscreen.check"
 local refusal = require "riskscreen.nginx.refusal"
+local addresses = require "riskscreen.nginx.address"
 local verdict = require "riskscreen.verdict"
 
 local ngx = _G.ngx
@@ -26,7 +27,7 @@ local function subjects_of(checked)
   local given = checked.subjects or (checked.address and { { address = checked.address } })
   local list = given and {}
   for index, subject in ipairs(given or {}) do
-    list[index] = { address = subject.address, network = subject.network or checked.network }
+    list[index] = addresses.pair(subject.address, subject.network or checked.network)
   end
   return list
 end
@@ -36,7 +37,7 @@ end
 ---@field exempt? fun(): boolean
 ---@field timeout number seconds
 ---@field network? riskscreen.nginx.Reader
----@field subjects? { address: riskscreen.nginx.Reader, network?: riskscreen.nginx.Reader }[]
+---@field subjects? (fun(): any, any, string|nil)[] what reads an address and a network each
 ---@field outcomes table<string, "allow"|"review"|"block"> by action
 ---@field on_invalid "allow"|"review"|"block"
 ---@field refusals table<string, fun()> by outcome, and for `unknown` and `invalid` where they have their own

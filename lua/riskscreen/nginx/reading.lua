@@ -22,15 +22,6 @@ local function add_subjects(list, address, network, problem)
   end
 end
 
-local function read_subject(subject)
-  local address, problem = subject.address()
-  local network, network_problem
-  if subject.network then
-    network, network_problem = subject.network()
-  end
-  return address, network, problem or network_problem
-end
-
 ---What the gate's own sources say: one subject, or a list of them.
 ---@param plan riskscreen.nginx.Plan
 ---@return any address
@@ -40,12 +31,12 @@ end
 function M.of_plan(plan)
   local list = {}
   if plan.subjects[2] then
-    for _, subject in ipairs(plan.subjects) do
-      add_subjects(list, read_subject(subject))
+    for _, read in ipairs(plan.subjects) do
+      add_subjects(list, read())
     end
     return nil, nil, nil, list
   end
-  local address, network, problem = read_subject(plan.subjects[1])
+  local address, network, problem = plan.subjects[1]()
   if type(address) ~= "table" then
     return address, network, problem
   end

@@ -59,7 +59,8 @@ local function raise(self, spent, floor)
   end
 end
 
--- The time up to which everything is spent; nil when the dict is of no use.
+-- The time up to which everything is spent, and whether that is uncertain: then there is no token for the moment. Nil
+-- when the dict is of no use.
 local function spent_until(self, now)
   learn(self, now)
   local floor = earliest(self, now)
@@ -76,11 +77,11 @@ local function spent_until(self, now)
     elseif spent > math.max(now, self.paused_until) + cost_at(self, now, MOST_AHEAD) then
       self.dict:set(self.keys.spent, now)
     else
-      return spent
+      return spent, false
     end
   end
-  -- Another worker has stopped in the middle: for the moment there is no token.
-  return spent and now or nil
+  -- Another worker has stopped between two steps.
+  return spent and now, true
 end
 
 ---Seconds until there is a token.
@@ -125,12 +126,15 @@ end
 ---@return number seconds
 function Bucket:claim()
   local now = self.now()
-  local spent = spent_until(self, now)
+  local spent, uncertain = spent_until(self, now)
   if not spent then
     return self.own:claim()
   end
   -- What was reserved before a refusal is no longer there.
-  if not self.reserved or self.reserved < self.paused_until then
+  if self.reserved and self.reserved < self.paused_until then
+    self.reserved = nil
+  end
+  if not self.reserved and not uncertain then
     reserve(self, spent)
   end
   local wait = self.reserved and math.max(self.reserved, self.paused_until) - now or SHORTEST_WAIT

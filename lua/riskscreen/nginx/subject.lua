@@ -29,12 +29,13 @@ function M.of(address, network)
   if type(address) ~= "string" or address == "" or #address > LONGEST or not enums.has("network", network) then
     return nil
   end
-  local canonical_address, canonical_network = subject.canonical_address(address), enums.canonical_network(network)
+  local canonical_address, is_hexadecimal = subject.canonical_address(address)
+  local canonical_network = enums.canonical_network(network)
   return {
     key = canonical_network .. ":" .. canonical_address,
     address = canonical_address,
     network = canonical_network,
-    is_hexadecimal = canonical_address:find "^0x%x+$" ~= nil,
+    is_hexadecimal = is_hexadecimal,
   }
 end
 

@@ -2,8 +2,8 @@
 -- call may take, how often it is tried and what a reply means is not known here. Only nginx can load this module.
 local answer = require "riskscreen.runtime.cosocket.answer"
 local connection = require "riskscreen.runtime.cosocket.connection"
-local identities = require "riskscreen.runtime.cosocket.identity"
 local head = require "riskscreen.runtime.cosocket.head"
+local identities = require "riskscreen.runtime.cosocket.identity"
 local json = require "riskscreen.json"
 local peers = require "riskscreen.runtime.cosocket.peer"
 local request_text = require "riskscreen.runtime.cosocket.request_text"
@@ -14,11 +14,11 @@ local sub = string.sub
 
 local EXCERPT = 200 -- bytes of a body that is not JSON
 
-local function reply_of(read, body, times, decoder)
+local function reply_of(its_head, body, times, decoder)
   local reply = {
-    status = read.status,
-    headers = read.headers,
-    http_version = read.http_version,
+    status = its_head.status,
+    headers = its_head.headers,
+    http_version = its_head.http_version,
     size = #body,
     times = times,
   }
@@ -68,16 +68,15 @@ function M.transport(settings)
     if not open then
       return nil, failure, false
     end
-    local read, body
-    read, failure = open:send(text)
-    if read then
-      read, body = answer.read(open, parse, limit)
-      failure = body
+    local sent, its_head, body
+    sent, failure = open:send(text)
+    if sent then
+      its_head, body, failure = answer.read(open, parse, limit)
     end
-    if not read then
+    if not its_head then
       return nil, failure, open.reused and failure.kind == "network" and failure.phase == "first_byte"
     end
-    return reply_of(read, body, open.times, decoder)
+    return reply_of(its_head, body, open.times, decoder)
   end
 
   return function(request)
@@ -86,13 +85,15 @@ function M.transport(settings)
     if not text then
       return nil, { kind = "protocol", message = "the request was not sent: " .. wrong, sent = false, phase = "queue" }
     end
-    local reply, failure, stale
+    local reply, failure, stale = exchange(request, text, started)
+    local tries = 0
     -- A connection that was kept may be dead; each try takes one out of the pool, until there is a fresh one.
-    for _ = 0, settings.concurrency do
+    while stale and request.replay and tries < settings.concurrency do
+      tries = tries + 1
       reply, failure, stale = exchange(request, text, started)
-      if reply or not (stale and request.replay) then
-        break
-      end
+    end
+    if failure and tries > 0 then
+      failure.sent = true
     end
     return reply, failure
   end

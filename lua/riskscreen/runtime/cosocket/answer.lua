@@ -221,33 +221,36 @@ local function read_chunks(connection, text, limit)
   end
 end
 
+-- The body, and whether nothing came after it.
+local function read_body(connection, head, rest, limit)
+  local status, encoding = head.status, head.headers["content-encoding"]
+  if status == 204 or status == 304 or connection.request.method == "HEAD" then
+    return "", rest == ""
+  elseif encoding and encoding:lower() ~= "identity" then
+    return connection:refuse "a compressed answer, which nobody asked for,"
+  elseif head.chunked then
+    return read_chunks(connection, rest, limit)
+  elseif head.length then
+    return read_length(connection, rest, head.length, limit)
+  end
+  return read_to_end(connection, rest, limit)
+end
+
 ---Reads the answer; the connection is then ended, or kept where it may be used again.
 ---@param connection riskscreen.cosocket.Connection
 ---@param parse fun(text: string, last: integer): riskscreen.cosocket.Head|nil, string|nil
 ---@param limit integer bytes of a body
 ---@return riskscreen.cosocket.Head|nil head
----@return string|table body or failure
+---@return string|nil body
+---@return table|nil failure
 function M.read(connection, parse, limit)
   local head, rest = read_head(connection, parse)
   if not head then
-    return nil, rest
+    return nil, nil, rest
   end
-  local encoding = head.headers["content-encoding"]
-  local status = head.status
-  local body, clean
-  if status == 204 or status == 304 or connection.request.method == "HEAD" then
-    body, clean = "", rest == ""
-  elseif encoding and encoding:lower() ~= "identity" then
-    return connection:refuse "a compressed answer, which nobody asked for,"
-  elseif head.chunked then
-    body, clean = read_chunks(connection, rest, limit)
-  elseif head.length then
-    body, clean = read_length(connection, rest, head.length, limit)
-  else
-    body, clean = read_to_end(connection, rest, limit)
-  end
+  local body, clean = read_body(connection, head, rest, limit)
   if not body then
-    return nil, clean
+    return nil, nil, clean
   elseif clean and head.persistent then
     connection:keep(head.idle)
   else

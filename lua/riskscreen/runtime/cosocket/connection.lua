@@ -227,10 +227,10 @@ end
 ---@param text string
 ---@return true|nil, table|nil failure
 function Connection:send(text)
-  self.sent = true
   if not allot(self) then
     return self:lose("timeout", "")
   end
+  self.sent = true
   local count, reason = self.sock:send(text)
   if not count then
     return self:lose(reason, "lost the connection while sending to")
