@@ -85,10 +85,11 @@ describe("the status of a gate", function()
     recorder:upstream(4)
     recorder:upstream(1000)
     recorder:error "timeout"
-    recorder:in_flight(2)
+    local lookup = recorder:begin()
     local upstream = status().upstream
     assert.equal(100, upstream.lookups)
-    assert.equal(2, upstream.in_flight)
+    assert.equal(1, upstream.in_flight)
+    recorder:finish(lookup)
     assert.is_near((98 * 0.04 + 1004) / 100, upstream.mean_seconds, 1e-9)
     assert.equal(0.05, upstream.p50_seconds_at_most)
     assert.equal(5, upstream.p99_seconds_at_most)

@@ -418,14 +418,18 @@ describe("a connection that was kept and is dead", function()
 
   it("has had the request, also when no other can be had", function()
     local one
-    one = breaking(function()
-      one:close()
+    one = breaking(function(connection)
+      native_driver:forget(one.watch)
+      one.listener:close()
+      connection:close()
       peers = {}
     end)
     send(one.url)
     local reply, failure = send(one.url)
     assert.is_nil(reply)
-    assert.same({ "network", "connect", true }, { failure.kind, failure.phase, failure.sent })
+    assert.same({ "network", true }, { failure.kind, failure.sent })
+    -- The system may have taken the new connection just before nobody listened any more.
+    assert.is_true(failure.phase == "connect" or failure.phase == "first_byte", failure.phase)
   end)
 
   it("is not replaced when it is a fresh one", function()

@@ -4,8 +4,11 @@ local gates = require "spec.support.gate"
 local json = require "riskscreen.json"
 local nginx = require "spec.support.nginx"
 local prometheus = require "spec.support.prometheus"
+local riskscreen = require "riskscreen"
 local sandbox = require "riskscreen.sandbox"
 local secrecy = require "spec.support.secrecy"
+
+local MOST_LOOKS = 1000
 
 local HTTP = [[
   lua_shared_dict riskscreen 1m;
@@ -42,9 +45,10 @@ describe("a gate", function()
   local function start(workers)
     running = gates.start {
       workers = workers,
-      init = "gate = new_gate { network = 'eth', name = 'withdrawals' }",
+      init = "gate = new_gate { network = 'eth', name = 'withdrawals', timeout = 60 }",
       locations = { ["/withdraw"] = "gate:enforce { address = ngx.var.arg_to }" },
       server = [[
+        lua_check_client_abort on;
         location = /metrics { content_by_lua_block { gate:metrics() } }
         location = /status { content_by_lua_block { gate:status() } }
       ]],
@@ -85,6 +89,41 @@ describe("a gate", function()
     assert.equal(0, metrics:get("riskscreen_in_flight", { gate = "withdrawals" }))
     local labels = { gate = "withdrawals", tier = "lru", result = "hit" }
     assert.equal(1, metrics:get("riskscreen_cache_lookups_total", labels))
+  end)
+
+  it("has no look-up under way whose request has gone", function()
+    start(1)
+    running.service:fault { kind = "hang" }
+    local function await_in_flight(expected)
+      for _ = 1, MOST_LOOKS do
+        running.nginx:eval "collectgarbage() collectgarbage()"
+        if scrape():get("riskscreen_in_flight", { gate = "withdrawals" }) == expected then
+          return
+        end
+        riskscreen.sleep(0.01)
+      end
+      error("waited in vain for as many look-ups: " .. expected)
+    end
+    riskscreen.run(function()
+      local asking = riskscreen.spawn(function()
+        running.nginx.get("/withdraw?to=" .. addresses["high-eth"])
+      end)
+      await_in_flight(1)
+      asking:cancel()
+      await_in_flight(0)
+    end)
+  end)
+
+  it("says that the circuit is open when the service keeps failing", function()
+    start(2)
+    running.service:fault { kind = "status", status = 500 }
+    local names = { "high-eth", "clean-eth", "generally-high-eth", "type-sanction", "risks-null", "risks-absent" }
+    for _, name in ipairs(names) do
+      assert.equal(403, ask(name))
+    end
+    assert.equal(5, #running.service:requests())
+    assert.equal(1, scrape():get("riskscreen_circuit_state", { gate = "withdrawals", state = "open" }))
+    assert.matches("^The circuit is open", json.decode(running.get("/status").body).notes[1])
   end)
 
   it("says how it does, and nothing of addresses or of the key", function()

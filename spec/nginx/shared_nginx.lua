@@ -71,6 +71,17 @@ describe("workers with a shared dict", function()
     return #service:requests()
   end
 
+  -- In a task: until the service has had so many requests.
+  local function await_requests(count)
+    for _ = 1, MOST_TRIES do
+      if requests() >= count then
+        return
+      end
+      riskscreen.sleep(0.01)
+    end
+    error("waited in vain for as many requests: " .. count)
+  end
+
   -- Until a call of a worker comes to what it shall; it awaits the time at which the circuit lets another try.
   local function await_outcome(worker, expected)
     nginx.wait_for("a call that is " .. expected, function()
@@ -110,9 +121,7 @@ describe("workers with a shared dict", function()
           probe = outcomes(1, { call_options = { timeout = PROBE_TIMEOUT } })
         until probe ~= "circuit_open"
       end)
-      while requests() < 4 do
-        riskscreen.sleep(0.01)
-      end
+      await_requests(4)
       for worker = 0, WORKERS - 1 do
         assert.equal("circuit_open circuit_open", outcomes(worker, { calls = 2, together = true }))
       end
@@ -213,9 +222,7 @@ describe("workers with a shared dict", function()
           pcall(run, 1)
         end
       end)
-      while requests() < 4 do
-        riskscreen.sleep(0.01)
-      end
+      await_requests(4)
       assert.is_truthy(os.execute("kill -KILL " .. pid))
       probing:await()
     end)

@@ -116,13 +116,11 @@ end
 -- Asks the service, and has that counted.
 local function consult(self, address, network, seconds)
   local metrics, started = self.metrics, self.waits.now()
-  if metrics then
-    metrics:in_flight(1)
-  end
+  local under_way = metrics and metrics:begin()
   local ok, decision = self.waits.contain(self.look_up, address, network, seconds)
   if metrics then
     local failure = ok and type(decision) == "table" and decision.error or nil
-    metrics:in_flight(-1)
+    metrics:finish(under_way)
     -- Where nothing was sent, the service took no time.
     if not failure or (failure.attempts or 0) > 0 then
       metrics:upstream(self.waits.now() - started)

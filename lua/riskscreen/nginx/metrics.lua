@@ -20,7 +20,7 @@ local DELIVERY_STATUSES = { 200, 400, 401, 403, 405, 413, 503, 500 }
 ---@class riskscreen.nginx.Recorder
 ---@field name string
 ---@field decisions table<string, table<string, riskscreen.nginx.Counter>> by action and source
----@field private under_way integer look-ups of this worker
+---@field private open table<table, true> look-ups of this worker that are under way
 ---@field private keeping boolean whether a timer adds up what is counted
 local Recorder = {}
 Recorder.__index = Recorder
@@ -75,12 +75,21 @@ local function copy_client(self)
   return snapshot
 end
 
+-- Look-ups of this worker.
+local function under_way(self)
+  local count = 0
+  for _ in pairs(self.open) do
+    count = count + 1
+  end
+  return count
+end
+
 -- Adds up; what the client says of itself comes back.
 local function flush(self, all)
   local snapshot = self.client and copy_client(self)
   self.totals:flush(all)
   if self.dict then
-    self.dict:set(self.gauge_prefix .. self.slot(), self.under_way, GAUGE_LIFETIME)
+    self.dict:set(self.gauge_prefix .. self.slot(), under_way(self), GAUGE_LIFETIME)
   end
   return snapshot
 end
@@ -149,10 +158,21 @@ function Recorder:delivered(status)
   end
 end
 
----Look-ups have begun (1) or ended (-1).
----@param change integer
-function Recorder:in_flight(change)
-  self.under_way = math.max(0, self.under_way + change)
+---A look-up has begun.
+---@return table lookup for `finish`; one that nginx swept away with its request is collected, and counts no longer
+function Recorder:begin()
+  local lookup = {}
+  self.open[lookup] = true
+  if not self.keeping then
+    keep(self)
+  end
+  return lookup
+end
+
+---A look-up has ended.
+---@param lookup table
+function Recorder:finish(lookup)
+  self.open[lookup] = nil
   if not self.keeping then
     keep(self)
   end
@@ -165,7 +185,7 @@ end
 -- Of all workers, those that are ending included.
 local function all_under_way(self)
   if not self.dict then
-    return self.under_way
+    return under_way(self)
   end
   local sum = 0
   for slot = 0, self.worker_count() - 1 do
@@ -306,7 +326,7 @@ function M.new(settings)
     client_counters = settings.client and counters_of(all, "client:", client_counters()),
     deliveries = counters_of(all, "delivery:", DELIVERY_STATUSES),
     answers = settings.client and counters_of(all, "answers:", CLASSES),
-    under_way = 0,
+    open = setmetatable({}, { __mode = "k" }),
     keeping = false,
   }, Recorder)
 end
