@@ -287,6 +287,17 @@ describe("events in a shared dict", function()
     two:leave(second)
   end)
 
+  it("that name a customId alone are not a later transaction's, as long as they are kept", function()
+    local one, two = new_events(), new_events()
+    local first, second = new_awaited("r1", "c1"), new_awaited("r2", "c1")
+    one:expect(first)
+    clock.now = clock.now + TTL - 1
+    two:add(event("w1", nil, "c1"))
+    clock.now = clock.now + TTL - 1
+    two:expect(second)
+    assert.same({}, second.offered)
+  end)
+
   it("are kept once, however often one is added after its handler failed", function()
     local one = new_events()
     for _ = 1, 40 do

@@ -1,5 +1,5 @@
 -- Inside nginx: an inbox over the shared dict "events", clients that await its events, and what its handler was given.
--- See spec/nginx/inbox_nginx.lua.
+-- See nginx_inbox.lua.
 local ngx = _G.ngx
 local riskscreen = require "riskscreen"
 

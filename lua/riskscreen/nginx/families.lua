@@ -108,6 +108,7 @@ M.list = {
   {
     name = "riskscreen_webhooks_total",
     type = "counter",
+    labels = { "status" },
     doc = "Deliveries of webhooks by the HTTP status of the answer; of 5xx the service delivers again.",
     samples = function(add, snapshot)
       for status, count in sorted(snapshot.deliveries or {}) do
@@ -148,9 +149,9 @@ single("rate_limit_rate", "gauge", "Requests a second that the rate limit lets t
 single("rate_limit_tokens", "gauge", "Requests that the rate limit would let through at once.", "rate_limit", "tokens")
 single("rate_limit_paused_seconds", "gauge", "Seconds that a refusal still stops all requests.", "rate_limit", "paused")
 single("dict_capacity_bytes", "gauge", "Size of the shared dict.", "dict", "capacity")
-single("dict_free_bytes", "gauge", "Whole pages of the shared dict that nothing uses.", "dict", "free")
+single("dict_free_bytes", "gauge", "Free bytes of the shared dict, in whole pages.", "dict", "free")
 single("webhooks_dict_capacity_bytes", "gauge", "Size of the shared dict of webhooks.", "events", "capacity")
-single("webhooks_dict_free_bytes", "gauge", "Whole pages of that dict that nothing uses.", "events", "free")
+single("webhooks_dict_free_bytes", "gauge", "Free bytes of that dict, in whole pages.", "events", "free")
 for _, counter in ipairs(stats.counters) do
   local doc = "Of the gate's client: " .. counter.doc .. "."
   single("client_" .. counter.name .. "_total", "counter", doc, "client", counter.name)

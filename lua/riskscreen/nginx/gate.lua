@@ -368,6 +368,8 @@ function M.new(given)
     error("gate: " .. problem.message, 2)
   elseif checked.address and checked.subjects then
     error("gate: address and subjects exclude each other", 2)
+  elseif checked.webhook and checked.dict and checked.webhook.dict == ngx.shared[checked.dict] then
+    error("gate: the dict of webhook must be another: verdicts push out what is in the gate's", 2)
   end
   local client, service = client_of(checked.client, checked.dict, checked.webhook)
   if not client then

@@ -41,6 +41,14 @@ local function claimant_list(id)
   return list_name("claimants", id)
 end
 
+-- Whoever has awaited the customId is remembered as long as the event: it must not seem to be one's who comes later.
+local function keep_claimants(self, custom_id)
+  local list = claimant_list(custom_id)
+  if list then
+    self.ledger:keep(list, self.ttl)
+  end
+end
+
 ---Keeps an event for whoever awaits it, now or later.
 ---@param event riskscreen.WebhookEvent
 ---@return boolean|nil ok
@@ -54,6 +62,7 @@ function Events:add(event)
     end
   end
   if ok then
+    keep_claimants(self, event.data.customId)
     ok, message = ledger:count(SEQUENCE)
   end
   if not ok then

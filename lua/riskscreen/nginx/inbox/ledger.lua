@@ -145,6 +145,18 @@ function Ledger:note(name, value, ttl)
   return self:put(entry_key(name, number), value, ttl)
 end
 
+---Has a list keep from now on what it holds.
+---@param name string
+---@param ttl number seconds
+function Ledger:keep(name, ttl)
+  local key = count_key(name)
+  local count = self:get(key) or 0
+  self:renew(key, ttl)
+  for number = math.max(1, count - KEPT + 1), count do
+    self:renew(entry_key(name, number), ttl)
+  end
+end
+
 ---The texts of a list, in the order in which they came.
 ---@param name string
 ---@return string[]
