@@ -14,7 +14,6 @@ local policies = require "riskscreen.policy"
 local reading = require "riskscreen.nginx.reading"
 local runtime = require "riskscreen.runtime"
 local statuses = require "riskscreen.nginx.status"
-local status = require "riskscreen.nginx.status"
 local text = require "riskscreen.text"
 local well_formed = require "riskscreen.nginx.well_formed"
 
@@ -308,13 +307,6 @@ function Gate:status()
     monitor = plan.monitor,
     outcomes = { unknown = plan.outcomes.unknown, review = plan.outcomes.review, invalid = plan.on_invalid },
   })
-end
-
----Answers with how the gate does, as JSON or as a page: a content handler.
-function Gate:status()
-  local plan = self.plan
-  local outcomes = { unknown = plan.outcomes.unknown, review = plan.outcomes.review, invalid = plan.on_invalid }
-  status.serve(self.recorder, { monitor = plan.monitor, outcomes = outcomes })
 end
 
 ---Takes a delivery of the service: a content handler.
