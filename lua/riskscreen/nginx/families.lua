@@ -108,7 +108,6 @@ M.list = {
   {
     name = "riskscreen_webhooks_total",
     type = "counter",
-    labels = { "status" },
     doc = "Deliveries of webhooks by the HTTP status of the answer; of 5xx the service delivers again.",
     labels = { "status" },
     samples = function(add, snapshot)
