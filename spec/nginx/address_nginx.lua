@@ -67,6 +67,9 @@ describe("the gate finds the address", function()
       "/?to=" .. CLEAN .. "&to%00=" .. HIGH,
       "/?x=1;to=" .. HIGH .. "&to=" .. CLEAN,
       "/?to=" .. CLEAN .. ";to=" .. HIGH,
+      "/?to=" .. CLEAN .. "#&to=" .. HIGH,
+      "/?to=" .. CLEAN .. "#",
+      "/#?to=" .. CLEAN,
       "/?TO=" .. CLEAN,
       "/?to[]=" .. CLEAN,
     }
@@ -123,6 +126,7 @@ describe("the gate finds the address", function()
       "/withdraw/" .. CLEAN .. ";to=" .. HIGH,
       "/withdraw/" .. CLEAN .. "%5C" .. HIGH,
       "/withdraw/" .. CLEAN .. "/..",
+      "/withdraw/" .. CLEAN .. "#/../" .. HIGH,
     }
   end)
 

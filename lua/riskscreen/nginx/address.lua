@@ -6,6 +6,7 @@ local parameters = require "riskscreen.nginx.parameters"
 local text = require "riskscreen.text"
 
 local ngx = _G.ngx
+local find = string.find
 
 local LONGEST_BODY = 1024 * 1024 -- bytes
 local MOST_READERS = 1000 -- that are kept for tables written where they are used
@@ -30,6 +31,13 @@ local function missing(what)
   return nil, what .. " is missing"
 end
 
+-- Whether nginx has cut the URL at a "#", which whom the request is passed on to may take for a part of it.
+local function is_cut()
+  return find(ngx.var.request_uri, "#", 1, true) ~= nil
+end
+
+local CUT = "a URL with '#' can be read in two ways"
+
 local function argument(name)
   local what = "the argument " .. name
   local read = parameters.reader(name)
@@ -38,6 +46,9 @@ local function argument(name)
     return value, problem and (what .. " " .. problem)
   end
   local function reader()
+    if is_cut() then
+      return nil, CUT
+    end
     return read_query(ngx.var.args)
   end
   readers_of_query[reader] = read_query
@@ -81,7 +92,7 @@ end
 local function path_segment(position)
   local what = ("segment %d of the path"):format(position)
   return function()
-    if not is_plain(ngx.var.request_uri:match "^[^?#]*") then
+    if is_cut() or not is_plain(ngx.var.request_uri:match "^[^?]*") then
       return nil, what .. " is in a path that can be read in two ways"
     end
     local count = 0
@@ -205,6 +216,9 @@ function M.pair(address, network)
   local address_of, network_of = readers_of_query[address], network and readers_of_query[network]
   if address_of and network_of then
     return function()
+      if is_cut() then
+        return nil, nil, CUT
+      end
       local query = ngx.var.args
       local address_found, problem = address_of(query)
       local network_found, network_problem = network_of(query)
