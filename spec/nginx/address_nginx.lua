@@ -88,6 +88,17 @@ describe("the gate finds the address", function()
     }
   end)
 
+  it("in a header with an underscore", function()
+    start("{ header = 'X_To' }", { server = "underscores_in_headers on;" })
+    finds(function(address)
+      return "/", { headers = { "X_To: " .. address } }
+    end)
+    refuses_all {
+      { "/", { headers = { "X-To: " .. CLEAN } } },
+      { "/", { headers = { "X_To: " .. CLEAN, "X-To: " .. HIGH } } },
+    }
+  end)
+
   it("in a header behind many others", function()
     start "{ header = 'X-To' }"
     local headers = {}

@@ -55,14 +55,21 @@ local function argument(name)
   return reader
 end
 
+-- Of a header that comes twice all are one list in nginx's table; who knows headers as environment variables does not
+-- tell "X-To" from "X_To".
 local function header(name)
   local what = "the header " .. name
   local key = name:lower()
-  local twin = key:gsub("-", "_")
+  local folded_key = key:gsub("_", "-")
   return function()
-    local headers = ngx.req.get_headers(0)
-    local value = rawget(headers, key)
-    if type(value) == "table" or (twin ~= key and rawget(headers, twin) ~= nil) then
+    local value, count = nil, 0
+    for given, content in pairs(ngx.req.get_headers(0)) do
+      if given:gsub("_", "-") == folded_key then
+        count = count + (type(content) == "table" and #content or 1)
+        value = given == key and content or value
+      end
+    end
+    if count > 1 then
       return nil, what .. " is repeated"
     elseif type(value) ~= "string" then
       return missing(what)
@@ -71,7 +78,16 @@ local function header(name)
   end
 end
 
+-- Variables that hold the first of what a request may have twice, without a word; and the source that has one.
+local hasty_variables = { arg = "argument", http = "header" }
+
 local function variable(name)
+  local prefix, rest = name:match "^(%a+)_(.+)$"
+  local better = hasty_variables[prefix]
+  if better then
+    return nil,
+      ("must not be the variable %s, which is the first of two: take { %s = '%s' }"):format(name, better, rest)
+  end
   local what = "the variable " .. name
   return function()
     local value = ngx.var[name]
