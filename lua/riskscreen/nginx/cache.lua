@@ -351,11 +351,10 @@ function Cache:purge(address, network)
     list[index] = subjects.of(address, name) or error("purge: expected an address and, at most, a network", 2)
   end
   self.memory:forget(list[1])
-  local ok, message = self.store:purge(list, now)
-  if ok then
-    ok, message = self.store:next_epoch(now)
-  end
-  if not ok then
+  local deleted, why_not = self.store:purge(list, now)
+  local told, message = self.store:next_epoch(now)
+  if not (deleted and told) then
+    message = why_not or message
     return nil, errors.new("unsupported", "not every worker could be told to forget the address: " .. message)
   end
   return true
