@@ -85,8 +85,8 @@ local function variable(name)
   local prefix, rest = name:match "^(%a+)_(.+)$"
   local better = hasty_variables[prefix]
   if better then
-    return nil,
-      ("must not be the variable %s, which is the first of two: take { %s = '%s' }"):format(name, better, rest)
+    local source = ("{ %s = '%s' }"):format(better, better == "header" and rest:gsub("_", "-") or rest)
+    return nil, ("must not be the variable %s, which is the first of two: take %s"):format(name, source)
   end
   local what = "the variable " .. name
   return function()
