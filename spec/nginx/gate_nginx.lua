@@ -402,6 +402,8 @@ describe("the gate", function()
       ["must be the name of a lua_shared_dict"] = "{ dict = 'nowhere'" .. rest,
       ["exempt must hold functions"] = "{ exempt = { 'x' }" .. rest,
       ["address must have a name as argument"] = "{ address = { argument = 1 }" .. rest,
+      ["take { argument = 'to' }"] = "{ address = { variable = 'arg_to' }" .. rest,
+      ["take { header = 'x%-to' }"] = "{ address = { variable = 'http_x_to' }" .. rest,
       ["did you mean 'argument'"] = "{ address = { arguments = 'x' }" .. rest,
       ["subjects %[2%]: address is required"] = "{ subjects = { { address = 'x' }, {} }" .. rest,
       ["block.status must be between 200 and 599"] = "{ block = { status = 99 }" .. rest,
