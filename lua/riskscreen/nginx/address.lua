@@ -151,11 +151,12 @@ end
 
 local function form(name)
   local what = "the form's " .. name
+  local read = parameters.reader(name)
   return function()
     local body, problem = bodies.text(is_form, LONGEST_BODY)
     local value
     if body then
-      value, problem = parameters.value(body, name)
+      value, problem = read(body)
     end
     return value, problem and (what .. " " .. problem)
   end
