@@ -31,6 +31,7 @@ local M = {}
 ---@field locations? table<string, string> the Lua of each location's access phase
 ---@field behind? string directives of what is behind the gate, in each of them
 ---@field server? string more directives of the server
+---@field http? string more directives outside of it
 ---@field workers? integer
 ---@field dict_size? string
 ---@field sandbox? table its options
@@ -61,7 +62,7 @@ function M.start(options)
   end
   local started, running = pcall(nginx.start, {
     workers = options.workers,
-    http = (HTTP:gsub("%f[%w]%u+%f[%W]", values)),
+    http = HTTP:gsub("%f[%w]%u+%f[%W]", values) .. (options.http or ""),
     server = table.concat(lines, "\n"),
   })
   if not started then
