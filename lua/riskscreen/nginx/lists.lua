@@ -1,4 +1,4 @@
--- The account's blacklist and whitelist, fetched by one worker for all, so that who is on them needs no look-up. Here is
+-- The account's blacklist and whitelist, fetched by one worker for all: who is on them needs no look-up. Here it is
 -- decided when they are fetched and what an entry means; how they are kept is beside it.
 local items = require "riskscreen.nginx.lists.items"
 local stores = require "riskscreen.nginx.lists.store"
