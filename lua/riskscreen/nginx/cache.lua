@@ -163,7 +163,10 @@ end
 local function remember(self, subject, network, kind, entry)
   local remembered = self.memory:place(subject, network)
   remembered[kind] = entry
-  if kind == "verdict" then
+  if self.lists and self.lists:find(subject, self.now()) then
+    -- It has come onto a list meanwhile, and that is asked first.
+    return
+  elseif kind == "verdict" then
     show(remembered, entry.decision, "lru", fresh_until(self, entry))
   elseif not stale_verdict(self, remembered, self.now()) then
     show_failure(self, remembered, entry)

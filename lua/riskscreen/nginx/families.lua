@@ -3,6 +3,7 @@
 local stats = require "riskscreen.stats"
 local version = require "riskscreen.version"
 
+local LISTS = { "blacklist", "whitelist" }
 local STATES = { "closed", "open", "half_open" }
 
 local function sorted(map)
@@ -117,6 +118,28 @@ M.list = {
     end,
   },
   {
+    name = "riskscreen_lists_refreshes_total",
+    type = "counter",
+    doc = "Times that the account's lists were fetched, by whether all of them came.",
+    labels = { "result" },
+    samples = function(add, snapshot)
+      for result, count in sorted(snapshot.refreshes or {}) do
+        add({ result = result }, count)
+      end
+    end,
+  },
+  {
+    name = "riskscreen_lists_entries",
+    type = "gauge",
+    doc = "Addresses on the account's lists, as they were fetched last.",
+    labels = { "list" },
+    samples = function(add, snapshot)
+      for _, list in ipairs(snapshot.lists and LISTS or {}) do
+        add({ list = list }, snapshot.lists[list])
+      end
+    end,
+  },
+  {
     name = "riskscreen_circuit_state",
     type = "gauge",
     doc = "1 for the state in which the circuit breaker is.",
@@ -137,13 +160,14 @@ local function single(name, type, doc, part, field)
     doc = doc,
     labels = {},
     samples = function(add, snapshot)
-      if snapshot[part] then
+      if snapshot[part] and snapshot[part][field] ~= nil then
         add({}, snapshot[part][field])
       end
     end,
   })
 end
 
+single("lists_age_seconds", "gauge", "Seconds since the account's lists were fetched.", "lists", "age_seconds")
 single("circuit_opened_total", "counter", "Times that the circuit breaker has opened.", "breaker", "opened")
 single("rate_limit_rate", "gauge", "Requests a second that the rate limit lets through now.", "rate_limit", "rate")
 single("rate_limit_tokens", "gauge", "Requests that the rate limit would let through at once.", "rate_limit", "tokens")
