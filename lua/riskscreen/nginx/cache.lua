@@ -189,6 +189,10 @@ local function ask(self, subject, asked, seconds)
   local at = self.now()
   local decision = consult(self, asked.address, asked.network, seconds)
   local kind, patience = kind_of(decision, seconds)
+  if kind == "failure" then
+    -- What was waited for in vain is an answer from now on: a verdict is as old as the question.
+    at = self.now()
+  end
   local text = kind and entries.encode(subject.key, decision, at, patience)
   local entry = text and entries.decode(text, subject.key, subject.address, subject.network)
   if entry then
