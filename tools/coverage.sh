@@ -14,6 +14,13 @@ say "Running the C tests and the specs."
 ctest --test-dir build/coverage >build/log/coverage_c 2>&1 || { status=1; tail -n 30 build/log/coverage_c >&2; }
 RISKSCREEN_LUA=lua5.4 RISKSCREEN_COVERAGE="$RISKSCREEN_COVERAGE" LUA_INIT="require 'line_coverage'" \
   lua5.4 /usr/bin/busted >build/log/coverage_lua 2>&1 || { status=1; tail -n 60 build/log/coverage_lua >&2; }
+# Inside nginx as well, with the core and without; there LuaJIT's lines are counted by spec/support/coverage.
+build_preset luajit
+export RISKSCREEN_COVERAGE
+for without in "" RISKSCREEN_WITHOUT_CORE=1; do
+  env $without RISKSCREEN_LUA=lua5.4 LUA_INIT="require 'line_coverage'" \
+    lua5.4 /usr/bin/busted --run=nginx >build/log/coverage_nginx 2>&1 || { status=1; tail -n 60 build/log/coverage_nginx >&2; }
+done
 git ls-files 'lua/*.lua' | lua5.4 tools/coverage.lua "$RISKSCREEN_COVERAGE" "$least" || status=1
 gcovr --root . --filter csrc/ --fail-under-line "$least" build/coverage || status=1
 exit $status

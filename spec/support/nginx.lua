@@ -15,13 +15,14 @@ worker_processes WORKERS;
 pid DIR/nginx.pid;
 error_log DIR/error.log info;
 worker_shutdown_timeout 10s;
+COUNTED
 MAIN
 events { worker_connections 2048; }
 http {
   access_log off;
   client_body_temp_path DIR/body; proxy_temp_path DIR/proxy; fastcgi_temp_path DIR/fastcgi;
   uwsgi_temp_path DIR/uwsgi; scgi_temp_path DIR/scgi;
-  lua_package_path "ROOT/lua/?.lua;ROOT/lua/?/init.lua;ROOT/?.lua;;";
+  lua_package_path "PATH;;";
   lua_package_cpath "CORE;;";
   lua_socket_log_errors off;
 HTTP
@@ -139,6 +140,11 @@ function M.start(options)
   local values = { DIR = directory, ROOT = root, PORT = tostring(port), WORKERS = tostring(options.workers or 1) }
   values.CORE = M.with_core and root .. "/build/luajit/?.so" or ""
   values.MODULES = modules()
+  local counted = os.getenv "RISKSCREEN_COVERAGE" ~= nil
+  values.COUNTED = counted and "env RISKSCREEN_COVERAGE;" or ""
+  values.PATH = (counted and "ROOT/spec/support/coverage/?.lua;" or "")
+    .. "ROOT/lua/?.lua;ROOT/lua/?/init.lua;ROOT/?.lua"
+  values.PATH = values.PATH:gsub("ROOT", root)
   values.MAIN = fill(options.main or "", values)
   values.HTTP = fill(options.http or "", values)
   values.SERVER = fill(options.server or "", values)
