@@ -122,8 +122,15 @@ function Refresher:start()
       self:refresh()
     end
   end
+  self.started = true
+  local ok, message = settings.every(settings.interval / LOOKS, look)
+  if ok then
+    ok, message = settings.at(0, look)
+  end
   -- A worker that is ending gets no timers, and needs none.
-  self.started = settings.at(0, look) and settings.every(settings.interval / LOOKS, look) and true or false
+  if not ok and not settings.exiting() then
+    settings.log("the lists are not refreshed by this worker: " .. tostring(message))
+  end
 end
 
 ---@class riskscreen.nginx.ListFacts
