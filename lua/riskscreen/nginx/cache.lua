@@ -178,6 +178,8 @@ local function ask(self, subject, asked, seconds)
   local at = self.now()
   local decision = consult(self, asked.address, asked.network, seconds)
   local kind, patience = kind_of(decision, seconds)
+  -- A verdict is as old as the question; a failure counts from when it is known, or a slow one would never be kept.
+  at = kind == "failure" and self.now() or at
   local text = kind and entries.encode(subject.key, decision, at, patience)
   local entry = text and entries.decode(text, subject.key, subject.address, subject.network)
   if entry then

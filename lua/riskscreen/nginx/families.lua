@@ -109,8 +109,8 @@ M.list = {
   {
     name = "riskscreen_webhooks_total",
     type = "counter",
-    labels = { "status" },
     doc = "Deliveries of webhooks by the HTTP status of the answer; of 5xx the service delivers again.",
+    labels = { "status" },
     samples = function(add, snapshot)
       for status, count in sorted(snapshot.deliveries or {}) do
         add({ status = tostring(status) }, count)

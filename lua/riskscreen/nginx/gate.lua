@@ -28,9 +28,9 @@ local LONGEST_REASON = 200 -- bytes in the log
 
 ---@class riskscreen.nginx.Gate
 ---@field private shared table what it has in common with its locations
----@field private plan table the checked options of this location
+---@field private plan riskscreen.nginx.Plan of this location
 ---@field private cache riskscreen.nginx.Cache
----@field private recorder riskscreen.nginx.Metrics
+---@field private recorder riskscreen.nginx.Recorder
 local Gate = {}
 Gate.__index = Gate
 Gate.__name = "riskscreen.nginx.Gate"
@@ -205,10 +205,11 @@ function Gate:decide(request)
   return decision, source
 end
 
--- The cache for a policy: verdicts of one must not be found under another.
+-- The cache for a policy: verdicts of one must not be found under another, nor those of another gate, which may have
+-- another account at the service.
 local function cache_for(shared, policy)
   local settings, client, problem_of = shared.settings, shared.client, shared.problem_of
-  local version = ngx.md5(fingerprint.of { policy.settings, settings.version, shared.service })
+  local version = ngx.md5(fingerprint.of { policy.settings, settings.name, settings.version, shared.service })
   local cache = shared.caches[version]
   if cache then
     return cache

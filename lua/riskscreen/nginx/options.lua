@@ -233,7 +233,7 @@ local of_gate = {
       end
       return value
     end,
-    doc = "What the metrics call the gate; gates that share a dict need different names.",
+    doc = "What the metrics call the gate. Gates that share a dict need different names, and remember apart.",
   },
   { name = "version", type = "string", default = "", doc = "Verdicts remembered under another version are not used." },
   {
