@@ -211,6 +211,22 @@ describe("a gate with the account's lists", function()
     end
   end)
 
+  it("finds room for the lists in a dict that is full of verdicts", function()
+    start("{ interval = 0.2, max_age = 60, whitelist = true }", { dict_size = "40k" })
+    local count = 0
+    nginx.wait_for("the dict to be full", function()
+      count = count + 1
+      ask(("0x%040x"):format(count))
+      return count > 300
+    end)
+    assert.equal(0, (running.nginx:eval "return ngx.shared.riskscreen:free_space()"))
+    account().blacklist:add { address = addresses["entity-exchange"], risks = high "hack", created_at = 1 }
+    refreshed()
+    assert.same({ 403, "list" }, { ask "entity-exchange" })
+    assert.same({ 403, "list" }, { ask "low-eth" })
+    assert.same({ 200, "list" }, { ask "generally-high-eth" })
+  end)
+
   it("begins before the first request where the workers say so", function()
     start("{ interval = 3600, max_age = 7200 }", { http = "init_worker_by_lua_block { gate:start() }" })
     nginx.wait_for("the lists", function()
@@ -249,6 +265,26 @@ describe("a gate with the account's lists", function()
       return has_ended
     end)
   end
+
+  it("fetches them in another worker when one has crashed while it did", function()
+    start("{ interval = 1, max_age = 60, timeout = 2 }")
+    running.service:fault { kind = "hang", match = { operation = "listBlacklistAddresses" } }
+    nginx.wait_for("a refresh", function()
+      return (ask "high-eth") and asked "listBlacklistAddresses" == 1
+    end)
+    local holder = running.nginx:eval [[
+      for _, key in ipairs(ngx.shared.riskscreen:get_keys(0)) do
+        if key:find ":turn$" then
+          return tonumber(ngx.shared.riskscreen:get(key):match "^%d+")
+        end
+      end]]
+    running.service:clear_faults()
+    kill(holder)
+    assert.equal("upstream", select(2, ask "entity-exchange"))
+    refreshed()
+    assert.same({ 403, "list" }, { ask "low-eth" })
+    stop { "exited on signal 9" }
+  end)
 
   it("fetches them in another worker when one has crashed", function()
     start "{ interval = 0.2, max_age = 60, timeout = 0.5 }"

@@ -42,19 +42,16 @@ Refresher.__index = Refresher
 local Lists = {}
 Lists.__index = Lists
 
--- The items of one list, all of them or none; the turn is kept from page to page.
-local function fetch(self, list)
-  local all, settings = {}, self.settings
+-- One list, or an error; the turn is kept from page to page.
+local function fetch(self, list, content)
+  local settings = self.settings
   local call = { timeout = settings.timeout }
   for page in self.settings.client[list]:pages({ pageSize = settings.page_size }, call) do
-    for _, item in ipairs(page) do
-      all[#all + 1] = item
-    end
+    content[list](content, page)
     if settings.exiting() or not self.turn:keep(settings.timeout * SLACK) then
       error("another worker has taken over", 0)
     end
   end
-  return all
 end
 
 local function breather(self)
@@ -70,9 +67,12 @@ local function breather(self)
 end
 
 local function fetch_and_keep(self, at)
-  local blacklist = fetch(self, "blacklist")
-  local whitelist = self.settings.whitelist and fetch(self, "whitelist") or {}
-  local kept, message = self.store:keep(items.merge(blacklist, whitelist), at, breather(self))
+  local content = items.new()
+  fetch(self, "blacklist", content)
+  if self.settings.whitelist then
+    fetch(self, "whitelist", content)
+  end
+  local kept, message = self.store:keep(content, at, breather(self))
   if not kept then
     error(message, 0)
   end
