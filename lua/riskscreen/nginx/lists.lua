@@ -5,7 +5,7 @@ local stores = require "riskscreen.nginx.lists.store"
 local turns = require "riskscreen.nginx.lists.turn"
 
 local LOOKS = 4 -- times in an interval that each worker looks whether it is its turn
-local BATCH = 500 -- entries that are written before requests get their turn
+local BATCH = 200 -- entries that are written before requests get their turn
 local SLACK = 2 -- times a page's timeout, after which a worker that is not heard of has crashed
 
 ---@class riskscreen.nginx.ListSettings
@@ -240,7 +240,7 @@ local function of_nginx()
     identity = ngx.worker.pid,
     exiting = ngx.worker.exiting,
     pause = function()
-      ngx.sleep(0)
+      ngx.sleep(0.001) -- with 0 this worker would go on at once
     end,
     log = function(message)
       ngx.log(ngx.ERR, "riskscreen: ", message)
