@@ -94,15 +94,29 @@ local function stale_verdict(self, remembered, now)
   end
 end
 
--- A block need not wait for the service; anything milder must have tried since it expired.
-local function needs_no_attempt(self, entry, failure)
-  return entry.decision.action == "block" or (failure ~= nil and failure.at >= fresh_until(self, entry))
+-- Whether an expired verdict takes the place of what a failure came to: unless the policy makes something worse of it.
+local function is_no_milder(entry, action)
+  return action == "unknown" or verdict.worst(entry.decision.action, action) == entry.decision.action
 end
 
-local function show_stale(self, remembered, entry, now)
+-- A block need not wait for the service; anything milder must have tried since it expired, with as much time.
+local function needs_no_attempt(self, entry, failure, seconds)
+  if entry.decision.action == "block" then
+    return true
+  end
+  return failure ~= nil
+    and failure.at >= fresh_until(self, entry)
+    and flights.concerns(failure, seconds)
+    and is_no_milder(entry, failure.decision.action)
+end
+
+-- It is shown to the next ones, too, if they need no attempt, however much time they have.
+local function use_stale(self, remembered, entry, now)
   local decision = stale_copy(entry)
-  local stale_until = fresh_until(self, entry) + self.stale[entry.decision.action]
-  show(remembered, decision, "stale", math.min(now + self.ttl.unknown, stale_until))
+  if needs_no_attempt(self, entry, remembered.failure, math.huge) then
+    local stale_until = fresh_until(self, entry) + self.stale[entry.decision.action]
+    show(remembered, decision, "stale", math.min(now + self.ttl.unknown, stale_until))
+  end
   return decision, "stale"
 end
 
@@ -273,9 +287,8 @@ local function inquire(self, subject, remembered, address, network, timeout)
   local now = self.now()
   if not outcome or outcome.failed then
     local entry = stale_verdict(self, remembered, now)
-    local action = outcome and outcome.decision.action or "unknown"
-    if entry and (action == "unknown" or verdict.worst(entry.decision.action, action) == entry.decision.action) then
-      return show_stale(self, remembered, entry, now)
+    if entry and is_no_milder(entry, outcome and outcome.decision.action or "unknown") then
+      return use_stale(self, remembered, entry, now)
     end
   end
   if not outcome then
@@ -299,11 +312,11 @@ local function decide_slowly(self, address, network, timeout, now)
     return decision, source
   end
   local entry = stale_verdict(self, remembered, now)
-  if entry and needs_no_attempt(self, entry, remembered.failure) then
+  if entry and needs_no_attempt(self, entry, remembered.failure, timeout) then
     if not failure then
       refresh(self, subject, remembered, address, network, timeout)
     end
-    return show_stale(self, remembered, entry, now)
+    return use_stale(self, remembered, entry, now)
   elseif failure then
     show_failure(self, remembered, failure)
     return decision, source

@@ -15,8 +15,13 @@ local CHECKSUMS = 2 ^ 31 -- the flags of an entry are not negative and hold its 
 ---@field private is_alone fun(): boolean
 ---@field private checksum fun(text: string): number
 ---@field private prefixes table<string, string>
+---@field private salts table<string, number> by which an entry of one kind or version is none of another
 local Store = {}
 Store.__index = Store
+
+local function flags_of(self, kind, text)
+  return (self.checksum(text) + self.salts[kind]) % CHECKSUMS
+end
 
 ---What is remembered of an address.
 ---@param subject riskscreen.nginx.Subject
@@ -28,7 +33,7 @@ function Store:get(subject, kind, now)
     return nil
   end
   local text, flags = self.dict:get(self.prefixes[kind] .. subject.key)
-  if type(text) ~= "string" or (flags or 0) ~= self.checksum(text) % CHECKSUMS then
+  if type(text) ~= "string" or (flags or 0) ~= flags_of(self, kind, text) then
     return nil
   end
   local entry = entries.decode(text, subject.key, subject.address, subject.network)
@@ -44,7 +49,7 @@ end
 ---@param lifetime number seconds
 function Store:set(key, kind, text, lifetime)
   if self.dict and lifetime > 0 then
-    self.dict:set(self.prefixes[kind] .. key, text, lifetime, self.checksum(text) % CHECKSUMS)
+    self.dict:set(self.prefixes[kind] .. key, text, lifetime, flags_of(self, kind, text))
   end
 end
 
@@ -117,15 +122,17 @@ function M.new(settings)
   local function prefix(kind, version)
     return PREFIX .. kind .. ":" .. (version and version .. ":" or "")
   end
+  local verdict, failure = prefix("verdict", settings.version), prefix("failure", settings.version)
   return setmetatable({
     dict = settings.dict,
     checksum = settings.checksum,
     is_alone = settings.is_alone,
     purges = 0,
     lock_prefix = prefix("lock", settings.version),
+    salts = { verdict = settings.checksum(verdict), failure = settings.checksum(failure) },
     prefixes = {
-      verdict = prefix("verdict", settings.version),
-      failure = prefix("failure", settings.version),
+      verdict = verdict,
+      failure = failure,
       mark = prefix "mark",
     },
   }, Store)

@@ -1,0 +1,328 @@
+-- What a gate does while the service cannot be asked: what it remembers of that, and which verdicts outlive their time.
+local errors = require "riskscreen.errors"
+local worlds = require "spec.support.cache_world"
+
+local ADDRESS, NETWORK = "0x52908400098527886e0f7030069857d2e4169ee7", "eth"
+local TTL = { allow = 100, review = 100, block = 100, unknown = 2 }
+
+local world
+
+before_each(function()
+  world = worlds.new()
+end)
+
+local function answer_with(action)
+  world.answer = function(address, network)
+    return world.decision(action, address, network)
+  end
+end
+
+-- The service fails, after some seconds.
+local function fail(seconds, kind, action)
+  world.answer = function(address, network, patience)
+    world:sleep(math.min(seconds or 0, patience))
+    local err = errors.new(kind or "network", "cannot be asked")
+    local decision = world.decision(action or "unknown", address, network, err.message)
+    decision.error, decision.reasons[1].error = err, err
+    return decision
+  end
+end
+
+local function new_worker(settings)
+  local all = { ttl = TTL }
+  for name, value in pairs(settings or {}) do
+    all[name] = value
+  end
+  return world:worker(all)
+end
+
+local function decide(cache, timeout)
+  return world:call(cache.decide, cache, ADDRESS, NETWORK, timeout)
+end
+
+local function seen(...)
+  local decision, source = decide(...)
+  return decision.action .. " " .. source
+end
+
+-- Before what it set going has run.
+local function seen_at_once(cache)
+  local decision, source = cache:decide(ADDRESS, NETWORK)
+  return decision.action .. " " .. source, decision
+end
+
+describe("a failure", function()
+  it("is an answer for a moment, in all workers, then the service is asked again", function()
+    fail()
+    local first, second = new_worker(), new_worker()
+    assert.equal("unknown upstream", seen(first))
+    world.time = world.time + 1.9
+    assert.matches("^unknown", seen(first))
+    assert.equal("unknown dict", seen(second))
+    assert.equal("network", (decide(second)).error.kind)
+    assert.equal(1, #world.asked)
+    world.time = world.time + 0.1
+    answer_with "allow"
+    assert.equal("allow upstream", seen(second))
+    assert.equal("allow dict", seen(first))
+  end)
+
+  it("is an answer for as long after the service had us wait for it", function()
+    fail(4, "server")
+    local first, second = new_worker(), new_worker()
+    assert.equal("unknown upstream", seen(first, 5))
+    world.time = world.time + 1.9
+    assert.matches("^unknown", seen(first, 5))
+    assert.matches("^unknown", seen(second, 5))
+    assert.equal(1, #world.asked)
+    world.time = world.time + 0.1
+    seen(first, 5)
+    assert.equal(2, #world.asked)
+  end)
+
+  it("is what the policy makes of it", function()
+    fail(0, "network", "review")
+    local cache = new_worker()
+    assert.equal("review upstream", seen(cache))
+    world.time = world.time + 2
+    answer_with "allow"
+    assert.equal("allow upstream", seen(cache))
+  end)
+
+  it("for lack of time is none for who has more of it", function()
+    fail(1, "timeout")
+    local first, second = new_worker(), new_worker()
+    seen(first, 1)
+    answer_with "block"
+    assert.equal("unknown dict", seen(first, 1))
+    assert.equal("unknown dict", seen(second, 0.5))
+    assert.equal(1, #world.asked)
+    assert.equal("block upstream", seen(second, 3))
+    assert.equal("block dict", seen(first, 1))
+  end)
+
+  it("that says nothing of the service is not remembered", function()
+    fail(0, "invalid_argument")
+    local cache = new_worker()
+    assert.equal("unknown upstream", seen(cache))
+    assert.same({}, world.dict.entries)
+    assert.equal("unknown upstream", seen(cache))
+    assert.equal(2, #world.asked)
+  end)
+
+  it("is not remembered where its time is none", function()
+    fail()
+    local cache = new_worker { ttl = { unknown = 0 } }
+    assert.equal("unknown upstream", seen(cache))
+    answer_with "allow"
+    assert.equal("allow upstream", seen(cache))
+  end)
+end)
+
+describe("an expired block", function()
+  it("is answered at once, marked, while it is asked for anew", function()
+    answer_with "block"
+    local cache = new_worker { stale = { block = 50 } }
+    assert.is_false((decide(cache)).stale)
+    world.time = world.time + 100
+    answer_with "allow"
+    local what, decision = seen_at_once(cache)
+    assert.equal("block stale", what)
+    assert.is_true(decision.stale)
+    assert.is_true(decision.cached)
+    assert.equal(1, #world.asked)
+    world:run()
+    assert.equal(2, #world.asked)
+    assert.equal("allow lru", seen(cache))
+  end)
+
+  it("is not marked in the hands of those who had it before it expired", function()
+    answer_with "block"
+    local cache = new_worker { stale = { block = 50 } }
+    decide(cache)
+    local before = decide(cache)
+    world.time = world.time + 100
+    decide(cache)
+    assert.is_false(before.stale)
+  end)
+
+  it("is asked for once, however many it is shown to", function()
+    answer_with "block"
+    local first, second = new_worker { stale = { block = 50 } }, new_worker { stale = { block = 50 } }
+    decide(first)
+    world.time = world.time + 100
+    world.answer = function(address, network)
+      world:sleep(1)
+      return world.decision("block", address, network)
+    end
+    for _ = 1, 5 do
+      assert.equal("block stale", (seen_at_once(first)))
+      assert.equal("block stale", (seen_at_once(second)))
+    end
+    world:run()
+    assert.equal(2, #world.asked)
+    world.time = world.time + 3
+    assert.matches("^block [ld]", seen(first))
+    assert.matches("^block [ld]", seen(second))
+    assert.equal(2, #world.asked)
+  end)
+
+  it("outlives a service that cannot be asked, for as long as it may, in all workers", function()
+    answer_with "block"
+    local first, second = new_worker { stale = { block = 50 } }, new_worker { stale = { block = 50 } }
+    decide(first)
+    fail()
+    for _ = 1, 10 do
+      world.time = world.time + (world.time < 1700000100 and 100 or 5)
+      assert.equal("block stale", seen(first))
+      assert.equal("block stale", seen(second))
+    end
+    world.time = world.time + 5
+    assert.equal("unknown", (decide(first)).action)
+    assert.equal("unknown", (decide(second)).action)
+  end)
+
+  it("does not have a service that fails asked by everyone", function()
+    answer_with "block"
+    local cache = new_worker { stale = { block = 50 } }
+    decide(cache)
+    world.time = world.time + 100
+    fail()
+    for _ = 1, 20 do
+      assert.equal("block stale", seen(cache))
+      world.time = world.time + 0.1
+    end
+    assert.is_true(#world.asked <= 3)
+  end)
+
+  it("is gone where it may not be used", function()
+    answer_with "block"
+    local cache = new_worker { stale = { block = 0 } }
+    decide(cache)
+    world.time = world.time + 100
+    fail()
+    assert.equal("unknown upstream", seen(cache))
+  end)
+
+  it("stays what is answered where nobody can be found to ask", function()
+    answer_with "block"
+    local tries = 0
+    local cache = new_worker {
+      stale = { block = 50 },
+      spawn = function()
+        tries = tries + 1
+        return nil, "too many"
+      end,
+    }
+    decide(cache)
+    for turn = 1, 3 do
+      world.time = world.time + (turn == 1 and 100 or 3)
+      assert.equal("block stale", seen(cache))
+      assert.equal(turn, tries)
+    end
+  end)
+
+  it("is asked for again when asking for it raised", function()
+    answer_with "block"
+    local cache = new_worker { stale = { block = 50 } }
+    decide(cache)
+    world.time = world.time + 100
+    world.answer = function()
+      error("a bug", 0)
+    end
+    seen_at_once(cache)
+    assert.has_error(function()
+      world:run()
+    end, "a bug")
+    world.time = world.time + 3
+    answer_with "allow"
+    assert.equal("block stale", (seen_at_once(cache)))
+    world:run()
+    assert.equal("allow lru", seen(cache))
+  end)
+end)
+
+describe("an expired verdict milder than a block", function()
+  for _, action in ipairs { "allow", "review" } do
+    it("is gone: " .. action, function()
+      answer_with(action)
+      local cache = new_worker()
+      decide(cache)
+      world.time = world.time + 100
+      fail()
+      assert.equal("unknown upstream", seen(cache))
+    end)
+
+    it("is used where it may be, marked, when the service was tried in vain: " .. action, function()
+      answer_with(action)
+      local cache = new_worker { stale = { [action] = 50 } }
+      decide(cache)
+      world.time = world.time + 100
+      fail()
+      local decision, source = decide(cache)
+      assert.same({ action, "stale", true }, { decision.action, source, decision.stale })
+      assert.equal(2, #world.asked)
+      world.time = world.time + 50
+      assert.equal("unknown upstream", seen(cache))
+    end)
+
+    it("gives way to what the service says, if it can be asked: " .. action, function()
+      answer_with(action)
+      local cache = new_worker { stale = { [action] = 50 } }
+      decide(cache)
+      world.time = world.time + 100
+      answer_with "block"
+      assert.equal("block upstream", seen(cache))
+      world.time = world.time + 1
+      assert.equal("block lru", seen(cache))
+    end)
+  end
+
+  it("does not take the place of what the policy makes of a failure, if that is worse", function()
+    answer_with "allow"
+    local cache = new_worker { stale = { allow = 50 } }
+    decide(cache)
+    world.time = world.time + 100
+    fail(0, "network", "block")
+    assert.equal("block", (decide(cache)).action)
+    world.time = world.time + 1
+    assert.equal("block", (decide(cache)).action)
+  end)
+
+  it("is not used by who has more time than those who tried in vain", function()
+    answer_with "allow"
+    local cache = new_worker { stale = { allow = 50 } }
+    decide(cache)
+    world.time = world.time + 100
+    fail(0.1, "timeout")
+    assert.equal("allow stale", seen(cache, 0.1))
+    answer_with "block"
+    assert.equal("allow stale", seen(cache, 0.1))
+    world.time = world.time + 2
+    assert.equal("block", (decide(cache, 3)).action)
+  end)
+
+  it("is what a worker that has not asked may use, where another has asked in vain", function()
+    answer_with "allow"
+    local settings = { stale = { allow = 50 } }
+    local first, second = new_worker(settings), new_worker(settings)
+    decide(first)
+    world.time = world.time + 100
+    fail()
+    assert.equal("allow stale", seen(first))
+    assert.equal("allow stale", seen(second))
+    assert.equal(2, #world.asked)
+  end)
+
+  it("is no answer while the time for the service is not up", function()
+    answer_with "allow"
+    local cache = new_worker { stale = { allow = 50 } }
+    decide(cache)
+    world.time = world.time + 100
+    world.answer = function(address, network)
+      world:sleep(3)
+      return world.decision("block", address, network)
+    end
+    assert.equal("block upstream", seen(cache, 5))
+  end)
+end)
