@@ -387,6 +387,23 @@ describe("lists of which the dict has lost something", function()
     assert.equal("allow", action(OTHER))
   end)
 
+  it("let nobody pass who was on the blacklist of a refresh that did not end", function()
+    service.blacklist = { { address = OTHER, risks = medium() }, { address = TRON, risks = high "scam" } }
+    local before_writing = dict.set
+    dict.set = function(self, key, ...)
+      if key:find ":state$" then
+        return false, "no memory", false
+      end
+      return before_writing(self, key, ...)
+    end
+    refresh()
+    assert.truthy(log[1]:find("no room", 1, true))
+    assert.is_nil(action(OTHER))
+    dict:evict "%*:0x"
+    assert.is_nil(action(OTHER))
+    assert.equal("block", action(TRON, "tron"))
+  end)
+
   it("say nothing of what is lost or damaged", function()
     for key, entry in pairs(dict.entries) do
       if type(entry.value) == "string" and key:find(OTHER:lower(), 1, true) then
@@ -426,6 +443,16 @@ describe("a worker", function()
     soon = nil
     worker:start()
     assert.is_nil(soon)
+  end)
+
+  it("says so when nginx gives it no timer", function()
+    worker = new_worker("one", {
+      every = function()
+        return nil, "too many pending timers"
+      end,
+    })
+    worker:start()
+    assert.same({ "the lists are not refreshed by this worker: too many pending timers" }, log)
   end)
 end)
 
@@ -475,9 +502,11 @@ describe("a cache with lists", function()
   it("does not remember a yes about an address that was blacklisted while it was looked up", function()
     worker.started = true
     refresh()
-    local cache = new_cache(function()
+    local cache
+    cache = new_cache(function()
       service.blacklist = { { address = ONE, risks = high "scam" } }
       refresh()
+      assert.equal("block", cache:decide(ONE, "bsc").action)
       return { action = "allow", reasons = { { action = "allow", message = "no risk" } }, degraded = false }
     end)
     assert.equal("allow", cache:decide(ONE, "eth").action)

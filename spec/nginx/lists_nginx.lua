@@ -39,7 +39,14 @@ describe("a gate with the account's lists", function()
       content_by_lua_block { ngx.print("passed") }]]
     options.server = [[location = /metrics { content_by_lua_block { gate:metrics() } }
       location = /status { content_by_lua_block { gate:status() } }]]
-    options.sandbox = { accounts = { [sandbox.default_key] = { blacklist = BLACKLIST, whitelist = WHITELIST } } }
+    options.sandbox = {
+      accounts = {
+        [sandbox.default_key] = {
+          blacklist = options.blacklist or BLACKLIST,
+          whitelist = WHITELIST,
+        },
+      },
+    }
     running = gates.start(options)
   end
 
@@ -147,6 +154,79 @@ describe("a gate with the account's lists", function()
     assert.equal(1, asked "listWhitelistAddresses")
   end)
 
+  it("reads lists of many pages", function()
+    local blacklist = {}
+    for index = 1, 25 do
+      blacklist[index] = { address = ("0x%040x"):format(index), network = "eth", risks = high "scam" }
+    end
+    start("{ interval = 3600, max_age = 7200, page_size = 4 }", { blacklist = blacklist })
+    nginx.wait_for("the lists", function()
+      return select(2, ask(blacklist[25].address)) == "list"
+    end)
+    for _, entry in ipairs(blacklist) do
+      assert.same({ 403, "list" }, { ask(entry.address) })
+    end
+    assert.equal(7, asked "listBlacklistAddresses")
+    assert.equal(25, metric("riskscreen_lists_entries", { list = "blacklist" }))
+    assert.equal(0, metric("riskscreen_lists_entries", { list = "whitelist" }))
+  end)
+
+  it("drops nothing when a page does not come", function()
+    start "{ interval = 0.2, max_age = 60, whitelist = true, timeout = 1 }"
+    refreshed()
+    account().blacklist:remove(addresses["low-eth"])
+    running.service:fault { kind = "status", status = 503, match = { operation = "listWhitelistAddresses" } }
+    refreshed "failure"
+    assert.same({ 403, "list" }, { ask "low-eth" })
+    assert.same({ 200, "list" }, { ask "generally-high-eth" })
+  end)
+
+  it("keeps the lists over a reload", function()
+    start("{ interval = 3600, max_age = 7200 }", { workers = 1 })
+    nginx.wait_for("the lists", function()
+      return select(2, ask "clean-eth") == "list"
+    end)
+    local before = running.nginx:workers()[1]
+    running.nginx:reload()
+    nginx.wait_for("a new worker", function()
+      local workers = running.nginx:workers()
+      return #workers == 1 and workers[1] ~= before
+    end)
+    assert.same({ 403, "list" }, { ask "low-eth" })
+    running.nginx:eval "ngx.sleep(0.2)"
+    assert.equal(1, asked "listBlacklistAddresses")
+  end)
+
+  it("are refused where they cannot work", function()
+    start "{}"
+    for code, message in pairs {
+      ["lists = {}, dict = false"] = "lists needs dict",
+      ["lists = { interval = 60, max_age = 60 }"] = "lists.max_age must be more than lists.interval",
+      ["lists = { white = true }"] = "unknown",
+      ["lists = {}, client = { screen = function() end }"] = "lists needs a client with",
+    } do
+      local ok, failure = running.nginx:eval("return pcall(new_gate, { " .. code .. " })")
+      assert.is_false(ok)
+      assert.truthy(failure:find(message, 1, true), failure)
+    end
+  end)
+
+  it("finds room for the lists in a dict that is full of verdicts", function()
+    start("{ interval = 0.2, max_age = 60, whitelist = true }", { dict_size = "40k" })
+    local count = 0
+    nginx.wait_for("the dict to be full", function()
+      count = count + 1
+      ask(("0x%040x"):format(count))
+      return count > 300
+    end)
+    assert.equal(0, (running.nginx:eval "return ngx.shared.riskscreen:free_space()"))
+    account().blacklist:add { address = addresses["entity-exchange"], risks = high "hack", created_at = 1 }
+    refreshed()
+    assert.same({ 403, "list" }, { ask "entity-exchange" })
+    assert.same({ 403, "list" }, { ask "low-eth" })
+    assert.same({ 200, "list" }, { ask "generally-high-eth" })
+  end)
+
   it("begins before the first request where the workers say so", function()
     start("{ interval = 3600, max_age = 7200 }", { http = "init_worker_by_lua_block { gate:start() }" })
     nginx.wait_for("the lists", function()
@@ -185,6 +265,26 @@ describe("a gate with the account's lists", function()
       return has_ended
     end)
   end
+
+  it("fetches them in another worker when one has crashed while it did", function()
+    start("{ interval = 1, max_age = 60, timeout = 2 }")
+    running.service:fault { kind = "hang", match = { operation = "listBlacklistAddresses" } }
+    nginx.wait_for("a refresh", function()
+      return (ask "high-eth") and asked "listBlacklistAddresses" == 1
+    end)
+    local holder = running.nginx:eval [[
+      for _, key in ipairs(ngx.shared.riskscreen:get_keys(0)) do
+        if key:find ":turn$" then
+          return tonumber(ngx.shared.riskscreen:get(key):match "^%d+")
+        end
+      end]]
+    running.service:clear_faults()
+    kill(holder)
+    assert.equal("upstream", select(2, ask "entity-exchange"))
+    refreshed()
+    assert.same({ 403, "list" }, { ask "low-eth" })
+    stop { "exited on signal 9" }
+  end)
 
   it("fetches them in another worker when one has crashed", function()
     start "{ interval = 0.2, max_age = 60, timeout = 0.5 }"

@@ -342,20 +342,7 @@ local function client_of(value, dict, inbox)
   return client, value.base_url or ""
 end
 
--- What is wrong with options that fit each by itself.
-local function contradiction(checked)
-  local listing = checked.lists
-  if checked.address and checked.subjects then
-    return "address and subjects exclude each other"
-  elseif checked.webhook and checked.dict and checked.webhook.dict == ngx.shared[checked.dict] then
-    return "the dict of webhook must be another: verdicts push out what is in the gate's"
-  elseif listing and not checked.dict then
-    return "lists needs dict: in which all workers find what one has fetched"
-  elseif listing and listing.max_age <= listing.interval then
-    return "lists.max_age must be more than lists.interval"
-  end
-end
-
+-- The lists, where the gate has the option.
 local function lists_of(checked, client, service, refreshed)
   local settings = {
     dict = ngx.shared[checked.dict],
@@ -396,7 +383,7 @@ function M.new(given)
   if not checked then
     error("gate: " .. problem.message, 2)
   end
-  problem = contradiction(checked)
+  problem = options.contradiction(checked)
   if problem then
     error("gate: " .. problem, 2)
   end
@@ -408,9 +395,10 @@ function M.new(given)
     error("gate: lists needs a client with a blacklist and a whitelist", 2)
   end
   local recorder
-  local refresher = checked.lists and lists_of(checked, client, service, function(result)
-    recorder:refreshed(result)
-  end)
+  local refresher = checked.lists
+    and lists_of(checked, client, service, function(result)
+      recorder:refreshed(result)
+    end)
   recorder = metrics.new {
     dict = checked.dict and ngx.shared[checked.dict],
     name = checked.name,

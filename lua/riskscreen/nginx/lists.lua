@@ -5,7 +5,7 @@ local stores = require "riskscreen.nginx.lists.store"
 local turns = require "riskscreen.nginx.lists.turn"
 
 local LOOKS = 4 -- times in an interval that each worker looks whether it is its turn
-local BATCH = 500 -- entries that are written before requests get their turn
+local BATCH = 200 -- entries that are written before requests get their turn
 local SLACK = 2 -- times a page's timeout, after which a worker that is not heard of has crashed
 
 ---@class riskscreen.nginx.ListSettings
@@ -42,19 +42,16 @@ Refresher.__index = Refresher
 local Lists = {}
 Lists.__index = Lists
 
--- The items of one list, all of them or none; the turn is kept from page to page.
-local function fetch(self, list)
-  local all, settings = {}, self.settings
+-- One list, or an error; the turn is kept from page to page.
+local function fetch(self, list, content)
+  local settings = self.settings
   local call = { timeout = settings.timeout }
   for page in self.settings.client[list]:pages({ pageSize = settings.page_size }, call) do
-    for _, item in ipairs(page) do
-      all[#all + 1] = item
-    end
+    content[list](content, page)
     if settings.exiting() or not self.turn:keep(settings.timeout * SLACK) then
       error("another worker has taken over", 0)
     end
   end
-  return all
 end
 
 local function breather(self)
@@ -70,9 +67,12 @@ local function breather(self)
 end
 
 local function fetch_and_keep(self, at)
-  local blacklist = fetch(self, "blacklist")
-  local whitelist = self.settings.whitelist and fetch(self, "whitelist") or {}
-  local kept, message = self.store:keep(items.merge(blacklist, whitelist), at, breather(self))
+  local content = items.new()
+  fetch(self, "blacklist", content)
+  if self.settings.whitelist then
+    fetch(self, "whitelist", content)
+  end
+  local kept, message = self.store:keep(content, at, breather(self))
   if not kept then
     error(message, 0)
   end
@@ -122,8 +122,15 @@ function Refresher:start()
       self:refresh()
     end
   end
+  self.started = true
+  local ok, message = settings.every(settings.interval / LOOKS, look)
+  if ok then
+    ok, message = settings.at(0, look)
+  end
   -- A worker that is ending gets no timers, and needs none.
-  self.started = settings.at(0, look) and settings.every(settings.interval / LOOKS, look) and true or false
+  if not ok and not settings.exiting() then
+    settings.log("the lists are not refreshed by this worker: " .. tostring(message))
+  end
 end
 
 ---@class riskscreen.nginx.ListFacts
@@ -233,7 +240,7 @@ local function of_nginx()
     identity = ngx.worker.pid,
     exiting = ngx.worker.exiting,
     pause = function()
-      ngx.sleep(0)
+      ngx.sleep(0.001) -- with 0 this worker would go on at once
     end,
     log = function(message)
       ngx.log(ngx.ERR, "riskscreen: ", message)

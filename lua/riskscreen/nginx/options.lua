@@ -266,4 +266,20 @@ for index, option in ipairs(M.location) do
   M.location[index] = bare(option)
 end
 
+---What is wrong with options of a gate that are right each by itself.
+---@param checked table
+---@return string|nil message
+function M.contradiction(checked)
+  local lists_wanted = checked.lists
+  if checked.address and checked.subjects then
+    return "address and subjects exclude each other"
+  elseif checked.webhook and checked.dict and checked.webhook.dict == _G.ngx.shared[checked.dict] then
+    return "the dict of webhook must be another: verdicts push out what is in the gate's"
+  elseif lists_wanted and not checked.dict then
+    return "lists needs dict: in which all workers find what one has fetched"
+  elseif lists_wanted and lists_wanted.max_age <= lists_wanted.interval then
+    return "lists.max_age must be more than lists.interval"
+  end
+end
+
 return M

@@ -58,34 +58,48 @@ end
 ---@field entries table<string, riskscreen.nginx.ListEntry> by key
 ---@field overruled string[] keys of items of the whitelist whose address is on the blacklist, too
 ---@field counts { blacklist: integer, whitelist: integer } entries
+local Content = {}
+Content.__index = Content
 
----@param blacklist table[] items as the service lists them
----@param whitelist table[] likewise
----@return riskscreen.nginx.ListContent
-function M.merge(blacklist, whitelist)
-  local entries, overruled, counts = {}, {}, { blacklist = 0, whitelist = 0 }
-  local function add(key, entry)
-    if not entries[key] then
-      counts[entry.list] = counts[entry.list] + 1
-    end
-    entries[key] = entry
+local function add(self, key, entry)
+  if not self.entries[key] then
+    self.counts[entry.list] = self.counts[entry.list] + 1
   end
-  for _, item in ipairs(blacklist) do
+  self.entries[key] = entry
+end
+
+---@param list table[] items as the service lists them
+function Content:blacklist(list)
+  for _, item in ipairs(list) do
     local key = key_of(item.address, item.network)
     if key then
-      add(key, joined(entries[key], risks_of(item)))
+      add(self, key, joined(self.entries[key], risks_of(item)))
     end
   end
-  for _, item in ipairs(whitelist) do
+end
+
+local function is_blacklisted(self, key)
+  local entry = self.entries[key]
+  return entry ~= nil and entry.list == "blacklist"
+end
+
+---All of the blacklist must be there already.
+---@param list table[] items as the service lists them
+function Content:whitelist(list)
+  for _, item in ipairs(list) do
     local known = subjects.of(item.address, item.chain)
-    local black = known and (entries[M.everywhere(item.address)] or entries[known.key])
-    if black and black.list == "blacklist" then
-      overruled[#overruled + 1] = known.key
+    if known and (is_blacklisted(self, M.everywhere(item.address)) or is_blacklisted(self, known.key)) then
+      table.insert(self.overruled, known.key)
     elseif known then
-      add(known.key, { list = "whitelist" })
+      add(self, known.key, { list = "whitelist" })
     end
   end
-  return { entries = entries, overruled = overruled, counts = counts }
+end
+
+---Lists without an item.
+---@return riskscreen.nginx.ListContent
+function M.new()
+  return setmetatable({ entries = {}, overruled = {}, counts = { blacklist = 0, whitelist = 0 } }, Content)
 end
 
 return M
