@@ -195,8 +195,9 @@ local function ask(self, subject, asked, seconds)
   end
   local text = kind and entries.encode(subject.key, decision, at, patience)
   local entry = text and entries.decode(text, subject.key, subject.address, subject.network)
-  if entry then
+  if entry and self.store:mark(subject.address) == asked.mark then
     self.store:set(subject.key, kind, text, lifetime(self, kind, decision))
+    -- Again: the purge may have come in between.
     if self.store:mark(subject.address) == asked.mark then
       remember(self, subject, asked.network, kind, entry)
     else
