@@ -360,7 +360,7 @@ end
 
 ---Forgets an address, in all workers, before anything else is answered there. What a list says of it stays.
 ---@param address string
----@param network? string every network without it
+---@param network? string every network without it; of the others, too, nothing may be left
 ---@return boolean|nil ok
 ---@return riskscreen.Error|nil err
 function Cache:purge(address, network)
@@ -438,16 +438,22 @@ function M.new(settings)
   local is_alone = settings.is_alone or function()
     return ngx.worker.count() == 1
   end
+  local ttl, stale = with_defaults(settings.ttl, DEFAULTS.ttl), with_defaults(settings.stale, DEFAULTS.stale)
+  local longest = 0
+  for action, seconds in pairs(ttl) do
+    longest = math.max(longest, seconds + stale[action])
+  end
   local store = stores.new {
     dict = settings.dict,
     version = settings.version or DEFAULTS.version,
     checksum = settings.checksum or ngx.crc32_long,
     is_alone = is_alone,
+    longest = longest,
   }
   return setmetatable({
     look_up = settings.look_up,
-    ttl = with_defaults(settings.ttl, DEFAULTS.ttl),
-    stale = with_defaults(settings.stale, DEFAULTS.stale),
+    ttl = ttl,
+    stale = stale,
     timeout = settings.timeout or DEFAULTS.timeout,
     lists = settings.lists,
     metrics = settings.metrics,

@@ -3,7 +3,8 @@
 local entries = require "riskscreen.nginx.entry"
 
 local PREFIX = "riskscreen:" -- of all keys: the dict may have other users
-local PURGE_MEMORY = 600 -- seconds for which a look-up that was under way is told of a purge
+local PURGE_MEMORY = 600 -- seconds, at least, for which a look-up that was under way is told of a purge
+local STEP = 0.001 -- seconds that a purge is later than the one before, whatever the clock says
 local SKEW = 60 -- seconds that an entry may seem to come from the future, after a clock was set back
 local CHECKSUMS = 2 ^ 31 -- the flags of an entry are not negative and hold its checksum
 
@@ -11,6 +12,7 @@ local CHECKSUMS = 2 ^ 31 -- the flags of an entry are not negative and hold its 
 ---@field lock_prefix string of the keys of locks
 ---@field private dict? table an ngx.shared dict
 ---@field private purges integer of this worker, where there is no dict
+---@field private purge_memory number seconds
 ---@field private is_alone fun(): boolean
 ---@field private checksum fun(text: string): number
 ---@field private prefixes table<string, string>
@@ -36,7 +38,7 @@ function Store:get(subject, kind, now)
     return nil
   end
   local entry = entries.decode(text, subject.key, subject.address, subject.network)
-  if entry and entry.at <= now + SKEW then
+  if entry and entry.at <= now + SKEW and entry.at >= self:purged_at(subject.address) then
     return entry
   end
 end
@@ -58,6 +60,14 @@ function Store:forget(key, kind)
   if self.dict then
     self.dict:delete(self.prefixes[kind] .. key)
   end
+end
+
+---When an address was purged, if that was not long ago: what is older may have been kept under another version.
+---@param address string of the subject
+---@return number Unix seconds
+function Store:purged_at(address)
+  local mark = self.dict:get(self.prefixes.mark .. address)
+  return type(mark) == "number" and mark or 0
 end
 
 ---What changes when an address is purged: a look-up that began before must not be remembered.
@@ -100,12 +110,13 @@ function Store:purge(subjects, now)
     return true
   end
   local address = subjects[1].address
-  local mark, message = self.dict:incr(self.prefixes.mark .. address, 1, math.floor(now * 1000), PURGE_MEMORY)
+  local mark = math.max(now, self:purged_at(address) + STEP)
+  local marked, message = self.dict:set(self.prefixes.mark .. address, mark, self.purge_memory)
   for _, subject in ipairs(subjects) do
     self:forget(subject.key, "verdict")
     self:forget(subject.key, "failure")
   end
-  return mark and true, message
+  return marked or nil, message
 end
 
 local M = {}
@@ -115,6 +126,7 @@ local M = {}
 ---@field version string entries of another version are not found
 ---@field checksum fun(text: string): number
 ---@field is_alone fun(): boolean whether there is one worker
+---@field longest number seconds that any entry lives
 
 ---@param settings riskscreen.nginx.StoreSettings
 ---@return riskscreen.nginx.Store
@@ -128,6 +140,7 @@ function M.new(settings)
     checksum = settings.checksum,
     is_alone = settings.is_alone,
     purges = 0,
+    purge_memory = math.max(PURGE_MEMORY, settings.longest),
     lock_prefix = prefix("lock", settings.version),
     salts = { verdict = settings.checksum(verdict), failure = settings.checksum(failure) },
     prefixes = {
