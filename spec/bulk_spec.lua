@@ -256,7 +256,8 @@ describe("a bulk call", function()
 
   local function client_with(...)
     local transport, requests = recorder.new(...)
-    return riskscreen.new { transport = transport, access_key = "key", concurrency = 2, retry = false, breaker = false }, requests
+    local options = { transport = transport, access_key = "key", concurrency = 2, retry = false, breaker = false }
+    return riskscreen.new(options), requests
   end
 
   it("checks the whole list before it sends anything", function()

@@ -502,6 +502,46 @@ describe("what awaits an event", function()
     assert.same({ {}, {}, 2 }, { offered_one, offered_two, #holds })
   end)
 
+  it("is offered nothing by a customId that was another's when the event came", function()
+    local inbox = new_inbox()
+    inbox:expect((awaited("r1", "c1")))
+    deliver(inbox, "w1", { customId = "c1", status = 1003 })
+    local one, two = awaited("r2", "c2"), awaited("r3", "c2")
+    local holds = { inbox:expect(one), inbox:expect(two) }
+    deliver(inbox, "w2", { customId = "c2", status = 1003 })
+    assert.equal(2, #holds)
+    one, two, holds = nil, nil, nil -- luacheck: ignore 311
+    collectgarbage()
+    collectgarbage()
+    for _, custom_id in ipairs { "c1", "c2" } do
+      local later, offered = awaited("r4", custom_id)
+      inbox:expect(later)
+      assert.same({}, offered)
+    end
+  end)
+
+  it("is offered nothing by a customId that another has taken by its requestId", function()
+    local inbox = new_inbox()
+    inbox:expect((awaited("r1", "c1")))
+    deliver(inbox, "w1", { requestId = "r1", customId = "c1", status = 1003 })
+    collectgarbage()
+    collectgarbage()
+    local uncertain, offered = awaited(nil, "c1")
+    inbox:expect(uncertain)
+    assert.same({}, offered)
+  end)
+
+  it("is offered what it was offered before when it is taken up again", function()
+    local inbox = new_inbox()
+    inbox:expect((awaited("r1", "c1")))
+    deliver(inbox, "w1", { customId = "c1", status = 1003 })
+    collectgarbage()
+    collectgarbage()
+    local again, offered = awaited("r1", "c1")
+    inbox:expect(again)
+    assert.same({ "w1" }, offered)
+  end)
+
   it("is offered an early event only for a time, and only among so many", function()
     local now = 0
     local inbox = new_inbox {

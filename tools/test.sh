@@ -90,11 +90,6 @@ specs_of() {
   done
 }
 
-inside_nginx() {
-  specs "specs in nginx with the core" 5.4 5.4 --run=nginx
-  wrapped "env RISKSCREEN_WITHOUT_CORE=1" "specs in nginx without the core" 5.4 5.4 --run=nginx
-}
-
 # The specs that exercise the C modules most, for the slower checks.
 core_specs="spec/decoder_spec.lua spec/loop_spec.lua spec/transfer_spec.lua spec/transfer_tls_spec.lua
   spec/server_spec.lua spec/native_spec.lua spec/task_spec.lua spec/contract"
@@ -117,10 +112,13 @@ watched() {
   check "what luarocks installs runs from its directory alone" sh tools/check_install.sh
   check "demo" sh tools/demo.sh
 } &
-specs_of 5.3 5.1 &
+{
+  specs "specs in nginx with the core" 5.4 5.4 --run=nginx
+  specs_of 5.3 5.1
+} &
 {
   specs_of 5.4 luajit
-  inside_nginx
+  wrapped "env RISKSCREEN_WITHOUT_CORE=1" "specs in nginx without the core" 5.4 5.4 --run=nginx
 } &
 fuzzers &
 wait

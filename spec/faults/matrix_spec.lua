@@ -9,8 +9,7 @@ local faults = require "spec.faults.faults"
 local leftovers = require "spec.support.leftovers"
 local runtimes = require "spec.faults.runtimes"
 
-local assert, describe, it, setup, teardown =
-  busted.assert, busted.describe, busted.it, busted.setup, busted.teardown
+local assert, describe, it, setup, teardown = busted.assert, busted.describe, busted.it, busted.setup, busted.teardown
 
 -- Idle connections that a loop keeps at most: as many as the clients that it has not yet forgotten may use at once.
 local CONNECTIONS_KEPT = 256

@@ -67,6 +67,9 @@ describe("the gate finds the address", function()
       "/?to=" .. CLEAN .. "&to%00=" .. HIGH,
       "/?x=1;to=" .. HIGH .. "&to=" .. CLEAN,
       "/?to=" .. CLEAN .. ";to=" .. HIGH,
+      "/?to=" .. CLEAN .. "#&to=" .. HIGH,
+      "/?to=" .. CLEAN .. "#",
+      "/#?to=" .. CLEAN,
       "/?TO=" .. CLEAN,
       "/?to[]=" .. CLEAN,
     }
@@ -82,6 +85,17 @@ describe("the gate finds the address", function()
       { "/", { headers = { "X-To: " .. CLEAN, "X-To: " .. HIGH } } },
       { "/", { headers = { "X-To: " .. CLEAN, "X_To: " .. HIGH } } },
       { "/", { headers = { "X-To: " .. CLEAN .. ", " .. HIGH } } },
+    }
+  end)
+
+  it("in a header with an underscore", function()
+    start("{ header = 'X_To' }", { server = "underscores_in_headers on;" })
+    finds(function(address)
+      return "/", { headers = { "X_To: " .. address } }
+    end)
+    refuses_all {
+      { "/", { headers = { "X-To: " .. CLEAN } } },
+      { "/", { headers = { "X_To: " .. CLEAN, "X-To: " .. HIGH } } },
     }
   end)
 
@@ -123,6 +137,7 @@ describe("the gate finds the address", function()
       "/withdraw/" .. CLEAN .. ";to=" .. HIGH,
       "/withdraw/" .. CLEAN .. "%5C" .. HIGH,
       "/withdraw/" .. CLEAN .. "/..",
+      "/withdraw/" .. CLEAN .. "#/../" .. HIGH,
     }
   end)
 

@@ -353,6 +353,44 @@ describe("the gate", function()
     assert.equal(2, #running.service:requests())
   end)
 
+  it("remembers apart from other gates of the same dict", function()
+    start(
+      "gate = new_gate { network = 'eth' } other = new_gate { network = 'eth', name = 'other' }",
+      { ["/withdraw"] = ENFORCE, ["/other"] = "other:enforce { address = ngx.var.arg_to }" }
+    )
+    for _ = 1, 2 do
+      assert.equal(403, status_of(to "high-eth"))
+      assert.equal(403, status_of("/other?to=" .. addresses["high-eth"]))
+    end
+    assert.equal(2, #running.service:requests())
+  end)
+
+  it("lets the operator say what an address is", function()
+    start(
+      [[gate = new_gate { network = 'eth', on_unknown = 'allow',
+        is_address = function(address, network) return address == "name.eth" and network == "eth" end }]],
+      { ["/withdraw"] = ENFORCE }
+    )
+    assert.equal(200, status_of "/withdraw?to=name.eth")
+    assert.equal(403, status_of "/withdraw?to=other.eth")
+    assert.equal(403, status_of(to "clean-eth"))
+    assert.equal("name.eth", running.service:requests()[1].parameters.address)
+    assert.equal(1, #running.service:requests())
+  end)
+
+  it("says nothing of the access key, whatever the service says", function()
+    start(GATE, { ["/withdraw"] = ENFORCE }, {
+      server = [[location = /metrics { content_by_lua_block { gate:metrics() } }
+        location = /status { content_by_lua_block { gate:status() } }]],
+    })
+    running.service:fault { kind = "status", status = 401 }
+    assert.equal(403, status_of(to "clean-eth"))
+    local texts = { running.nginx:log(), get("/metrics").body, get("/status").body, get(to "clean-eth").body }
+    for _, text in ipairs(texts) do
+      assert.is_nil(text:find(running.server.access_key, 1, true))
+    end
+  end)
+
   it("refuses options that are wrong, where they are written", function()
     start(GATE, {})
     local rest = ", client = { 1 }, on_unknown = 'block' }"
@@ -364,6 +402,8 @@ describe("the gate", function()
       ["must be the name of a lua_shared_dict"] = "{ dict = 'nowhere'" .. rest,
       ["exempt must hold functions"] = "{ exempt = { 'x' }" .. rest,
       ["address must have a name as argument"] = "{ address = { argument = 1 }" .. rest,
+      ["take { argument = 'to' }"] = "{ address = { variable = 'arg_to' }" .. rest,
+      ["take { header = 'x%-to' }"] = "{ address = { variable = 'http_x_to' }" .. rest,
       ["did you mean 'argument'"] = "{ address = { arguments = 'x' }" .. rest,
       ["subjects %[2%]: address is required"] = "{ subjects = { { address = 'x' }, {} }" .. rest,
       ["block.status must be between 200 and 599"] = "{ block = { status = 99 }" .. rest,

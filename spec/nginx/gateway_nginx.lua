@@ -1,4 +1,5 @@
 -- The example gateway as it stands, started as a person starts it: examples/nginx by ./dev gateway.
+local free_port = require "spec.support.free_port"
 local http = require "spec.support.http"
 local json = require "riskscreen.json"
 local nginx = require "spec.support.nginx"
@@ -13,13 +14,6 @@ local function output_of(command)
   local output = pipe:read "*a"
   pipe:close()
   return output
-end
-
-local function free_port()
-  local listener = assert(socket.bind("127.0.0.1", 0))
-  local _, port = listener:getsockname()
-  listener:close()
-  return port
 end
 
 local function read(path)

@@ -30,7 +30,7 @@ describe("the inbox of nginx", function()
 
     it("because its worker dies, the event is handled when it comes again", function()
       local die = "require('ffi').cdef('int raise(int);') require('ffi').C.raise(9)"
-      bed = inboxes.start { inbox = FAILS_ONCE:format(die):gsub("^{", "{ lease = 0.3,") }
+      bed = inboxes.start { inbox = FAILS_ONCE:format(die):gsub("^{", "{ lease = 2,") }
       assert.is_nil(bed.server.get("/webhooks", { body = inboxes.event "w1" }))
       local busy = (bed:deliver(inboxes.event "w1"))
       nginx.wait_for("the claim of the dead worker to expire", function()
@@ -64,7 +64,7 @@ describe("the inbox of nginx", function()
 
   it("lets no other handle an event while its handler works, longer than a lease though it takes", function()
     bed = inboxes.start {
-      inbox = [[{ lease = 0.2, handlers = { ["*"] = function()
+      inbox = [[{ lease = 0.8, handlers = { ["*"] = function()
         ngx.shared.notes:incr("handled", 1, 0)
         repeat ngx.sleep(0.01) until ngx.shared.notes:get "go"
       end } }]],
@@ -79,7 +79,7 @@ describe("the inbox of nginx", function()
           return bed:note "handled"
         end)
         local statuses = {}
-        for _ = 1, 10 do
+        for _ = 1, 20 do
           riskscreen.sleep(0.1)
           statuses[#statuses + 1] = (bed:deliver(inboxes.event "w1"))
         end

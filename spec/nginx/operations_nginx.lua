@@ -1,6 +1,7 @@
 -- What operators do to a gate, and what happens to one: with several workers, while requests come in.
 local addresses = require "riskscreen.sandbox.addresses"
 local gates = require "spec.support.gate"
+local json = require "riskscreen.json"
 local nginx = require "spec.support.nginx"
 local riskscreen = require "riskscreen"
 
@@ -261,5 +262,42 @@ describe("a gate with several workers", function()
         and count('action="unknown",[^}]*source="invalid"', body) == 1
     end)
     assert.is_nil(running.get("/metrics").body:find(addresses["high-eth"], 1, true))
+  end)
+
+  it("says how it does, to programs and to people", function()
+    start { server = "location = /status { content_by_lua_block { gate:status() } }" }
+    assert.equal(403, running.status(to "high-eth"))
+    local status = assert(json.decode(running.get("/status").body))
+    assert.same({ unknown = "block", review = "review", invalid = "block" }, status.outcomes)
+    assert.is_false(status.monitor)
+    local page = running.get("/status", { headers = { "Accept: text/html" } })
+    assert.equal("text/html; charset=utf-8", page.headers["content-type"])
+    for _, secret in ipairs { addresses["high-eth"], running.server.access_key } do
+      assert.is_nil(page.body:find(secret, 1, true))
+    end
+  end)
+
+  it("takes webhooks in whatever worker", function()
+    local secret = "0123456789abcdef0123456789abcdef"
+    local webhook = [[webhook = {
+      dict = "events",
+      secret = { value = "]] .. secret .. [[", header = "X-Secret" },
+      handlers = { getTxHashCustomRiskScore = function() ngx.shared.events:incr("spec", 1, 0) end } }, timeout]]
+    start {
+      http = "lua_shared_dict events 1m;",
+      init = INIT:gsub("timeout", webhook),
+      server = [[ location = /webhook { content_by_lua_block { gate:webhook() } } ]],
+    }
+    local event = [[{"webhookId": "w%d", "eventType": "getTxHashCustomRiskScore", "timestamp": "2026-01-01 00:00:00",
+      "data": {"requestId": "r%d", "maxScore": "1", "status": 1003, "dirData": {"in": {}, "out": {}}}}]]
+    local function deliver(number, headers)
+      return running.status("/webhook", { body = event:format(number, number), headers = headers })
+    end
+    assert.equal(401, deliver(1, {}))
+    for round = 1, 6 do
+      local number = (round - 1) % 3 + 1
+      assert.equal(200, deliver(number, { "Connection: close", "X-Secret: " .. secret }))
+    end
+    assert.equal(3, running.nginx:eval "return ngx.shared.events:get 'spec'")
   end)
 end)

@@ -36,25 +36,26 @@ describe("a parameter", function()
     local query, value, problem = case[1], case[2], case[3]
 
     it(("of '%s' %s"):format(query, problem or "is '" .. value .. "'"), function()
-      assert.same({ value, problem }, { parameters.value(query, "to") })
-      assert.same({ value, problem }, { parameters.value(awkward(query), "to") })
-    end)
-
-    it(("of '%s' is the same when it is read again"):format(query), function()
       local read = parameters.reader "to"
-      for _ = 1, 3 do
-        assert.same({ value, problem }, { read(query) })
-      end
+      assert.same({ value, problem }, { read(query) })
+      assert.same({ value, problem }, { read(awkward(query)) })
     end)
   end
 
-  it("of one query is not taken for that of another, of however many", function()
-    local read = parameters.reader "to"
-    for _ = 1, 2 do
-      for number = 1, 1500 do
-        assert.equal(tostring(number), (read(("x=%d&to=%d"):format(number % 7, number))))
-      end
+  it("whose name has a '_' is not told from one with a '.' or a space in its place", function()
+    local read = parameters.reader "pay_to"
+    assert.equal("a", (read "pay_to=a&x=1"))
+    for _, query in ipairs { "pay_to=a&pay.to=b", "pay+to=a&pay_to=b", "pay_to=a&pay%20to=b", "pay_to=a&pay to=b" } do
+      assert.same({ nil, "is repeated" }, { read(query) })
     end
+  end)
+
+  it("is not told from a list of that name", function()
+    assert.same({ nil, "is repeated" }, { parameters.reader "to" "to=a&to[]=b" })
+  end)
+
+  it("may be repeated for whoever splits a query at semicolons", function()
+    assert.same({ nil, "is repeated" }, { parameters.reader "to" "to=a;to=b" })
   end)
 
   it("of no query is missing", function()

@@ -30,6 +30,7 @@ local M = {}
 ---@field init? string Lua of init_by_lua; `new_gate` makes a gate that asks the sandbox
 ---@field locations? table<string, string> the Lua of each location's access phase
 ---@field behind? string directives of what is behind the gate, in each of them
+---@field http? string more directives of http
 ---@field server? string more directives of the server
 ---@field workers? integer
 ---@field dict_size? string
@@ -61,7 +62,7 @@ function M.start(options)
   end
   local started, running = pcall(nginx.start, {
     workers = options.workers,
-    http = (HTTP:gsub("%f[%w]%u+%f[%W]", values)),
+    http = (options.http or "") .. HTTP:gsub("%f[%w]%u+%f[%W]", values),
     server = table.concat(lines, "\n"),
   })
   if not started then

@@ -1,5 +1,6 @@
 -- A real nginx with this checkout's Lua files, in a directory of its own: with the compiled core or, where
 -- RISKSCREEN_WITHOUT_CORE is set, without it. Its error log must be clean when it is stopped.
+local free_port = require "spec.support.free_port"
 local http = require "spec.support.http"
 local json = require "riskscreen.json"
 local socket = require "socket"
@@ -72,13 +73,6 @@ local function working_directory()
   local directory = pipe:read "*l"
   pipe:close()
   return directory
-end
-
-local function free_port()
-  local listener = assert(socket.bind("127.0.0.1", 0))
-  local _, port = listener:getsockname()
-  listener:close()
-  return port
 end
 
 ---@class riskscreen.spec.Nginx

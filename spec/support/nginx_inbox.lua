@@ -1,10 +1,10 @@
 -- An inbox that the workers of a real nginx share, and who delivers to it and waits for it: for the specs of
 -- spec/nginx/inbox*_nginx.lua. What runs inside nginx is in nginx_webhooks.lua.
+local free_port = require "spec.support.free_port"
 local http = require "spec.support.http"
 local json = require "riskscreen.json"
 local nginx = require "spec.support.nginx"
 local riskscreen = require "riskscreen"
-local socket = require "socket"
 
 local SECONDS = 15 -- for what is expected to come
 
@@ -26,13 +26,6 @@ local SERVER = [[
     }
   }
 ]]
-
-local function free_port()
-  local listener = assert(socket.bind("127.0.0.1", 0))
-  local _, port = listener:getsockname()
-  listener:close()
-  return port
-end
 
 ---@class riskscreen.spec.Inbox
 ---@field server riskscreen.spec.Nginx

@@ -13,7 +13,11 @@ local MAX_EVENTS_OF_KEY = 16 -- events kept for one requestId or customId
 ---@class riskscreen.inbox.Slot whoever awaits one requestId or one customId
 ---@field awaited table<riskscreen.Awaited, true> weak: nobody is kept from being collected
 
+local UNKNOWN = {} -- the owner of an event that was offered to one without a requestId
+local NOBODY = {} -- of one that several could have meant
+
 ---@class riskscreen.inbox.Events
+---@field private owners table<riskscreen.WebhookEvent, any> weak: whose those are that were offered by customId
 ---@field private shelf riskscreen.inbox.Shelf lists of events by key
 ---@field private slots table<string, riskscreen.inbox.Slot> weak: a slot lives as long as one of those in it
 local Events = {}
@@ -63,9 +67,15 @@ local function others(slot, event)
 end
 
 -- A customId is the caller's own: where several transactions carry it, the event may be any one's and is nobody's.
-local function only_one(slot, event)
+-- Once somebody was there to own an event it is nobody else's, whoever comes later.
+function Events:offer_by_custom_id(slot, event, to)
   local found = others(slot, event)
-  return #found == 1 and found[1] or nil
+  local one = #found == 1 and found[1]
+  local owner = one and (one.request_id or UNKNOWN) or #found > 1 and NOBODY or nil
+  self.owners[event] = self.owners[event] or owner
+  if one and self.owners[event] == owner and (not to or to == one) then
+    one:offer(event)
+  end
 end
 
 ---Brings an event to whoever awaits it now, and keeps it for those who will.
@@ -77,14 +87,12 @@ function Events:add(event)
     self:keep(key, event)
   end
   local slot = by_request and self.slots[by_request]
-  local told = false
   for awaited in pairs(slot and slot.awaited or {}) do
     awaited:offer(event)
-    told = true
+    self.owners[event] = event.data.requestId
   end
-  local one = not told and by_custom and only_one(self.slots[by_custom], event)
-  if one then
-    one:offer(event)
+  if not self.owners[event] and by_custom then
+    self:offer_by_custom_id(self.slots[by_custom], event)
   end
   return true
 end
@@ -104,9 +112,7 @@ function Events:expect(awaited)
     awaited:offer(event)
   end
   for _, event in ipairs(by_custom and self.shelf:get(by_custom) or {}) do
-    if only_one(self.slots[by_custom], event) == awaited then
-      awaited:offer(event)
-    end
+    self:offer_by_custom_id(self.slots[by_custom], event, awaited)
   end
   return hold
 end
@@ -124,7 +130,11 @@ local M = {}
 ---@param now fun(): number
 ---@return riskscreen.inbox.Events
 function M.new(limit, ttl, now)
-  return setmetatable({ shelf = shelf.new(limit, ttl, now), slots = setmetatable({}, { __mode = "v" }) }, Events)
+  return setmetatable({
+    shelf = shelf.new(limit, ttl, now),
+    slots = setmetatable({}, { __mode = "v" }),
+    owners = setmetatable({}, { __mode = "k" }),
+  }, Events)
 end
 
 return M

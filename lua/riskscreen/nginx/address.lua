@@ -6,6 +6,7 @@ local parameters = require "riskscreen.nginx.parameters"
 local text = require "riskscreen.text"
 
 local ngx = _G.ngx
+local find = string.find
 
 local LONGEST_BODY = 1024 * 1024 -- bytes
 local MOST_READERS = 1000 -- that are kept for tables written where they are used
@@ -30,6 +31,13 @@ local function missing(what)
   return nil, what .. " is missing"
 end
 
+-- Whether nginx has cut the URL at a "#", which whom the request is passed on to may take for a part of it.
+local function is_cut()
+  return find(ngx.var.request_uri, "#", 1, true) ~= nil
+end
+
+local CUT = "a URL with '#' can be read in two ways"
+
 local function argument(name)
   local what = "the argument " .. name
   local read = parameters.reader(name)
@@ -38,20 +46,30 @@ local function argument(name)
     return value, problem and (what .. " " .. problem)
   end
   local function reader()
+    if is_cut() then
+      return nil, CUT
+    end
     return read_query(ngx.var.args)
   end
   readers_of_query[reader] = read_query
   return reader
 end
 
+-- Of a header that comes twice all are one list in nginx's table; who knows headers as environment variables does not
+-- tell "X-To" from "X_To".
 local function header(name)
   local what = "the header " .. name
   local key = name:lower()
-  local twin = key:gsub("-", "_")
+  local folded_key = key:gsub("_", "-")
   return function()
-    local headers = ngx.req.get_headers(0)
-    local value = rawget(headers, key)
-    if type(value) == "table" or (twin ~= key and rawget(headers, twin) ~= nil) then
+    local value, count = nil, 0
+    for given, content in pairs(ngx.req.get_headers(0)) do
+      if given:gsub("_", "-") == folded_key then
+        count = count + (type(content) == "table" and #content or 1)
+        value = given == key and content or value
+      end
+    end
+    if count > 1 then
       return nil, what .. " is repeated"
     elseif type(value) ~= "string" then
       return missing(what)
@@ -60,7 +78,16 @@ local function header(name)
   end
 end
 
+-- Variables that hold the first of what a request may have twice, without a word; and the source that has one.
+local hasty_variables = { arg = "argument", http = "header" }
+
 local function variable(name)
+  local prefix, rest = name:match "^(%a+)_(.+)$"
+  local better = hasty_variables[prefix]
+  if better then
+    local source = ("{ %s = '%s' }"):format(better, better == "header" and rest:gsub("_", "-") or rest)
+    return nil, ("must not be the variable %s, which is the first of two: take %s"):format(name, source)
+  end
   local what = "the variable " .. name
   return function()
     local value = ngx.var[name]
@@ -81,7 +108,7 @@ end
 local function path_segment(position)
   local what = ("segment %d of the path"):format(position)
   return function()
-    if not is_plain(ngx.var.request_uri:match "^[^?#]*") then
+    if is_cut() or not is_plain(ngx.var.request_uri:match "^[^?]*") then
       return nil, what .. " is in a path that can be read in two ways"
     end
     local count = 0
@@ -124,11 +151,12 @@ end
 
 local function form(name)
   local what = "the form's " .. name
+  local read = parameters.reader(name)
   return function()
     local body, problem = bodies.text(is_form, LONGEST_BODY)
     local value
     if body then
-      value, problem = parameters.value(body, name)
+      value, problem = read(body)
     end
     return value, problem and (what .. " " .. problem)
   end
@@ -205,6 +233,9 @@ function M.pair(address, network)
   local address_of, network_of = readers_of_query[address], network and readers_of_query[network]
   if address_of and network_of then
     return function()
+      if is_cut() then
+        return nil, nil, CUT
+      end
       local query = ngx.var.args
       local address_found, problem = address_of(query)
       local network_found, network_problem = network_of(query)

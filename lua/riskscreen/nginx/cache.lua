@@ -177,7 +177,10 @@ end
 local function remember(self, subject, network, kind, entry)
   local remembered = self.memory:place(subject, network)
   remembered[kind] = entry
-  if kind == "verdict" then
+  if self.lists and self.lists:find(subject, self.now()) then
+    -- It has come onto a list meanwhile, and that is asked first.
+    return
+  elseif kind == "verdict" then
     show(remembered, entry.decision, "lru", fresh_until(self, entry))
   elseif not stale_verdict(self, remembered, self.now()) then
     show_failure(self, remembered, entry)
@@ -189,10 +192,8 @@ local function ask(self, subject, asked, seconds)
   local at = self.now()
   local decision = consult(self, asked.address, asked.network, seconds)
   local kind, patience = kind_of(decision, seconds)
-  if kind == "failure" then
-    -- What was waited for in vain is an answer from now on: a verdict is as old as the question.
-    at = self.now()
-  end
+  -- A verdict is as old as the question; a failure counts from when it is known, or a slow one would never be kept.
+  at = kind == "failure" and self.now() or at
   local text = kind and entries.encode(subject.key, decision, at, patience)
   local entry = text and entries.decode(text, subject.key, subject.address, subject.network)
   if entry and self.store:mark(subject.address) == asked.mark then

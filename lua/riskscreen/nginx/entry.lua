@@ -13,7 +13,7 @@ local MOST_KEPT = 256 -- verdicts that are remembered
 
 ---@class riskscreen.nginx.Entry
 ---@field decision riskscreen.Decision shared: nobody changes it
----@field at number Unix seconds when the service was asked; of a failure, when it was one
+---@field at number Unix seconds when the service was asked; of a failure, when that had failed
 ---@field patience? number of a failure that more time might have avoided: the seconds that the look-up had
 
 local is_action = { allow = true, review = true, block = true, unknown = true }

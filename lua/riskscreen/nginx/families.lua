@@ -3,6 +3,7 @@
 local stats = require "riskscreen.stats"
 local version = require "riskscreen.version"
 
+local LISTS = { "blacklist", "whitelist" }
 local STATES = { "closed", "open", "half_open" }
 
 local function sorted(map)
@@ -108,11 +109,33 @@ M.list = {
   {
     name = "riskscreen_webhooks_total",
     type = "counter",
-    labels = { "status" },
     doc = "Deliveries of webhooks by the HTTP status of the answer; of 5xx the service delivers again.",
+    labels = { "status" },
     samples = function(add, snapshot)
       for status, count in sorted(snapshot.deliveries or {}) do
         add({ status = tostring(status) }, count)
+      end
+    end,
+  },
+  {
+    name = "riskscreen_lists_refreshes_total",
+    type = "counter",
+    doc = "Times that the account's lists were fetched, by whether all of them came.",
+    labels = { "result" },
+    samples = function(add, snapshot)
+      for result, count in sorted(snapshot.refreshes or {}) do
+        add({ result = result }, count)
+      end
+    end,
+  },
+  {
+    name = "riskscreen_lists_entries",
+    type = "gauge",
+    doc = "Addresses on the account's lists, as they were fetched last.",
+    labels = { "list" },
+    samples = function(add, snapshot)
+      for _, list in ipairs(snapshot.lists and LISTS or {}) do
+        add({ list = list }, snapshot.lists[list])
       end
     end,
   },
@@ -137,13 +160,14 @@ local function single(name, type, doc, part, field)
     doc = doc,
     labels = {},
     samples = function(add, snapshot)
-      if snapshot[part] then
+      if snapshot[part] and snapshot[part][field] ~= nil then
         add({}, snapshot[part][field])
       end
     end,
   })
 end
 
+single("lists_age_seconds", "gauge", "Seconds since the account's lists were fetched.", "lists", "age_seconds")
 single("circuit_opened_total", "counter", "Times that the circuit breaker has opened.", "breaker", "opened")
 single("rate_limit_rate", "gauge", "Requests a second that the rate limit lets through now.", "rate_limit", "rate")
 single("rate_limit_tokens", "gauge", "Requests that the rate limit would let through at once.", "rate_limit", "tokens")

@@ -7,6 +7,7 @@ local clients = require "riskscreen.client"
 local deliveries = require "riskscreen.nginx.inbox.content"
 local errors = require "riskscreen.errors"
 local fingerprint = require "riskscreen.nginx.fingerprint"
+local lists = require "riskscreen.nginx.lists"
 local metrics = require "riskscreen.nginx.metrics"
 local options = require "riskscreen.nginx.options"
 local plans = require "riskscreen.nginx.plan"
@@ -27,9 +28,9 @@ local LONGEST_REASON = 200 -- bytes in the log
 
 ---@class riskscreen.nginx.Gate
 ---@field private shared table what it has in common with its locations
----@field private plan table the checked options of this location
+---@field private plan riskscreen.nginx.Plan of this location
 ---@field private cache riskscreen.nginx.Cache
----@field private recorder riskscreen.nginx.Metrics
+---@field private recorder riskscreen.nginx.Recorder
 local Gate = {}
 Gate.__index = Gate
 Gate.__name = "riskscreen.nginx.Gate"
@@ -204,10 +205,11 @@ function Gate:decide(request)
   return decision, source
 end
 
--- The cache for a policy: verdicts of one must not be found under another.
+-- The cache for a policy: verdicts of one must not be found under another, nor those of another gate, which may have
+-- another account at the service.
 local function cache_for(shared, policy)
   local settings, client, problem_of = shared.settings, shared.client, shared.problem_of
-  local version = ngx.md5(fingerprint.of { policy.settings, settings.version, shared.service })
+  local version = ngx.md5(fingerprint.of { policy.settings, settings.name, settings.version, shared.service })
   local cache = shared.caches[version]
   if cache then
     return cache
@@ -222,6 +224,7 @@ local function cache_for(shared, policy)
     ttl = settings.ttl,
     stale = settings.stale,
     version = version,
+    lists = shared.lists and shared.lists:under(policy),
     metrics = shared.recorder,
     look_up = function(address, network, timeout)
       local problem = problem_of(address, network)
@@ -293,6 +296,14 @@ function Gate:purge(address, network)
   return true
 end
 
+---Has the lists fetched from now on, and not from the worker's first request on: for init_worker_by_lua. Without the
+---option `lists` there is nothing to start.
+function Gate:start()
+  if self.shared.lists then
+    self.shared.lists:start()
+  end
+end
+
 ---Answers with what was counted, as Prometheus reads it: a content handler.
 function Gate:metrics()
   ngx.header["Content-Type"] = metrics.CONTENT_TYPE
@@ -331,6 +342,33 @@ local function client_of(value, dict, inbox)
   return client, value.base_url or ""
 end
 
+-- What is wrong with options that fit each by itself.
+local function contradiction(checked)
+  local listing = checked.lists
+  if checked.address and checked.subjects then
+    return "address and subjects exclude each other"
+  elseif checked.webhook and checked.dict and checked.webhook.dict == ngx.shared[checked.dict] then
+    return "the dict of webhook must be another: verdicts push out what is in the gate's"
+  elseif listing and not checked.dict then
+    return "lists needs dict: in which all workers find what one has fetched"
+  elseif listing and listing.max_age <= listing.interval then
+    return "lists.max_age must be more than lists.interval"
+  end
+end
+
+local function lists_of(checked, client, service, refreshed)
+  local settings = {
+    dict = ngx.shared[checked.dict],
+    client = client,
+    refreshed = refreshed,
+    id = ngx.md5(fingerprint.of { service, checked.name, checked.version }),
+  }
+  for name, value in pairs(checked.lists) do
+    settings[name] = value
+  end
+  return lists.new(settings)
+end
+
 local function address_check(is_address)
   if not is_address then
     return well_formed.problem
@@ -357,27 +395,37 @@ function M.new(given)
   local checked, problem = check.options(options.gate, given)
   if not checked then
     error("gate: " .. problem.message, 2)
-  elseif checked.address and checked.subjects then
-    error("gate: address and subjects exclude each other", 2)
-  elseif checked.webhook and checked.dict and checked.webhook.dict == ngx.shared[checked.dict] then
-    error("gate: the dict of webhook must be another: verdicts push out what is in the gate's", 2)
+  end
+  problem = contradiction(checked)
+  if problem then
+    error("gate: " .. problem, 2)
   end
   local client, service = client_of(checked.client, checked.dict, checked.webhook)
   if not client then
     error("gate: " .. service, 2)
   end
+  if checked.lists and not (client.blacklist and client.whitelist) then
+    error("gate: lists needs a client with a blacklist and a whitelist", 2)
+  end
+  local recorder
+  local refresher = checked.lists and lists_of(checked, client, service, function(result)
+    recorder:refreshed(result)
+  end)
+  recorder = metrics.new {
+    dict = checked.dict and ngx.shared[checked.dict],
+    name = checked.name,
+    client = type(client.stats) == "function" and client or nil,
+    inbox = checked.webhook,
+    lists = refresher,
+  }
   return new_gate({
     settings = checked,
     client = client,
     service = service,
     policy = checked.policy or client.policy or policies.new(),
     problem_of = address_check(checked.is_address),
-    recorder = metrics.new {
-      dict = checked.dict and ngx.shared[checked.dict],
-      name = checked.name,
-      client = type(client.stats) == "function" and client or nil,
-      inbox = checked.webhook,
-    },
+    recorder = recorder,
+    lists = refresher,
     inbox = checked.webhook,
     caches = {},
   }, checked)

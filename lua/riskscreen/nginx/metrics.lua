@@ -13,6 +13,7 @@ local ACTIONS = { "allow", "review", "block", "unknown" }
 -- Where decisions come from: the cache's sources, and two that ask nobody.
 local SOURCES = { "lru", "dict", "upstream", "stale", "list", "invalid", "exempt" }
 local TIERS = { "lru", "dict" }
+local REFRESHES = { "success", "failure" }
 local CLASSES = { "1xx", "2xx", "3xx", "4xx", "5xx" }
 -- What an inbox answers; anything else counts as the last.
 local DELIVERY_STATUSES = { 200, 400, 401, 403, 405, 413, 503, 500 }
@@ -158,6 +159,16 @@ function Recorder:delivered(status)
   end
 end
 
+---The lists were refreshed, or could not be.
+---@param result "success"|"failure"
+function Recorder:refreshed(result)
+  local counter = self.refreshes[result]
+  counter.value = counter.value + 1
+  if not self.keeping then
+    keep(self)
+  end
+end
+
 ---A look-up has begun.
 ---@return table lookup for `finish`; one that nginx swept away with its request is collected, and counts no longer
 function Recorder:begin()
@@ -229,6 +240,8 @@ end
 ---@field rate_limit? table how the bucket stands
 ---@field dict? { capacity: integer, free: integer } bytes
 ---@field deliveries? table<integer, integer> of webhooks, by the status of the answer
+---@field lists? riskscreen.nginx.ListFacts
+---@field refreshes? table<string, integer> of the lists, by result
 ---@field events? { capacity: integer, free: integer } bytes of the webhooks' own dict
 
 ---Everything that was counted, of all workers; of the others as it was up to a second ago.
@@ -254,6 +267,9 @@ function Recorder:snapshot()
     snapshot.breaker, snapshot.rate_limit = client.breaker, client.rate_limit
   end
   snapshot.dict = room_of(self.dict)
+  if self.lists then
+    snapshot.lists, snapshot.refreshes = self.lists:facts(), values_of(self, self.refreshes)
+  end
   if self.inbox then
     snapshot.deliveries, snapshot.events = values_of(self, self.deliveries), room_of(self.inbox.dict)
   end
@@ -289,6 +305,7 @@ end
 ---@field name? string of the gate: recorders of one name and one dict count together
 ---@field client? { stats: fun(self): table } whose counters are shown as well
 ---@field inbox? { dict?: table } whose deliveries are shown as well, and the dict that it keeps events in
+---@field lists? { facts: fun(self): riskscreen.nginx.ListFacts } which are shown as well
 ---@field every? fun(seconds: number, callback: fun(premature: boolean)): any ngx.timer.every
 ---@field slot? fun(): string|integer which worker this is, "ending:" before it where it is about to end
 ---@field worker_count? fun(): integer
@@ -311,6 +328,8 @@ function M.new(settings)
     dict = settings.dict,
     client = settings.client,
     inbox = settings.inbox,
+    lists = settings.lists,
+    refreshes = counters_of(all, "refresh:", REFRESHES),
     every = settings.every or ngx.timer.every,
     slot = settings.slot or slot_of_worker,
     worker_count = settings.worker_count or ngx.worker.count,

@@ -166,6 +166,27 @@ local stale = {
   life("block", 3600, "Of block."),
 }
 
+local lists = {
+  seconds("interval", 60, 0.1, 86400, "How often they are fetched, by one worker for all."),
+  life("max_age", 300, "How long a whitelist that cannot be fetched again counts; a blacklist goes on to."),
+  {
+    name = "whitelist",
+    type = "boolean",
+    default = false,
+    doc = "true: who is on the whitelist passes without a look-up, unless he is on the blacklist, too.",
+  },
+  {
+    name = "page_size",
+    type = "integer",
+    default = 100,
+    minimum = 1,
+    maximum = 10000,
+    unit = "items",
+    doc = "How many are fetched at once.",
+  },
+  seconds("timeout", 10, 0.001, 3600, "How long a page may take."),
+}
+
 local of_gate = {
   { name = "client", type = "table", required = true, check = client, doc = "A client, or the options of one." },
   { name = "dict", type = "string", check = dict, doc = "The lua_shared_dict in which all workers remember verdicts." },
@@ -184,6 +205,12 @@ local of_gate = {
     type = "table",
     fields = stale,
     doc = "How long after that it may be used while the service cannot be asked, by action.",
+  },
+  {
+    name = "lists",
+    type = "table",
+    fields = lists,
+    doc = "Keeps the account's blacklist in the dict: who is on it is refused without a look-up. {}: as follows.",
   },
   {
     name = "webhook",
@@ -206,7 +233,7 @@ local of_gate = {
       end
       return value
     end,
-    doc = "What the metrics call the gate; gates that share a dict need different names.",
+    doc = "What the metrics call the gate. Gates that share a dict need different names, and remember apart.",
   },
   { name = "version", type = "string", default = "", doc = "Verdicts remembered under another version are not used." },
   {

@@ -2,10 +2,9 @@
 -- same text. Pure. What is behind the gate may take the first of two parameters, the last, or both as a list; it may
 -- not tell "to" from "TO", "to[]" or " to", and may split at ";": whatever any of these would see twice is refused.
 
-local find, lower, sub = string.find, string.lower, string.sub
+local byte, find, lower, sub = string.byte, string.find, string.lower, string.sub
 
-local LONGEST_KEPT = 256 -- bytes of a text of which is remembered what it says
-local MOST_KEPT = 1000 -- such texts
+local AMPERSAND, EQUALS_SIGN = byte "&", byte "="
 
 local M = {}
 
@@ -36,37 +35,27 @@ local function count(text, wanted)
   return found
 end
 
--- The same as below of a text in which nothing is escaped and no name can be read in two ways but for its case. Nearly
--- every text is such, and this is quick.
-local function plain_value(text, name)
-  local wanted, value, found, from = lower(name), nil, 0, 1
-  while from <= #text do
-    local pair_end = find(text, "&", from, true) or #text + 1
-    local name_end = find(text, "=", from, true) or pair_end
-    name_end = name_end < pair_end and name_end or pair_end
-    local own = sub(text, from, name_end - 1)
-    if own == name then
-      value = value or sub(text, name_end + 1, pair_end - 1)
-    end
-    if lower(own) == wanted then
-      found = found + 1
-    end
-    from = pair_end + 1
+-- The value where nothing in the text needs a second look; nil of any other text. Nearly every one is such. There are
+-- no patterns and no loops here: LuaJIT compiles it together with what calls it.
+local function plain_value(text, name, lower_name)
+  if find(text, "%", 1, true) or find(text, "+", 1, true) or find(text, ".", 1, true) or find(text, " ", 1, true) then
+    return nil
   end
-  if found > 1 then
-    return nil, "is repeated"
+  local lower_text = lower(text)
+  local first = find(lower_text, lower_name, 1, true)
+  if not first or find(lower_text, lower_name, first + 1, true) then
+    return nil
   end
-  return value, not value and "is missing" or nil
+  local mark = first + #name
+  if (first > 1 and byte(text, first - 1) ~= AMPERSAND) or byte(text, mark) ~= EQUALS_SIGN then
+    return nil
+  elseif sub(text, first, mark - 1) ~= name then
+    return nil
+  end
+  return sub(text, mark + 1, (find(text, "&", mark, true) or #text + 1) - 1)
 end
 
-local function is_plain(name)
-  return find(name, "^[0-9A-Za-z_-]+$") ~= nil
-end
-
-local function value_of(text, name, name_is_plain)
-  if name_is_plain and find(text, "^[0-9A-Za-z_=&-]*$") then
-    return plain_value(text, name)
-  end
+local function thorough_value(text, name)
   if count(text, folded(name)) > 1 then
     return nil, "is repeated"
   end
@@ -78,34 +67,17 @@ local function value_of(text, name, name_is_plain)
   return nil, "is missing"
 end
 
----The value of a parameter.
----@param text string|nil
----@param name string
----@return string|nil value
----@return string|nil problem "is missing" or "is repeated"
-function M.value(text, name)
-  return value_of(text or "", name, is_plain(name))
-end
-
----A function that reads one parameter, and remembers what it has read: the same texts come again.
+---A function that reads one parameter: its value, or nil and "is missing" or "is repeated".
 ---@param name string
 ---@return fun(text: string|nil): string|nil, string|nil
 function M.reader(name)
-  local values, kept, name_is_plain = {}, 0, is_plain(name)
+  local lower_name = find(name, "^[0-9A-Za-z_-]+$") and lower(name)
   return function(text)
-    local value = text and values[text]
+    local value = text and lower_name and plain_value(text, name, lower_name)
     if value then
       return value
     end
-    local problem
-    value, problem = value_of(text or "", name, name_is_plain)
-    if value and #text <= LONGEST_KEPT then
-      if kept == MOST_KEPT then
-        values, kept = {}, 0
-      end
-      values[text], kept = value, kept + 1
-    end
-    return value, problem
+    return thorough_value(text or "", name)
   end
 end
 

@@ -77,6 +77,7 @@ local function notes_of(snapshot, gate)
     notes[#notes + 1] = text:format(...)
   end
   local breaker, rate_limit, dict = snapshot.breaker, snapshot.rate_limit, snapshot.dict
+  local lists = snapshot.lists
   if gate.monitor then
     note "Monitor mode: nobody is refused."
   end
@@ -86,6 +87,11 @@ local function notes_of(snapshot, gate)
   end
   if rate_limit and rate_limit.paused > 0 then
     note("The service has refused requests as too many; nothing is sent for %.1f s.", rate_limit.paused)
+  end
+  if lists and not lists.age_seconds then
+    note "The account's lists were not fetched yet."
+  elseif lists and lists.age_seconds >= lists.max_age_seconds then
+    note("The account's lists were fetched %.0f s ago: the whitelist counts no longer.", lists.age_seconds)
   end
   if snapshot.errors.unauthorized > 0 then
     note("The service has refused the access key %d times.", snapshot.errors.unauthorized)
@@ -123,6 +129,7 @@ function M.of(snapshot, gate)
     upstream = upstream_of(snapshot),
     circuit = snapshot.breaker,
     rate_limit = snapshot.rate_limit,
+    lists = snapshot.lists,
     dict = snapshot.dict and { capacity_bytes = snapshot.dict.capacity, free_bytes = snapshot.dict.free },
   }
 end

@@ -1,6 +1,7 @@
 -- What all workers remember: decisions in the shared dict, and what tells them that something was purged. The dict may
 -- be full, or absent, and anybody may write to it: whatever fails here is a miss, and what does not add up as well.
 local entries = require "riskscreen.nginx.entry"
+local epochs = require "riskscreen.nginx.epoch"
 
 local PREFIX = "riskscreen:" -- of all keys: the dict may have other users
 local PURGE_MEMORY = 600 -- seconds, at least, for which a look-up that was under way is told of a purge
@@ -83,7 +84,7 @@ end
 ---What changes when anything is purged: what a worker remembers by itself may be out of date.
 ---@return any
 function Store:epoch()
-  return self.dict and self.dict:get(self.prefixes.epoch)
+  return self.dict and epochs.current(self.dict)
 end
 
 ---Tells all workers to forget what each of them remembers by itself.
@@ -94,8 +95,7 @@ function Store:next_epoch(now)
   if not self.dict then
     return self.is_alone() or nil, "there is no shared dict"
   end
-  local epoch, message = self.dict:incr(self.prefixes.epoch, 1, math.floor(now * 1000))
-  return epoch and true, message
+  return epochs.advance(self.dict, now)
 end
 
 ---Forgets an address for all workers, but for what each of them remembers by itself. The order matters: a worker that
@@ -147,7 +147,6 @@ function M.new(settings)
       verdict = verdict,
       failure = failure,
       mark = prefix "mark",
-      epoch = PREFIX .. "epoch",
     },
   }, Store)
 end

@@ -1,0 +1,56 @@
+-- Whose turn it is to refresh the lists: one worker's at a time, over all workers. The turn of a worker that crashed
+-- passes on when its time is over. What is done in a turn is not known here.
+
+---@class riskscreen.nginx.Turn
+---@field private dict table an ngx.shared dict
+---@field private key string
+---@field private holder string this worker, and which of its turns
+---@field private turns integer
+---@field private identity fun(): string|number what no other worker has
+local Turn = {}
+Turn.__index = Turn
+
+---Takes the turn, if nobody has it and none was taken lately.
+---@param seconds number after which it passes on
+---@return boolean|nil
+---@return string|nil message why nobody can take it
+function Turn:take(seconds)
+  self.turns = self.turns + 1
+  self.holder = ("%s:%d"):format(self.identity(), self.turns)
+  local taken, message = self.dict:add(self.key, self.holder, seconds)
+  if not taken and message ~= "exists" then
+    return nil, message
+  end
+  return taken
+end
+
+---Whether it is still this worker's; if so, it is for longer.
+---@param seconds number after which it passes on
+---@return boolean
+function Turn:keep(seconds)
+  return self.dict:get(self.key) == self.holder and (self.dict:expire(self.key, seconds)) == true
+end
+
+---Gives it up; nobody takes the next one before the time is over.
+---@param seconds number
+function Turn:pass(seconds)
+  if self.dict:get(self.key) ~= self.holder then
+    return
+  elseif seconds > 0 then
+    self.dict:set(self.key, "", seconds)
+  else
+    self.dict:delete(self.key)
+  end
+end
+
+local M = {}
+
+---@param dict table an ngx.shared dict
+---@param key string
+---@param identity fun(): string|number what no other worker has
+---@return riskscreen.nginx.Turn
+function M.new(dict, key, identity)
+  return setmetatable({ dict = dict, key = key, identity = identity, turns = 0 }, Turn)
+end
+
+return M
