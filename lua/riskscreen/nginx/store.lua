@@ -13,6 +13,7 @@ local CHECKSUMS = 2 ^ 31 -- the flags of an entry are not negative and hold its 
 ---@field lock_prefix string of the keys of locks
 ---@field private dict? table an ngx.shared dict
 ---@field private purges integer of this worker, where there is no dict
+---@field private last_purge number Unix seconds of any address, as far as this worker knows; nothing newer was purged
 ---@field private purge_memory number seconds
 ---@field private is_alone fun(): boolean
 ---@field private checksum fun(text: string): number
@@ -23,6 +24,11 @@ Store.__index = Store
 
 local function flags_of(self, kind, text)
   return (self.checksum(text) + self.salts[kind]) % CHECKSUMS
+end
+
+local function time_of(self, key)
+  local time = self.dict:get(key)
+  return type(time) == "number" and time or 0
 end
 
 ---What is remembered of an address.
@@ -39,7 +45,9 @@ function Store:get(subject, kind, now)
     return nil
   end
   local entry = entries.decode(text, subject.key, subject.address, subject.network)
-  if entry and entry.at <= now + SKEW and entry.at >= self:purged_at(subject.address) then
+  if not entry or entry.at > now + SKEW then
+    return nil
+  elseif entry.at >= self.last_purge or entry.at >= self:purged_at(subject.address) then
     return entry
   end
 end
@@ -67,8 +75,7 @@ end
 ---@param address string of the subject
 ---@return number Unix seconds
 function Store:purged_at(address)
-  local mark = self.dict:get(self.prefixes.mark .. address)
-  return type(mark) == "number" and mark or 0
+  return time_of(self, self.prefixes.mark .. address)
 end
 
 ---What changes when an address is purged: a look-up that began before must not be remembered.
@@ -84,7 +91,11 @@ end
 ---What changes when anything is purged: what a worker remembers by itself may be out of date.
 ---@return any
 function Store:epoch()
-  return self.dict and epochs.current(self.dict)
+  if not self.dict then
+    return nil
+  end
+  self.last_purge = time_of(self, self.prefixes.last)
+  return epochs.current(self.dict)
 end
 
 ---Tells all workers to forget what each of them remembers by itself.
@@ -112,11 +123,12 @@ function Store:purge(subjects, now)
   local address = subjects[1].address
   local mark = math.max(now, self:purged_at(address) + STEP)
   local marked, message = self.dict:set(self.prefixes.mark .. address, mark, self.purge_memory)
+  local noted, why_not = self.dict:set(self.prefixes.last, math.max(mark, time_of(self, self.prefixes.last)))
   for _, subject in ipairs(subjects) do
     self:forget(subject.key, "verdict")
     self:forget(subject.key, "failure")
   end
-  return marked or nil, message
+  return (marked and noted) or nil, message or why_not
 end
 
 local M = {}
@@ -140,6 +152,7 @@ function M.new(settings)
     checksum = settings.checksum,
     is_alone = settings.is_alone,
     purges = 0,
+    last_purge = math.huge,
     purge_memory = math.max(PURGE_MEMORY, settings.longest),
     lock_prefix = prefix("lock", settings.version),
     salts = { verdict = settings.checksum(verdict), failure = settings.checksum(failure) },
@@ -147,6 +160,7 @@ function M.new(settings)
       verdict = verdict,
       failure = failure,
       mark = prefix "mark",
+      last = PREFIX .. "purged",
     },
   }, Store)
 end
