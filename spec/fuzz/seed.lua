@@ -194,3 +194,16 @@ for name, fields in pairs(events) do
   write("webhook", name, event(fields))
 end
 write("webhook", "page", "<html></html>")
+
+-- Entries of the gate's dict: the time, the seconds that were too few, the key, the verdict.
+local function entry(name, patience, verdict)
+  write("entry", name, ("1700000000.125\n%s\neth:0xab\n%s"):format(patience, verdict))
+end
+
+local allowed, blocked = '{"a":"allow","m":"no risk"}', '{"a":"block","m":"a scam","n":"scams"}'
+entry("allow", "", ('{"a":"allow","r":[%s]}'):format(allowed))
+entry("block", "", ('{"a":"block","d":true,"r":[%s,%s]}'):format(blocked, allowed))
+entry("risk", "", '{"a":"review","r":[{"a":"review","m":"","r":{"l":"high","t":"scam","s":"own"}}]}')
+entry("failure", "2.5", '{"a":"unknown","r":[{"a":"unknown","m":"late","e":{"k":"timeout","m":"late"}}]}')
+entry("contradiction", "", ('{"a":"allow","r":[%s,%s]}'):format(allowed, blocked))
+entry("empty", "", '{"a":"allow","r":[]}')

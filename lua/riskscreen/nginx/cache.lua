@@ -196,8 +196,9 @@ local function ask(self, subject, asked, seconds)
   at = kind == "failure" and self.now() or at
   local text = kind and entries.encode(subject.key, decision, at, patience)
   local entry = text and entries.decode(text, subject.key, subject.address, subject.network)
-  if entry then
+  if entry and self.store:mark(subject.address) == asked.mark then
     self.store:set(subject.key, kind, text, lifetime(self, kind, decision))
+    -- Again: the purge may have come in between.
     if self.store:mark(subject.address) == asked.mark then
       remember(self, subject, asked.network, kind, entry)
     else
@@ -360,7 +361,7 @@ end
 
 ---Forgets an address, in all workers, before anything else is answered there. What a list says of it stays.
 ---@param address string
----@param network? string every network without it
+---@param network? string every network without it; of the others, too, nothing may be left
 ---@return boolean|nil ok
 ---@return riskscreen.Error|nil err
 function Cache:purge(address, network)
@@ -438,16 +439,22 @@ function M.new(settings)
   local is_alone = settings.is_alone or function()
     return ngx.worker.count() == 1
   end
+  local ttl, stale = with_defaults(settings.ttl, DEFAULTS.ttl), with_defaults(settings.stale, DEFAULTS.stale)
+  local longest = 0
+  for action, seconds in pairs(ttl) do
+    longest = math.max(longest, seconds + stale[action])
+  end
   local store = stores.new {
     dict = settings.dict,
     version = settings.version or DEFAULTS.version,
     checksum = settings.checksum or ngx.crc32_long,
     is_alone = is_alone,
+    longest = longest,
   }
   return setmetatable({
     look_up = settings.look_up,
-    ttl = with_defaults(settings.ttl, DEFAULTS.ttl),
-    stale = with_defaults(settings.stale, DEFAULTS.stale),
+    ttl = ttl,
+    stale = stale,
     timeout = settings.timeout or DEFAULTS.timeout,
     lists = settings.lists,
     metrics = settings.metrics,

@@ -41,9 +41,11 @@ local function lock(self, key, seconds)
   local ok, message = self.dict:add(self.prefix .. key, token, seconds + GRACE)
   if ok then
     return token
+  elseif message == "exists" then
+    return nil
   end
   -- A dict that has no room for a lock must not hold up anyone.
-  return message ~= "exists" and false or nil
+  return false
 end
 
 local function unlock(self, key, token)

@@ -4,7 +4,8 @@ local entries = require "riskscreen.nginx.entry"
 local epochs = require "riskscreen.nginx.epoch"
 
 local PREFIX = "riskscreen:" -- of all keys: the dict may have other users
-local PURGE_MEMORY = 600 -- seconds for which a look-up that was under way is told of a purge
+local PURGE_MEMORY = 600 -- seconds, at least, for which a look-up that was under way is told of a purge
+local STEP = 0.001 -- seconds that a purge is later than the one before, whatever the clock says
 local SKEW = 60 -- seconds that an entry may seem to come from the future, after a clock was set back
 local CHECKSUMS = 2 ^ 31 -- the flags of an entry are not negative and hold its checksum
 
@@ -12,6 +13,8 @@ local CHECKSUMS = 2 ^ 31 -- the flags of an entry are not negative and hold its 
 ---@field lock_prefix string of the keys of locks
 ---@field private dict? table an ngx.shared dict
 ---@field private purges integer of this worker, where there is no dict
+---@field private last_purge number Unix seconds of any address, as far as this worker knows; nothing newer was purged
+---@field private purge_memory number seconds
 ---@field private is_alone fun(): boolean
 ---@field private checksum fun(text: string): number
 ---@field private prefixes table<string, string>
@@ -21,6 +24,11 @@ Store.__index = Store
 
 local function flags_of(self, kind, text)
   return (self.checksum(text) + self.salts[kind]) % CHECKSUMS
+end
+
+local function time_of(self, key)
+  local time = self.dict:get(key)
+  return type(time) == "number" and time or 0
 end
 
 ---What is remembered of an address.
@@ -37,7 +45,9 @@ function Store:get(subject, kind, now)
     return nil
   end
   local entry = entries.decode(text, subject.key, subject.address, subject.network)
-  if entry and entry.at <= now + SKEW then
+  if not entry or entry.at > now + SKEW then
+    return nil
+  elseif entry.at >= self.last_purge or entry.at >= self:purged_at(subject.address) then
     return entry
   end
 end
@@ -61,6 +71,13 @@ function Store:forget(key, kind)
   end
 end
 
+---When an address was purged, if that was not long ago: what is older may have been kept under another version.
+---@param address string of the subject
+---@return number Unix seconds
+function Store:purged_at(address)
+  return time_of(self, self.prefixes.mark .. address)
+end
+
 ---What changes when an address is purged: a look-up that began before must not be remembered.
 ---@param address string of the subject
 ---@return any
@@ -74,7 +91,11 @@ end
 ---What changes when anything is purged: what a worker remembers by itself may be out of date.
 ---@return any
 function Store:epoch()
-  return self.dict and epochs.current(self.dict)
+  if not self.dict then
+    return nil
+  end
+  self.last_purge = time_of(self, self.prefixes.last)
+  return epochs.current(self.dict)
 end
 
 ---Tells all workers to forget what each of them remembers by itself.
@@ -100,12 +121,14 @@ function Store:purge(subjects, now)
     return true
   end
   local address = subjects[1].address
-  local mark, message = self.dict:incr(self.prefixes.mark .. address, 1, math.floor(now * 1000), PURGE_MEMORY)
+  local mark = math.max(now, self:purged_at(address) + STEP)
+  local marked, message = self.dict:set(self.prefixes.mark .. address, mark, self.purge_memory)
+  local noted, why_not = self.dict:set(self.prefixes.last, math.max(mark, time_of(self, self.prefixes.last)))
   for _, subject in ipairs(subjects) do
     self:forget(subject.key, "verdict")
     self:forget(subject.key, "failure")
   end
-  return mark and true, message
+  return (marked and noted) or nil, message or why_not
 end
 
 local M = {}
@@ -115,6 +138,7 @@ local M = {}
 ---@field version string entries of another version are not found
 ---@field checksum fun(text: string): number
 ---@field is_alone fun(): boolean whether there is one worker
+---@field longest number seconds that any entry lives
 
 ---@param settings riskscreen.nginx.StoreSettings
 ---@return riskscreen.nginx.Store
@@ -128,12 +152,15 @@ function M.new(settings)
     checksum = settings.checksum,
     is_alone = settings.is_alone,
     purges = 0,
+    last_purge = math.huge,
+    purge_memory = math.max(PURGE_MEMORY, settings.longest),
     lock_prefix = prefix("lock", settings.version),
     salts = { verdict = settings.checksum(verdict), failure = settings.checksum(failure) },
     prefixes = {
       verdict = verdict,
       failure = failure,
       mark = prefix "mark",
+      last = PREFIX .. "purged",
     },
   }, Store)
 end
