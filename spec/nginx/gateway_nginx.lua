@@ -71,7 +71,12 @@ describe("./dev gateway", function()
   end)
 
   it("says so where the port is taken", function()
-    assert.matches("answers on port " .. port, output_of(("env -u LUA_INIT sh dev gateway %d 2>&1"):format(port)), 1, true)
+    assert.matches(
+      "answers on port " .. port,
+      output_of(("env -u LUA_INIT sh dev gateway %d 2>&1"):format(port)),
+      1,
+      true
+    )
   end)
 
   it("lets no request pass that names no address, or two", function()
