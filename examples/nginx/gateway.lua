@@ -18,6 +18,7 @@ local client = riskscreen.new {
   access_key = os.getenv "RISKSCREEN_ACCESS_KEY" or riskscreen.sandbox.default_key,
   timeout = 3,
   attempt_timeout = 1,
+  max_response_size = 1024 * 1024,
   shared_dict = "riskscreen", -- all workers see one circuit breaker
   inbox = inbox,
 }
