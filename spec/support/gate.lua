@@ -77,8 +77,12 @@ function M.start(options)
     return self.get(target, request).status
   end
   function self.close(allowed)
+    -- nginx first: it says of connections that break, and may have a look-up under way that nobody waits for.
+    local ok, failure = pcall(running.stop, running, allowed)
     server:close()
-    running:stop(allowed)
+    if not ok then
+      error(failure, 0)
+    end
   end
   return self
 end

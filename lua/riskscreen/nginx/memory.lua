@@ -39,8 +39,11 @@ end
 ---@return riskscreen.nginx.Remembered
 function Memory:place(subject, network)
   -- Nothing but hexadecimal is found under another case than its own; what merely begins like it is not kept.
-  if not subject.is_hexadecimal and subject.address:find "^0[xX]" then
-    return { shown_until = 0 }
+  if not subject.is_hexadecimal then
+    local first, second = byte(subject.address, 1, 2)
+    if first == ZERO and (second == SMALL_X or second == LARGE_X) then
+      return { shown_until = 0 }
+    end
   end
   local by_network = self.lru:get(subject.address)
   if not by_network then
