@@ -88,10 +88,29 @@ describe("a verdict", function()
     for _, address in ipairs { "a", "b", "c" } do
       decide(cache, address, "tron")
     end
-    assert.equal("allow dict", seen(cache, "a", "tron"))
+    assert.equal("allow dict", seen(cache, "c", "tron"))
     assert.equal("allow lru", seen(cache, "c", "tron"))
+    assert.equal("allow dict", seen(cache, "a", "tron"))
     world.dict:evict "."
-    assert.equal("allow upstream", seen(cache, "b", "tron"))
+    assert.equal("allow upstream", seen(cache, "a", "tron"))
+  end)
+
+  it("is not forgotten by a worker for the sake of addresses that are seen but once", function()
+    local cache = world:worker { lru = 2 }
+    for index, address in ipairs { "a", "b", "c", "d", "e", "f" } do
+      assert.equal("allow upstream", seen(cache, address, "tron"), index)
+    end
+    assert.equal("allow lru", seen(cache, "a", "tron"))
+    assert.equal("allow lru", seen(cache, "b", "tron"))
+  end)
+
+  it("is forgotten for the next one's sake where there is no dict", function()
+    local cache = world:worker { lru = 2, dict = false }
+    for _, address in ipairs { "a", "b", "c" } do
+      decide(cache, address, "tron")
+    end
+    assert.equal("allow lru", seen(cache, "c", "tron"))
+    assert.equal("allow upstream", seen(cache, "a", "tron"))
   end)
 
   it("lives as long as its action says, in both", function()

@@ -7,8 +7,9 @@ local worlds = require "spec.support.cache_world"
 
 local KEY, ADDRESS, NETWORK = "eth:0xab", "0xab", "eth"
 
-local function decode(text, key)
-  return entries.decode(text, key or KEY, ADDRESS, NETWORK)
+local function decode(text, network, address)
+  local decision, at, patience = entries.decode(text, network or NETWORK, address or ADDRESS)
+  return decision and { decision = decision, at = at, patience = patience }
 end
 
 local function reason(action, message, more)
@@ -31,7 +32,8 @@ describe("an entry", function()
   it("is the decision without its records, and when it was made", function()
     local risk = { riskLevel = "high", riskType = "scam", riskSource = "own", hops = 3 }
     local text = entries.encode(
-      KEY,
+      NETWORK,
+      ADDRESS,
       decision("block", {
         reason(
           "block",
@@ -67,7 +69,13 @@ describe("an entry", function()
 
   it("has the error of a failure, and how long was too short", function()
     local err = errors.new("timeout", "no answer within 3 seconds", { operation = "getAddressRisk" })
-    local text = entries.encode(KEY, decision("unknown", { reason("unknown", tostring(err), { error = err }) }), 5, 2.5)
+    local text = entries.encode(
+      NETWORK,
+      ADDRESS,
+      decision("unknown", { reason("unknown", tostring(err), { error = err }) }),
+      5,
+      2.5
+    )
     local entry = decode(text)
     assert.equal(2.5, entry.patience)
     assert.is_true(errors.is(entry.decision.error))
@@ -78,7 +86,7 @@ describe("an entry", function()
 
   it("gives a reason where none was given", function()
     for _, reasons in ipairs { {}, false } do
-      local entry = decode(entries.encode(KEY, decision("review", reasons or nil), 1))
+      local entry = decode(entries.encode(NETWORK, ADDRESS, decision("review", reasons or nil), 1))
       assert.equal("review", entry.decision.action)
       assert.equal("review", entry.decision.reasons[1].action)
       assert.is_string(entry.decision.reasons[1].message)
@@ -87,18 +95,29 @@ describe("an entry", function()
 
   it("is not written where it would not be read again", function()
     for _, text in ipairs {
-      entries.encode(KEY, decision("allow", { reason("allow", print) }), 1) or false,
-      entries.encode(KEY, decision("allow", { reason("allow", 0 / 0) }), 1) or false,
+      entries.encode(NETWORK, ADDRESS, decision("allow", { reason("allow", print) }), 1) or false,
+      entries.encode(NETWORK, ADDRESS, decision("allow", { reason("allow", 0 / 0) }), 1) or false,
     } do
       assert.is_nil(text and decode(text) or nil)
     end
   end)
 
   it("is about what it says it is about", function()
-    local text = entries.encode(KEY, decision("allow", { reason("allow", "fine") }), 1)
+    local text = entries.encode(NETWORK, ADDRESS, decision("allow", { reason("allow", "fine") }), 1)
     assert.is_table(decode(text))
-    for _, key in ipairs { "eth:0xac", "bsc:0xab", "eth:0xa", "eth:0xab\n", "", "\n" } do
-      assert.is_nil(decode(text, key))
+    for _, other in ipairs {
+      { "eth", "0xac" },
+      { "bsc", "0xab" },
+      { "eth", "0xa" },
+      { "eth", "xab" },
+      { "et", "0xab" },
+      { "et", "h:0xab" },
+      { "eth:0xab", "" },
+      { "eth", "0xab\n" },
+      { "", "" },
+      { "", "\n" },
+    } do
+      assert.is_nil(decode(text, other[1], other[2]))
     end
   end)
 
@@ -157,19 +176,18 @@ describe("an entry", function()
   end)
 
   it("shares what is the same in many, and nothing else", function()
-    local one = decode(entries.encode(KEY, decision("allow", { reason("allow", "fine") }), 1))
-    local other =
-      entries.decode(entries.encode("btc:b", decision("allow", { reason("allow", "fine") }), 2), "btc:b", "b", "btc")
+    local one = decode(entries.encode(NETWORK, ADDRESS, decision("allow", { reason("allow", "fine") }), 1))
+    local other = decode(entries.encode("btc", "b", decision("allow", { reason("allow", "fine") }), 2), "btc", "b")
     assert.same({ ADDRESS, NETWORK, 1 }, { one.decision.address, one.decision.network, one.at })
     assert.same({ "b", "btc", 2 }, { other.decision.address, other.decision.network, other.at })
     for index = 1, 600 do
       local message = "reason " .. index
-      local entry = decode(entries.encode(KEY, decision("block", { reason("block", message) }), index))
+      local entry = decode(entries.encode(NETWORK, ADDRESS, decision("block", { reason("block", message) }), index))
       assert.same({ "block", message }, { entry.decision.action, entry.decision.reasons[1].message })
     end
     assert.equal(
       "allow",
-      decode(entries.encode(KEY, decision("allow", { reason("allow", "fine") }), 1)).decision.action
+      decode(entries.encode(NETWORK, ADDRESS, decision("allow", { reason("allow", "fine") }), 1)).decision.action
     )
   end)
 end)

@@ -484,10 +484,16 @@ describe("a cache with lists", function()
           flush_all = function()
             entries = {}
           end,
+          count = function()
+            return 0
+          end,
         }
       end,
       waits = {
         now = function()
+          return now
+        end,
+        time = function()
           return now
         end,
         sleep = function() end,

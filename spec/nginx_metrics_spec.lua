@@ -184,8 +184,12 @@ describe("the recorders of several workers", function()
       return read(worker):get("riskscreen_in_flight", { gate = "withdrawals" })
     end
     local first, second, old = new_worker(0), new_worker(1), new_worker(0)
-    local lookup, others = first.recorder:begin(), { second.recorder:begin(), old.recorder:begin() }
-    second.recorder:finish(second.recorder:begin())
+    local lookup, others, ended = {}, { {}, {} }, {}
+    first.recorder:begin(lookup)
+    second.recorder:begin(others[1])
+    old.recorder:begin(others[2])
+    second.recorder:begin(ended)
+    second.recorder:finish(ended)
     old.slot = "ending:0"
     second.tick(false)
     old.tick(true)
@@ -196,8 +200,9 @@ describe("the recorders of several workers", function()
 
   it("do not say look-ups that were swept away with their requests", function()
     local worker = new_worker(0)
-    local kept = worker.recorder:begin()
-    worker.recorder:begin()
+    local kept = {}
+    worker.recorder:begin(kept)
+    worker.recorder:begin {}
     collectgarbage()
     collectgarbage()
     assert.equal(1, read(worker):get("riskscreen_in_flight", { gate = "withdrawals" }))
@@ -206,7 +211,8 @@ describe("the recorders of several workers", function()
 
   it("do not believe for long in the look-ups of a worker that has crashed", function()
     local crashed, other = new_worker(0), new_worker(1)
-    local lookup = crashed.recorder:begin()
+    local lookup = {}
+    crashed.recorder:begin(lookup)
     crashed.tick(false)
     now = now + 60
     assert.equal(0, read(other):get("riskscreen_in_flight", { gate = "withdrawals" }))

@@ -85,7 +85,8 @@ describe("the status of a gate", function()
     recorder:upstream(4)
     recorder:upstream(1000)
     recorder:error "timeout"
-    local lookup = recorder:begin()
+    local lookup = {}
+    recorder:begin(lookup)
     local upstream = status().upstream
     assert.equal(100, upstream.lookups)
     assert.equal(1, upstream.in_flight)

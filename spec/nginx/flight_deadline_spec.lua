@@ -58,7 +58,9 @@ describe("a flight whose time is all but up", function()
   local function request(ask)
     return {
       key = "k",
-      mark = 1,
+      may_join = function()
+        return true
+      end,
       ask = ask,
       recall = function() end,
     }

@@ -177,15 +177,17 @@ end
 function World:worker(settings)
   self.workers = self.workers + 1
   local number, given = self.workers, settings or {}
+  local function now()
+    return self.time
+  end
   local all = {
     look_up = function(address, network, seconds)
       table.insert(self.asked, { address = address, network = network, seconds = seconds, at = self.time })
       return self.answer(address, network, seconds)
     end,
     waits = {
-      now = function()
-        return self.time
-      end,
+      now = now,
+      time = now,
       sleep = function(seconds)
         wait(self, seconds)
       end,

@@ -4,10 +4,12 @@ local cjson = require("cjson").new()
 local errors = require "riskscreen.errors"
 local verdict = require "riskscreen.verdict"
 
-local find, sub = string.find, string.sub
+local byte, find, sub = string.byte, string.find, string.sub
+
+local COLON, LINE_FEED = byte ":", byte "\n"
 
 -- Time, patience and key, a line each, then the verdict as JSON: of few different verdicts there are many entries.
-local FORMAT = "%.17g\n%s\n%s\n%s"
+local FORMAT = "%.17g\n%s\n%s:%s\n%s"
 local LONGEST_KEPT = 1024 -- bytes of a verdict's text that is remembered
 local MOST_KEPT = 256 -- verdicts that are remembered
 
@@ -142,53 +144,67 @@ local function verdict_text(decision)
   return ok and text or nil
 end
 
+-- Where the verdict begins in a text, if what is before it is the key's line; without making a text of that.
+local function after_key(text, from, network, address)
+  local address_at = from + #network + 1
+  local line_end = address_at + #address
+  if
+    find(text, network, from, true) == from
+    and byte(text, address_at - 1) == COLON
+    and find(text, address, address_at, true) == address_at
+    and byte(text, line_end) == LINE_FEED
+  then
+    return line_end + 1
+  end
+end
+
 local M = {}
 
 ---The text of a decision.
----@param key string what it is a decision about
+---@param network string canonical, of what it is a decision about
+---@param address string likewise
 ---@param decision riskscreen.Decision
 ---@param at number Unix seconds
 ---@param patience? number seconds
 ---@return string|nil text nil where it cannot be written
-function M.encode(key, decision, at, patience)
+function M.encode(network, address, decision, at, patience)
   local text = verdict_text(decision)
-  return text and FORMAT:format(at, patience and ("%.17g"):format(patience) or "", key, text) or nil
+  return text and FORMAT:format(at, patience and ("%.17g"):format(patience) or "", network, address, text) or nil
 end
 
----The entry that a text is, or nil.
+---The decision that a text is, or nil.
 ---@param text any
----@param key string what it must be about
----@param address string that the decision shall name
----@param network string likewise
----@return riskscreen.nginx.Entry|nil
-function M.decode(text, key, address, network)
+---@param network string that it must be about
+---@param address string likewise
+---@return riskscreen.Decision|nil decision
+---@return number at Unix seconds, as in an entry
+---@return number|nil patience likewise
+function M.decode(text, network, address)
   if type(text) ~= "string" then
-    return nil
+    return nil, 0
   end
   local at_end = find(text, "\n", 1, true)
   local patience_end = at_end and find(text, "\n", at_end + 1, true)
-  local key_end = patience_end and find(text, "\n", patience_end + 1, true)
-  local at = key_end and number_of(sub(text, 1, at_end - 1))
-  if not at or sub(text, patience_end + 1, key_end - 1) ~= key then
-    return nil
+  local at = patience_end and number_of(sub(text, 1, at_end - 1))
+  local start = at and after_key(text, patience_end + 1, network, address)
+  local known = start and verdict_of(sub(text, start))
+  if not known then
+    return nil, 0
   end
-  local known = verdict_of(sub(text, key_end + 1))
-  return known
-    and {
-      decision = {
-        action = known.action,
-        reasons = known.reasons,
-        address = address,
-        network = network,
-        error = known.error,
-        degraded = known.degraded,
-        cached = true,
-        stale = false,
-        elapsed = 0,
-      },
-      at = at,
-      patience = number_of(sub(text, at_end + 1, patience_end - 1)),
-    }
+  local decision = {
+    action = known.action,
+    reasons = known.reasons,
+    address = address,
+    network = network,
+    degraded = known.degraded,
+    cached = true,
+    stale = false,
+    elapsed = 0,
+  }
+  if known.error then
+    decision.error = known.error
+  end
+  return decision, at, number_of(sub(text, at_end + 1, patience_end - 1))
 end
 
 return M

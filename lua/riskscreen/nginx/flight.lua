@@ -9,6 +9,7 @@ local FIRST_PAUSE, GROWTH, LONGEST_PAUSE = 0.002, 1.5, 0.05 -- seconds between l
 ---How a worker waits; nginx has it, and specs have one in which no time passes.
 ---@class riskscreen.nginx.Waits
 ---@field now fun(): number seconds
+---@field time fun(): number the same, at this very moment
 ---@field sleep fun(seconds: number)
 ---@field semaphore fun(): { wait: fun(self, seconds: number), post: fun(self, count: integer) }
 ---@field contain fun(fn: function, ...): boolean, any pcall, where that lets what it calls wait
@@ -19,7 +20,7 @@ local FIRST_PAUSE, GROWTH, LONGEST_PAUSE = 0.002, 1.5, 0.05 -- seconds between l
 
 ---@class riskscreen.nginx.Request
 ---@field key string
----@field mark any a flight that left under another mark is not joined
+---@field may_join fun(self, earlier: riskscreen.nginx.Request): boolean whether the outcome of that is one of this
 ---@field ask fun(self, seconds: number): riskscreen.nginx.Outcome asks for at most so long; remembers what it learns
 ---@field recall fun(self, seconds: number): riskscreen.nginx.Outcome|nil what others have learnt, if it helps one
 ---who has so much time left
@@ -27,7 +28,7 @@ local FIRST_PAUSE, GROWTH, LONGEST_PAUSE = 0.002, 1.5, 0.05 -- seconds between l
 ---@class riskscreen.nginx.Flights
 ---@field private waits riskscreen.nginx.Waits
 ---@field private dict? table
----@field private under_way table<string, table>
+---@field private under_way table<string, table> by key; a flight is kept by who leads it, and goes with a swept request
 local Flights = {}
 Flights.__index = Flights
 
@@ -50,14 +51,14 @@ end
 
 local function unlock(self, key, token)
   -- A lock that has expired may be another's by now.
-  if token and self.dict:get(self.prefix .. key) == token then
+  if self.dict:get(self.prefix .. key) == token then
     self.dict:delete(self.prefix .. key)
   end
 end
 
--- With a lock: someone else may have had it just before.
-local function ask_locked(request, seconds, token)
-  return token and request:recall(seconds) or request:ask(seconds)
+-- Someone else may have had the lock just before.
+local function ask_locked(request, seconds)
+  return request:recall(seconds) or request:ask(seconds)
 end
 
 -- Asks if nobody else does; true when somebody does.
@@ -66,7 +67,10 @@ local function ask_alone(self, request, seconds)
   if token == nil then
     return nil, true
   end
-  local ok, outcome = self.waits.contain(ask_locked, request, seconds, token)
+  if not token then
+    return request:ask(seconds), false
+  end
+  local ok, outcome = self.waits.contain(ask_locked, request, seconds)
   unlock(self, request.key, token)
   if not ok then
     error(outcome, 0)
@@ -92,7 +96,7 @@ local function ask_or_wait(self, request, deadline)
 end
 
 local function lead(self, request, deadline, fly, argument)
-  local flight = { mark = request.mark, waiting = 0, dead_at = deadline + GRACE }
+  local flight = { request = request, waiting = 0, dead_at = deadline + GRACE }
   self.under_way[request.key] = flight
   local ok, outcome = self.waits.contain(fly, self, request, argument)
   if self.under_way[request.key] == flight then
@@ -119,7 +123,7 @@ end
 
 local function live_flight(self, request)
   local flight = self.under_way[request.key]
-  if flight and flight.mark == request.mark and flight.dead_at - self.waits.now() >= TICK then
+  if flight and flight.dead_at - self.waits.now() >= TICK and request:may_join(flight.request) then
     return flight
   end
 end
@@ -180,7 +184,7 @@ function M.new(settings)
     prefix = settings.prefix,
     identity = settings.identity,
     is_alone = settings.is_alone,
-    under_way = {},
+    under_way = setmetatable({}, { __mode = "v" }),
     serial = 0,
   }, Flights)
 end

@@ -18,6 +18,8 @@ local statuses = require "riskscreen.nginx.status"
 local text = require "riskscreen.text"
 local well_formed = require "riskscreen.nginx.well_formed"
 
+local context_of = require("resty.core.ctx").get_ctx_table
+
 local ngx = _G.ngx
 
 local LONGEST_REASON = 200 -- bytes in the log
@@ -104,6 +106,15 @@ local function set_variables(variables, decision, source, outcome)
   end
 end
 
+-- Puts them into ngx.ctx; a table of their own becomes that where there is none yet, which takes half as long.
+local function leave_word(decision, source)
+  local word = { riskscreen = decision, riskscreen_source = source }
+  local ctx = context_of(word)
+  if ctx ~= word then
+    ctx.riskscreen, ctx.riskscreen_source = decision, source
+  end
+end
+
 -- Decides about the request that is served, and leaves word of it.
 local function judge(self, request)
   local plan = self.plan
@@ -125,9 +136,7 @@ local function judge(self, request)
     end
   end
   local outcome = plans.outcome(plan, decision, source)
-  local ctx = ngx.ctx
-  ctx.riskscreen = decision
-  ctx.riskscreen_source = source
+  leave_word(decision, source)
   if plan.variables then
     set_variables(plan.variables, decision, source, outcome)
   end

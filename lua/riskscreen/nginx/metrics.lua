@@ -170,14 +170,12 @@ function Recorder:refreshed(result)
 end
 
 ---A look-up has begun.
----@return table lookup for `finish`; one that nginx swept away with its request is collected, and counts no longer
-function Recorder:begin()
-  local lookup = {}
+---@param lookup table for `finish`; one that nginx swept away with its request is collected, and counts no longer
+function Recorder:begin(lookup)
   self.open[lookup] = true
   if not self.keeping then
     keep(self)
   end
-  return lookup
 end
 
 ---A look-up has ended.

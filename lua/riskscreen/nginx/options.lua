@@ -197,7 +197,8 @@ local of_gate = {
     minimum = 0,
     maximum = MOST_ENTRIES,
     unit = "addresses",
-    doc = "How many addresses each worker remembers besides; 0: none.",
+    doc = "How many addresses each worker remembers besides; 0: none. When that many are, one that "
+      .. "the dict has comes in for another only if it is asked for twice.",
   },
   { name = "ttl", type = "table", fields = ttl, doc = "How long a verdict is remembered, by action." },
   {

@@ -11,9 +11,10 @@ local CHECKSUMS = 2 ^ 31 -- the flags of an entry are not negative and hold its 
 
 ---@class riskscreen.nginx.Store
 ---@field lock_prefix string of the keys of locks
+---@field epoch any what changes when anything is purged, when that was last looked at
 ---@field private dict? table an ngx.shared dict
----@field private purges integer of this worker, where there is no dict
 ---@field private last_purge number Unix seconds of any address, as far as this worker knows; nothing newer was purged
+---@field private has_failures boolean whether there may be any in the dict
 ---@field private purge_memory number seconds
 ---@field private is_alone fun(): boolean
 ---@field private checksum fun(text: string): number
@@ -31,104 +32,125 @@ local function time_of(self, key)
   return type(time) == "number" and time or 0
 end
 
+-- When an address was purged, if that was not long ago: what is older may have been kept under another version.
+local function purged_at(self, address)
+  return time_of(self, self.prefixes.mark .. address)
+end
+
+---Looks what the other workers have told all; for a worker that knows nothing yet, and every new time.
+---@return boolean changed whether anything was purged
+function Store:catch_up()
+  local dict = self.dict
+  if not dict then
+    return false
+  end
+  self.last_purge = time_of(self, self.prefixes.last)
+  self.has_failures = dict:get(self.prefixes.failed) ~= nil
+  local before = self.epoch
+  self.epoch = epochs.current(dict)
+  return self.epoch ~= before
+end
+
 ---What is remembered of an address.
----@param subject riskscreen.nginx.Subject
 ---@param kind "verdict"|"failure"
+---@param network string canonical
+---@param address string canonical
+---@param now number Unix seconds
+---@return riskscreen.Decision|nil decision
+---@return number at
+---@return number|nil patience
+---@return integer|nil checksum of the entry
+function Store:get(kind, network, address, now)
+  if not self.dict then
+    return nil, 0
+  end
+  local text, flags = self.dict:get(self.prefixes[kind] .. network .. ":" .. address)
+  if type(text) ~= "string" or (flags or 0) ~= flags_of(self, kind, text) then
+    return nil, 0
+  end
+  local decision, at, patience = entries.decode(text, network, address)
+  if decision and at <= now + SKEW and (at >= self.last_purge or at >= purged_at(self, address)) then
+    return decision, at, patience, flags
+  end
+  return nil, 0
+end
+
+---What is remembered of an address, as one entry. Where nobody has kept a failure lately, none is looked for.
+---@param kind "verdict"|"failure"
+---@param subject riskscreen.nginx.Subject
 ---@param now number Unix seconds
 ---@return riskscreen.nginx.Entry|nil
-function Store:get(subject, kind, now)
-  if not self.dict then
+function Store:entry(kind, subject, now)
+  if kind == "failure" and not self.has_failures then
     return nil
   end
-  local text, flags = self.dict:get(self.prefixes[kind] .. subject.key)
-  if type(text) ~= "string" or (flags or 0) ~= flags_of(self, kind, text) then
-    return nil
-  end
-  local entry = entries.decode(text, subject.key, subject.address, subject.network)
-  if not entry or entry.at > now + SKEW then
-    return nil
-  elseif entry.at >= self.last_purge or entry.at >= self:purged_at(subject.address) then
-    return entry
-  end
+  local decision, at, patience = self:get(kind, subject.network, subject.address, now)
+  return decision and { decision = decision, at = at, patience = patience }
 end
 
 ---Remembers a text that `entries.encode` made.
----@param key string of the subject
 ---@param kind "verdict"|"failure"
+---@param key string of the subject
 ---@param text string
 ---@param lifetime number seconds
-function Store:set(key, kind, text, lifetime)
-  if self.dict and lifetime > 0 then
-    self.dict:set(self.prefixes[kind] .. key, text, lifetime, flags_of(self, kind, text))
+---@return integer|nil checksum of the entry
+function Store:set(kind, key, text, lifetime)
+  if not self.dict or lifetime <= 0 then
+    return nil
   end
+  local flags = flags_of(self, kind, text)
+  self.dict:set(self.prefixes[kind] .. key, text, lifetime, flags)
+  if kind == "failure" then
+    self.has_failures = true
+    self.dict:set(self.prefixes.failed, true, lifetime)
+  end
+  return flags
 end
 
----@param key string of the subject
 ---@param kind "verdict"|"failure"
-function Store:forget(key, kind)
+---@param key string of the subject
+function Store:forget(kind, key)
   if self.dict then
     self.dict:delete(self.prefixes[kind] .. key)
   end
 end
 
----When an address was purged, if that was not long ago: what is older may have been kept under another version.
+---Whether an address was purged after a look-up had begun: what that brings must not be remembered.
 ---@param address string of the subject
----@return number Unix seconds
-function Store:purged_at(address)
-  return time_of(self, self.prefixes.mark .. address)
-end
-
----What changes when an address is purged: a look-up that began before must not be remembered.
----@param address string of the subject
----@return any
-function Store:mark(address)
+---@param epoch any as it was then
+---@param at number Unix seconds when it began
+---@return boolean
+function Store:was_purged(address, epoch, at)
   if not self.dict then
-    return self.purges
+    return self.epoch ~= epoch
   end
-  return self.dict:get(self.prefixes.mark .. address)
+  return epochs.current(self.dict) ~= epoch and purged_at(self, address) >= at
 end
 
----What changes when anything is purged: what a worker remembers by itself may be out of date.
----@return any
-function Store:epoch()
-  if not self.dict then
-    return nil
-  end
-  self.last_purge = time_of(self, self.prefixes.last)
-  return epochs.current(self.dict)
-end
-
----Tells all workers to forget what each of them remembers by itself.
----@param now number Unix seconds: an epoch that the dict has lost is not used again
----@return boolean|nil ok
----@return string|nil message
-function Store:next_epoch(now)
-  if not self.dict then
-    return self.is_alone() or nil, "there is no shared dict"
-  end
-  return epochs.advance(self.dict, now)
-end
-
----Forgets an address for all workers, but for what each of them remembers by itself. The order matters: a worker that
----remembers something between the mark and the deletion sees the mark and takes it back.
+---Forgets an address for all workers, which are told to forget what each remembers by itself. The order matters. A
+---worker that remembers something after the deletion finds another epoch than the one with which it began, looks at the
+---mark, and takes it back; what a worker has from the dict before the deletion it forgets with the last epoch.
 ---@param subjects riskscreen.nginx.Subject[] the address, on each of its networks
----@param now number Unix seconds
+---@param now number Unix seconds, not behind any worker's clock
 ---@return boolean|nil ok
 ---@return string|nil message
 function Store:purge(subjects, now)
-  if not self.dict then
-    self.purges = self.purges + 1
-    return true
+  local dict = self.dict
+  if not dict then
+    self.epoch = self.epoch + 1
+    return self.is_alone() or nil, "there is no shared dict"
   end
   local address = subjects[1].address
-  local mark = math.max(now, self:purged_at(address) + STEP)
-  local marked, message = self.dict:set(self.prefixes.mark .. address, mark, self.purge_memory)
-  local noted, why_not = self.dict:set(self.prefixes.last, math.max(mark, time_of(self, self.prefixes.last)))
+  local mark = math.max(now, purged_at(self, address) + STEP)
+  local marked, message = dict:set(self.prefixes.mark .. address, mark, self.purge_memory)
+  local noted, why_not = dict:set(self.prefixes.last, math.max(mark, time_of(self, self.prefixes.last)))
+  epochs.advance(dict, now)
   for _, subject in ipairs(subjects) do
-    self:forget(subject.key, "verdict")
-    self:forget(subject.key, "failure")
+    self:forget("verdict", subject.key)
+    self:forget("failure", subject.key)
   end
-  return (marked and noted) or nil, message or why_not
+  local told, why_silent = epochs.advance(dict, now)
+  return (marked and noted and told) or nil, message or why_not or why_silent
 end
 
 local M = {}
@@ -151,14 +173,16 @@ function M.new(settings)
     dict = settings.dict,
     checksum = settings.checksum,
     is_alone = settings.is_alone,
-    purges = 0,
+    epoch = 0,
     last_purge = math.huge,
+    has_failures = true,
     purge_memory = math.max(PURGE_MEMORY, settings.longest),
     lock_prefix = prefix("lock", settings.version),
     salts = { verdict = settings.checksum(verdict), failure = settings.checksum(failure) },
     prefixes = {
       verdict = verdict,
       failure = failure,
+      failed = prefix("failed", settings.version),
       mark = prefix "mark",
       last = PREFIX .. "purged",
     },

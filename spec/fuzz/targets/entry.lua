@@ -2,7 +2,7 @@
 local entries = require "riskscreen.nginx.entry"
 local verdict = require "riskscreen.verdict"
 
-local KEY, ADDRESS, NETWORK = "eth:0xab", "0xab", "eth"
+local ADDRESS, NETWORK = "0xab", "eth"
 
 local is_action = { allow = true, review = true, block = true, unknown = true }
 
@@ -28,18 +28,18 @@ local function same(left, right)
 end
 
 return function(text)
-  local entry = entries.decode(text, KEY, ADDRESS, NETWORK)
-  if not entry then
+  local decision, at, patience = entries.decode(text, NETWORK, ADDRESS)
+  if not decision then
     return
   end
-  local decision = entry.decision
-  assert(is_finite(entry.at) and (entry.patience == nil or is_finite(entry.patience)), "a time is no number")
+  assert(is_finite(at) and (patience == nil or is_finite(patience)), "a time is no number")
   assert(is_action[decision.action] and decision.reasons[1].action == decision.action, "the first reason is another's")
   assert(decision.address == ADDRESS and decision.network == NETWORK, "it is about something else")
   for _, reason in ipairs(decision.reasons) do
     assert(verdict.worst(decision.action, reason.action) == decision.action, "a reason is worse than the action")
     assert(type(reason.message) == "string", "a reason says nothing")
   end
-  local again = assert(entries.encode(KEY, decision, entry.at, entry.patience), "it cannot be written")
-  assert(same(entry, entries.decode(again, KEY, ADDRESS, NETWORK)), "it is another when it is read again")
+  local text_again = assert(entries.encode(NETWORK, ADDRESS, decision, at, patience), "it cannot be written")
+  local again, at_again, patience_again = entries.decode(text_again, NETWORK, ADDRESS)
+  assert(same(decision, again) and at == at_again and patience == patience_again, "it is another when it is read again")
 end
