@@ -20,6 +20,9 @@ local MOST_MISSES = 0.01 -- of the requests of a row that is called a hit
 local LONGEST_WARMING = 10 -- rounds
 
 local HTTP = [[
+  upstream application { server 127.0.0.1:BEHIND; keepalive 128; }
+  proxy_http_version 1.1;
+  proxy_set_header Connection "";
   lua_shared_dict hand_written 64m;
   lua_shared_dict riskscreen 64m;
   init_by_lua_block {
@@ -45,25 +48,46 @@ local SERVER = [[
       empty_gif;
     }
     location = /gate { access_by_lua_block { gate:enforce() } empty_gif; }
+    location = /application { access_by_lua_block { return } proxy_pass http://application; }
+    location = /gate-application { access_by_lua_block { gate:enforce() } proxy_pass http://application; }
 ]]
 
 ---@class riskscreen.bench.Row
 ---@field what string
 ---@field path string
+---@field base? integer the row that it is compared with; the access phase that does nothing without it
 ---@field different? integer addresses in turn; without it each request has a new one
----@field looks_up? boolean whether every request makes one to the service
+---@field calls? integer requests that each one leads to behind the gateway
+
+local BASE, APPLICATION = 2, 9
 
 ---@type riskscreen.bench.Row[]
 local rows = {
   { what = "return 200, no access phase", path = "/return", different = OFTEN },
   { what = "an access phase that does nothing", path = "/nothing", different = OFTEN },
   { what = "a gate by hand, from its shared dict", path = "/hand-written", different = OFTEN },
-  { what = "a gate by hand, over a cosocket", path = "/hand-written", looks_up = true },
+  { what = "the same, of many addresses", path = "/hand-written", different = SELDOM },
+  { what = "a gate by hand, over a cosocket", path = "/hand-written", calls = 1 },
   { what = "the gate, from the worker's memory", path = "/gate", different = OFTEN },
   { what = "the gate, from the shared dict", path = "/gate", different = SELDOM },
-  { what = "the gate, over a cosocket", path = "/gate", looks_up = true },
+  { what = "the gate, over a cosocket", path = "/gate", calls = 1 },
+  { what = "an application without a gate", path = "/application", different = OFTEN, calls = 1, base = APPLICATION },
+  {
+    what = "behind the gate, worker's memory",
+    path = "/gate-application",
+    different = OFTEN,
+    calls = 1,
+    base = APPLICATION,
+  },
+  {
+    what = "behind the gate, shared dict",
+    path = "/gate-application",
+    different = SELDOM,
+    calls = 1,
+    base = APPLICATION,
+  },
+  { what = "behind the gate, over a cosocket", path = "/gate-application", calls = 2, base = APPLICATION },
 }
-local BASE = 2 -- the row that the others are compared with
 
 local first = 0 -- of the addresses that nobody has asked for yet
 
@@ -96,9 +120,9 @@ local function wrk(running, row)
   }
 end
 
--- How many look-ups a row has made that it should not have made, or not made that it should.
+-- How many requests a row has led to that it should not have led to, or not led to that it should.
 local function misses(row, result, looked_up)
-  return math.abs(looked_up - (row.looks_up and result.requests or 0))
+  return math.abs(looked_up - (row.calls or 0) * result.requests)
 end
 
 -- One round of a row; raises when it has not measured what it is called, unless that is not asked for.
@@ -108,7 +132,7 @@ local function measure(running, row, is_warming)
   local ran_then, waited_then = running:cpu()
   assert(result.refused + result.failed == 0, row.what .. ": requests failed")
   local off = misses(row, result, running:looked_up() - looked_up - 1)
-  local is_right = off <= CONNECTIONS + MOST_MISSES * result.requests
+  local is_right = off <= CONNECTIONS * (1 + (row.calls or 0)) + MOST_MISSES * result.requests
   assert(is_right or is_warming, row.what .. ": not what it says")
   return {
     is_right = is_right,
@@ -142,7 +166,7 @@ local function report(results)
   io.write(form:format("", "requests/s", "ratio", "busy", "us CPU", "ratio", "p99 ms", "ratio"))
   form = "%-36s %10.0f %6.2f %6.2f %8.1f %6.2f %8.2f %6.2f\n"
   for index, row in ipairs(rows) do
-    local own, base = results[index], results[BASE]
+    local own, base = results[index], results[row.base or BASE]
     local rate, busy, cpu, p99 = each(own, "rate"), each(own, "busy"), each(own, "cpu") * 1e6, each(own, "p99") / 1e3
     local cpu_ratio = 1 / each(own, "cpu", base)
     local rate_ratio, p99_ratio = each(own, "rate", base), each(own, "p99", base)

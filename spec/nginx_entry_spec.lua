@@ -86,7 +86,7 @@ describe("an entry", function()
 
   it("gives a reason where none was given", function()
     for _, reasons in ipairs { {}, false } do
-      local entry = decode(entries.encode(NETWORK, ADDRESS, decision("review", reasons or nil), 1))
+      local entry = decode((entries.encode(NETWORK, ADDRESS, decision("review", reasons or nil), 1)))
       assert.equal("review", entry.decision.action)
       assert.equal("review", entry.decision.reasons[1].action)
       assert.is_string(entry.decision.reasons[1].message)
@@ -134,8 +134,8 @@ describe("an entry", function()
 
   it("has a time that is a number", function()
     local json = '{"a":"allow","r":[{"a":"allow","m":"x"}]}'
-    assert.is_table(with("1", json))
-    for _, at in ipairs { "", " ", "x", "nan", "inf", "-inf", "1e999", "1 2", "1;" } do
+    assert.equal(1.5, with("1500", json).at)
+    for _, at in ipairs { "", " ", "x", "nan", "inf", "-inf", "1e999", "1 2", "1;", "1.5", "-1", "1e15" } do
       assert.is_nil(with(at, json))
     end
   end)
@@ -175,19 +175,51 @@ describe("an entry", function()
     end
   end)
 
+  it("is another where anything is another but the message", function()
+    local risks = {
+      { riskLevel = "low", riskType = "scam", riskSource = "own" },
+      { riskLevel = "high", riskType = "scam", riskSource = "own" },
+      { riskLevel = "low", riskType = "hack", riskSource = "own" },
+      { riskLevel = "low", riskType = "scam", riskSource = "other" },
+    }
+    local all = {
+      decision("allow", { reason("allow", "m") }),
+      decision("block", { reason("block", "m") }),
+      decision("review", { reason("review", "m") }),
+      decision("block", { reason("block", "m") }, { degraded = true }),
+      decision("block", { reason("block", "m", { rule = { name = "one" } }) }),
+      decision("block", { reason("block", "m", { rule = { name = "two" } }) }),
+    }
+    for _, risk in ipairs(risks) do
+      all[#all + 1] = decision("block", { reason("block", "m", { risk = risk }) })
+    end
+    for _ = 1, 2 do
+      for index, one in ipairs(all) do
+        local read = decode((entries.encode(NETWORK, ADDRESS, one, 1))).decision
+        local said = one.reasons[1]
+        assert.same(
+          { one.action, one.degraded, said.risk },
+          { read.action, read.degraded, read.reasons[1].risk },
+          index
+        )
+        assert.equal(said.rule and said.rule.name, read.reasons[1].rule and read.reasons[1].rule.name)
+      end
+    end
+  end)
+
   it("shares what is the same in many, and nothing else", function()
-    local one = decode(entries.encode(NETWORK, ADDRESS, decision("allow", { reason("allow", "fine") }), 1))
-    local other = decode(entries.encode("btc", "b", decision("allow", { reason("allow", "fine") }), 2), "btc", "b")
+    local one = decode((entries.encode(NETWORK, ADDRESS, decision("allow", { reason("allow", "fine") }), 1)))
+    local other = decode((entries.encode("btc", "b", decision("allow", { reason("allow", "fine") }), 2)), "btc", "b")
     assert.same({ ADDRESS, NETWORK, 1 }, { one.decision.address, one.decision.network, one.at })
     assert.same({ "b", "btc", 2 }, { other.decision.address, other.decision.network, other.at })
     for index = 1, 600 do
       local message = "reason " .. index
-      local entry = decode(entries.encode(NETWORK, ADDRESS, decision("block", { reason("block", message) }), index))
+      local entry = decode((entries.encode(NETWORK, ADDRESS, decision("block", { reason("block", message) }), index)))
       assert.same({ "block", message }, { entry.decision.action, entry.decision.reasons[1].message })
     end
     assert.equal(
       "allow",
-      decode(entries.encode(NETWORK, ADDRESS, decision("allow", { reason("allow", "fine") }), 1)).decision.action
+      decode((entries.encode(NETWORK, ADDRESS, decision("allow", { reason("allow", "fine") }), 1))).decision.action
     )
   end)
 end)

@@ -197,7 +197,7 @@ write("webhook", "page", "<html></html>")
 
 -- Entries of the gate's dict: the time, the seconds that were too few, the key, the verdict.
 local function entry(name, patience, verdict)
-  write("entry", name, ("1700000000.125\n%s\neth:0xab\n%s"):format(patience, verdict))
+  write("entry", name, ("1700000000125\n%s\neth:0xab\n%s"):format(patience, verdict))
 end
 
 local allowed, blocked = '{"a":"allow","m":"no risk"}', '{"a":"block","m":"a scam","n":"scams"}'

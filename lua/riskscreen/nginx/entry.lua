@@ -4,12 +4,14 @@ local cjson = require("cjson").new()
 local errors = require "riskscreen.errors"
 local verdict = require "riskscreen.verdict"
 
-local byte, find, sub = string.byte, string.find, string.sub
+local byte, find, floor, sub = string.byte, string.find, math.floor, string.sub
 
 local COLON, LINE_FEED = byte ":", byte "\n"
 
--- Time, patience and key, a line each, then the verdict as JSON: of few different verdicts there are many entries.
-local FORMAT = "%.17g\n%s\n%s:%s\n%s"
+-- Time in milliseconds, patience and key, a line each, then the verdict as JSON: of few different verdicts there are
+-- many entries.
+local FORMAT = "%d\n%s\n%s:%s\n%s"
+local MOST_MILLISECONDS = 1e15
 local LONGEST_KEPT = 1024 -- bytes of a verdict's text that is remembered
 local MOST_KEPT = 256 -- verdicts that are remembered
 
@@ -135,13 +137,70 @@ local function number_of(text)
   return number and number - number == 0 and number or nil
 end
 
-local function verdict_text(decision)
+local function written(decision)
   local ok, text = pcall(cjson.encode, {
     a = decision.action,
     d = decision.degraded == true or nil,
     r = packed_reasons(decision),
   })
   return ok and text or nil
+end
+
+-- Texts of verdicts with one reason and no error, by the reason's message, with all else that is in them.
+local texts, kept_texts = {}, 0
+
+local function is_written_as(known, decision, reason, rule, risk)
+  return known.action == decision.action
+    and known.degraded == decision.degraded
+    and known.reason_action == reason.action
+    and known.name == (rule and rule.name)
+    and known.level == (risk and risk.riskLevel)
+    and known.kind == (risk and risk.riskType)
+    and known.origin == (risk and risk.riskSource)
+end
+
+local function keep_text(decision, reason, rule, risk)
+  local text = written(decision)
+  if text and #text <= LONGEST_KEPT then
+    if kept_texts == MOST_KEPT then
+      texts, kept_texts = {}, 0
+    end
+    kept_texts = kept_texts + 1
+    texts[reason.message] = {
+      action = decision.action,
+      degraded = decision.degraded,
+      reason_action = reason.action,
+      name = rule and rule.name,
+      level = risk and risk.riskLevel,
+      kind = risk and risk.riskType,
+      origin = risk and risk.riskSource,
+      text = text,
+    }
+  end
+  return text
+end
+
+local function is_table_or_nil(value)
+  return value == nil or type(value) == "table"
+end
+
+local function verdict_text(decision)
+  local reason = decision.reasons and decision.reasons[1]
+  if not reason or decision.reasons[2] or reason.error or type(reason.message) ~= "string" then
+    return written(decision)
+  end
+  local rule, risk, known = reason.rule, reason.risk, texts[reason.message]
+  if not is_table_or_nil(rule) or not is_table_or_nil(risk) then
+    return written(decision)
+  elseif known and is_written_as(known, decision, reason, rule, risk) then
+    return known.text
+  end
+  return keep_text(decision, reason, rule, risk)
+end
+
+local function milliseconds_of(text)
+  local number = number_of(text)
+  return number and number >= 0 and number < MOST_MILLISECONDS and number == floor(number) and number or nil
 end
 
 -- Where the verdict begins in a text, if what is before it is the key's line; without making a text of that.
@@ -158,18 +217,41 @@ local function after_key(text, from, network, address)
   end
 end
 
+local function decision_of(known, network, address)
+  local decision = {
+    action = known.action,
+    reasons = known.reasons,
+    address = address,
+    network = network,
+    degraded = known.degraded,
+    cached = true,
+    stale = false,
+    elapsed = 0,
+  }
+  if known.error then
+    decision.error = known.error
+  end
+  return decision
+end
+
 local M = {}
 
----The text of a decision.
+---The text of a decision, and what is read from that.
 ---@param network string canonical, of what it is a decision about
 ---@param address string likewise
 ---@param decision riskscreen.Decision
----@param at number Unix seconds
+---@param at number Unix seconds, of which milliseconds are kept
 ---@param patience? number seconds
----@return string|nil text nil where it cannot be written
+---@return string|nil text nil where it cannot be written, or not be read again
+---@return riskscreen.Decision|nil decision
 function M.encode(network, address, decision, at, patience)
   local text = verdict_text(decision)
-  return text and FORMAT:format(at, patience and ("%.17g"):format(patience) or "", network, address, text) or nil
+  local known = text and verdict_of(text)
+  if not known then
+    return nil, nil
+  end
+  local head = patience and ("%.17g"):format(patience) or ""
+  return FORMAT:format(floor(at * 1000 + 0.5), head, network, address, text), decision_of(known, network, address)
 end
 
 ---The decision that a text is, or nil.
@@ -185,26 +267,13 @@ function M.decode(text, network, address)
   end
   local at_end = find(text, "\n", 1, true)
   local patience_end = at_end and find(text, "\n", at_end + 1, true)
-  local at = patience_end and number_of(sub(text, 1, at_end - 1))
+  local at = patience_end and milliseconds_of(sub(text, 1, at_end - 1))
   local start = at and after_key(text, patience_end + 1, network, address)
   local known = start and verdict_of(sub(text, start))
   if not known then
     return nil, 0
   end
-  local decision = {
-    action = known.action,
-    reasons = known.reasons,
-    address = address,
-    network = network,
-    degraded = known.degraded,
-    cached = true,
-    stale = false,
-    elapsed = 0,
-  }
-  if known.error then
-    decision.error = known.error
-  end
-  return decision, at, number_of(sub(text, at_end + 1, patience_end - 1))
+  return decision_of(known, network, address), at / 1000, number_of(sub(text, at_end + 1, patience_end - 1))
 end
 
 return M

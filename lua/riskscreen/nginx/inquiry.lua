@@ -82,9 +82,8 @@ end
 local function keep(self, kind, decision, patience)
   local cache, subject = self.cache, self.subject
   local at = kind == "failure" and cache.now() or self.began
-  local text = entries.encode(subject.network, subject.address, decision, at, patience)
-  local kept = text and entries.decode(text, subject.network, subject.address)
-  if not kept then
+  local text, kept = entries.encode(subject.network, subject.address, decision, at, patience)
+  if not text then
     return nil
   elseif cache.store:was_purged(subject.address, self.epoch, self.began) then
     return kept
