@@ -1,6 +1,7 @@
 -- What the HTTP benchmarks share: an nginx in a process of its own that answers everything with one body, the programs
 -- of floor.c, and medians. Needs nginx, a C compiler and LuaSocket.
 
+local program = require("spec.support.nginx_program")
 local socket = require("socket")
 
 local here = arg[0]:match("^(.*)/[^/]*$") or "."
@@ -32,7 +33,8 @@ local function start_server(directory, port, body)
   local file = assert(io.open(directory .. "/nginx.conf", "w"))
   file:write((CONFIGURATION:gsub("DIR", directory):gsub("PORT", port):gsub("BODY", (body:gsub("%%", "%%%%")))))
   file:close()
-  execute(("PATH=$PATH:/usr/sbin nginx -p %s -c %s/nginx.conf 2> %s/start.log"):format(directory, directory, directory))
+  local command = "%s -p %s -c %s/nginx.conf 2> %s/start.log"
+  execute(command:format(program.command, directory, directory, directory))
 end
 
 local M = {}

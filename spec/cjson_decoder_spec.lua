@@ -23,12 +23,56 @@ local function corpus()
   return list
 end
 
+-- From 2.1.0.14 on, so in OpenResty, lua-cjson makes 64 bits of a number without fraction and exponent.
+local function lua_cjson_of_integers()
+  local cjson = require "cjson"
+  return setmetatable({
+    new = function()
+      local parser = cjson.new()
+      local decode = parser.decode
+      function parser.decode(text)
+        local value = decode(text)
+        if text:find "^%[%-?%d+%]$" then
+          value[1] = math.max(-2 ^ 63, math.min(value[1], 2 ^ 63))
+        end
+        return value
+      end
+      return parser
+    end,
+  }, { __index = cjson })
+end
+
+-- The decoder as it is over another lua-cjson.
+local function decoder_over(cjson)
+  local names = { "cjson", "riskscreen.json.reader", "riskscreen.json.cjson_decoder" }
+  local loaded = {}
+  for _, name in ipairs(names) do
+    loaded[name], package.loaded[name] = package.loaded[name], nil
+  end
+  package.loaded.cjson = cjson
+  local decoder = require "riskscreen.json.cjson_decoder"
+  for _, name in ipairs(names) do
+    package.loaded[name] = loaded[name]
+  end
+  return decoder
+end
+
 describe("decoding without the core", function()
   it("gives the core's values of the listed texts", function()
     for _, case in ipairs(texts.valid) do
       assert_alike(case.text)
       assert_alike(case.text, { null = "keep" })
       assert_alike(" [" .. case.text .. " ]\n")
+    end
+  end)
+
+  it("gives the core's values where lua-cjson makes integers of whole numbers", function()
+    local decoder = decoder_over(lua_cjson_of_integers())
+    for _, digits in ipairs { "1" .. ("0"):rep(31), ("7"):rep(308), ("9"):rep(400) } do
+      for _, text in ipairs { digits, "[-" .. digits .. "]" } do
+        local difference = parity.difference(parity.side(core), parity.side(decoder), text)
+        assert.is_nil(difference, difference)
+      end
     end
   end)
 

@@ -41,14 +41,18 @@ RISKSCREEN_BASE_URL=${RISKSCREEN_BASE_URL#*=}
 RISKSCREEN_ACCESS_KEY=${RISKSCREEN_ACCESS_KEY#*=}
 export RISKSCREEN_BASE_URL RISKSCREEN_ACCESS_KEY RISKSCREEN_WEBHOOK_SECRET
 
-configuration=nginx.conf
+PATH=$PATH:/usr/sbin:/usr/local/openresty/nginx/sbin
+case $(nginx -V 2>&1) in
+*--modules-path=/usr/lib/nginx/modules*) configuration=debian.conf ;;
+*) configuration=nginx.conf ;; # OpenResty's
+esac
 if [ "$port" != 8080 ]; then
   cp examples/nginx/*.conf "$directory"
   sed -i "s#127.0.0.1:8080#127.0.0.1:$port#; s#/tmp/riskscreen-gateway#$directory/gateway#" "$directory/nginx.conf"
-  configuration=$directory/nginx.conf
+  configuration=$directory/$configuration
   chmod 755 "$directory"
 fi
-PATH=$PATH:/usr/sbin:/usr/local/openresty/nginx/sbin nginx -e stderr -p examples/nginx -c "$configuration" &
+nginx -e stderr -p examples/nginx -c "$configuration" &
 nginx=$!
 
 until curl -s -o /dev/null "$gateway/metrics"; do

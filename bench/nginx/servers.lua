@@ -1,6 +1,7 @@
 -- The two nginx of bench/nginx.lua, each with one worker: a gateway to measure, and behind it a service that answers
 -- every lookup with a fixed text. Linux only: what a worker has used is read from /proc.
 
+local program = require("spec.support.nginx_program")
 local socket = require("socket")
 
 local GATEWAY = [[
@@ -36,8 +37,6 @@ http {
 }
 ]]
 
-local MODULE_DIRECTORIES = { "/usr/lib/nginx/modules", "/usr/lib64/nginx/modules" }
-
 -- nginx puts in what was asked for: an answer about another address would be refused.
 local BODY = '{"success":true,"code":1,"msg":"SUCCESS","data":{"time":1767225600000,"address":"$arg_address",'
   .. '"network":"$arg_network","whitelist":false,"risks":[{"riskLevel":"low","riskType":"online-gambling",'
@@ -71,16 +70,6 @@ local function free_port()
   return port
 end
 
--- OpenResty has the modules inside; elsewhere they are loaded.
-local function modules()
-  for _, directory in ipairs(MODULE_DIRECTORIES) do
-    if read(directory .. "/ngx_http_lua_module.so") then
-      return ("load_module %s/ndk_http_module.so;\nload_module %s/ngx_http_lua_module.so;"):format(directory, directory)
-    end
-  end
-  return ""
-end
-
 local function fill(text, values)
   return (text:gsub("%f[%w]%u+%d?%f[^%w]", values))
 end
@@ -90,7 +79,7 @@ local function start(directory, name, text, values)
   local file = assert(io.open(path, "w"))
   file:write(fill(text, values))
   file:close()
-  execute(("PATH=$PATH:/usr/sbin nginx -p %s -c %s -e %s/error.log"):format(directory, path, directory))
+  execute(("%s -p %s -c %s -e %s/error.log"):format(program.command, directory, path, directory))
 end
 
 ---@class riskscreen.bench.Servers
@@ -113,7 +102,7 @@ function M.start(directives)
   local directory = os.tmpname()
   os.remove(directory)
   execute("mkdir " .. directory)
-  local values = { DIR = directory, ROOT = first_line_of("pwd"), MODULES = modules(), BODY = BODY }
+  local values = { DIR = directory, ROOT = first_line_of("pwd"), MODULES = program.modules(), BODY = BODY }
   values.PORT, values.BEHIND = tostring(free_port()), tostring(free_port())
   values.AFFINITY1 = M.pinned and "worker_cpu_affinity 01;" or ""
   values.AFFINITY2 = M.pinned and "worker_cpu_affinity 10;" or ""

@@ -3,6 +3,7 @@ local free_port = require "spec.support.free_port"
 local http = require "spec.support.http"
 local json = require "riskscreen.json"
 local nginx = require "spec.support.nginx"
+local program = require "spec.support.nginx_program"
 local riskscreen = require "riskscreen"
 local socket = require "socket"
 
@@ -134,9 +135,10 @@ describe("./dev gateway", function()
   end)
 end)
 
-describe("examples/nginx/nginx.conf", function()
-  it("is one that nginx accepts as it stands", function()
-    local output = output_of "PATH=$PATH:/usr/sbin nginx -e stderr -t -p examples/nginx -c nginx.conf 2>&1"
+describe("examples/nginx", function()
+  it("is what nginx accepts as it stands", function()
+    local configuration = program.modules() == "" and "nginx.conf" or "debian.conf"
+    local output = output_of(program.command .. " -e stderr -t -p examples/nginx -c " .. configuration .. " 2>&1")
     assert.matches("test is successful", output, 1, true)
   end)
 end)

@@ -6,7 +6,7 @@ local SEED = tonumber(os.getenv "RISKSCREEN_SEED") or os.time() % 1000000000
 -- Bodies as the service sends them: what the quick way is for.
 local BODIES = {
   '{"success":true,"code":1,"msg":"SUCCESS","data":{"time":1700000000000,"address":"0xab","risks":[]}}',
-  '{"success":true,"code":1,"data":{"risks":null,"amount":-12.5,"list":[null,0,-0]}}',
+  '{"success":true,"code":1,"data":{"risks":null,"amount":-12.5,"list":[null,0,-0.0]}}',
   '{\n  "success" : false ,\n  "msg" : "caf\195\169 \\ud83d\\ude00 \\"[]\\" {}",\n  "data" : [ [ ] , [ 1 ] ]\n}',
   '{"entity":{},"risks":[{"riskLevel":"high","riskType":"sanction"}],"whitelist":false}',
   '{"entity":{},"risks":[]}',

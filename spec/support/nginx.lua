@@ -3,6 +3,7 @@
 local free_port = require "spec.support.free_port"
 local http = require "spec.support.http"
 local json = require "riskscreen.json"
+local program = require "spec.support.nginx_program"
 local socket = require "socket"
 
 local DEADLINE = 20 -- seconds until what never comes fails the test
@@ -22,7 +23,7 @@ http {
   access_log off;
   client_body_temp_path DIR/body; proxy_temp_path DIR/proxy; fastcgi_temp_path DIR/fastcgi;
   uwsgi_temp_path DIR/uwsgi; scgi_temp_path DIR/scgi;
-  lua_package_path "PATH;;";
+  lua_package_path "PATH;;LUASSERT";
   lua_package_cpath "CORE;;";
   lua_socket_log_errors off;
 HTTP
@@ -38,9 +39,10 @@ SERVER
 }
 ]]
 
-local unpack = table.unpack or unpack -- luacheck: ignore 113 143
+-- Where Debian has luassert, which shadow.lua uses inside nginx; OpenResty's own libraries come before.
+local LUASSERT = "/usr/share/lua/5.1/?.lua;/usr/share/lua/5.1/?/init.lua"
 
-local MODULE_DIRECTORIES = { "/usr/lib/nginx/modules", "/usr/lib64/nginx/modules" }
+local unpack = table.unpack or unpack -- luacheck: ignore 113 143
 
 -- Lines of the error log that no test may leave behind.
 local COMPLAINTS = { "%[error%]", "%[crit%]", "%[alert%]", "%[emerg%]", "%[warn%].*lua" }
@@ -57,16 +59,6 @@ end
 local function execute(command)
   local result = os.execute(command)
   return result == true or result == 0
-end
-
--- OpenResty has the modules inside; elsewhere they are loaded.
-local function modules()
-  for _, directory in ipairs(MODULE_DIRECTORIES) do
-    if read(directory .. "/ngx_http_lua_module.so") then
-      return ("load_module %s/ndk_http_module.so;\nload_module %s/ngx_http_lua_module.so;"):format(directory, directory)
-    end
-  end
-  return ""
 end
 
 local function working_directory()
@@ -139,12 +131,13 @@ function M.start(options)
   local root, port = working_directory(), free_port()
   local values = { DIR = directory, ROOT = root, PORT = tostring(port), WORKERS = tostring(options.workers or 1) }
   values.CORE = M.with_core and root .. "/build/luajit/?.so" or ""
-  values.MODULES = modules()
+  values.MODULES = program.modules()
   local counted = os.getenv "RISKSCREEN_COVERAGE" ~= nil
   values.COUNTED = counted and "env RISKSCREEN_COVERAGE;" or ""
   values.PATH = (counted and "ROOT/spec/support/coverage/?.lua;" or "")
     .. "ROOT/lua/?.lua;ROOT/lua/?/init.lua;ROOT/?.lua"
   values.PATH = values.PATH:gsub("ROOT", root)
+  values.LUASSERT = LUASSERT
   values.MAIN = fill(options.main or "", values)
   values.HTTP = fill(options.http or "", values)
   values.SERVER = fill(options.server or "", values)
@@ -152,7 +145,7 @@ function M.start(options)
   local file = assert(io.open(path, "w"))
   file:write(fill(CONFIGURATION, values))
   file:close()
-  local command = "env %s PATH=$PATH:/usr/sbin nginx -p %s -c %s -e %s/error.log > %s/start.log 2>&1"
+  local command = "%s " .. program.command .. " -p %s -c %s -e %s/error.log > %s/start.log 2>&1"
   local self = setmetatable({ directory = directory, port = port, url = "http://127.0.0.1:" .. port }, Nginx)
   if not execute(command:format(options.environment or "", directory, path, directory, directory)) then
     error("nginx does not start: " .. (read(directory .. "/start.log") or "") .. self:log(), 2)

@@ -1,6 +1,8 @@
 -- nginx with certificates made for the occasion, good and bad, each on a Unix-domain socket of its own, so that no port
 -- can be taken. openssl and nginx have to be installed.
 
+local program = require "spec.support.nginx_program"
+
 local CONFIGURATION = [[
 worker_processes 1;
 daemon on;
@@ -119,7 +121,7 @@ function tls_server.start()
   execute("sh " .. run(directory, CERTIFICATES, "make.sh") .. " > " .. directory .. "/make.log 2>&1")
   local configuration = run(directory, CONFIGURATION, "nginx.conf")
   -- A sanitizer that is loaded into this process is not nginx's.
-  local start = "LD_PRELOAD= PATH=$PATH:/usr/sbin nginx -p %s -c %s 2> %s/start.log"
+  local start = "LD_PRELOAD= " .. program.command .. " -p %s -c %s 2> %s/start.log"
   execute(start:format(directory, configuration, directory))
   local server = {}
   function server.path(name)

@@ -243,14 +243,15 @@ local function skip_number(reading, at)
 end
 
 -- Not every tonumber rounds long numbers correctly or reads exponents of any length; the C library's conversion, which
--- lua-cjson uses, does.
+-- lua-cjson uses, does. Of a whole number lua-cjson 2.1.0.14 and later, so OpenResty's, take no more than 64 bits:
+-- the exponent makes it a number like others.
 local function number_of(lexeme, whole)
   if lexeme == "-0" then
     return -1 / math.huge -- a constant of -0.0 may be another zero
   elseif #lexeme <= SURELY_READ and (whole or not find(lexeme, "[eE][+-]?[0-9][0-9][0-9]")) then
     return tonumber(lexeme)
   end
-  return cjson.decode("[" .. lexeme .. "]")[1]
+  return cjson.decode("[" .. lexeme .. (whole and "e0" or "") .. "]")[1]
 end
 
 local function read_number(reading, at)

@@ -12,7 +12,8 @@ local CHARACTERS = [=["(?:]=]
   .. [=[|\xf0[\x90-\xbf][\x80-\xbf]{2}|[\xf1-\xf3][\x80-\xbf]{3}|\xf4[\x80-\x8f][\x80-\xbf]{2}]=]
   .. [=[)*+"]=]
 -- Numbers that cannot be out of range. What follows must end them, since lua-cjson reads on where the grammar does not.
-local NUMBER = [=[-?(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{1,17})?(?=[ \t\n\r,\]}]|\z)]=]
+-- -0 is not among them: OpenResty's lua-cjson, from 2.1.0.14 on, makes 0 of it.
+local NUMBER = [=[(?:0|-0(?=\.)|-?[1-9][0-9]{0,17})(?:\.[0-9]{1,17})?(?=[ \t\n\r,\]}]|\z)]=]
 local WORDS = [=[\A(?:[\[\]{}:, \t\n\r]++|]=] .. CHARACTERS .. "|" .. NUMBER .. [=[|true|false|null)*+\z]=]
 
 -- These may match within a string as well; then they cost time and change nothing.
