@@ -110,17 +110,32 @@ end
 
 -- One request
 
+local function with_key(headers, key)
+  local copy = { ["X-Access-Key"] = key }
+  for name, value in pairs(headers) do
+    copy[name] = value
+  end
+  return copy
+end
+
+-- The headers of a request and the key: nearly always those of the last one. A transport of the operator's, which may
+-- do with them what it likes, gets its own.
+local function headers_of(state, headers, key)
+  if state.settings.transport or state.settings.runtime then
+    return with_key(headers, key)
+  elseif state.bare_headers ~= headers or state.headers["X-Access-Key"] ~= key then
+    state.bare_headers, state.headers = headers, with_key(headers, key)
+  end
+  return state.headers
+end
+
 local function request_of(call, key, at)
   local built = call.job.request
-  local headers = { ["X-Access-Key"] = key }
-  for name, value in pairs(built.headers) do
-    headers[name] = value
-  end
   local timeout = call.attempt_timeout - (at - call.attempt_started)
   return {
     method = built.method,
     target = built.target,
-    headers = headers,
+    headers = headers_of(call.state, built.headers, key),
     body = built.body,
     timeout = timeout,
     connect_timeout = math.min(built.connect_timeout, timeout),
