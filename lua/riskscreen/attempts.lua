@@ -10,6 +10,7 @@ local hooks = require "riskscreen.hooks"
 local limiter = require "riskscreen.limiter"
 local random = require "riskscreen.random"
 local redact = require "riskscreen.redact"
+local reliability = require "riskscreen.reliability"
 local retry = require "riskscreen.retry"
 local stats = require "riskscreen.stats"
 
@@ -25,18 +26,21 @@ end
 -- Failures that speak against the service's health; with any other answer it is at least there.
 local unhealthy = { network = true, timeout = true, tls = true, server = true }
 
----@class riskscreen.Job what a call asks for
+---@alias riskscreen.Interpret fun(call: riskscreen.CallUnderWay, reply: riskscreen.Reply, redact: function): any, any
+
+---@class riskscreen.CallKind what is the same for all calls of an operation
 ---@field operation string its name, for errors and hooks
 ---@field label string what it is counted as
 ---@field idempotent boolean repeating it changes nothing
----@field request riskscreen.Request as it was built; each request is a copy of it
----@field interpret fun(job: riskscreen.Job, reply: riskscreen.Reply, redact: fun(text: string): string): any, any
----@field options table the call's checked options
----@field retry riskscreen.RetrySettings
+---@field interpret riskscreen.Interpret what a reply means
 
 ---@class riskscreen.CallUnderWay
 ---@field state riskscreen.State
----@field job riskscreen.Job
+---@field kind riskscreen.CallKind
+---@field request riskscreen.Request as it was built; each request is a copy of it
+---@field options table the call's checked options
+---@field retry riskscreen.RetrySettings
+---@field parameters? table what `interpret` has to know of it
 ---@field started number
 ---@field timeout number seconds for everything
 ---@field attempt integer
@@ -48,7 +52,7 @@ Call.__index = Call
 
 ---What becomes of a call whose task is stopped.
 function Call:abandon()
-  self.state.stats:finish(self, self.job.label, "cancelled")
+  self.state.stats:finish(self, self.kind.label, "cancelled")
   if self.permit then
     self.state.breaker:forget(self.permit)
   end
@@ -70,11 +74,11 @@ end
 -- Hooks. Their descriptions hold numbers and texts of the library's own, and never a header.
 
 local function describe(call, fields)
-  local request = call.job.request
-  fields.operation = call.job.operation
+  local request = call.request
+  fields.operation = call.kind.operation
   fields.method = request.method
   fields.path = request.target:match "^[^?]*"
-  fields.traceparent = call.job.options.traceparent
+  fields.traceparent = call.options.traceparent
   return fields
 end
 
@@ -130,7 +134,7 @@ local function headers_of(state, headers, key)
 end
 
 local function request_of(call, key, at)
-  local built = call.job.request
+  local built = call.request
   local timeout = call.attempt_timeout - (at - call.attempt_started)
   return {
     method = built.method,
@@ -178,7 +182,7 @@ local function send(call, at, hedged)
   if state.hooks:has "response" then
     tell_response(call, reply, elapsed, hedged)
   end
-  local value, result = call.job:interpret(reply, redact_key)
+  local value, result = call.kind.interpret(call, reply, redact_key)
   if value == nil and result.sent == nil then
     result.sent = true
   end
@@ -194,10 +198,10 @@ end
 -- Seconds after which a second request is sent, or nil.
 local function late_after(call)
   local state = call.state
-  if not state.hedge or not call.job.idempotent or (state.breaker and state.breaker.state ~= "closed") then
+  if not state.hedge or not call.kind.idempotent or (state.breaker and state.breaker.state ~= "closed") then
     return nil
   end
-  local seconds = state.hedge:late_after(call.job.label)
+  local seconds = state.hedge:late_after(call.kind.label)
   return seconds and seconds < call.attempt_timeout and seconds or nil
 end
 
@@ -223,7 +227,7 @@ local function attempt(call)
   -- Where nothing was waited for, the time is still that of the call's beginning, and its timeout whole.
   local at = (call.attempt > 1 or state.limiter) and state.runtime.now() or call.started
   call.attempt_started = at
-  call.attempt_timeout = math.min(call.job.request.timeout, remaining(call, at))
+  call.attempt_timeout = math.min(call.request.timeout, remaining(call, at))
   local seconds = late_after(call)
   local value, result
   if seconds then
@@ -232,7 +236,7 @@ local function attempt(call)
     value, result = send(call, at, false)
   end
   if state.hedge and value ~= nil then
-    state.hedge:observe(call.job.label, state.runtime.now() - at)
+    state.hedge:observe(call.kind.label, state.runtime.now() - at)
   end
   return value, result
 end
@@ -284,7 +288,7 @@ local function admit(call)
       return nil, circuit_error(call, refused)
     end
     local deadline = call.started + call.timeout
-    local taken, retry_after = state.limiter:acquire(call.job.options.priority or "normal", deadline)
+    local taken, retry_after = state.limiter:acquire(call.options.priority or "normal", deadline)
     if not taken then
       return nil, limit_error(call, retry_after)
     end
@@ -295,7 +299,7 @@ local function admit(call)
     return nil, errors.new("timeout", ("no time was left of %g s"):format(call.timeout), { sent = false })
   end
   if state.breaker then
-    local permit, retry_after = state.breaker:admit(call.job.request.timeout)
+    local permit, retry_after = state.breaker:admit(call.request.timeout)
     if not permit then
       if state.limiter then
         state.limiter:refund()
@@ -313,12 +317,12 @@ end
 local function reconsider(call, err)
   local state = call.state
   local failed = {
-    idempotent = call.job.idempotent,
+    idempotent = call.kind.idempotent,
     attempt = call.attempt,
     err = err,
     remaining = remaining(call, state.runtime.now()),
   }
-  local wait, reason = retry.decide(call.job.retry, failed, state.settings.random)
+  local wait, reason = retry.decide(call.retry, failed, state.settings.random)
   if wait and state.breaker and state.breaker:refuses() then
     wait, reason = nil, "circuit_open"
   elseif wait and not state.budget:take() then
@@ -377,15 +381,22 @@ end
 
 ---Makes a call.
 ---@param state riskscreen.State
----@param job riskscreen.Job
+---@param kind riskscreen.CallKind
+---@param request riskscreen.Request
+---@param options table the call's checked options
+---@param parameters? table for `interpret`
 ---@return any value
 ---@return riskscreen.Response|riskscreen.Error
-function M.run(state, job)
+function M.run(state, kind, request, options, parameters)
   local started = state.runtime.now()
-  local timeout = job.options.timeout or state.settings.timeout
+  local timeout = options.timeout or state.settings.timeout
   local call = setmetatable({
     state = state,
-    job = job,
+    kind = kind,
+    request = request,
+    options = options,
+    retry = reliability.retry_of(state.settings, options.retry),
+    parameters = parameters,
     started = started,
     timeout = timeout,
     attempt = 0,
@@ -394,7 +405,7 @@ function M.run(state, job)
     attempt_started = started,
     attempt_timeout = timeout,
   }, Call)
-  state.stats:begin(call, job.label)
+  state.stats:begin(call, kind.label)
   state.budget:earn()
   local hold = state.runtime.tasks.hold(call)
   local value, result = pursue(call)
@@ -403,12 +414,12 @@ function M.run(state, job)
   result.elapsed = state.runtime.now() - started
   result.attempts = call.requests
   if value ~= nil then
-    state.stats:finish(call, job.label, "succeeded", result.elapsed)
+    state.stats:finish(call, kind.label, "succeeded", result.elapsed)
     return value, result
   end
-  result.operation = job.operation
+  result.operation = kind.operation
   result.sent = call.sent
-  state.stats:finish(call, job.label, "failed", result.elapsed, result.kind)
+  state.stats:finish(call, kind.label, "failed", result.elapsed, result.kind)
   if state.hooks:has "error" then
     local more = { attempts = call.requests, elapsed = result.elapsed, gave_up = call.gave_up }
     tell_failure(call, "error", result, more)
