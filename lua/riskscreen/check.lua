@@ -109,6 +109,10 @@ end
 ---@param value table
 ---@return integer|nil
 local function sequence_length(value)
+  local first = next(value)
+  if first == 1 and next(value, first) == nil then
+    return 1
+  end
   local count, last = 0, 0
   for key in pairs(value) do
     if type(key) ~= "number" or key < 1 or key ~= math.floor(key) then
