@@ -125,7 +125,7 @@ end
 -- The headers of a request and the key: nearly always those of the last one. A transport of the operator's, which may
 -- do with them what it likes, gets its own.
 local function headers_of(state, headers, key)
-  if state.settings.transport or state.settings.runtime then
+  if not state.keeps_requests then
     return with_key(headers, key)
   elseif state.bare_headers ~= headers or state.headers["X-Access-Key"] ~= key then
     state.bare_headers, state.headers = headers, with_key(headers, key)
@@ -333,34 +333,46 @@ local function reconsider(call, err)
   return wait
 end
 
-local function pursue(call)
+-- Waits for the next attempt, if there is one.
+local function may_try_again(call, err)
   local state = call.state
-  local previous
-  while true do
-    call.attempt = call.attempt + 1
-    local admitted, refusal = admit(call)
-    if not admitted then
-      call.gave_up = refusal.kind
-      -- What went wrong first says more than that there was no second time.
-      return nil, refusal.kind ~= "cancelled" and previous or refusal
-    end
-    local value, result = attempt(call)
-    learn(call, value, result)
-    if value ~= nil then
-      return value, result
-    end
-    call.sent = call.sent or result.sent
-    local wait = reconsider(call, result)
-    if not wait then
-      return nil, result
-    end
-    state.stats:count "retries"
-    if state.hooks:has "retry" then
-      tell_failure(call, "retry", result, { attempt = call.attempt, wait = wait })
-    end
-    state.runtime.sleep(wait)
-    previous = result
+  call.sent = call.sent or err.sent
+  local wait = reconsider(call, err)
+  if not wait then
+    return false
   end
+  state.stats:count "retries"
+  if state.hooks:has "retry" then
+    tell_failure(call, "retry", err, { attempt = call.attempt, wait = wait })
+  end
+  state.runtime.sleep(wait)
+  return true
+end
+
+-- One attempt, if it is admitted; the third result says that it was not.
+local function try(call)
+  call.attempt = call.attempt + 1
+  local admitted, refusal = admit(call)
+  if not admitted then
+    call.gave_up = refusal.kind
+    return nil, refusal, true
+  end
+  local value, result = attempt(call)
+  learn(call, value, result)
+  return value, result, false
+end
+
+local function pursue(call)
+  local value, result, refused = try(call)
+  while value == nil and not refused and may_try_again(call, result) do
+    local previous = result
+    value, result, refused = try(call)
+    -- What went wrong first says more than that there was no second time.
+    if refused and result.kind ~= "cancelled" then
+      result = previous
+    end
+  end
+  return value, result
 end
 
 local M = {}

@@ -28,6 +28,8 @@ local text = require "riskscreen.text"
 ---@field hedge? riskscreen.Hedge
 ---@field hooks riskscreen.Hooks
 ---@field stats riskscreen.Stats
+---@field keeps_requests boolean its transport changes nothing of a request
+---@field shares_headers? boolean its transport may give several replies the same headers
 ---@field kinds table<riskscreen.Operation, riskscreen.CallKind>
 ---@field transactions? riskscreen.Transactions made when first needed
 
@@ -55,6 +57,18 @@ local function annotate(err, name, count, elapsed)
   return err
 end
 
+-- The caller may change what it gets; some transports give the same headers again and again.
+local function own_headers(call, result)
+  local shared = result.headers
+  if not shared or not call.state.shares_headers or call.options.value_only then
+    return
+  end
+  result.headers = {}
+  for name, value in pairs(shared) do
+    result.headers[name] = value
+  end
+end
+
 -- What the reply to an operation means.
 local function interpret(call, reply, redact_key)
   local kind = call.kind
@@ -63,12 +77,16 @@ local function interpret(call, reply, redact_key)
     context = { clock = context.clock, redact = redact_key, envelope = context.envelope }
     kind.context = context
   end
-  return response.interpret(kind.entry, call.parameters, reply, context)
+  local value, result = response.interpret(kind.entry, call.parameters, reply, context)
+  own_headers(call, result)
+  return value, result
 end
 
 -- What a reply that no operation describes means.
 local function interpret_raw(call, reply, redact_key)
-  return response.raw(reply, { clock = call.state.clock, redact = redact_key })
+  local value, result = response.raw(reply, { clock = call.state.clock, redact = redact_key })
+  own_headers(call, result)
+  return value, result
 end
 
 -- What is the same for all calls of an operation, made with the first one.
@@ -364,6 +382,8 @@ function M.new(given)
     runtime = settings.runtime or runtime,
     refusal = settings.runtime and never_refuses or runtime.refusal,
     kinds = {},
+    keeps_requests = not (settings.transport or settings.runtime),
+    shares_headers = not (settings.transport or settings.runtime) and runtime.shares_headers,
   }
   attempts.equip(state)
   local client = setmetatable({ policy = settings.policy }, Client)
