@@ -2,9 +2,9 @@
 -- all know, and over all of them no more probes are under way than there shall be.
 --
 -- The dict knows no transactions. Time is therefore divided into numbered periods, each with keys of its own: a period
--- begins closed and stays so, or begins with the time at which the circuit opened. Of several workers that see the same,
--- the first writes it and the others write nothing else; one that dies on the way leaves a step that the next one takes
--- again. What the dict has lost closes the circuit.
+-- begins closed and stays so, or begins with the time at which the circuit opened. Of several workers that see the
+-- same, the first writes it and the others write nothing else; one that dies on the way leaves a step that the next one
+-- takes again. What the dict has lost closes the circuit.
 --
 -- Nearly always nothing has failed: then a request costs one look at the number of the period and one at whether there
 -- is trouble, and what succeeds is counted here for a moment before all are told. From the first failure until a window

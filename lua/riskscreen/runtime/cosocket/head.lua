@@ -19,7 +19,7 @@ local MOST_DIGITS = 15 -- of a length; more would not be counted exactly, and ar
 ---@class riskscreen.cosocket.Head
 ---@field status integer
 ---@field http_version "1.0"|"1.1"
----@field headers table<string, string> lower-case names; repeated ones are joined by ", "; shared, nobody may change them
+---@field headers table<string, string> lower-case names; repeated ones are joined by ", "; nobody may change them
 ---@field length? number bytes of the body, where they are announced
 ---@field chunked boolean the body comes in chunks
 ---@field persistent boolean the connection may be used again

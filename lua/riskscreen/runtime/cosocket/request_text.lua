@@ -68,11 +68,11 @@ function M.writer(peer, user_agent)
       return nil, "the method or the target is malformed"
     end
     if headers ~= last_headers then
-      local lines, wrong = join(headers)
-      if not lines then
+      local joined, wrong = join(headers)
+      if not joined then
         return nil, wrong
       end
-      last_headers, last_lines = headers, lines
+      last_headers, last_lines = headers, joined
     end
     if body or announced then
       body = body or ""
