@@ -38,6 +38,12 @@ local function fail(breaker, times)
   end
 end
 
+local function succeed(breaker, times)
+  for _ = 1, times do
+    breaker:report(assert(breaker:admit(1)), false)
+  end
+end
+
 -- Runs functions side by side as workers run: another one goes on after any step at the dict, in an order drawn at
 -- random; with `deadly`, one of them ends at such a step for ever.
 local function side_by_side(seed, bodies, deadly)
@@ -85,6 +91,60 @@ describe("a circuit that workers share", function()
       assert.equal("open", worker:standing().state)
       assert.equal(1, worker:standing().opened)
     end
+  end)
+
+  it("is opened only by failures with no success in between, whichever worker has seen it", function()
+    local first, second = new_breaker { share = 1 }, new_breaker { share = 1 }
+    for _ = 1, 3 do
+      fail(first, 2)
+      succeed(second, 1)
+      succeed(second, 1)
+    end
+    assert.is_nil(first:refuses())
+    fail(second, 3)
+    assert.is_number(first:refuses())
+  end)
+
+  it("is opened by the share of failures among the requests of all", function()
+    local first, second = new_breaker { failures = 100 }, new_breaker { failures = 100 }
+    succeed(second, 6)
+    now = now + 0.5
+    succeed(second, 1)
+    fail(first, 6)
+    assert.is_nil(second:refuses())
+    fail(second, 1)
+    assert.is_number(first:refuses())
+  end)
+
+  it("counts the failures and successes of a window, and not earlier ones", function()
+    local first, second = new_breaker { failures = 100 }, new_breaker { failures = 100 }
+    fail(first, 9)
+    now = now + 11
+    succeed(second, 1)
+    succeed(first, 1)
+    fail(second, 1)
+    succeed(first, 7)
+    assert.is_nil(first:refuses())
+    fail(second, 7)
+    assert.is_nil(first:refuses())
+    fail(first, 1)
+    assert.is_number(second:refuses())
+  end)
+
+  it("forgets what was under way when it opened", function()
+    local first, second = new_breaker(), new_breaker()
+    local before = { assert(first:admit(1)), assert(first:admit(1)), assert(second:admit(1)) }
+    fail(second, 3)
+    now = now + 5
+    local probe = assert(second:admit(1))
+    first:report(before[1], false)
+    first:report(before[2], true)
+    second:report(before[3], true)
+    assert.is_number(first:refuses())
+    second:report(probe, false)
+    first:report(before[2], true)
+    assert.same({ "closed", 1 }, { first:standing().state, second:standing().opened })
+    assert.is_nil(second:refuses())
   end)
 
   it("is closed for all by the probe of one", function()

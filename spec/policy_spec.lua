@@ -769,3 +769,57 @@ describe("a mistake in a policy", function()
     assert.matches("policy_spec.lua:" .. line .. ":", message, 1, true)
   end)
 end)
+
+describe("a policy that has decided before", function()
+  local LEVELS = { "high", "low", "medium", "elevated", 1, false }
+  local TYPES = { "scam", "sanction", "new-type", "strange", {}, false }
+  local SOURCES = { "Provider", "Community", "Acme", "somebody", 2, false }
+  local OTHERS = { { whitelist = true }, { whitelist = false }, { whitelist = "yes" } }
+
+  local settings = {
+    { rules = { { type = "sanction", source = "Community", action = "block" }, { level = "low", action = "allow" } } },
+    { rules = { { whitelist = true, action = "allow" }, { level = "high", action = "block" } } },
+    { rules = { { source = "Provider", action = "review" }, { action = "allow" } }, provider = "Acme" },
+    {
+      rules = { { unrecognised = true, action = "review" }, { action = "allow" } },
+      extend = { level = { "elevated" } },
+    },
+    { rules = { { category = "exchange", action = "allow" }, { level = "high", action = "block" } } },
+    {},
+  }
+
+  local function told(decision, given)
+    local reasons = {}
+    for index, reason in ipairs(decision.reasons) do
+      reasons[index] = { reason.action, reason.message, reason.rule and reason.rule.action, reason.risk == given }
+    end
+    return { decision.action, decision.degraded, reasons }
+  end
+
+  it("decides every risk as one that has not", function()
+    for _, options in ipairs(settings) do
+      local used = policies.new(options)
+      for _ = 1, 2 do
+        for _, level in ipairs(LEVELS) do
+          for _, kind in ipairs(TYPES) do
+            for _, source in ipairs(SOURCES) do
+              for _, other in ipairs(OTHERS) do
+                local given = { riskLevel = level or nil, riskType = kind or nil, riskSource = source or nil }
+                local fresh = told(decide(policies.new(options), { given }, other), given)
+                assert.same(fresh, told(decide(used, { given }, other), given))
+              end
+            end
+          end
+        end
+      end
+    end
+  end)
+
+  it("still leaves the doubts of lookups that failed or are not offered", function()
+    local policy = policies.new { rules = { { level = "low", action = "allow" } } }
+    local given = { risk = record { risk("low", "scam") } }
+    assert.equal("allow", policy:decide(given).action)
+    given.not_offered = { risk = true }
+    assert.equal("unknown", policy:decide(given).action)
+  end)
+end)

@@ -10,6 +10,7 @@ local hooks = require "riskscreen.hooks"
 local limiter = require "riskscreen.limiter"
 local random = require "riskscreen.random"
 local redact = require "riskscreen.redact"
+local reliability = require "riskscreen.reliability"
 local retry = require "riskscreen.retry"
 local stats = require "riskscreen.stats"
 
@@ -25,18 +26,21 @@ end
 -- Failures that speak against the service's health; with any other answer it is at least there.
 local unhealthy = { network = true, timeout = true, tls = true, server = true }
 
----@class riskscreen.Job what a call asks for
+---@alias riskscreen.Interpret fun(call: riskscreen.CallUnderWay, reply: riskscreen.Reply, redact: function): any, any
+
+---@class riskscreen.CallKind what is the same for all calls of an operation
 ---@field operation string its name, for errors and hooks
 ---@field label string what it is counted as
 ---@field idempotent boolean repeating it changes nothing
----@field request riskscreen.Request as it was built; each request is a copy of it
----@field interpret fun(job: riskscreen.Job, reply: riskscreen.Reply, redact: fun(text: string): string): any, any
----@field options table the call's checked options
----@field retry riskscreen.RetrySettings
+---@field interpret riskscreen.Interpret what a reply means
 
 ---@class riskscreen.CallUnderWay
 ---@field state riskscreen.State
----@field job riskscreen.Job
+---@field kind riskscreen.CallKind
+---@field request riskscreen.Request as it was built; each request is a copy of it
+---@field options table the call's checked options
+---@field retry riskscreen.RetrySettings
+---@field parameters? table what `interpret` has to know of it
 ---@field started number
 ---@field timeout number seconds for everything
 ---@field attempt integer
@@ -48,7 +52,7 @@ Call.__index = Call
 
 ---What becomes of a call whose task is stopped.
 function Call:abandon()
-  self.state.stats:finish(self, self.job.label, "cancelled")
+  self.state.stats:finish(self, self.kind.label, "cancelled")
   if self.permit then
     self.state.breaker:forget(self.permit)
   end
@@ -70,11 +74,11 @@ end
 -- Hooks. Their descriptions hold numbers and texts of the library's own, and never a header.
 
 local function describe(call, fields)
-  local request = call.job.request
-  fields.operation = call.job.operation
+  local request = call.request
+  fields.operation = call.kind.operation
   fields.method = request.method
   fields.path = request.target:match "^[^?]*"
-  fields.traceparent = call.job.options.traceparent
+  fields.traceparent = call.options.traceparent
   return fields
 end
 
@@ -110,17 +114,32 @@ end
 
 -- One request
 
-local function request_of(call, key, at)
-  local built = call.job.request
-  local headers = { ["X-Access-Key"] = key }
-  for name, value in pairs(built.headers) do
-    headers[name] = value
+local function with_key(headers, key)
+  local copy = { ["X-Access-Key"] = key }
+  for name, value in pairs(headers) do
+    copy[name] = value
   end
+  return copy
+end
+
+-- The headers of a request and the key: nearly always those of the last one. A transport of the operator's, which may
+-- do with them what it likes, gets its own.
+local function headers_of(state, headers, key)
+  if not state.keeps_requests then
+    return with_key(headers, key)
+  elseif state.bare_headers ~= headers or state.headers["X-Access-Key"] ~= key then
+    state.bare_headers, state.headers = headers, with_key(headers, key)
+  end
+  return state.headers
+end
+
+local function request_of(call, key, at)
+  local built = call.request
   local timeout = call.attempt_timeout - (at - call.attempt_started)
   return {
     method = built.method,
     target = built.target,
-    headers = headers,
+    headers = headers_of(call.state, built.headers, key),
     body = built.body,
     timeout = timeout,
     connect_timeout = math.min(built.connect_timeout, timeout),
@@ -163,7 +182,7 @@ local function send(call, at, hedged)
   if state.hooks:has "response" then
     tell_response(call, reply, elapsed, hedged)
   end
-  local value, result = call.job:interpret(reply, redact_key)
+  local value, result = call.kind.interpret(call, reply, redact_key)
   if value == nil and result.sent == nil then
     result.sent = true
   end
@@ -179,10 +198,10 @@ end
 -- Seconds after which a second request is sent, or nil.
 local function late_after(call)
   local state = call.state
-  if not state.hedge or not call.job.idempotent or (state.breaker and state.breaker.state ~= "closed") then
+  if not state.hedge or not call.kind.idempotent or (state.breaker and state.breaker.state ~= "closed") then
     return nil
   end
-  local seconds = state.hedge:late_after(call.job.label)
+  local seconds = state.hedge:late_after(call.kind.label)
   return seconds and seconds < call.attempt_timeout and seconds or nil
 end
 
@@ -208,7 +227,7 @@ local function attempt(call)
   -- Where nothing was waited for, the time is still that of the call's beginning, and its timeout whole.
   local at = (call.attempt > 1 or state.limiter) and state.runtime.now() or call.started
   call.attempt_started = at
-  call.attempt_timeout = math.min(call.job.request.timeout, remaining(call, at))
+  call.attempt_timeout = math.min(call.request.timeout, remaining(call, at))
   local seconds = late_after(call)
   local value, result
   if seconds then
@@ -217,7 +236,7 @@ local function attempt(call)
     value, result = send(call, at, false)
   end
   if state.hedge and value ~= nil then
-    state.hedge:observe(call.job.label, state.runtime.now() - at)
+    state.hedge:observe(call.kind.label, state.runtime.now() - at)
   end
   return value, result
 end
@@ -269,7 +288,7 @@ local function admit(call)
       return nil, circuit_error(call, refused)
     end
     local deadline = call.started + call.timeout
-    local taken, retry_after = state.limiter:acquire(call.job.options.priority or "normal", deadline)
+    local taken, retry_after = state.limiter:acquire(call.options.priority or "normal", deadline)
     if not taken then
       return nil, limit_error(call, retry_after)
     end
@@ -280,7 +299,7 @@ local function admit(call)
     return nil, errors.new("timeout", ("no time was left of %g s"):format(call.timeout), { sent = false })
   end
   if state.breaker then
-    local permit, retry_after = state.breaker:admit(call.job.request.timeout)
+    local permit, retry_after = state.breaker:admit(call.request.timeout)
     if not permit then
       if state.limiter then
         state.limiter:refund()
@@ -298,12 +317,12 @@ end
 local function reconsider(call, err)
   local state = call.state
   local failed = {
-    idempotent = call.job.idempotent,
+    idempotent = call.kind.idempotent,
     attempt = call.attempt,
     err = err,
     remaining = remaining(call, state.runtime.now()),
   }
-  local wait, reason = retry.decide(call.job.retry, failed, state.settings.random)
+  local wait, reason = retry.decide(call.retry, failed, state.settings.random)
   if wait and state.breaker and state.breaker:refuses() then
     wait, reason = nil, "circuit_open"
   elseif wait and not state.budget:take() then
@@ -314,34 +333,46 @@ local function reconsider(call, err)
   return wait
 end
 
-local function pursue(call)
+-- Waits for the next attempt, if there is one.
+local function may_try_again(call, err)
   local state = call.state
-  local previous
-  while true do
-    call.attempt = call.attempt + 1
-    local admitted, refusal = admit(call)
-    if not admitted then
-      call.gave_up = refusal.kind
-      -- What went wrong first says more than that there was no second time.
-      return nil, refusal.kind ~= "cancelled" and previous or refusal
-    end
-    local value, result = attempt(call)
-    learn(call, value, result)
-    if value ~= nil then
-      return value, result
-    end
-    call.sent = call.sent or result.sent
-    local wait = reconsider(call, result)
-    if not wait then
-      return nil, result
-    end
-    state.stats:count "retries"
-    if state.hooks:has "retry" then
-      tell_failure(call, "retry", result, { attempt = call.attempt, wait = wait })
-    end
-    state.runtime.sleep(wait)
-    previous = result
+  call.sent = call.sent or err.sent
+  local wait = reconsider(call, err)
+  if not wait then
+    return false
   end
+  state.stats:count "retries"
+  if state.hooks:has "retry" then
+    tell_failure(call, "retry", err, { attempt = call.attempt, wait = wait })
+  end
+  state.runtime.sleep(wait)
+  return true
+end
+
+-- One attempt, if it is admitted; the third result says that it was not.
+local function try(call)
+  call.attempt = call.attempt + 1
+  local admitted, refusal = admit(call)
+  if not admitted then
+    call.gave_up = refusal.kind
+    return nil, refusal, true
+  end
+  local value, result = attempt(call)
+  learn(call, value, result)
+  return value, result, false
+end
+
+local function pursue(call)
+  local value, result, refused = try(call)
+  while value == nil and not refused and may_try_again(call, result) do
+    local previous = result
+    value, result, refused = try(call)
+    -- What went wrong first says more than that there was no second time.
+    if refused and result.kind ~= "cancelled" then
+      result = previous
+    end
+  end
+  return value, result
 end
 
 local M = {}
@@ -362,15 +393,22 @@ end
 
 ---Makes a call.
 ---@param state riskscreen.State
----@param job riskscreen.Job
+---@param kind riskscreen.CallKind
+---@param request riskscreen.Request
+---@param options table the call's checked options
+---@param parameters? table for `interpret`
 ---@return any value
 ---@return riskscreen.Response|riskscreen.Error
-function M.run(state, job)
+function M.run(state, kind, request, options, parameters)
   local started = state.runtime.now()
-  local timeout = job.options.timeout or state.settings.timeout
+  local timeout = options.timeout or state.settings.timeout
   local call = setmetatable({
     state = state,
-    job = job,
+    kind = kind,
+    request = request,
+    options = options,
+    retry = reliability.retry_of(state.settings, options.retry),
+    parameters = parameters,
     started = started,
     timeout = timeout,
     attempt = 0,
@@ -379,7 +417,7 @@ function M.run(state, job)
     attempt_started = started,
     attempt_timeout = timeout,
   }, Call)
-  state.stats:begin(call, job.label)
+  state.stats:begin(call, kind.label)
   state.budget:earn()
   local hold = state.runtime.tasks.hold(call)
   local value, result = pursue(call)
@@ -388,12 +426,12 @@ function M.run(state, job)
   result.elapsed = state.runtime.now() - started
   result.attempts = call.requests
   if value ~= nil then
-    state.stats:finish(call, job.label, "succeeded", result.elapsed)
+    state.stats:finish(call, kind.label, "succeeded", result.elapsed)
     return value, result
   end
-  result.operation = job.operation
+  result.operation = kind.operation
   result.sent = call.sent
-  state.stats:finish(call, job.label, "failed", result.elapsed, result.kind)
+  state.stats:finish(call, kind.label, "failed", result.elapsed, result.kind)
   if state.hooks:has "error" then
     local more = { attempts = call.requests, elapsed = result.elapsed, gave_up = call.gave_up }
     tell_failure(call, "error", result, more)

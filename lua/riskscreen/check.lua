@@ -109,6 +109,10 @@ end
 ---@param value table
 ---@return integer|nil
 local function sequence_length(value)
+  local first = next(value)
+  if first == 1 and next(value, first) == nil then
+    return 1
+  end
   local count, last = 0, 0
   for key in pairs(value) do
     if type(key) ~= "number" or key < 1 or key ~= math.floor(key) then
@@ -217,6 +221,27 @@ local function check_order(specs, checked)
   end
 end
 
+-- The networks of an operation that takes an address and one of them, and nothing else; or false.
+local subject_networks = remembered(function(specs)
+  local address, network = specs[1], specs[2]
+  return #specs == 2
+    and address.name == "address"
+    and address.type == "string"
+    and network.name == "network"
+    and network.enum
+end)
+
+-- Whether parameters are an address and a network about which nothing is unusual. Nearly all are, and this has no loop.
+local function is_plain_subject(specs, parameters)
+  local address, network, networks = parameters.address, parameters.network, subject_networks(specs)
+  if not networks or type(address) ~= "string" or not enums.has(networks, network) then
+    return false
+  end
+  local first = next(parameters)
+  local second = next(parameters, first)
+  return second ~= nil and next(parameters, second) == nil and #address <= MAX_STRING and text.is_plain(address)
+end
+
 local M = { sequence_length = sequence_length }
 
 ---Checks an operation's parameters. They are data: whatever is wrong with them is an error object, never raised.
@@ -226,6 +251,9 @@ local M = { sequence_length = sequence_length }
 ---@return riskscreen.Error|nil err
 function M.parameters(operation, parameters)
   local specs = operation.parameters
+  if specs and is_plain_subject(specs, parameters) then
+    return { address = parameters.address, network = parameters.network }
+  end
   local checked, wrong
   if specs then
     checked, wrong = check_fields(specs, parameters, "", "parameter", check_value)

@@ -9,7 +9,6 @@ local kyt = require "riskscreen.kyt"
 local operations = require "riskscreen.operations"
 local options = require "riskscreen.options"
 local pages = require "riskscreen.pages"
-local reliability = require "riskscreen.reliability"
 local request = require "riskscreen.request"
 local response = require "riskscreen.response"
 local runtime = require "riskscreen.runtime"
@@ -29,6 +28,9 @@ local text = require "riskscreen.text"
 ---@field hedge? riskscreen.Hedge
 ---@field hooks riskscreen.Hooks
 ---@field stats riskscreen.Stats
+---@field keeps_requests boolean its transport changes nothing of a request
+---@field shares_headers? boolean its transport may give several replies the same headers
+---@field kinds table<riskscreen.Operation, riskscreen.CallKind>
 ---@field transactions? riskscreen.Transactions made when first needed
 
 local NO_OPTIONS = {} -- those of a call have no defaults
@@ -55,15 +57,53 @@ local function annotate(err, name, count, elapsed)
   return err
 end
 
+-- The caller may change what it gets; some transports give the same headers again and again.
+local function own_headers(call, result)
+  local shared = result.headers
+  if not shared or not call.state.shares_headers or call.options.value_only then
+    return
+  end
+  result.headers = {}
+  for name, value in pairs(shared) do
+    result.headers[name] = value
+  end
+end
+
 -- What the reply to an operation means.
-local function interpret(job, reply, redact_key)
-  local context = { clock = job.clock, redact = redact_key, envelope = job.envelope }
-  return response.interpret(job.entry, job.parameters, reply, context)
+local function interpret(call, reply, redact_key)
+  local kind = call.kind
+  local context = kind.context
+  if context.redact ~= redact_key then
+    context = { clock = context.clock, redact = redact_key, envelope = context.envelope }
+    kind.context = context
+  end
+  local value, result = response.interpret(kind.entry, call.parameters, reply, context)
+  own_headers(call, result)
+  return value, result
 end
 
 -- What a reply that no operation describes means.
-local function interpret_raw(job, reply, redact_key)
-  return response.raw(reply, { clock = job.clock, redact = redact_key })
+local function interpret_raw(call, reply, redact_key)
+  local value, result = response.raw(reply, { clock = call.state.clock, redact = redact_key })
+  own_headers(call, result)
+  return value, result
+end
+
+-- What is the same for all calls of an operation, made with the first one.
+local function kind_of(state, operation)
+  local kind = state.kinds[operation]
+  if not kind then
+    kind = {
+      operation = operation.name,
+      label = operation.name,
+      idempotent = operation.idempotent,
+      interpret = interpret,
+      entry = operation,
+      context = { clock = state.clock, envelope = request.endpoint(operation, state.settings).envelope },
+    }
+    state.kinds[operation] = kind
+  end
+  return kind
 end
 
 -- The error of a call where nothing can wait, if so it is here.
@@ -88,19 +128,7 @@ local function perform(state, operation, parameters, call)
     err.sent = false
     return nil, annotate(err, operation.name, 0, 0)
   end
-  return attempts.run(state, {
-    operation = operation.name,
-    label = operation.name,
-    idempotent = operation.idempotent,
-    request = built,
-    options = call,
-    retry = reliability.retry_of(state.settings, call.retry),
-    interpret = interpret,
-    entry = operation,
-    parameters = checked,
-    envelope = request.endpoint(operation, state.settings).envelope,
-    clock = state.clock,
-  })
+  return attempts.run(state, kind_of(state, operation), built, call, checked)
 end
 
 -- The checked options of a call, or how the call itself is wrong.
@@ -270,16 +298,8 @@ function Client:request(method, path, call_options)
     err.sent = false
     return nil, annotate(err, name, 0, 0)
   end
-  return attempts.run(state, {
-    operation = name,
-    label = "request",
-    idempotent = built.replay,
-    request = built,
-    options = call,
-    retry = reliability.retry_of(state.settings, call.retry),
-    interpret = interpret_raw,
-    clock = state.clock,
-  })
+  local kind = { operation = name, label = "request", idempotent = built.replay, interpret = interpret_raw }
+  return attempts.run(state, kind, built, call)
 end
 
 ---What the client has done since it was made: counters, latency histograms, and how its rate limit and its circuit
@@ -361,6 +381,9 @@ function M.new(given)
     clock = settings.clock or os.time,
     runtime = settings.runtime or runtime,
     refusal = settings.runtime and never_refuses or runtime.refusal,
+    kinds = {},
+    keeps_requests = not (settings.transport or settings.runtime),
+    shares_headers = not (settings.transport or settings.runtime) and runtime.shares_headers,
   }
   attempts.equip(state)
   local client = setmetatable({ policy = settings.policy }, Client)

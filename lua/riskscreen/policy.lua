@@ -3,6 +3,7 @@
 -- What no rule covers, what is missing and what was never seen is `unknown`.
 
 local check = require "riskscreen.check"
+local enums = require "riskscreen.enums"
 local errors = require "riskscreen.errors"
 local facet_table = require "riskscreen.facets"
 local judgement = require "riskscreen.judgement"
@@ -157,21 +158,54 @@ local function new_case(self, facets, risk, unrecognised)
   }
 end
 
--- One case for each risk, or one without a risk.
-local function cases_of(self, facets)
-  local risks = facets.risk.risks
-  if #risks == 0 then
-    local case = new_case(self, facets)
-    case.no_risk = true
-    return { case }
+-- The reason of one risk.
+local function reason_of(self, facets, risk)
+  local unrecognised = judgement.unrecognised(risk, self.extended)
+  local case = new_case(self, facets, type(risk) == "table" and risk or {}, unrecognised)
+  return judgement.of_case(self.compiled, case)
+end
+
+-- What risks come to that differ in nothing a rule may ask about, where no rule asks about other lookups. Kept as long
+-- as there can be no more of them than the enumerations have values.
+local function known_reasons(self, record, risk)
+  local whitelist, source = record.whitelist, risk.riskSource
+  if type(whitelist) ~= "boolean" or not (enums.has("risk_source", source) or source == self.settings.provider) then
+    return nil
   end
-  local cases = {}
-  for index = 1, #risks do
-    local risk = risks[index]
-    local unrecognised = judgement.unrecognised(risk, self.extended)
-    cases[index] = new_case(self, facets, type(risk) == "table" and risk or {}, unrecognised)
+  local by_source = self.known[whitelist][source]
+  if not by_source then
+    by_source = {}
+    self.known[whitelist][source] = by_source
   end
-  return cases
+  local level = risk.riskLevel
+  local by_level = by_source[level]
+  if not by_level and enums.has("risk_level", level) then
+    by_level = {}
+    by_source[level] = by_level
+  end
+  return by_level
+end
+
+-- The same, found without trying the rules where that was done before.
+local function quick_reason_of(self, facets, risk)
+  local known = self.asks_only_of_risk
+    and type(risk) == "table"
+    and not facets.errors
+    and not facets.not_offered
+    and known_reasons(self, facets.risk, risk)
+  if not known then
+    return reason_of(self, facets, risk)
+  end
+  local kind = risk.riskType
+  local found = known[kind]
+  if found then
+    return { action = found.action, message = found.message, rule = found.rule, risk = risk }, found.degraded
+  end
+  local reason, degraded = reason_of(self, facets, risk)
+  if enums.has("risk_type", kind) and not reason.error then
+    known[kind] = { action = reason.action, message = reason.message, rule = reason.rule, degraded = degraded }
+  end
+  return reason, degraded
 end
 
 local function names_in(set)
@@ -188,11 +222,11 @@ local function names_in(set)
 end
 
 local function first_error(reasons)
-  for _, reason in ipairs(reasons) do
-    if reason.error then
-      return reason.error
-    end
+  local err = reasons[1].error
+  for index = 2, #reasons do
+    err = err or reasons[index].error
   end
+  return err
 end
 
 -- The reasons of a decision, the worst first, and whether it is degraded.
@@ -201,10 +235,18 @@ local function reasons_for(self, facets, err)
     local reason, degraded = judgement.of_failure(self.compiled, new_case(self, facets), err)
     return { reason }, degraded
   end
-  local reasons, degraded = {}, false
-  for index, case in ipairs(cases_of(self, facets)) do
+  local risks = facets.risk.risks
+  if #risks == 0 then
+    local case = new_case(self, facets)
+    case.no_risk = true
+    local reason, degraded = judgement.of_case(self.compiled, case)
+    return { reason }, degraded
+  end
+  local reason, degraded = quick_reason_of(self, facets, risks[1])
+  local reasons = { reason }
+  for index = 2, #risks do
     local was_degraded
-    reasons[index], was_degraded = judgement.of_case(self.compiled, case)
+    reasons[index], was_degraded = quick_reason_of(self, facets, risks[index])
     degraded = degraded or was_degraded
   end
   return verdict.ordered(reasons), degraded
@@ -291,6 +333,8 @@ local function new(options)
     compiled = compiled,
     facets = facets,
     settings = settings,
+    asks_only_of_risk = next(facets) == nil or (facets.risk and next(facets, (next(facets))) == nil),
+    known = { [true] = {}, [false] = {} },
     extended = { level = set_of(settings.extend.level), type = set_of(settings.extend.type) },
   }
   return setmetatable(policy, Policy)

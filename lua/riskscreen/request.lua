@@ -1,4 +1,5 @@
 -- From an operation and its checked parameters to a request: pure. The access key is not here; client.lua adds it.
+local enums = require "riskscreen.enums"
 local errors = require "riskscreen.errors"
 local json = require "riskscreen.json"
 local operations = require "riskscreen.operations"
@@ -25,8 +26,7 @@ for byte = 0, 255 do
 end
 
 local function percent_encode(value)
-  -- Nearly every value is an address, in which there is nothing to encode.
-  return value:find "^[0-9a-zA-Z]+$" and value or (value:gsub("[^A-Za-z0-9._~-]", escapes))
+  return text.is_plain(value) and value or (value:gsub("[^A-Za-z0-9._~-]", escapes))
 end
 
 -- The text of a scalar in a query or a path, or nil.
@@ -61,10 +61,26 @@ end
 ---@field key string that name and "=", as a query has them
 ---@field in_body boolean
 ---@field separator? string an array is one text, joined by this
+---@field parts? table<string, string> what it comes to in a query, by its values where those are known
+
+local function parts_of(key, values)
+  local parts = {}
+  for _, value in ipairs(values) do
+    parts[value] = key .. percent_encode(value)
+  end
+  return parts
+end
 
 local function place_of(entry, wire, in_body)
   local key = percent_encode(wire) .. "="
-  return { name = entry.name, wire = wire, key = key, in_body = in_body, separator = entry.separator }
+  return {
+    name = entry.name,
+    wire = wire,
+    key = key,
+    in_body = in_body,
+    separator = entry.separator,
+    parts = entry.enum and parts_of(key, enums.values[entry.enum]),
+  }
 end
 
 -- In the order of sending.
@@ -167,6 +183,13 @@ local function encode_body(body)
   return encoded
 end
 
+---@class riskscreen.Endpoint where and how an operation is sent
+---@field method string
+---@field path string
+---@field target? string with the prefix of base_url, where no parameter is part of the path
+---@field envelope string
+---@field places? riskscreen.Place[]
+
 local function prefix_of(settings)
   return settings.base_url and settings.base_url.prefix or ""
 end
@@ -178,32 +201,52 @@ local function make_endpoint(operation, settings)
     and {
       method = method,
       path = path,
+      target = not path:find("{", 1, true) and prefix_of(settings) .. path or nil,
       envelope = given and given.envelope or operation.envelope,
       places = operation.parameters and places_of(operation, method, settings),
     }
 end
 
--- The target with its query, and what goes into the body.
-local function distribute(target, places, parameters, used, body)
-  local mark = "?"
-  for index = 1, #places do
-    local place = places[index]
-    local value = parameters[place.name]
-    if value ~= nil and not used[place.name] then
-      if place.separator then
-        value = table.concat(value, place.separator)
-      end
-      if place.in_body then
-        body[place.wire] = value
-      else
-        local scalar = scalar_text(value)
-        if not scalar then
-          return unsendable(place.wire, "a query")
-        end
-        target = target .. mark .. place.key .. percent_encode(scalar)
-        mark = "&"
-      end
+-- Puts a parameter where it belongs: the target then, or what cannot be sent.
+local function put(target, place, parameters, used, body)
+  local value = parameters[place.name]
+  if value == nil or used[place.name] then
+    return target
+  end
+  if place.separator then
+    value = table.concat(value, place.separator)
+  end
+  if place.in_body then
+    body[place.wire] = value
+    return target
+  end
+  local part = place.parts and place.parts[value]
+  if not part then
+    local scalar = scalar_text(value)
+    if not scalar then
+      return nil, place.wire
     end
+    part = place.key .. percent_encode(scalar)
+  end
+  return target .. (target:find("?", 1, true) and "&" or "?") .. part
+end
+
+-- The target with its query, and what goes into the body. Most operations have two parameters: those without a loop.
+local function distribute(target, places, parameters, used, body)
+  local unsent
+  if places[1] then
+    target, unsent = put(target, places[1], parameters, used, body)
+  end
+  if target and places[2] then
+    target, unsent = put(target, places[2], parameters, used, body)
+  end
+  for index = 3, #places do
+    if target then
+      target, unsent = put(target, places[index], parameters, used, body)
+    end
+  end
+  if not target then
+    return unsendable(unsent, "a query")
   end
   return target, body
 end
@@ -217,7 +260,7 @@ local M = {}
 ---The method, path and envelope of an operation: those of the client option `endpoints`, else the interface's.
 ---@param operation riskscreen.Operation
 ---@param settings table
----@return { method: string, path: string, envelope: string, places?: riskscreen.Place[] }|nil
+---@return riskscreen.Endpoint|nil
 function M.endpoint(operation, settings)
   local known = endpoints(settings)
   local endpoint = known[operation]
@@ -244,15 +287,17 @@ function M.build(operation, parameters, settings, call)
       .. " = { method = …, path = … }"
     return nil, errors.new("unsupported", message, { sent = false })
   end
-  local path, used = endpoint.path, NONE
-  if path:find("{", 1, true) then
-    path, used = fill_path(path, parameters)
-  end
-  if not path then
-    return nil, used
+  local target, used = endpoint.target, NONE
+  if not target then
+    local path
+    path, used = fill_path(endpoint.path, parameters)
+    if not path then
+      return nil, used
+    end
+    target = prefix_of(settings) .. path
   end
   local places = endpoint.places or places_of_any(parameters, endpoint.method)
-  local target, body = prefix_of(settings) .. path, not query_methods[endpoint.method] and {} or nil
+  local body = not query_methods[endpoint.method] and {} or nil
   target, body = distribute(target, places, parameters, used, body)
   if not target then
     return nil, body

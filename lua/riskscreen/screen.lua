@@ -124,7 +124,7 @@ end
 ---@field perform riskscreen.PerformLookup
 ---@field policy riskscreen.Policy
 ---@field wanted riskscreen.Facet[]
----@field call table the checked options of each lookup's call
+---@field call table the checked options of each lookup's call, and that the answer's headers are of no use
 
 local function look_up_one(screening, facet, subject, call)
   return screening.perform(screening.client, facet.operation, subject, call)
@@ -158,12 +158,13 @@ local function offered_of(wanted, network, found)
 end
 
 local function look_up(screening, subject, call)
-  local found, wanted = {}, screening.wanted
-  -- A single one needs no task, and the first is offered everywhere.
+  local wanted = screening.wanted
+  -- A single one needs no task: it is the risk assessment, which is offered everywhere.
   if not wanted[2] then
-    keep(found, wanted[1], look_up_one(screening, wanted[1], subject, call))
-    return found
+    local value, err = look_up_one(screening, wanted[1], subject, call)
+    return value and { risk = value } or { errors = { risk = err } }
   end
+  local found = {}
   local offered = offered_of(wanted, subject.network, found)
   if not runtime.refusal() then
     look_up_side_by_side(screening, offered, subject, call, found)
@@ -186,7 +187,7 @@ end
 
 local function new_screening(client, checked, perform)
   local policy = checked.policy or client.policy or default_policy
-  local call = { timeout = checked.timeout }
+  local call = { timeout = checked.timeout, value_only = true }
   for _, option in ipairs(reliability.call) do
     call[option.name] = checked[option.name]
   end
@@ -217,7 +218,7 @@ end
 function M.timed_decider(client, policy, perform)
   local screening = new_screening(client, { policy = policy, include = {} }, perform)
   return function(address, network, timeout)
-    return decide(screening, address, network, { timeout = math.max(timeout, SHORTEST_TIMEOUT) })
+    return decide(screening, address, network, { timeout = math.max(timeout, SHORTEST_TIMEOUT), value_only = true })
   end
 end
 

@@ -3,6 +3,31 @@
 -- Upper bounds in seconds; what is slower than the last is counted without a bound.
 local BOUNDS = { 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60 }
 
+local STEP = 0.0005 -- seconds; every bound below FINE is so many of these, and no two are the same
+local FINE = 0.25 -- seconds
+
+-- The first bucket for what is at least so many steps.
+local bucket_of, first = {}, 1
+for steps = 0, FINE / STEP - 1 do
+  while BOUNDS[first] < steps * STEP do
+    first = first + 1
+  end
+  bucket_of[steps] = first
+end
+
+-- Without a loop, which would cost most of what counting does.
+local function index_of(seconds)
+  local index = bucket_of[math.floor(seconds / STEP)]
+  if index then
+    return seconds > BOUNDS[index] and index + 1 or index
+  end
+  index = 1
+  while BOUNDS[index] and seconds > BOUNDS[index] do
+    index = index + 1
+  end
+  return index
+end
+
 ---@class riskscreen.Histogram
 ---@field private counts integer[] for each bound, and one beyond the last
 local Histogram = {}
@@ -17,15 +42,22 @@ local function new_histogram()
 end
 
 function Histogram:observe(seconds)
-  local index = 1
-  while BOUNDS[index] and seconds > BOUNDS[index] do
-    index = index + 1
-  end
-  self.counts[index] = self.counts[index] + 1
+  local counts, index = self.counts, index_of(seconds)
+  counts[index] = counts[index] + 1
   self.count = self.count + 1
   self.sum = self.sum + seconds
   self.min = math.min(self.min, seconds)
   self.max = math.max(self.max, seconds)
+end
+
+function Histogram:include(other)
+  for index, count in ipairs(other.counts) do
+    self.counts[index] = self.counts[index] + count
+  end
+  self.count = self.count + other.count
+  self.sum = self.sum + other.sum
+  self.min = math.min(self.min, other.min)
+  self.max = math.max(self.max, other.max)
 end
 
 -- The value below which a share of the observations lie, spread evenly within the bounds of their bucket.
@@ -62,7 +94,7 @@ local function histogram_snapshot(histogram)
 end
 
 ---@class riskscreen.Stats
----@field counters table<string, integer>
+---@field counters table<string, integer> but for those of calls, which are counted by operation
 ---@field kinds table<string, integer> failed calls by the kind of their error
 ---@field statuses table<integer, integer> answers by HTTP status
 ---@field operations table<string, table>
@@ -72,10 +104,10 @@ Stats.__index = Stats
 
 -- What is counted, and what each counts.
 local counters = {
-  { name = "calls", doc = "calls begun" },
-  { name = "succeeded", doc = "calls with a value" },
-  { name = "failed", doc = "calls with an error" },
-  { name = "cancelled", doc = "calls whose task was stopped" },
+  { name = "calls", doc = "calls begun", by_operation = true },
+  { name = "succeeded", doc = "calls with a value", by_operation = true },
+  { name = "failed", doc = "calls with an error", by_operation = true },
+  { name = "cancelled", doc = "calls whose task was stopped", by_operation = true },
   { name = "requests", doc = "requests sent, repeated ones included" },
   { name = "retries", doc = "requests sent again after a failure" },
   { name = "hedges", doc = "requests sent because an answer was late" },
@@ -112,7 +144,6 @@ function M.new()
     kinds = {},
     statuses = {},
     operations = {},
-    calls = new_histogram(),
     requests = new_histogram(),
     open = setmetatable({}, { __mode = "k" }),
   }, Stats)
@@ -138,8 +169,8 @@ end
 ---@param operation string
 function Stats:begin(call, operation)
   self.open[call] = true
-  self:count "calls"
-  add(of_operation(self, operation), "calls", 1)
+  local entry = of_operation(self, operation)
+  entry.calls = entry.calls + 1
 end
 
 ---A call has ended; a cancelled one has no latency.
@@ -150,11 +181,9 @@ end
 ---@param kind? string of the error
 function Stats:finish(call, operation, outcome, seconds, kind)
   self.open[call] = nil
-  self:count(outcome)
   local entry = of_operation(self, operation)
-  add(entry, outcome, 1)
+  entry[outcome] = entry[outcome] + 1
   if seconds then
-    self.calls:observe(seconds)
     entry.latency:observe(seconds)
   end
   if kind then
@@ -172,16 +201,33 @@ function Stats:answered(status, size, seconds)
   self.requests:observe(seconds)
 end
 
+-- Those of all operations together.
+local function totals_of(stats)
+  local totals, latency = {}, new_histogram()
+  for _, entry in pairs(stats.operations) do
+    latency:include(entry.latency)
+    for _, counter in ipairs(counters) do
+      if counter.by_operation then
+        add(totals, counter.name, entry[counter.name])
+      end
+    end
+  end
+  return totals, latency
+end
+
 ---The counters and histograms as they are now.
 ---@return table
 function Stats:snapshot()
-  local result = copy(self.counters)
+  local result, totals, latency = copy(self.counters), totals_of(self)
+  for name, total in pairs(totals) do
+    result[name] = total
+  end
   result.in_flight = 0
   for _ in pairs(self.open) do
     result.in_flight = result.in_flight + 1
   end
   result.errors, result.statuses = copy(self.kinds), copy(self.statuses)
-  result.latency = { calls = histogram_snapshot(self.calls), requests = histogram_snapshot(self.requests) }
+  result.latency = { calls = histogram_snapshot(latency), requests = histogram_snapshot(self.requests) }
   result.operations = {}
   for name, entry in pairs(self.operations) do
     local shown = copy(entry)

@@ -23,6 +23,15 @@ end
 
 local M = { canonical_address = canonical_address }
 
+local function check_one(name, parameters, record, path)
+  local asked, answered = parameters[name], record[name]
+  if type(answered) ~= "string" then
+    return ("%s.%s is missing"):format(path, name)
+  elseif not same_text(name, answered, asked) then
+    return ("%s.%s must be '%s', which was asked (got '%s')"):format(path, name, asked, answered)
+  end
+end
+
 ---Whether a record repeats the parameters it must.
 ---@param names string[] of the parameters
 ---@param parameters table what was asked
@@ -30,14 +39,11 @@ local M = { canonical_address = canonical_address }
 ---@param path string of the record
 ---@return string|nil message how it differs, or nil
 function M.check(names, parameters, record, path)
-  for _, name in ipairs(names) do
-    local asked, answered = parameters[name], record[name]
-    if type(answered) ~= "string" then
-      return ("%s.%s is missing"):format(path, name)
-    elseif not same_text(name, answered, asked) then
-      return ("%s.%s must be '%s', which was asked (got '%s')"):format(path, name, asked, answered)
-    end
+  local message = check_one(names[1], parameters, record, path)
+  for index = 2, #names do
+    message = message or check_one(names[index], parameters, record, path)
   end
+  return message
 end
 
 local function same(left, right)

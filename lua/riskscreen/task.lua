@@ -411,10 +411,12 @@ return function(runtime)
   ---@param thing table
   ---@param hold any what `hold` returned
   function M.release(thing, hold)
-    local me = runtime.current()
     if hold then
       runtime.disarm(hold)
-    elseif me and me.held then
+      return
+    end
+    local me = runtime.current()
+    if me and me.held then
       me.held[thing] = nil
     end
   end

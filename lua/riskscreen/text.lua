@@ -22,6 +22,22 @@ function M.printable(text, limit)
   return (short:gsub("[%z\1-\31\127]", "?"))
 end
 
+-- What was asked about last: it is asked again at once.
+local last_plain
+
+---Whether a text consists of letters and digits: nearly every address does, and nothing in it needs a further look.
+---@param text string
+---@return boolean
+function M.is_plain(text)
+  if text == last_plain then
+    return true
+  elseif not text:find "^[0-9A-Za-z]+$" then
+    return false
+  end
+  last_plain = text
+  return true
+end
+
 ---What a Lua value is in the words of its own side: "a string", "a table", "nothing".
 ---@param value any
 ---@return string

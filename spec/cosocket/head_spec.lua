@@ -34,8 +34,8 @@ describe("the head of an answer", function()
     local parser = heads.parser()
     local text = "HTTP/1.1 200 OK\r\nX-A: 1\r\nx-a: 2\r\n\r\n"
     local first = parser(text, #text)
-    first.headers["x-a"] = "changed"
-    assert.same({ ["x-a"] = "1, 2" }, parser(text, #text).headers)
+    assert.same(first, parser(text, #text))
+    assert.same({ ["x-a"] = "1, 2" }, first.headers)
   end)
 
   it("stays right over more different lines than are remembered", function()

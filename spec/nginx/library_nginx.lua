@@ -50,6 +50,25 @@ describe("inside nginx", function()
 
   in_both("calls are made in light threads and coroutines of the program's own", "call_from_elsewhere", { 3, 3, 0 })
 
+  it("a caller may change the headers of an answer, which are its own", function()
+    local told = server:eval(
+      [[
+        local client = require("riskscreen").new(...)
+        local parameters = { address = "0x" .. ("1"):rep(40), network = "eth" }
+        local types = {}
+        for call = 1, 3 do
+          local _, response = assert(client.kya:risk(parameters))
+          types[call] = response.headers["content-type"]
+          response.headers["content-type"] = "changed"
+        end
+        return types
+      ]],
+      options
+    )
+    assert.same({ told[1], told[1], told[1] }, told)
+    assert.not_equal("changed", told[1])
+  end)
+
   it("a request gets the event that another request received", function()
     local data = { requestId = "r-17", status = 1003, maxScore = "80", risks = {} }
     local event = { webhookId = "w-1", eventType = "getTxHashCustomRiskScore", timestamp = "2026-01-01 00:00:00" }

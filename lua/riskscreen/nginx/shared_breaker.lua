@@ -2,15 +2,20 @@
 -- all know, and over all of them no more probes are under way than there shall be.
 --
 -- The dict knows no transactions. Time is therefore divided into numbered periods, each with keys of its own: a period
--- begins closed, or with the time at which the circuit opened. Of several workers that see the same, the first writes
--- it and the others write nothing else; one that dies on the way leaves a step that the next one takes again. What the
--- dict has lost closes the circuit.
+-- begins closed and stays so, or begins with the time at which the circuit opened. Of several workers that see the
+-- same, the first writes it and the others write nothing else; one that dies on the way leaves a step that the next one
+-- takes again. What the dict has lost closes the circuit.
+--
+-- Nearly always nothing has failed: then a request costs one look at the number of the period and one at whether there
+-- is trouble, and what succeeds is counted here for a moment before all are told. From the first failure until a window
+-- after the last one everything is counted in the dict as it happens.
 local breakers = require "riskscreen.breaker"
 
 local SLOTS = 10 -- parts of the window, each forgotten at once
 local MOST_PROBES = 100 -- at once; more are as many
 local SHORTEST_LIFETIME = 0.001 -- seconds
 local CLOCK_STEP = 1 -- seconds by which the clock may seem to go back
+local MOMENT = 0.01 -- seconds for which successes are counted here at most while more of them come
 
 ---@class riskscreen.nginx.SharedPermit to send one request
 ---@field number number of the period
@@ -22,6 +27,9 @@ local CLOCK_STEP = 1 -- seconds by which the clock may seem to go back
 ---@field state "closed"|"open"|"half_open" as this worker last saw it
 ---@field private own riskscreen.Breaker used while the dict is of no use
 ---@field private names table<string, string> keys of the period that is going on
+---@field private closed? riskscreen.nginx.SharedPermit of that period, if it is known to be closed
+---@field private untold integer requests in its `slot` that the dict does not know of
+---@field private told_at number when it was last told of all
 local Breaker = {}
 Breaker.__index = Breaker
 
@@ -42,10 +50,11 @@ end
 local function names_of(self, number)
   if self.number ~= number then
     local prefix = prefix_of(self, number)
-    self.number, self.slot = number, nil
+    self.number, self.slot, self.closed, self.untold = number, nil, nil, 0
     self.names = {
       opened = prefix .. "opened",
       row = prefix .. "row",
+      trouble = prefix .. "trouble",
       passed = prefix .. "passed",
       probe = prefix .. "probe:",
       total = prefix .. "total:",
@@ -58,23 +67,25 @@ end
 -- The next period. Whoever says this of the same period says the same.
 local function finish(self, number)
   local names = names_of(self, number)
-  self.dict:set(self.period_key, number + 1)
-  self.dict:delete(names.opened)
-  self.dict:delete(names.row)
-  self.dict:delete(names.passed)
+  if self.dict:get(self.period_key) == number then
+    self.dict:set(self.period_key, number + 1)
+  end
+  for _, name in ipairs { "opened", "row", "trouble", "passed" } do
+    self.dict:delete(names[name])
+  end
 end
 
+-- Opens the circuit in a new period: what began in this one says nothing any more. Where the dict has no room for that,
+-- the next failure tries again.
 local function open(self, number)
-  if self.dict:add(prefix_of(self, number) .. "opened", self.now()) then
+  local first, message = self.dict:add(prefix_of(self, number + 1) .. "opened", self.now())
+  if first then
     self.dict:incr(self.opened_key, 1, 0)
   end
+  if first or message == "exists" then
+    finish(self, number)
+  end
   self.state = "open"
-end
-
--- The probe that failed opens the circuit again, in a new period: what the others of this one say counts no longer.
-local function reopen(self, number)
-  open(self, number + 1)
-  finish(self, number)
 end
 
 local function close(self, number)
@@ -89,9 +100,13 @@ local function look(self)
     return nil
   end
   local names = names_of(self, number)
+  if self.closed then
+    self.state = "closed"
+    return number
+  end
   local opened_at = self.dict:get(names.opened)
   if type(opened_at) ~= "number" then
-    self.state = "closed"
+    self.state, self.closed = "closed", { number = number }
     return number
   end
   local since = self.now() - opened_at
@@ -169,7 +184,7 @@ function Breaker:admit(longest)
   elseif self.state == "half_open" then
     return admit_probe(self, number, longest)
   end
-  return { number = number }
+  return self.closed or { number = number }
 end
 
 ---Takes a permit back whose request says nothing about the service: it was cancelled, or never left.
@@ -188,7 +203,7 @@ end
 
 local function probe_ended(self, number, permit, failed)
   if failed then
-    reopen(self, number)
+    open(self, number)
     return
   end
   local names, cooldown = names_of(self, number), self.settings.cooldown
@@ -200,16 +215,21 @@ local function probe_ended(self, number, permit, failed)
   end
 end
 
-local function count(self, names, failed)
-  local slot = math.floor(self.now() / (self.settings.window / SLOTS))
+-- Tells the dict what it does not know yet of the slot.
+local function tell(self)
+  if self.untold > 0 then
+    self.dict:incr(self.total_key, self.untold, 0, self.settings.window * 2)
+    self.untold = 0
+  end
+end
+
+-- The slot that is going on.
+local function enter_slot(self, names, at)
+  local slot = math.floor(at / (self.settings.window / SLOTS))
   if self.slot ~= slot then
+    tell(self)
     self.slot = slot
     self.total_key, self.failed_key = ("%s%.0f"):format(names.total, slot), ("%s%.0f"):format(names.failed, slot)
-  end
-  local lifetime = self.settings.window * 2
-  self.dict:incr(self.total_key, 1, 0, lifetime)
-  if failed then
-    self.dict:incr(self.failed_key, 1, 0, lifetime)
   end
 end
 
@@ -222,18 +242,36 @@ local function share_is_reached(self, names)
   return total >= self.settings.minimum and failed >= total * self.settings.share
 end
 
-local function request_ended(self, number, failed)
-  local names = names_of(self, number)
-  count(self, names, failed)
-  if not failed then
+-- Who fails says so after counting it, and who clears does so before: no row is left without its trouble.
+local function request_failed(self, number)
+  local names, dict, at = names_of(self, number), self.dict, self.now()
+  enter_slot(self, names, at)
+  self.untold = self.untold + 1
+  tell(self)
+  dict:incr(self.failed_key, 1, 0, self.settings.window * 2)
+  local in_a_row = dict:incr(names.row, 1, 0) or 0
+  dict:set(names.trouble, at)
+  if in_a_row >= self.settings.failures or share_is_reached(self, names) then
+    open(self, number)
+  end
+end
+
+local function request_succeeded(self, number)
+  local names, at = names_of(self, number), self.now()
+  enter_slot(self, names, at)
+  self.untold = self.untold + 1
+  local trouble = self.dict:get(names.trouble)
+  if trouble ~= nil then
+    tell(self)
+    if type(trouble) ~= "number" or at - trouble > self.settings.window then
+      self.dict:delete(names.trouble)
+    end
     if self.dict:get(names.row) ~= nil then
       self.dict:delete(names.row)
     end
-    return
-  end
-  local in_a_row = self.dict:incr(names.row, 1, 0) or 0
-  if in_a_row >= self.settings.failures or share_is_reached(self, names) then
-    open(self, number)
+  elseif at - self.told_at >= MOMENT or at < self.told_at then
+    tell(self)
+    self.told_at = at
   end
 end
 
@@ -244,6 +282,9 @@ function Breaker:report(permit, failed)
   if permit.own then
     self.own:report(permit.own, failed)
     return
+  elseif permit == self.closed and not failed then
+    request_succeeded(self, permit.number)
+    return
   end
   local number = look(self)
   -- What began before a change of state says nothing about the time after it.
@@ -252,7 +293,8 @@ function Breaker:report(permit, failed)
   elseif permit.slot and self.state == "half_open" then
     probe_ended(self, number, permit, failed)
   elseif not permit.slot and self.state == "closed" then
-    request_ended(self, number, failed)
+    local ended = failed and request_failed or request_succeeded
+    ended(self, number)
   end
 end
 
@@ -283,6 +325,8 @@ function M.new(settings, now, dict, name)
     prefix = prefix,
     period_key = prefix .. "period",
     opened_key = prefix .. "opened",
+    untold = 0,
+    told_at = -math.huge,
   }, Breaker)
 end
 

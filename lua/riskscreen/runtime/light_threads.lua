@@ -29,6 +29,7 @@ local waiting_phases = {
 -- an aborted request leaves behind can be collected.
 ---@type table<thread, riskscreen.Task>
 local owners = setmetatable({}, { __mode = "k" })
+local owned = 0 -- at most so many: mostly there is no task, and nobody has to be asked who is running
 
 -- What is called when a guard is collected: the stack that held it is gone.
 ---@type table<userdata, { abandon: fun(self) }>
@@ -88,6 +89,9 @@ end
 ---The task that is running, if it may be stopped where it waits.
 ---@return riskscreen.Task|nil
 local function current()
+  if owned == 0 then
+    return nil
+  end
   local owner = owners[running() or false]
   if owner and owner.contained == 0 then
     return owner
@@ -189,8 +193,20 @@ local function located(failure)
   return tasks.located(failure)
 end
 
+-- A task on its light thread.
+---@class riskscreen.Rider
+---@field task riskscreen.Task
+local Rider = {}
+Rider.__index = Rider
+
+function Rider:abandon()
+  owned = owned - 1
+  self.task:abandon()
+end
+
 local function after_run(this, started, guard, ...)
   owners[this] = nil
+  owned = owned - 1
   runtime.disarm(guard)
   tasks.ended(started, this, ...)
 end
@@ -198,7 +214,8 @@ end
 local function run(started, body, ...)
   local this = running()
   owners[this] = started
-  local guard = runtime.guard(started)
+  owned = owned + 1
+  local guard = runtime.guard(setmetatable({ task = started }, Rider))
   yield() -- whoever spawned it goes on first
   if started.stop then
     after_run(this, started, guard, false, started.stop)
@@ -282,15 +299,15 @@ end
 
 ---Lets a function be aborted with the task that calls it, whatever of nginx it waits for. Outside of a task it is
 ---called as it is.
----@param fn fun(...): any
----@return fun(...): any
+---@param fn fun(request: any): any
+---@return fun(request: any): any
 function M.abortable(fn)
-  return function(...)
+  return function(request)
     local me = current()
     if not me then
-      return fn(...)
+      return fn(request)
     end
-    return call_beside(me, fn, ...)
+    return call_beside(me, fn, request)
   end
 end
 

@@ -11,6 +11,7 @@ local M = {
   refusal = light_threads.refusal,
   abortable = light_threads.abortable,
   problem = cosocket.problem,
+  shares_headers = true,
 }
 
 ---A transport over cosockets. A task that is cancelled takes its request with it.

@@ -55,9 +55,9 @@ local function body_too_large(connection, limit)
   return too_large(connection, "max_response_size", limit)
 end
 
--- The head of the final answer, and the bytes after it.
-local function read_head(connection, parse)
-  local text, failure = more(connection)
+-- The head of the final answer, and the bytes after it; some bytes of it have come already.
+local function read_heads(connection, parse, text)
+  local failure
   local seen = 0
   while text do
     local first, last = find(text, "\r\n\r\n", 1, true)
@@ -93,6 +93,22 @@ local function read_head(connection, parse)
     end
   end
   return nil, failure
+end
+
+-- The same from the beginning. Nearly every head comes at once, and is the only one: then there is nothing to repeat.
+local function read_head(connection, parse)
+  local text, failure = more(connection)
+  if not text then
+    return nil, failure
+  end
+  local _, last = find(text, "\r\n\r\n", 1, true)
+  if last and last <= MAX_HEADERS then
+    local head = parse(text, last)
+    if head and head.status >= 200 then
+      return head, sub(text, last + 1)
+    end
+  end
+  return read_heads(connection, parse, text)
 end
 
 -- The body of an announced length, and whether nothing came after it.

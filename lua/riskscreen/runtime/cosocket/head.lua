@@ -12,12 +12,14 @@ end
 local USUAL = 8 -- headers of an answer
 local LONGEST_KEPT = 200 -- bytes of a line that is remembered
 local MOST_KEPT = 256 -- lines that are remembered
+local LONGEST_HEAD_KEPT = 2048 -- bytes of a whole head that is remembered
+local MOST_HEADS_KEPT = 32
 local MOST_DIGITS = 15 -- of a length; more would not be counted exactly, and are more than any limit
 
 ---@class riskscreen.cosocket.Head
 ---@field status integer
 ---@field http_version "1.0"|"1.1"
----@field headers table<string, string> lower-case names; repeated ones are joined by ", "
+---@field headers table<string, string> lower-case names; repeated ones are joined by ", "; nobody may change them
 ---@field length? number bytes of the body, where they are announced
 ---@field chunked boolean the body comes in chunks
 ---@field persistent boolean the connection may be used again
@@ -117,7 +119,8 @@ local M = {}
 ---@return fun(text: string, last: integer): riskscreen.cosocket.Head|nil, string|nil
 function M.parser()
   local field_of, status_of, length_of = remembering(parse_field), remembering(parse_status), remembering(parse_length)
-  return function(text, last)
+
+  local function parse(text, last)
     local line_end = find(text, "\r\n", 1, true)
     local version, status = status_of(sub(text, 1, line_end - 1))
     if not version then
@@ -137,6 +140,23 @@ function M.parser()
     end
     local announced = headers["content-length"]
     return frame(status, version, headers, announced and length_of(announced))
+  end
+
+  -- Within a second most answers have the same head.
+  local heads, count = {}, 0
+  return function(text, last)
+    local whole = sub(text, 1, last)
+    local head, wrong = heads[whole], nil
+    if not head then
+      head, wrong = parse(whole, last)
+      if head and last <= LONGEST_HEAD_KEPT then
+        if count == MOST_HEADS_KEPT then
+          heads, count = {}, 0
+        end
+        heads[whole], count = head, count + 1
+      end
+    end
+    return head, wrong
   end
 end
 

@@ -1,7 +1,6 @@
 -- The bytes of a request: pure. Nothing that it is given can begin another header or another request.
 
 local find = string.find
-local concat = table.concat
 
 local MOST_KEPT = 64 -- header names whose line is remembered
 -- Whether a request of the method announces a body even where it has none.
@@ -18,7 +17,7 @@ end
 local M = {}
 
 ---A function that writes requests; it returns nil and what is wrong where a part cannot be sent. A message never shows
----a header's value, which may be the key.
+---a header's value, which may be the key. Headers that were written once must not change.
 ---@param peer riskscreen.cosocket.Peer
 ---@param user_agent string
 ---@return fun(request: riskscreen.Request): string|nil, string|nil
@@ -46,32 +45,40 @@ function M.writer(peer, user_agent)
     return line
   end
 
-  -- Nothing waits while a text is written, so that all share the list of its parts.
-  local parts = {}
-
-  return function(request)
-    local method, target, body = request.method, request.target, request.body
-    local announced = announces_body[method]
-    if announced == nil or not find(target, "^/[!-~]*$") then
-      return nil, "the method or the target is malformed"
-    end
-    parts[1], parts[2], parts[3], parts[4] = method, " ", target, common
-    local size = 4
-    for name, value in pairs(request.headers) do
+  -- All lines of some headers; or nil and what is wrong.
+  local function join(headers)
+    local all = {}
+    for name, value in pairs(headers) do
       local line, wrong = line_of(name, value)
       if not line then
         return nil, wrong
       end
-      size = size + 1
-      parts[size] = line
+      all[#all + 1] = line
+    end
+    return common .. table.concat(all)
+  end
+
+  -- Nearly all requests have the headers of the one before.
+  local last_headers, last_lines
+
+  return function(request)
+    local method, target, body, headers = request.method, request.target, request.body, request.headers
+    local announced = announces_body[method]
+    if announced == nil or not find(target, "^/[!-~]*$") then
+      return nil, "the method or the target is malformed"
+    end
+    if headers ~= last_headers then
+      local joined, wrong = join(headers)
+      if not joined then
+        return nil, wrong
+      end
+      last_headers, last_lines = headers, joined
     end
     if body or announced then
       body = body or ""
-      parts[size + 1], parts[size + 2], parts[size + 3] = "Content-Length: " .. #body, "\r\n\r\n", body
-      return concat(parts, "", 1, size + 3)
+      return method .. " " .. target .. last_lines .. "Content-Length: " .. #body .. "\r\n\r\n" .. body
     end
-    parts[size + 1] = "\r\n"
-    return concat(parts, "", 1, size + 1)
+    return method .. " " .. target .. last_lines .. "\r\n"
   end
 end
 
