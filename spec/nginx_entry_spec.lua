@@ -181,6 +181,7 @@ describe("an entry", function()
       { riskLevel = "high", riskType = "scam", riskSource = "own" },
       { riskLevel = "low", riskType = "hack", riskSource = "own" },
       { riskLevel = "low", riskType = "scam", riskSource = "other" },
+      {},
     }
     local all = {
       decision("allow", { reason("allow", "m") }),
@@ -193,16 +194,16 @@ describe("an entry", function()
     for _, risk in ipairs(risks) do
       all[#all + 1] = decision("block", { reason("block", "m", { risk = risk }) })
     end
-    for _ = 1, 2 do
-      for index, one in ipairs(all) do
-        local read = decode((entries.encode(NETWORK, ADDRESS, one, 1))).decision
-        local said = one.reasons[1]
-        assert.same(
-          { one.action, one.degraded, said.risk },
-          { read.action, read.degraded, read.reasons[1].risk },
-          index
-        )
-        assert.equal(said.rule and said.rule.name, read.reasons[1].rule and read.reasons[1].rule.name)
+    local function check(one)
+      local read = decode((entries.encode(NETWORK, ADDRESS, one, 1))).decision
+      local said = one.reasons[1]
+      assert.same({ one.action, one.degraded, said.risk }, { read.action, read.degraded, read.reasons[1].risk })
+      assert.equal(said.rule and said.rule.name, read.reasons[1].rule and read.reasons[1].rule.name)
+    end
+    for _, before in ipairs(all) do
+      for _, one in ipairs(all) do
+        check(before)
+        check(one)
       end
     end
   end)

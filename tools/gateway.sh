@@ -42,17 +42,14 @@ RISKSCREEN_ACCESS_KEY=${RISKSCREEN_ACCESS_KEY#*=}
 export RISKSCREEN_BASE_URL RISKSCREEN_ACCESS_KEY RISKSCREEN_WEBHOOK_SECRET
 
 PATH=$PATH:/usr/sbin:/usr/local/openresty/nginx/sbin
+sed "s#127.0.0.1:8080#127.0.0.1:$port#; s#/tmp/riskscreen-gateway#$directory/gateway#" \
+  examples/nginx/nginx.conf >"$directory/nginx.conf"
 case $(nginx -V 2>&1) in
-*--modules-path=/usr/lib/nginx/modules*) configuration=debian.conf ;;
-*) configuration=nginx.conf ;; # OpenResty's
+*--modules-path=/usr/lib/nginx/modules*) ;;
+*) sed -i '/^include /d' "$directory/nginx.conf" ;; # OpenResty's, beside which Debian's modules may be installed
 esac
-if [ "$port" != 8080 ]; then
-  cp examples/nginx/*.conf "$directory"
-  sed -i "s#127.0.0.1:8080#127.0.0.1:$port#; s#/tmp/riskscreen-gateway#$directory/gateway#" "$directory/nginx.conf"
-  configuration=$directory/$configuration
-  chmod 755 "$directory"
-fi
-nginx -e stderr -p examples/nginx -c "$configuration" &
+chmod 755 "$directory"
+nginx -e stderr -p examples/nginx -c "$directory/nginx.conf" &
 nginx=$!
 
 until curl -s -o /dev/null "$gateway/metrics"; do

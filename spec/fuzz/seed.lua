@@ -204,6 +204,7 @@ local allowed, blocked = '{"a":"allow","m":"no risk"}', '{"a":"block","m":"a sca
 entry("allow", "", ('{"a":"allow","r":[%s]}'):format(allowed))
 entry("block", "", ('{"a":"block","d":true,"r":[%s,%s]}'):format(blocked, allowed))
 entry("risk", "", '{"a":"review","r":[{"a":"review","m":"","r":{"l":"high","t":"scam","s":"own"}}]}')
+entry("risk_without_fields", "", '{"a":"review","r":[{"a":"review","m":"","r":{"m":"own"}}]}')
 entry("failure", "2.5", '{"a":"unknown","r":[{"a":"unknown","m":"late","e":{"k":"timeout","m":"late"}}]}')
 entry("contradiction", "", ('{"a":"allow","r":[%s,%s]}'):format(allowed, blocked))
 entry("empty", "", '{"a":"allow","r":[]}')

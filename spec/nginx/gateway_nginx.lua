@@ -135,10 +135,12 @@ describe("./dev gateway", function()
   end)
 end)
 
-describe("examples/nginx", function()
-  it("is what nginx accepts as it stands", function()
-    local configuration = program.modules() == "" and "nginx.conf" or "debian.conf"
-    local output = output_of(program.command .. " -e stderr -t -p examples/nginx -c " .. configuration .. " 2>&1")
+describe("examples/nginx/nginx.conf", function()
+  it("is one that nginx accepts as it stands", function()
+    local output = output_of(program.command .. " -e stderr -t -p examples/nginx -c nginx.conf 2>&1")
+    if program.modules() == "" and output:find("load_module", 1, true) then
+      pending "beside this nginx another one's modules are installed"
+    end
     assert.matches("test is successful", output, 1, true)
   end)
 end)

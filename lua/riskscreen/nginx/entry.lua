@@ -154,6 +154,7 @@ local function is_written_as(known, decision, reason, rule, risk)
     and known.degraded == decision.degraded
     and known.reason_action == reason.action
     and known.name == (rule and rule.name)
+    and known.has_risk == (risk ~= nil)
     and known.level == (risk and risk.riskLevel)
     and known.kind == (risk and risk.riskType)
     and known.origin == (risk and risk.riskSource)
@@ -171,6 +172,7 @@ local function keep_text(decision, reason, rule, risk)
       degraded = decision.degraded,
       reason_action = reason.action,
       name = rule and rule.name,
+      has_risk = risk ~= nil,
       level = risk and risk.riskLevel,
       kind = risk and risk.riskType,
       origin = risk and risk.riskSource,

@@ -293,9 +293,10 @@ function Recorder:render()
   return M.render { self }
 end
 
+-- The privileged agent has no number, and must not pass for a worker that has.
 local function slot_of_worker()
   local worker = _G.ngx.worker
-  return (worker.exiting() and "ending:" or "") .. (worker.id() or 0)
+  return (worker.exiting() and "ending:" or "") .. (worker.id() or "agent")
 end
 
 ---@class riskscreen.nginx.RecorderSettings
