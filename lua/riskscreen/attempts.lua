@@ -2,26 +2,16 @@
 -- again after a failure that may pass. Each of those is decided in the module of its name.
 -- No pcall, no metamethod: whatever waits may yield, and PUC Lua 5.1 cannot yield across those. What a call holds is
 -- therefore given up by the task that is stopped (`abandon`), or expires.
-local access_key = require "riskscreen.access_key"
 local breaker = require "riskscreen.breaker"
 local errors = require "riskscreen.errors"
+local exchange = require "riskscreen.exchange"
 local hedge = require "riskscreen.hedge"
 local hooks = require "riskscreen.hooks"
 local limiter = require "riskscreen.limiter"
 local random = require "riskscreen.random"
-local redact = require "riskscreen.redact"
 local reliability = require "riskscreen.reliability"
 local retry = require "riskscreen.retry"
 local stats = require "riskscreen.stats"
-
--- The kinds of failure that a transport may report.
-local transport_kinds = { network = true, timeout = true, tls = true, protocol = true, cancelled = true }
-
--- How far a request may have got, as errors say it.
-local phases = {}
-for _, phase in ipairs { "queue", "name_lookup", "connect", "tls", "first_byte", "body" } do
-  phases[phase] = phase
-end
 
 -- Failures that speak against the service's health; with any other answer it is at least there.
 local unhealthy = { network = true, timeout = true, tls = true, server = true }
@@ -58,135 +48,12 @@ function Call:abandon()
   end
 end
 
-local function is_reply(value)
-  return type(value) == "table" and type(value.status) == "number" and type(value.headers) == "table"
-end
-
--- A transport's failure as an error; `redact_key` because a proxy's words may be in its message.
-local function failure_error(failure, redact_key)
-  if type(failure) ~= "table" or not transport_kinds[failure.kind] then
-    return errors.new("protocol", "the transport returned neither a reply nor a failure", { sent = true })
-  end
-  local fields = { sent = failure.sent ~= false, phase = phases[failure.phase or false] }
-  return errors.new(failure.kind, redact_key(tostring(failure.message)), fields)
-end
-
--- Hooks. Their descriptions hold numbers and texts of the library's own, and never a header.
-
-local function describe(call, fields)
-  local request = call.request
-  fields.operation = call.kind.operation
-  fields.method = request.method
-  fields.path = request.target:match "^[^?]*"
-  fields.traceparent = call.options.traceparent
-  return fields
-end
-
-local function tell_request(call, request, hedged)
-  local sent = { attempt = call.attempt, hedge = hedged, timeout = request.timeout, size = #(request.body or "") }
-  call.state.hooks:tell("request", describe(call, sent))
-end
-
-local function tell_response(call, reply, elapsed, hedged)
-  local times = {}
-  for phase, seconds in pairs(reply.times or {}) do
-    times[phase] = seconds
-  end
-  local received = {
-    attempt = call.attempt,
-    hedge = hedged,
-    status = reply.status,
-    size = reply.size,
-    http_version = reply.http_version,
-    times = times,
-    elapsed = elapsed,
-  }
-  call.state.hooks:tell("response", describe(call, received))
-end
-
 local function tell_failure(call, name, err, more)
-  local failed = describe(call, more)
+  local failed = exchange.describe(call, more)
   for _, field in ipairs { "kind", "message", "status", "code", "retryable", "retry_after", "sent", "phase" } do
     failed[field] = err[field]
   end
   call.state.hooks:tell(name, failed)
-end
-
--- One request
-
-local function with_key(headers, key)
-  local copy = { ["X-Access-Key"] = key }
-  for name, value in pairs(headers) do
-    copy[name] = value
-  end
-  return copy
-end
-
--- The headers of a request and the key: nearly always those of the last one. A transport of the operator's, which may
--- do with them what it likes, gets its own.
-local function headers_of(state, headers, key)
-  if not state.keeps_requests then
-    return with_key(headers, key)
-  elseif state.bare_headers ~= headers or state.headers["X-Access-Key"] ~= key then
-    state.bare_headers, state.headers = headers, with_key(headers, key)
-  end
-  return state.headers
-end
-
-local function request_of(call, key, at)
-  local built = call.request
-  local timeout = call.attempt_timeout - (at - call.attempt_started)
-  return {
-    method = built.method,
-    target = built.target,
-    headers = headers_of(call.state, built.headers, key),
-    body = built.body,
-    timeout = timeout,
-    connect_timeout = math.min(built.connect_timeout, timeout),
-    replay = built.replay,
-  }
-end
-
--- What takes the key out of a text. A client's key is seldom another than the last one.
-local function redactor_of(state, key)
-  if state.redacted_key ~= key then
-    state.redacted_key, state.redact = key, redact.new(key)
-  end
-  return state.redact
-end
-
--- Sends one request and says what its reply means.
-local function send(call, at, hedged)
-  local state = call.state
-  local key, err = access_key.of(state.settings.access_key)
-  if not key then
-    return nil, err
-  end
-  local redact_key = redactor_of(state, key)
-  local request = request_of(call, key, at)
-  call.requests = call.requests + 1
-  state.stats:count "requests"
-  state.stats:count("bytes_sent", #(request.body or ""))
-  if state.hooks:has "request" then
-    tell_request(call, request, hedged)
-  end
-
-  local started = state.runtime.now()
-  local reply, failure = state.transport(request)
-  local elapsed = state.runtime.now() - started
-
-  if not is_reply(reply) then
-    return nil, failure_error(failure, redact_key)
-  end
-  state.stats:answered(reply.status, reply.size, elapsed)
-  if state.hooks:has "response" then
-    tell_response(call, reply, elapsed, hedged)
-  end
-  local value, result = call.kind.interpret(call, reply, redact_key)
-  if value == nil and result.sent == nil then
-    result.sent = true
-  end
-  return value, result
 end
 
 -- One attempt
@@ -212,7 +79,7 @@ end
 local function send_hedged(call, at, seconds)
   local state = call.state
   local won, value, result = hedge.race(state.runtime.tasks, seconds, function(number)
-    return send(call, number == 1 and at or state.runtime.now(), number == 2)
+    return exchange.send(call, number == 1 and at or state.runtime.now(), number == 2)
   end, function()
     local may = may_hedge(state)
     state.stats:count("hedges", may and 1 or 0)
@@ -233,7 +100,7 @@ local function attempt(call)
   if seconds then
     value, result = send_hedged(call, at, seconds)
   else
-    value, result = send(call, at, false)
+    value, result = exchange.send(call, at, false)
   end
   if state.hedge and value ~= nil then
     state.hedge:observe(call.kind.label, state.runtime.now() - at)
