@@ -208,6 +208,40 @@ describe("a purge", function()
     end
   end)
 
+  it("reaches a worker that is just looking whether there was one", function()
+    for look = 1, 4 do
+      begin()
+      local first, second = world:worker(), world:worker()
+      decide(first)
+      local kept = {}
+      for key, entry in pairs(world.dict.entries) do
+        kept[key] = key:find "verdict" and entry or nil
+      end
+      world.time = world.time + 1
+      version = 2
+      local get, looks = world.dict.get, 0
+      world.dict.get = function(dict, key)
+        local value, flags = get(dict, key)
+        looks = looks + 1
+        if looks == look then
+          world.dict.get = get
+          assert.is_true(first:purge(ADDRESS))
+          -- A third worker, which asked before, has not noticed the purge yet.
+          for name, entry in pairs(kept) do
+            dict.entries[name] = entry
+          end
+        end
+        return value, flags
+      end
+      decide(second)
+      for name in pairs(kept) do
+        world.dict.entries[name] = nil
+      end
+      world.time = world.time + 0.001
+      assert.equal(2, seen_version(decide(second)), look)
+    end
+  end)
+
   it("says so where it cannot reach the other workers", function()
     local caches = { world:worker { dict = false }, world:worker { dict = false } }
     decide(caches[1])

@@ -44,10 +44,11 @@ function Store:catch_up()
   if not dict then
     return false
   end
-  self.last_purge = time_of(self, self.prefixes.last)
-  self.has_failures = dict:get(self.prefixes.failed) ~= nil
+  -- The epoch first: of a purge that comes in between, this worker is told the next time.
   local before = self.epoch
   self.epoch = epochs.current(dict)
+  self.last_purge = time_of(self, self.prefixes.last)
+  self.has_failures = dict:get(self.prefixes.failed) ~= nil
   return self.epoch ~= before
 end
 
