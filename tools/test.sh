@@ -10,14 +10,14 @@ results=build/log/results
 mkdir -p build/log
 : >"$results"
 
-# result NAME PASSED FAILED SECONDS LOG: prints it, and keeps it for the sum.
+# result NAME PASSED FAILED SECONDS LOG: prints it, and keeps it for the sum. Of a log, without busted's line of signs.
 result() {
   echo "$2 $3" >>"$results"
   if [ "$3" = 0 ]; then
     say "ok      $1 ($2 in $4 s)"
   else
     say "FAILED  $1 ($3 of $(($2 + $3)) in $4 s)
-$(tail -n 120 "$5")"
+$(grep -v '^[-+*]*$' "$5" | tail -n 120)"
   fi
 }
 
