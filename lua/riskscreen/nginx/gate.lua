@@ -1,22 +1,17 @@
 -- The gate: who names an address that must not pass does not get past the access phase. It joins what is beside it:
 -- where the address is, what is known of it, what the caller is answered. What a verdict follows from is the policy's.
 local address_sources = require "riskscreen.nginx.address"
-local caches = require "riskscreen.nginx.cache"
 local check = require "riskscreen.check"
-local clients = require "riskscreen.client"
 local deliveries = require "riskscreen.nginx.inbox.content"
-local errors = require "riskscreen.errors"
-local fingerprint = require "riskscreen.nginx.fingerprint"
-local lists = require "riskscreen.nginx.lists"
 local metrics = require "riskscreen.nginx.metrics"
 local options = require "riskscreen.nginx.options"
+local parts = require "riskscreen.nginx.parts"
 local plans = require "riskscreen.nginx.plan"
-local policies = require "riskscreen.policy"
 local reading = require "riskscreen.nginx.reading"
 local runtime = require "riskscreen.runtime"
 local statuses = require "riskscreen.nginx.status"
 local text = require "riskscreen.text"
-local well_formed = require "riskscreen.nginx.well_formed"
+local unasked = require "riskscreen.nginx.unasked"
 
 local context_of = require("resty.core.ctx").get_ctx_table
 
@@ -29,7 +24,7 @@ local LONGEST_REASON = 200 -- bytes in the log
 ---@field network? riskscreen.nginx.Source
 
 ---@class riskscreen.nginx.Gate
----@field private shared table what it has in common with its locations
+---@field private shared riskscreen.nginx.Parts what it has in common with its locations
 ---@field private plan riskscreen.nginx.Plan of this location
 ---@field private cache riskscreen.nginx.Cache
 ---@field private recorder riskscreen.nginx.Recorder
@@ -37,36 +32,11 @@ local Gate = {}
 Gate.__index = Gate
 Gate.__name = "riskscreen.nginx.Gate"
 
-local EXEMPT = {
-  action = "allow",
-  reasons = { { action = "allow", message = "the caller is exempt" } },
-  degraded = false,
-  cached = false,
-  stale = false,
-  elapsed = 0,
-}
-
--- No address is no failure of the service: it is told from one by the error's kind.
-local function invalid(problem, address, network)
-  local err = errors.new("invalid_argument", problem, { sent = false })
-  return {
-    action = "unknown",
-    reasons = { { action = "unknown", message = tostring(err), error = err } },
-    address = address,
-    network = network,
-    error = err,
-    degraded = false,
-    cached = false,
-    stale = false,
-    elapsed = 0,
-  }
-end
-
 -- The decision about one subject.
 local function screen(self, address, network, problem)
   local decision, source
   if problem then
-    decision, source = invalid(problem, address, network), "invalid"
+    decision, source = unasked.invalid(problem, address, network), "invalid"
   else
     decision, source = self.cache:decide(address, network, self.plan.timeout)
     if decision.action == "unknown" and decision.error and decision.error.kind == "invalid_argument" then
@@ -120,7 +90,7 @@ local function judge(self, request)
   local plan = self.plan
   local decision, source
   if plan.exempt and plan.exempt() then
-    decision, source = EXEMPT, "exempt"
+    decision, source = unasked.exempt, "exempt"
     self.recorder:decided("allow", "exempt")
   else
     local address, network, problem, several
@@ -214,46 +184,13 @@ function Gate:decide(request)
   return decision, source
 end
 
--- The cache for a policy: verdicts of one must not be found under another, nor those of another gate, which may have
--- another account at the service.
-local function cache_for(shared, policy)
-  local settings, client, problem_of = shared.settings, shared.client, shared.problem_of
-  local version = ngx.md5(fingerprint.of { policy.settings, settings.name, settings.version, shared.service })
-  local cache = shared.caches[version]
-  if cache then
-    return cache
-  end
-  local screen_one = clients.decider(client, policy)
-    or function(address, network, timeout)
-      return client:screen { address = address, network = network, policy = policy, timeout = timeout }
-    end
-  cache = caches.new {
-    dict = settings.dict and ngx.shared[settings.dict],
-    lru = settings.lru,
-    ttl = settings.ttl,
-    stale = settings.stale,
-    version = version,
-    lists = shared.lists and shared.lists:under(policy),
-    metrics = shared.recorder,
-    look_up = function(address, network, timeout)
-      local problem = problem_of(address, network)
-      if problem then
-        return invalid(problem, address, network)
-      end
-      return screen_one(address, network, timeout)
-    end,
-  }
-  shared.caches[version] = cache
-  return cache
-end
-
 local function new_gate(shared, checked)
   local policy = checked.policy or shared.policy
   return setmetatable({
     shared = shared,
     checked = checked,
     plan = plans.of(checked),
-    cache = cache_for(shared, policy),
+    cache = shared:cache_for(policy),
     recorder = shared.recorder,
   }, Gate)
 end
@@ -334,51 +271,6 @@ function Gate:webhook()
   self.recorder:delivered(deliveries.serve(inbox))
 end
 
--- The client, and where it sends to, if that is known. One made here has one circuit for all workers, and gets what the
--- gate's webhooks bring.
-local function client_of(value, dict, inbox)
-  if type(value.screen) == "function" then
-    return value, ""
-  end
-  local given = { shared_dict = dict, inbox = inbox }
-  for name, option in pairs(value) do
-    given[name] = option
-  end
-  local ok, client = pcall(clients.new, given)
-  if not ok then
-    return nil, "client: " .. tostring(client):gsub("^[^\n]-:%d+: ", "")
-  end
-  return client, value.base_url or ""
-end
-
--- The lists, where the gate has the option.
-local function lists_of(checked, client, service, refreshed)
-  local settings = {
-    dict = ngx.shared[checked.dict],
-    client = client,
-    refreshed = refreshed,
-    id = ngx.md5(fingerprint.of { service, checked.name, checked.version }),
-  }
-  for name, value in pairs(checked.lists) do
-    settings[name] = value
-  end
-  return lists.new(settings)
-end
-
-local function address_check(is_address)
-  if not is_address then
-    return well_formed.problem
-  end
-  return function(address, network)
-    local problem, field = well_formed.problem(address, network)
-    if field == "network" or type(address) ~= "string" or #address > well_formed.LONGEST then
-      return problem
-    elseif is_address(address, network) ~= true then
-      return ("the address is none of the network %s (got %s)"):format(network, text.show(address))
-    end
-  end
-end
-
 local M = {}
 
 ---A gate. Nothing is sent and nothing waited for: it is made in init_by_lua.
@@ -396,36 +288,11 @@ function M.new(given)
   if problem then
     error("gate: " .. problem, 2)
   end
-  local client, service = client_of(checked.client, checked.dict, checked.webhook)
-  if not client then
-    error("gate: " .. service, 2)
+  local shared, why_not = parts.of(checked)
+  if not shared then
+    error("gate: " .. why_not, 2)
   end
-  if checked.lists and not (client.blacklist and client.whitelist) then
-    error("gate: lists needs a client with a blacklist and a whitelist", 2)
-  end
-  local recorder
-  local refresher = checked.lists
-    and lists_of(checked, client, service, function(result)
-      recorder:refreshed(result)
-    end)
-  recorder = metrics.new {
-    dict = checked.dict and ngx.shared[checked.dict],
-    name = checked.name,
-    client = type(client.stats) == "function" and client or nil,
-    inbox = checked.webhook,
-    lists = refresher,
-  }
-  return new_gate({
-    settings = checked,
-    client = client,
-    service = service,
-    policy = checked.policy or client.policy or policies.new(),
-    problem_of = address_check(checked.is_address),
-    recorder = recorder,
-    lists = refresher,
-    inbox = checked.webhook,
-    caches = {},
-  }, checked)
+  return new_gate(shared, checked)
 end
 
 return M
