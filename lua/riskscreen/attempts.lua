@@ -34,6 +34,7 @@ local unhealthy = { network = true, timeout = true, tls = true, server = true }
 ---@field started number
 ---@field timeout number seconds for everything
 ---@field attempt integer
+---@field has_the_rest? boolean whether the attempt under way may take all the time that is left
 ---@field requests integer sent, hedges included
 ---@field permit? riskscreen.Permit of the attempt under way
 ---@field gave_up? string why there was no further attempt
@@ -93,8 +94,10 @@ local function attempt(call)
   local state = call.state
   -- Where nothing was waited for, the time is still that of the call's beginning, and its timeout whole.
   local at = (call.attempt > 1 or state.limiter) and state.runtime.now() or call.started
+  local rest = remaining(call, at)
   call.attempt_started = at
-  call.attempt_timeout = math.min(call.request.timeout, remaining(call, at))
+  call.attempt_timeout = math.min(call.request.timeout, rest)
+  call.has_the_rest = rest <= call.request.timeout
   local seconds = late_after(call)
   local value, result
   if seconds then
@@ -180,6 +183,13 @@ end
 
 -- After a failed attempt
 
+-- Whether an attempt has had all the time that there was, though its runtime's timers are a little ahead of the clock.
+local function has_used_the_rest(call, err)
+  return err.kind == "timeout"
+    and call.has_the_rest
+    and (err.phase == "first_byte" or err.phase == "body" or call.request.connect_timeout >= call.attempt_timeout)
+end
+
 -- Seconds until the next one, or nil.
 local function reconsider(call, err)
   local state = call.state
@@ -187,7 +197,7 @@ local function reconsider(call, err)
     idempotent = call.kind.idempotent,
     attempt = call.attempt,
     err = err,
-    remaining = remaining(call, state.runtime.now()),
+    remaining = has_used_the_rest(call, err) and 0 or remaining(call, state.runtime.now()),
   }
   local wait, reason = retry.decide(call.retry, failed, state.settings.random)
   if wait and state.breaker and state.breaker:refuses() then

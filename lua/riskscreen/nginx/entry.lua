@@ -134,7 +134,7 @@ end
 -- A finite number, or nil. What is empty is told apart first: LuaJIT does not compile a conversion that fails.
 local function number_of(text)
   local number = text ~= "" and tonumber(text)
-  return number and number - number == 0 and number or nil
+  return number and number - number == 0 and number + 0.0 or nil
 end
 
 local function written(decision)
