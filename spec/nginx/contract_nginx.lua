@@ -19,7 +19,7 @@ for _, way in ipairs { { name = "in a request" }, { name = "in a task", in_task 
     end)
 
     teardown(function()
-      server:stop { "recv%(%) failed %(104:" } -- what nginx says of connections that the sandbox resets
+      server:stop(nginx.BROKEN_CONNECTIONS)
     end)
 
     contract(function(service, options)

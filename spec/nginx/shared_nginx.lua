@@ -12,7 +12,7 @@ local PROBE_TIMEOUT = 5 -- seconds
 local MOST_TRIES = 2000
 
 -- nginx's words about connections that the sandbox leaves open when it hangs, and about a worker that was killed.
-local ALLOWED = { "recv%(%) failed %(104:", "exited on signal 9" }
+local ALLOWED = { "recv%(%) failed %(104:", "send%(%) failed %(104:", "exited on signal 9" }
 
 describe("workers with a shared dict", function()
   local server, service, its_server, options

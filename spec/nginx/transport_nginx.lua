@@ -32,7 +32,7 @@ describe("the example of a transport over lua-resty-http", function()
 
   after_each(function()
     served:close()
-    server:stop { "recv%(%) failed .*reset by peer", "failed to load module `resty.openssl" }
+    server:stop { "recv%(%) failed .*reset by peer", "send%(%) failed %(104:", "failed to load module `resty.openssl" }
   end)
 
   local function screen(name, more)

@@ -81,6 +81,8 @@ local M = {}
 ---What nginx says by itself about connections that break, whatever Lua makes of them and lua_socket_log_errors says.
 M.BROKEN_CONNECTIONS = {
   "recv%(%) failed %(104:",
+  "send%(%) failed %(104:",
+  "send%(%) failed %(32:",
   "connect%(%) to unix:%S+ failed %(2:",
   "SSL_do_handshake%(%) failed",
   "peer closed connection in SSL handshake",
