@@ -139,8 +139,8 @@ describe("ten thousand tasks", function()
   end
 
   it("take less than 4 KB each while they wait, and leave nothing behind", function()
-    -- Tables of the runtime and of Lua itself, as that of its strings, may grow; an object that each task leaves behind is
-    -- more, and comes back each time.
+    -- Tables of the runtime and of Lua itself, as that of its strings, may grow. An object that each task leaves
+    -- behind is more, and comes back each time.
     local least, each = math.huge, nil
     for _ = 1, 4 do
       local before, meanwhile, after = wait_together()
