@@ -1,227 +1,38 @@
--- A decision as text and back, and what becomes of texts that are none: a verdict that was not stored is never read.
+-- What an entry of the dict holds, in bytes and back, and what becomes of entries that are not as they were stored.
 local cjson = require "cjson"
 local entries = require "riskscreen.nginx.entry"
-local errors = require "riskscreen.errors"
 local random = require "spec.support.random"
 local worlds = require "spec.support.cache_world"
 
-local KEY, ADDRESS, NETWORK = "eth:0xab", "0xab", "eth"
-
-local function decode(text, network, address)
-  local decision, at, patience = entries.decode(text, network or NETWORK, address or ADDRESS)
-  return decision and { decision = decision, at = at, patience = patience }
-end
-
-local function reason(action, message, more)
-  local all = { action = action, message = message }
-  for name, value in pairs(more or {}) do
-    all[name] = value
-  end
-  return all
-end
-
-local function decision(action, reasons, more)
-  local all = { action = action, reasons = reasons, degraded = false }
-  for name, value in pairs(more or {}) do
-    all[name] = value
-  end
-  return all
-end
+local DIGEST = ("0123456789"):rep(2)
 
 describe("an entry", function()
-  it("is the decision without its records, and when it was made", function()
-    local risk = { riskLevel = "high", riskType = "scam", riskSource = "own", hops = 3 }
-    local text = entries.encode(
-      NETWORK,
-      ADDRESS,
-      decision("block", {
-        reason(
-          "block",
-          "a 'bad'\none \0 €",
-          { rule = { name = "scams", action = "block", level = "high" }, risk = risk }
-        ),
-        reason("review", "and an odd one", { rule = { action = "review" } }),
-      }, { records = { {} }, degraded = true, elapsed = 3 }),
-      1700000000.125
-    )
-    local entry = decode(text)
-    assert.equal(1700000000.125, entry.at)
-    assert.is_nil(entry.patience)
-    assert.same({
-      action = "block",
-      reasons = {
-        {
-          action = "block",
-          message = "a 'bad'\none \0 €",
-          rule = { name = "scams", action = "block" },
-          risk = { riskLevel = "high", riskType = "scam", riskSource = "own" },
-        },
-        { action = "review", message = "and an odd one" },
-      },
-      address = ADDRESS,
-      network = NETWORK,
-      degraded = true,
-      cached = true,
-      stale = false,
-      elapsed = 0,
-    }, entry.decision)
-  end)
-
-  it("has the error of a failure, and how long was too short", function()
-    local err = errors.new("timeout", "no answer within 3 seconds", { operation = "getAddressRisk" })
-    local text = entries.encode(
-      NETWORK,
-      ADDRESS,
-      decision("unknown", { reason("unknown", tostring(err), { error = err }) }),
-      5,
-      2.5
-    )
-    local entry = decode(text)
-    assert.equal(2.5, entry.patience)
-    assert.is_true(errors.is(entry.decision.error))
-    assert.equal("timeout", entry.decision.error.kind)
-    assert.equal(err.message, entry.decision.error.message)
-    assert.equal(entry.decision.error, entry.decision.reasons[1].error)
-  end)
-
-  it("gives a reason where none was given", function()
-    for _, reasons in ipairs { {}, false } do
-      local entry = decode((entries.encode(NETWORK, ADDRESS, decision("review", reasons or nil), 1)))
-      assert.equal("review", entry.decision.action)
-      assert.equal("review", entry.decision.reasons[1].action)
-      assert.is_string(entry.decision.reasons[1].message)
+  it("is which verdict it was, and when, to the millisecond", function()
+    for _, at in ipairs { 1700000000.125, 0, 0.001, 2 ^ 32, 281474976710.655 } do
+      assert.same({ DIGEST, at }, { entries.unpack(entries.pack(at, DIGEST)) })
     end
   end)
 
-  it("is not written where it would not be read again", function()
-    for _, text in ipairs {
-      entries.encode(NETWORK, ADDRESS, decision("allow", { reason("allow", print) }), 1) or false,
-      entries.encode(NETWORK, ADDRESS, decision("allow", { reason("allow", 0 / 0) }), 1) or false,
-    } do
-      assert.is_nil(text and decode(text) or nil)
+  it("is how long was too short, of a failure", function()
+    for _, patience in ipairs { 2.5, 0, 1 / 3, 1e-9 } do
+      assert.same({ DIGEST, 5, patience }, { entries.unpack(entries.pack(5, DIGEST, patience)) })
     end
   end)
 
-  it("is about what it says it is about", function()
-    local text = entries.encode(NETWORK, ADDRESS, decision("allow", { reason("allow", "fine") }), 1)
-    assert.is_table(decode(text))
-    for _, other in ipairs {
-      { "eth", "0xac" },
-      { "bsc", "0xab" },
-      { "eth", "0xa" },
-      { "eth", "xab" },
-      { "et", "0xab" },
-      { "et", "h:0xab" },
-      { "eth:0xab", "" },
-      { "eth", "0xab\n" },
-      { "", "" },
-      { "", "\n" },
-    } do
-      assert.is_nil(decode(text, other[1], other[2]))
+  it("has a time that is one", function()
+    for _, at in ipairs { -1, 281474976710.656, math.huge, -math.huge, 0 / 0 } do
+      assert.is_nil(entries.pack(at, DIGEST))
     end
   end)
 
-  it("is nothing that is no text, or no full one", function()
-    for _, text in ipairs { 5, true, {}, "", "\n", "\n\n", "\n\n\n", "1\n\n" .. KEY, "x\n\n" .. KEY .. "\n{}" } do
-      assert.is_nil(decode(text))
+  it("is nothing that `pack` cannot have made", function()
+    local bytes = entries.pack(1700000000.125, DIGEST)
+    for length = 0, #bytes - 1 do
+      assert.is_nil((entries.unpack(bytes:sub(1, length))))
     end
-    assert.is_nil(decode(nil))
-  end)
-
-  local function with(at, json)
-    return decode(at .. "\n\n" .. KEY .. "\n" .. json)
-  end
-
-  it("has a time that is a number", function()
-    local json = '{"a":"allow","r":[{"a":"allow","m":"x"}]}'
-    assert.equal(1.5, with("1500", json).at)
-    for _, at in ipairs { "", " ", "x", "nan", "inf", "-inf", "1e999", "1 2", "1;", "1.5", "-1", "1e15" } do
-      assert.is_nil(with(at, json))
+    for _, more in ipairs { "x", " ", "nan", "inf", "-inf", "1e999", "1 2", "1;", "\0" } do
+      assert.is_nil((entries.unpack(bytes .. more)), more)
     end
-  end)
-
-  it("must add up", function()
-    for _, json in ipairs {
-      "null",
-      "[]",
-      "1",
-      '"allow"',
-      "{}",
-      '{"a":"allow"}',
-      '{"r":[{"a":"allow","m":"x"}]}',
-      '{"a":"allow","r":[]}',
-      '{"a":"allow","r":{}}',
-      '{"a":"allow","r":null}',
-      '{"a":"allow","r":[null]}',
-      '{"a":"allow","r":[{"a":"allow"}]}',
-      '{"a":"allow","r":[{"a":"allow","m":1}]}',
-      '{"a":"allow","r":[{"m":"x"}]}',
-      '{"a":"ALLOW","r":[{"a":"ALLOW","m":"x"}]}',
-      '{"a":"pass","r":[{"a":"pass","m":"x"}]}',
-      '{"a":null,"r":[{"a":null,"m":"x"}]}',
-      '{"a":true,"r":[{"a":true,"m":"x"}]}',
-      '{"a":"allow","r":[{"a":"block","m":"x"}]}',
-      '{"a":"allow","r":[{"a":"allow","m":"x"},{"a":"block","m":"x"}]}',
-      '{"a":"allow","r":[{"a":"allow","m":"x"},{"a":"unknown","m":"x"}]}',
-      '{"a":"allow","r":[{"a":"allow","m":"x"},null]}',
-      '{"a":"allow","r":[{"a":"allow","m":"x"},1]}',
-      '{"a":"review","r":[{"a":"allow","m":"x"}]}',
-      '{"a":"block","r":[{"a":"allow","m":"x"},{"a":"block","m":"x"}]}',
-      '{"a":"allow","r":[{"a":"allow","m":"x"}]} x',
-      '{"a":"allow","r":[{"a":"allow","m":"x"}]',
-      '{"a":"block","a":"allow","r":[{"a":"block","m":"x"}]}',
-    } do
-      assert.is_nil(with("1", json), json)
-    end
-  end)
-
-  it("is another where anything is another but the message", function()
-    local risks = {
-      { riskLevel = "low", riskType = "scam", riskSource = "own" },
-      { riskLevel = "high", riskType = "scam", riskSource = "own" },
-      { riskLevel = "low", riskType = "hack", riskSource = "own" },
-      { riskLevel = "low", riskType = "scam", riskSource = "other" },
-      {},
-    }
-    local all = {
-      decision("allow", { reason("allow", "m") }),
-      decision("block", { reason("block", "m") }),
-      decision("review", { reason("review", "m") }),
-      decision("block", { reason("block", "m") }, { degraded = true }),
-      decision("block", { reason("block", "m", { rule = { name = "one" } }) }),
-      decision("block", { reason("block", "m", { rule = { name = "two" } }) }),
-    }
-    for _, risk in ipairs(risks) do
-      all[#all + 1] = decision("block", { reason("block", "m", { risk = risk }) })
-    end
-    local function check(one)
-      local read = decode((entries.encode(NETWORK, ADDRESS, one, 1))).decision
-      local said = one.reasons[1]
-      assert.same({ one.action, one.degraded, said.risk }, { read.action, read.degraded, read.reasons[1].risk })
-      assert.equal(said.rule and said.rule.name, read.reasons[1].rule and read.reasons[1].rule.name)
-    end
-    for _, before in ipairs(all) do
-      for _, one in ipairs(all) do
-        check(before)
-        check(one)
-      end
-    end
-  end)
-
-  it("shares what is the same in many, and nothing else", function()
-    local one = decode((entries.encode(NETWORK, ADDRESS, decision("allow", { reason("allow", "fine") }), 1)))
-    local other = decode((entries.encode("btc", "b", decision("allow", { reason("allow", "fine") }), 2)), "btc", "b")
-    assert.same({ ADDRESS, NETWORK, 1 }, { one.decision.address, one.decision.network, one.at })
-    assert.same({ "b", "btc", 2 }, { other.decision.address, other.decision.network, other.at })
-    for index = 1, 600 do
-      local message = "reason " .. index
-      local entry = decode((entries.encode(NETWORK, ADDRESS, decision("block", { reason("block", message) }), index)))
-      assert.same({ "block", message }, { entry.decision.action, entry.decision.reasons[1].message })
-    end
-    assert.equal(
-      "allow",
-      decode((entries.encode(NETWORK, ADDRESS, decision("allow", { reason("allow", "fine") }), 1))).decision.action
-    )
   end)
 end)
 
@@ -337,44 +148,106 @@ describe("entries that are not as they were stored", function()
     end,
   }
 
-  for what, damage in pairs(damages) do
-    it("are misses: " .. what, function()
-      for _ = 1, ROUNDS / 8 do
-        local kept = {}
-        for key, entry in pairs(world.dict.entries) do
-          kept[key] = { value = entry.value, flags = entry.flags, expires = entry.expires }
+  local function is_text(key)
+    return key:find("riskscreen:text:", 1, true) == 1
+  end
+
+  local function copy_of(all)
+    local copy = {}
+    for key, entry in pairs(all) do
+      copy[key] = { value = entry.value, flags = entry.flags, expires = entry.expires }
+    end
+    return copy
+  end
+
+  local which_are_damaged = {
+    entries = function(key)
+      return not is_text(key)
+    end,
+    ["texts of verdicts"] = is_text,
+  }
+
+  for which, is_damaged in pairs(which_are_damaged) do
+    for what, damage in pairs(damages) do
+      it(("are misses: %s in %s"):format(what, which), function()
+        for _ = 1, ROUNDS / 8 do
+          local kept = copy_of(world.dict.entries)
+          for _, key in ipairs(sorted_keys(world.dict.entries)) do
+            local entry = world.dict.entries[key]
+            if is_damaged(key) and type(entry.value) == "string" then
+              entry.value = damage(entry.value)
+            end
+          end
+          check(what)
+          world.dict.entries = kept
         end
-        for _, key in ipairs(sorted_keys(world.dict.entries)) do
-          local entry = world.dict.entries[key]
-          entry.value = type(entry.value) == "string" and damage(entry.value) or entry.value
-        end
-        check(what)
-        world.dict.entries = kept
-      end
-    end)
+      end)
+    end
   end
 
   it("are misses: one that belongs to another key", function()
     local keys = sorted_keys(world.dict.entries)
     local all = world.dict.entries
     for _, from in ipairs(keys) do
-      world.dict.entries = {}
+      world.dict.entries = copy_of(all)
       for _, to in ipairs(keys) do
-        world.dict.entries[to] = { value = all[from].value, flags = all[from].flags }
+        if is_text(from) == is_text(to) then
+          world.dict.entries[to] = { value = all[from].value, flags = all[from].flags }
+        end
       end
-      check(("the entry of %s under all keys"):format(from))
+      check(("the entry of %q under all keys"):format(from))
     end
   end)
 
+  it("are misses: one whose verdict nobody has the text of", function()
+    for key in pairs(copy_of(world.dict.entries)) do
+      world.dict.entries[key] = not is_text(key) and world.dict.entries[key] or nil
+    end
+    for_all(function(cache, address, network, version)
+      local found, source = world:call(cache.decide, cache, address, network)
+      assert.not_equal("allow", found.action)
+      if verdict_on(address, network, version) == "allow" then
+        assert.equal("upstream", source)
+      end
+    end)
+  end)
+
   -- Whoever writes those knows how: they are told by what they say alone.
-  local function forged(text, change)
-    local head, json = text:match "^(.*)\n(.-)$"
-    local packed = cjson.decode(json)
-    change(packed)
-    return head .. "\n" .. cjson.encode(packed)
+  local function forge(change)
+    local digests = {}
+    for _, key in ipairs(sorted_keys(world.dict.entries)) do
+      local entry = world.dict.entries[key]
+      if is_text(key) and not entry.value:find('"allow"', 1, true) then
+        local packed = cjson.decode(entry.value)
+        change(packed)
+        local text = cjson.encode(packed)
+        digests[key:sub(-#DIGEST)] = worlds.digest(text)
+        world.dict.entries[key:sub(1, -#DIGEST - 1) .. worlds.digest(text)] = { value = text, expires = entry.expires }
+      end
+    end
+    for key, entry in pairs(world.dict.entries) do
+      local digest, at, patience = nil, nil, nil
+      if not is_text(key) and type(entry.value) == "string" then
+        digest, at, patience = entries.unpack(entry.value)
+      end
+      if digests[digest] then
+        entry.value = entries.pack(at, digests[digest], patience)
+        entry.flags = (worlds.checksum(key) + worlds.checksum(entry.value)) % 2 ^ 31
+      end
+    end
+    return next(digests)
   end
 
-  it("are misses: an action with reasons for another, though the checksum is right", function()
+  it("are found as what they say: one that somebody has written who knows how", function()
+    assert.is_truthy(forge(function(packed)
+      packed.a, packed.r = "allow", { { a = "allow", m = "forged" } }
+    end))
+    for_all(function(cache, address, network)
+      assert.equal("allow", world:call(cache.decide, cache, address, network).action)
+    end)
+  end)
+
+  it("are misses: an action with reasons for another, though checksum and digest are right", function()
     for _, change in ipairs {
       function(packed)
         packed.a = "allow"
@@ -393,15 +266,10 @@ describe("entries that are not as they were stored", function()
         packed.a, packed.r = "allow", nil
       end,
     } do
-      for _, key in ipairs(sorted_keys(world.dict.entries)) do
-        local entry = world.dict.entries[key]
-        if type(entry.value) == "string" and not entry.value:find('"allow"', 1, true) then
-          local salt = (entry.flags - worlds.checksum(entry.value)) % 2 ^ 31
-          entry.value = forged(entry.value, change)
-          entry.flags = (worlds.checksum(entry.value) + salt) % 2 ^ 31
-        end
-      end
+      local kept = copy_of(world.dict.entries)
+      assert.is_truthy(forge(change))
       check "a forgery"
+      world.dict.entries = kept
     end
   end)
 end)

@@ -464,6 +464,7 @@ describe("a cache with lists", function()
       look_up = look_up,
       lists = worker:under(policies.new()),
       checksum = checksum,
+      digest = checksum,
       is_alone = function()
         return true
       end,

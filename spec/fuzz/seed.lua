@@ -195,16 +195,13 @@ for name, fields in pairs(events) do
 end
 write("webhook", "page", "<html></html>")
 
--- Entries of the gate's dict: the time, the seconds that were too few, the key, the verdict.
-local function entry(name, patience, verdict)
-  write("entry", name, ("1700000000125\n%s\neth:0xab\n%s"):format(patience, verdict))
-end
-
+-- What the gate's dict holds: texts of verdicts, and an entry.
 local allowed, blocked = '{"a":"allow","m":"no risk"}', '{"a":"block","m":"a scam","n":"scams"}'
-entry("allow", "", ('{"a":"allow","r":[%s]}'):format(allowed))
-entry("block", "", ('{"a":"block","d":true,"r":[%s,%s]}'):format(blocked, allowed))
-entry("risk", "", '{"a":"review","r":[{"a":"review","m":"","r":{"l":"high","t":"scam","s":"own"}}]}')
-entry("risk_without_fields", "", '{"a":"review","r":[{"a":"review","m":"","r":{"m":"own"}}]}')
-entry("failure", "2.5", '{"a":"unknown","r":[{"a":"unknown","m":"late","e":{"k":"timeout","m":"late"}}]}')
-entry("contradiction", "", ('{"a":"allow","r":[%s,%s]}'):format(allowed, blocked))
-entry("empty", "", '{"a":"allow","r":[]}')
+write("verdict", "allow", ('{"a":"allow","r":[%s]}'):format(allowed))
+write("verdict", "block", ('{"a":"block","d":true,"r":[%s,%s]}'):format(blocked, allowed))
+write("verdict", "risk", '{"a":"review","r":[{"a":"review","m":"","r":{"l":"high","t":"scam","s":"own"}}]}')
+write("verdict", "risk_without_fields", '{"a":"review","r":[{"a":"review","m":"","r":{"m":"own"}}]}')
+write("verdict", "failure", '{"a":"unknown","r":[{"a":"unknown","m":"late","e":{"k":"timeout","m":"late"}}]}')
+write("verdict", "contradiction", ('{"a":"allow","r":[%s,%s]}'):format(allowed, blocked))
+write("verdict", "empty", '{"a":"allow","r":[]}')
+write("verdict", "entry", "\1\139\207\229\104\125" .. ("0123456789"):rep(2) .. "2.5")

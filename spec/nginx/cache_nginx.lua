@@ -171,20 +171,35 @@ describe("what workers remember", function()
     start { workers = 1, init = ("gate = new_gate { lru = 0, %s }"):format(SOURCES) }
     assert.equal("block upstream", seen(0, BAD))
     local damage = [[
-      local dict, pattern, replacement, count = ngx.shared.riskscreen, (...)[1], (...)[2], 0
+      local dict, kind, change, count = ngx.shared.riskscreen, (...)[1], loadstring((...)[2]), 0
       for _, key in ipairs(dict:get_keys(0)) do
         local value, flags = dict:get(key)
-        if key:find("verdict", 1, true) and type(value) == "string" then
-          local changed, times = value:gsub(pattern, replacement)
+        if key:find("riskscreen:" .. kind, 1, true) then
+          local changed = change(value)
           dict:set(key, changed, 0, flags)
-          count = count + times
+          count = count + (changed ~= value and 1 or 0)
         end
       end
       return count
     ]]
-    for _, change in ipairs { { '"block"', '"allow"' }, { "}$", "" }, { "^1", "9" }, { "0x", "0y" } } do
+    -- A worker reads a text once: another one must know it by the dict alone.
+    local function forget_texts()
+      in_worker(0, "gate.cache.store.verdicts.known, gate.cache.store.verdicts.named = {}, {}")
+    end
+    for _, change in ipairs {
+      { "text", [[return (...):gsub('"block"', '"allow"')]] },
+      { "text", [[return (...):sub(1, -2)]] },
+      { "text", [[return ""]] },
+      { "verdict", [[return "\255" .. (...):sub(2)]] },
+      { "verdict", [[return (...):sub(1, -2)]] },
+      { "verdict", [[return (...):reverse()]] },
+    } do
       assert.equal("block dict", seen(0, BAD))
-      assert.is_true(in_worker(0, damage, change[1], change[2]) > 0)
+      assert.is_true(in_worker(0, damage, change[1], change[2]) > 0, change[2])
+      forget_texts()
+      assert.equal("block upstream", seen(0, BAD), change[2])
+      in_worker(0, "ngx.shared.riskscreen:flush_all()")
+      forget_texts()
       assert.equal("block upstream", seen(0, BAD))
     end
   end)

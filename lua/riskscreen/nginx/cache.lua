@@ -336,6 +336,7 @@ end
 ---@field spawn? fun(work: fun()): boolean runs what nobody waits for
 ---@field new_lru? fun(size: integer): table
 ---@field checksum? fun(text: string): number
+---@field digest? fun(text: string): string 20 bytes
 ---@field is_alone? fun(): boolean whether there is one worker
 ---@field identity? fun(): string|number what no other worker has
 
@@ -370,6 +371,7 @@ function M.new(settings)
     dict = settings.dict,
     version = settings.version or DEFAULTS.version,
     checksum = settings.checksum or ngx.crc32_long,
+    digest = settings.digest or ngx.sha1_bin,
     is_alone = is_alone,
     longest = expiry:longest(),
   }

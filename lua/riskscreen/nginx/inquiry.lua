@@ -1,6 +1,5 @@
 -- What a cache asks the service, once for all who want to know: what it says is counted, and remembered unless the
 -- address was purged meanwhile.
-local entries = require "riskscreen.nginx.entry"
 
 -- Failures that one with more time need not share.
 local is_lack_of_time = { timeout = true, rate_limited = true, cancelled = true }
@@ -82,14 +81,14 @@ end
 local function keep(self, kind, decision, patience)
   local cache, subject = self.cache, self.subject
   local at = kind == "failure" and cache.now() or self.began
-  local text, kept = entries.encode(subject.network, subject.address, decision, at, patience)
-  if not text then
+  local bytes, kept = cache.store:encode(subject, decision, at, patience)
+  if not bytes then
     return nil
   elseif cache.store:was_purged(subject.address, self.epoch, self.began) then
     return kept
   end
   local lifetime = cache.expiry:lifetime(kind, decision)
-  local checksum = cache.store:set(kind, subject.key, text, lifetime)
+  local checksum = cache.store:set(kind, subject.key, bytes, lifetime)
   -- Again: the purge may have come in between.
   if cache.store:was_purged(subject.address, self.epoch, self.began) then
     cache.store:forget(kind, subject.key)

@@ -2,6 +2,7 @@
 -- be full, or absent, and anybody may write to it: whatever fails here is a miss, and what does not add up as well.
 local entries = require "riskscreen.nginx.entry"
 local epochs = require "riskscreen.nginx.epoch"
+local verdicts = require "riskscreen.nginx.verdicts"
 
 local PREFIX = "riskscreen:" -- of all keys: the dict may have other users
 local PURGE_MEMORY = 600 -- seconds, at least, for which a look-up that was under way is told of a purge
@@ -19,12 +20,13 @@ local CHECKSUMS = 2 ^ 31 -- the flags of an entry are not negative and hold its 
 ---@field private is_alone fun(): boolean
 ---@field private checksum fun(text: string): number
 ---@field private prefixes table<string, string>
----@field private salts table<string, number> by which an entry of one kind or version is none of another
+---@field private verdicts riskscreen.nginx.Verdicts
 local Store = {}
 Store.__index = Store
 
-local function flags_of(self, kind, text)
-  return (self.checksum(text) + self.salts[kind]) % CHECKSUMS
+-- An entry under any other key is none.
+local function flags_of(self, key, bytes)
+  return (self.checksum(key) + self.checksum(bytes)) % CHECKSUMS
 end
 
 local function time_of(self, key)
@@ -65,13 +67,15 @@ function Store:get(kind, network, address, now)
   if not self.dict then
     return nil, 0
   end
-  local text, flags = self.dict:get(self.prefixes[kind] .. network .. ":" .. address)
-  if type(text) ~= "string" or (flags or 0) ~= flags_of(self, kind, text) then
+  local key = self.prefixes[kind] .. network .. ":" .. address
+  local bytes, flags = self.dict:get(key)
+  if type(bytes) ~= "string" or (flags or 0) ~= flags_of(self, key, bytes) then
     return nil, 0
   end
-  local decision, at, patience = entries.decode(text, network, address)
-  if decision and at <= now + SKEW and (at >= self.last_purge or at >= purged_at(self, address)) then
-    return decision, at, patience, flags
+  local digest, at, patience = entries.unpack(bytes)
+  local verdict = digest and self.verdicts:find(digest)
+  if verdict and at <= now + SKEW and (at >= self.last_purge or at >= purged_at(self, address)) then
+    return verdicts.decision(verdict, network, address), at, patience, flags
   end
   return nil, 0
 end
@@ -89,18 +93,34 @@ function Store:entry(kind, subject, now)
   return decision and { decision = decision, at = at, patience = patience }
 end
 
----Remembers a text that `entries.encode` made.
+---A decision as all workers have it, and the bytes of its entry.
+---@param subject riskscreen.nginx.Subject
+---@param decision riskscreen.Decision
+---@param at number Unix seconds
+---@param patience? number seconds
+---@return string|nil bytes nil where it cannot be written, or not be read again
+---@return riskscreen.Decision|nil decision
+function Store:encode(subject, decision, at, patience)
+  local digest, verdict = self.verdicts:name(decision, at)
+  local bytes = digest and entries.pack(at, digest, patience)
+  if bytes then
+    return bytes, verdicts.decision(verdict, subject.network, subject.address)
+  end
+end
+
+---Remembers what `encode` made.
 ---@param kind "verdict"|"failure"
 ---@param key string of the subject
----@param text string
+---@param bytes string
 ---@param lifetime number seconds
 ---@return integer|nil checksum of the entry
-function Store:set(kind, key, text, lifetime)
+function Store:set(kind, key, bytes, lifetime)
   if not self.dict or lifetime <= 0 then
     return nil
   end
-  local flags = flags_of(self, kind, text)
-  self.dict:set(self.prefixes[kind] .. key, text, lifetime, flags)
+  local full_key = self.prefixes[kind] .. key
+  local flags = flags_of(self, full_key, bytes)
+  self.dict:set(full_key, bytes, lifetime, flags)
   if kind == "failure" then
     self.has_failures = true
     self.dict:set(self.prefixes.failed, true, lifetime)
@@ -160,6 +180,7 @@ local M = {}
 ---@field dict? table
 ---@field version string entries of another version are not found
 ---@field checksum fun(text: string): number
+---@field digest fun(text: string): string
 ---@field is_alone fun(): boolean whether there is one worker
 ---@field longest number seconds that any entry lives
 
@@ -169,7 +190,6 @@ function M.new(settings)
   local function prefix(kind, version)
     return PREFIX .. kind .. ":" .. (version and version .. ":" or "")
   end
-  local verdict, failure = prefix("verdict", settings.version), prefix("failure", settings.version)
   return setmetatable({
     dict = settings.dict,
     checksum = settings.checksum,
@@ -179,10 +199,15 @@ function M.new(settings)
     has_failures = true,
     purge_memory = math.max(PURGE_MEMORY, settings.longest),
     lock_prefix = prefix("lock", settings.version),
-    salts = { verdict = settings.checksum(verdict), failure = settings.checksum(failure) },
+    verdicts = verdicts.new {
+      dict = settings.dict,
+      prefix = prefix("text", settings.version),
+      digest = settings.digest,
+      longest = settings.longest,
+    },
     prefixes = {
-      verdict = verdict,
-      failure = failure,
+      verdict = prefix("verdict", settings.version),
+      failure = prefix("failure", settings.version),
       failed = prefix("failed", settings.version),
       mark = prefix "mark",
       last = PREFIX .. "purged",
