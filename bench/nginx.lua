@@ -1,14 +1,15 @@
 -- The gate beside an access phase that does nothing, on one nginx worker under wrk with 64 connections; beside a gate
 -- written by hand (nginx/hand_written.lua), and plain `return 200`, which has no access phase at all. Ratios, medians
 -- of interleaved rounds: of requests a second, of the worker's CPU time for each, of the time that 99 % took at most.
--- The worker has a core to itself where there are two; wrk and the service share another, so that the worker is what
--- limits (the column `busy`: the share of the time in which it ran or waited for its core). Where the machine does
--- other things as well, trust the ratio of CPU times. Needs nginx with its Lua module, wrk and LuaSocket.
+-- Measured twice. First the worker has a core to itself where there are two, and wrk and the service share another, so
+-- that the worker is what limits (the column `busy`: the share of the time in which it ran or waited for its core).
+-- Then nothing is pinned and wrk has the two threads that it takes by itself: what one sees who just tries. Where the
+-- machine does other things as well, trust the ratio of CPU times. Needs nginx with its Lua module, wrk and LuaSocket.
 -- Usage: lua bench/nginx.lua [rounds]
 
 package.path = (arg[0]:match("^(.*)/[^/]*$") or ".") .. "/?.lua;" .. package.path
 
-local bed = require("bed")
+local median = require("bed").median
 local servers = require("nginx.servers")
 
 local rounds = tonumber(arg[1]) or 9
@@ -89,13 +90,31 @@ local rows = {
   { what = "behind the gate, over a cosocket", path = "/gate-application", calls = 2, base = APPLICATION },
 }
 
+---@class riskscreen.bench.Bed
+---@field what string
+---@field pinned boolean
+---@field wrk string the command
+---@field rows integer how many of the rows
+
+local GATES = 8 -- the rows before those with an application
+
+---@type riskscreen.bench.Bed[]
+local beds = {
+  {
+    what = "the worker on its own core",
+    pinned = servers.can_pin,
+    wrk = servers.can_pin and "taskset -c 1 wrk -t1" or "wrk -t1",
+    rows = #rows,
+  },
+  { what = "nothing pinned, wrk with two threads", pinned = false, wrk = "wrk -t2", rows = GATES },
+}
+
 local first = 0 -- of the addresses that nobody has asked for yet
 
-local function wrk(running, row)
-  local pin = servers.pinned and "taskset -c 1 " or ""
+local function wrk(bed, running, row)
   local from = row.different and 0 or first
-  local command = ("%swrk -t1 -c%d -d%ds -s bench/nginx/requests.lua %s -- %s %d %s"):format(
-    pin,
+  local command = ("%s -c%d -d%ds -s bench/nginx/requests.lua %s -- %s %d %s"):format(
+    bed.wrk,
     CONNECTIONS,
     ROUND,
     running.url,
@@ -126,9 +145,9 @@ local function misses(row, result, looked_up)
 end
 
 -- One round of a row; raises when it has not measured what it is called, unless that is not asked for.
-local function measure(running, row, is_warming)
+local function measure(bed, running, row, is_warming)
   local looked_up, ran, waited = running:looked_up(), running:cpu()
-  local result = wrk(running, row)
+  local result = wrk(bed, running, row)
   local ran_then, waited_then = running:cpu()
   assert(result.refused + result.failed == 0, row.what .. ": requests failed")
   local off = misses(row, result, running:looked_up() - looked_up - 1)
@@ -144,9 +163,9 @@ local function measure(running, row, is_warming)
 end
 
 -- Until everything that a row should find is there.
-local function warm(running, row)
+local function warm(bed, running, row)
   for _ = 1, LONGEST_WARMING do
-    if measure(running, row, true).is_right then
+    if measure(bed, running, row, true).is_right then
       return
     end
   end
@@ -157,16 +176,19 @@ local function each(results, field, others)
   for round, result in ipairs(results) do
     list[round] = others and result[field] / others[round][field] or result[field]
   end
-  return bed.median(list)
+  return median(list)
 end
 
-local function report(results)
-  io.write(("nginx, one worker, wrk -c%d, median of %d rounds of %d s\n"):format(CONNECTIONS, rounds, ROUND))
+local function report(bed, results)
+  io.write(
+    ("nginx, one worker, %s, wrk -c%d, median of %d rounds of %d s\n"):format(bed.what, CONNECTIONS, rounds, ROUND)
+  )
   local form = "%-36s %10s %6s %6s %8s %6s %8s %6s\n"
   io.write(form:format("", "requests/s", "ratio", "busy", "us CPU", "ratio", "p99 ms", "ratio"))
   form = "%-36s %10.0f %6.2f %6.2f %8.1f %6.2f %8.2f %6.2f\n"
-  for index, row in ipairs(rows) do
-    local own, base = results[index], results[row.base or BASE]
+  for index = 1, bed.rows do
+    local row, own = rows[index], results[index]
+    local base = results[row.base or BASE]
     local rate, busy, cpu, p99 = each(own, "rate"), each(own, "busy"), each(own, "cpu") * 1e6, each(own, "p99") / 1e3
     local cpu_ratio = 1 / each(own, "cpu", base)
     local rate_ratio, p99_ratio = each(own, "rate", base), each(own, "p99", base)
@@ -174,20 +196,24 @@ local function report(results)
   end
 end
 
-local running = servers.start({ http = HTTP, server = SERVER })
-local ok, message = pcall(function()
+local function run(bed, running)
   local results = {}
-  for index, row in ipairs(rows) do
-    warm(running, row)
+  for index = 1, bed.rows do
+    warm(bed, running, rows[index])
     results[index] = {}
   end
   for round = 1, rounds do
-    for index, row in ipairs(rows) do
-      results[index][round] = measure(running, row)
+    for index = 1, bed.rows do
+      results[index][round] = measure(bed, running, rows[index])
     end
   end
-  report(results)
+  report(bed, results)
   assert(running:log() == "", "the error log is not empty:\n" .. running:log())
-end)
-running:stop()
-assert(ok, message)
+end
+
+for _, bed in ipairs(beds) do
+  local running = servers.start({ http = HTTP, server = SERVER }, bed.pinned)
+  local ok, message = pcall(run, bed, running)
+  running:stop()
+  assert(ok, message)
+end

@@ -1,4 +1,4 @@
--- A verdict as JSON text and back, and what becomes of texts that are none: a verdict that was not written is never read.
+-- A verdict as JSON text and back, and what becomes of texts that are none: what was not written is never read as one.
 local errors = require "riskscreen.errors"
 local verdict_json = require "riskscreen.nginx.verdict_json"
 
@@ -46,9 +46,8 @@ describe("the text of a verdict", function()
 
   it("has the error of a failure", function()
     local err = errors.new("timeout", "no answer within 3 seconds", { operation = "getAddressRisk" })
-    local read = verdict_json.read(
-      verdict_json.write(decision("unknown", { reason("unknown", tostring(err), { error = err }) }))
-    )
+    local read =
+      verdict_json.read(verdict_json.write(decision("unknown", { reason("unknown", tostring(err), { error = err }) })))
     assert.is_true(errors.is(read.error))
     assert.equal("timeout", read.error.kind)
     assert.equal(err.message, read.error.message)

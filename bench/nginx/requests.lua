@@ -5,6 +5,8 @@ local wrk = _G.wrk
 
 local FORM = "%s?address=0x%040x&network=eth"
 
+local BETWEEN_THREADS = 500000 -- addresses: no two threads ask for the same one
+
 local path, number, last, first
 
 local function fill(different)
@@ -17,8 +19,16 @@ end
 
 local prepared
 
+local threads = 0
+
+function _G.setup(thread)
+  thread:set("index", threads)
+  threads = threads + 1
+end
+
 function _G.init(arguments)
   path, first = arguments[1], tonumber(arguments[2])
+  first = arguments[3] and first or first + _G.index * BETWEEN_THREADS
   number, last = 0, tonumber(arguments[3])
   prepared = last and fill(last)
 end

@@ -92,20 +92,21 @@ Servers.__index = Servers
 
 local M = {}
 
----Whether the measured worker has a core of its own.
-M.pinned = tonumber(first_line_of("nproc")) >= 2
+---Whether there is a core for the measured worker alone.
+M.can_pin = tonumber(first_line_of("nproc")) >= 2
 
 ---Starts both. In the directives ROOT, DIR and BEHIND (the service's port) stand for what they say.
 ---@param directives { http: string, server: string }
+---@param pinned? boolean whether each has its own core
 ---@return riskscreen.bench.Servers
-function M.start(directives)
+function M.start(directives, pinned)
   local directory = os.tmpname()
   os.remove(directory)
   execute("mkdir " .. directory)
   local values = { DIR = directory, ROOT = first_line_of("pwd"), MODULES = program.modules(), BODY = BODY }
   values.PORT, values.BEHIND = tostring(free_port()), tostring(free_port())
-  values.AFFINITY1 = M.pinned and "worker_cpu_affinity 01;" or ""
-  values.AFFINITY2 = M.pinned and "worker_cpu_affinity 10;" or ""
+  values.AFFINITY1 = pinned and "worker_cpu_affinity 01;" or ""
+  values.AFFINITY2 = pinned and "worker_cpu_affinity 10;" or ""
   values.HTTP, values.SERVER = fill(directives.http, values), fill(directives.server, values)
   local self = setmetatable({ directory = directory, port = values.BEHIND }, Servers)
   self.url = "http://127.0.0.1:" .. values.PORT

@@ -1,4 +1,4 @@
--- Any bytes as the text of a verdict: none, or a verdict that adds up and is the same when it is written and read again.
+-- Any bytes as the text of a verdict: none, or a verdict that adds up and is the same when it is written and read anew.
 -- And any bytes as an entry of the dict: none, or one that is the same when it is packed and unpacked again.
 local entries = require "riskscreen.nginx.entry"
 local verdict = require "riskscreen.verdict"
