@@ -3,16 +3,25 @@
 
 local wrk = _G.wrk
 
-local FORM = "%s?address=0x%040x&network=eth"
+local FORM = "%s?address=0x%08x%08x%08x%08x%08x&network=eth"
 
 local BETWEEN_THREADS = 500000 -- addresses: no two threads ask for the same one
 
 local path, number, last, first
 
+-- An address as any other: such as differ in their last digits alone would all come under one hash of LuaJIT's.
+local function request_of(number_of_address)
+  local a = (number_of_address * 1664525 + 1013904223) % 2 ^ 32
+  local b = (a * 69069 + 1) % 2 ^ 32
+  local c = (b * 69069 + 1) % 2 ^ 32
+  local d = (c * 69069 + 1) % 2 ^ 32
+  return wrk.format("GET", FORM:format(path, a, b, c, d, number_of_address))
+end
+
 local function fill(different)
   local list = {}
   for index = 1, different do
-    list[index] = wrk.format("GET", FORM:format(path, first + index))
+    list[index] = request_of(first + index)
   end
   return list
 end
@@ -36,7 +45,7 @@ end
 function _G.request()
   number = number + 1
   if not prepared then
-    return wrk.format("GET", FORM:format(path, first + number))
+    return request_of(first + number)
   elseif number > last then
     number = 1
   end
