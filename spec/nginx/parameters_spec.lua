@@ -73,6 +73,14 @@ describe("a parameter", function()
     end
   end)
 
+  it("is not looked for among more than a thousand that need a second look", function()
+    local read = parameters.reader "to"
+    assert.equal("a", (read(("%61&"):rep(999) .. "to=a")))
+    for _, query in ipairs { ("%61&"):rep(1000) .. "to=a", "to=a&" .. ("%61;"):rep(1000) } do
+      assert.same({ nil, "is one of too many" }, { read(query) })
+    end
+  end)
+
   it("is not told from a list of that name", function()
     assert.same({ nil, "is repeated" }, { parameters.reader "to" "to=a&to[]=b" })
   end)

@@ -5,6 +5,7 @@
 local byte, find, lower, sub = string.byte, string.find, string.lower, string.sub
 
 local AMPERSAND, EQUALS_SIGN = byte "&", byte "="
+local MOST = 1000 -- parameters; of more some programs leave out the rest, and a worker would be long busy with them
 
 local M = {}
 
@@ -34,8 +35,12 @@ end
 
 -- Why the parameter may be there twice, if it may: what has a "%" still is another name for whoever decodes again.
 local function problem_of(text, wanted)
-  local found, is_obscure = 0, false
+  local found, seen, is_obscure = 0, 0, false
   for pair in text:gmatch "[^&;]+" do
+    seen = seen + 1
+    if seen > MOST then
+      return "is one of too many"
+    end
     local name = name_of(pair)
     is_obscure = is_obscure or find(name, "%", 1, true) ~= nil
     if is_called(name, wanted) then
