@@ -1,7 +1,7 @@
 -- Whose turn it is to refresh the lists: one worker's at a time, over all workers. The turn of a worker that crashed
 -- passes on when its time is over. What is done in a turn is not known here.
 
-local SKEW = 60 -- seconds that a turn may seem to come from the future; after a clock was set back it would last for long
+local SKEW = 60 -- seconds that a turn may seem to come from the future; after a clock was set back it would last long
 
 ---@class riskscreen.nginx.Turn
 ---@field private dict table an ngx.shared dict
