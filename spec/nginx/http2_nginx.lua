@@ -22,9 +22,9 @@ local SERVER = [[
   add_header X-Connection "$server_protocol $connection" always;
 ]]
 
+-- What the gate has read of the body is there for others. Some versions raise where there is no length to read by.
 local BEHIND = [[content_by_lua_block {
-  ngx.req.read_body()
-  ngx.print("passed ", ngx.req.get_body_data() or ngx.req.get_body_file() and "in a file" or "")
+  ngx.print("passed ", ngx.var.http_content_length and (ngx.req.get_body_data() or "in a file") or "")
 }]]
 
 describe("behind HTTP/2", function()
@@ -106,7 +106,7 @@ describe("behind HTTP/2", function()
     for index, piece in ipairs(pieces) do
       commands[index] = ("printf %%s '%s'"):format(piece)
     end
-    local sender = "(%s) | curl -s -o /dev/null -w '%%{http_code}.' --http2 --cacert %s --unix-socket %s/h2"
+    local sender = "(%s) 2>/dev/null | curl -s -o /dev/null -w '%%{http_code}.' --http2 --cacert %s --unix-socket %s/h2"
       .. " -X POST -T - -H 'Content-Type: application/json' https://localhost/json >%s &"
     local ca, directory = certificates.path "ca.pem", running.nginx.directory
     os.execute(sender:format(table.concat(commands, "; sleep 0.05; "), ca, directory, said))
