@@ -280,6 +280,8 @@ describe("a shared secret", function()
     assert.equal(200, status_of({ path = true }, {}, "/hooks/" .. encoded .. "?x=1"))
     assert.equal(401, status_of({ path = true }, {}, "/hooks/" .. encoded .. "/"))
     assert.equal(401, status_of({ path = true }, {}, "/hooks"))
+    -- However long it is, it is read but once.
+    assert.equal(401, status_of({ path = true }, {}, "/" .. ("a"):rep(1000000) .. "/"))
   end)
 
   it("may be one of several, so that it can be changed", function()

@@ -222,6 +222,32 @@ describe("an expired block", function()
     end
   end)
 
+  it("is asked for again where nginx has dropped the timer in which it should have been", function()
+    answer_with "block"
+    local cache
+    cache = new_worker {
+      stale = { block = 50 },
+      timeout = 5,
+      spawn = function()
+        return true
+      end,
+    }
+    decide(cache)
+    answer_with "allow"
+    world.time = world.time + 100
+    assert.equal("block stale", seen(cache))
+    cache.spawn = function(work)
+      world:thread(work)
+      return true
+    end
+    world.time = world.time + 4
+    assert.equal("block stale", seen(cache))
+    assert.equal(1, #world.asked)
+    world.time = world.time + 2
+    assert.equal("block stale", seen(cache))
+    assert.equal("allow lru", seen(cache))
+  end)
+
   it("is asked for again when asking for it raised", function()
     answer_with "block"
     local cache = new_worker { stale = { block = 50 } }

@@ -192,9 +192,7 @@ describe("events in a shared dict", function()
     local one, here = new_events()
     local two, there = new_events()
     local mine, theirs, others = new_awaited "r1", new_awaited "r1", new_awaited "r2"
-    one:attend(mine, 60)
-    two:attend(theirs, 60)
-    two:attend(others, 60)
+    local waiting = { one:attend(mine, 60), two:attend(theirs, 60), two:attend(others, 60) }
     here.look()
     there.look()
     one:add(event("w1", "r1"))
@@ -202,6 +200,9 @@ describe("events in a shared dict", function()
     there.look()
     there.look()
     assert.same({ { "w1" }, { "w1" }, {} }, { mine.offered, theirs.offered, others.offered })
+    one:leave(waiting[1])
+    two:leave(waiting[2])
+    two:leave(waiting[3])
   end)
 
   it("are looked for as long as somebody waits, and no longer", function()
@@ -227,6 +228,23 @@ describe("events in a shared dict", function()
     collectgarbage()
     worker.look()
     assert.is_nil(worker.look)
+  end)
+
+  it("are looked for again where nginx has dropped the timer that should have done so", function()
+    local one, worker = new_events()
+    local two = new_events()
+    local watch = worker.watch
+    worker.watch = function() end
+    local awaited = new_awaited "r1"
+    local waiting = one:attend(awaited, 600)
+    worker.watch = watch
+    clock.now = clock.now + 20
+    local another = one:attend(new_awaited "r2", 600)
+    two:add(event("w1", "r1"))
+    worker.look()
+    assert.same({ "w1" }, awaited.offered)
+    one:leave(waiting)
+    one:leave(another)
   end)
 
   it("that name a customId alone go to the only one who awaits it, in whichever worker", function()

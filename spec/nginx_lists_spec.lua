@@ -275,6 +275,17 @@ describe("a refresh", function()
     assert.equal("block", action(ONE))
   end)
 
+  it("is made when its time has come, also where the clock was set back", function()
+    now = now - 86400
+    service.blacklist[4] = { address = OTHER, network = "eth", risks = high "scam" }
+    worker:refresh()
+    assert.equal("block", action(OTHER))
+    assert.is_false(found(ONE).decision.stale)
+    local pages = service.pages
+    worker:refresh()
+    assert.equal(pages, service.pages)
+  end)
+
   it("has the workers forget what they remember when something changed, and only then", function()
     local epoch = epochs.current(dict)
     refresh()

@@ -146,6 +146,12 @@ describe("webhook.parse", function()
     end)
   end
 
+  it("says once where a body is not JSON", function()
+    local _, err = webhook.parse "<html>"
+    assert.matches("is not JSON: [^\n]* at byte 1$", err.message)
+    assert.is_nil(err.message:find "at byte.*at byte")
+  end)
+
   it("refuses a body of more than 64 KiB", function()
     local value, err = webhook.parse(json.encode(event { more = ("x"):rep(64 * 1024) }))
     assert.is_nil(value)

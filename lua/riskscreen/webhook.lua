@@ -93,9 +93,9 @@ function M.parse(body, headers)
   if encoding and encoding ~= "identity" then
     return malformed("the body is encoded as " .. text.show(encoding))
   end
-  local event, message, position = decoder:decode(body)
+  local event, message = decoder:decode(body)
   if event == nil then
-    return malformed(("the body is not JSON: %s at byte %d"):format(message, position))
+    return malformed("the body is not JSON: " .. message)
   elseif not shape.is_object(event) then
     return malformed("the body must be an object (got " .. text.json_kind(event) .. ")")
   end

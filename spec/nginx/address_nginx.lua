@@ -138,7 +138,14 @@ describe("the gate finds the address", function()
       "/withdraw/" .. CLEAN .. "%5C" .. HIGH,
       "/withdraw/" .. CLEAN .. "/..",
       "/withdraw/" .. CLEAN .. "#/../" .. HIGH,
+      "/withdraw/" .. CLEAN .. "/..%3B/" .. HIGH,
+      "/withdraw/.%3bx/" .. CLEAN .. "/" .. HIGH,
+      "/withdraw/" .. CLEAN .. "/%252e%252e/" .. HIGH,
+      "/withdraw/" .. CLEAN .. "/%C0%AE%C0%AE/" .. HIGH,
+      "/withdraw/" .. CLEAN .. "/..%20/" .. HIGH,
+      "/withdraw/" .. CLEAN .. "/..%23/" .. HIGH,
     }
+    assert.is_true(passes("/.well-known/" .. CLEAN .. "/a%20b.c"))
   end)
 
   local function json_request(body, media_type)
@@ -206,8 +213,43 @@ describe("the gate finds the address", function()
       { "/", json_request(body, "text/plain") },
       { "/", json_request(body, "application/json; charset=utf-16") },
       { "/", json_request(body, "application/jsonp") },
+      { "/", json_request(body, "application/json, text/plain") },
+      { "/", json_request(body, "application/json multipart/form-data; boundary=x") },
       { "/", { headers = { "Content-Type: application/json" } } },
     }
+  end)
+
+  it("in a body that is UTF-8 for everyone", function()
+    start "{ json = 'to' }"
+    local body = ('{"to": "%s"}'):format(CLEAN)
+    for _, parameters in ipairs { "", ";", "; charset=utf-8", ';charset = "UTF-8" ;v=1', "; v=1; charset=utf-8" } do
+      assert.is_true(passes("/", json_request(body, "application/json" .. parameters)), parameters)
+    end
+    local requests = {}
+    for index, parameters in ipairs {
+      "; charset=utf-7",
+      "; charset=utf-8; charset=utf-7",
+      "; charset=utf-8, charset=utf-7",
+      "; xcharset=utf-8; charset=utf-7",
+      '; x="charset=utf-8"; charset=utf-7',
+      "; charset*=utf-8''utf-7",
+      "; charset",
+    } do
+      requests[index] = { "/", json_request(body, "application/json" .. parameters) }
+    end
+    refuses_all(requests)
+  end)
+
+  it("in a body that nobody has to decompress", function()
+    start "{ form = 'to' }"
+    local function form(encoding)
+      return {
+        body = "to=" .. CLEAN,
+        headers = { "Content-Type: application/x-www-form-urlencoded", "Content-Encoding: " .. encoding },
+      }
+    end
+    assert.is_true(passes("/", form "identity"))
+    refuses_all { { "/", form "gzip" }, { "/", form "deflate" }, { "/", form "br" }, { "/", form "identity, gzip" } }
   end)
 
   it("at all places of a JSON body to which a path leads", function()

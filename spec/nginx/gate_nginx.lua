@@ -81,6 +81,12 @@ describe("the gate", function()
     assert.equal(1, #running.service:requests())
   end)
 
+  it("asks in a spelling that the service must know, since the answer counts for all of them", function()
+    start(GATE, { ["/withdraw"] = ENFORCE })
+    assert.equal(403, status_of("/withdraw?to=0X" .. addresses["high-eth"]:sub(3)))
+    assert.equal(addresses["high-eth"], running.service:requests()[1].parameters.address)
+  end)
+
   it("does what on_unknown says when the service fails", function()
     start("gate = new_gate { network = 'eth', on_unknown = 'allow' }", { ["/withdraw"] = ENFORCE })
     assert.equal(200, status_of(to "fault-500"))
@@ -204,6 +210,25 @@ describe("the gate", function()
     })
     assert.equal(200, status_of "/withdraw")
     stop { "cannot decide: .*no such thing" }
+  end)
+
+  it("lets pass in monitor mode what is asked for in the wrong way, or told without a reason", function()
+    start(
+      [[gate = new_gate { network = 'eth', monitor = true }
+        mute = new_gate { network = 'eth', monitor = true, name = "mute", client = { screen = function()
+          return { action = "unknown", error = require("riskscreen.errors").new("unsupported", "not here") }
+        end } }]],
+      {
+        ["/misspelt"] = "gate:enforce { adress = ngx.var.arg_to }",
+        ["/nothing"] = "gate:enforce()",
+        ["/text"] = "gate:enforce(ngx.var.arg_to)",
+        ["/mute"] = "mute:enforce { address = ngx.var.arg_to }",
+      }
+    )
+    for _, path in ipairs { "/misspelt", "/nothing", "/text", "/mute" } do
+      assert.equal(200, status_of(path .. "?to=" .. addresses["high-eth"]), path)
+    end
+    stop { "cannot decide: " }
   end)
 
   it("fails the request where it cannot decide", function()
@@ -403,6 +428,7 @@ describe("the gate", function()
       ["exempt must hold functions"] = "{ exempt = { 'x' }" .. rest,
       ["address must have a name as argument"] = "{ address = { argument = 1 }" .. rest,
       ["take { argument = 'to' }"] = "{ address = { variable = 'arg_to' }" .. rest,
+      ["take { argument = 'pay' }"] = "{ address = { variable = 'Arg_pay' }" .. rest,
       ["take { header = 'x%-to' }"] = "{ address = { variable = 'http_x_to' }" .. rest,
       ["did you mean 'argument'"] = "{ address = { arguments = 'x' }" .. rest,
       ["subjects %[2%]: address is required"] = "{ subjects = { { address = 'x' }, {} }" .. rest,

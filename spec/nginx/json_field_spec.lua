@@ -23,9 +23,23 @@ describe("a field of a JSON text", function()
       local text = ('{"to": "a", "x": [], "%s": "b"}'):format(other)
       assert.same({ nil, "is repeated" }, { json_field.values(text, { "to" }) })
     end
-    for _, pair in ipairs { { "address", "addre\197\191s" }, { "key", "\226\132\170ey" }, { "key", "\\u212aey" } } do
+    for _, pair in ipairs {
+      { "address", "addre\197\191s" },
+      { "key", "\226\132\170ey" },
+      { "key", "\\u212aey" },
+      { "id", "\196\177d" },
+      { "id", "\\u0130d" },
+    } do
       local text = ('{"%s": "b", "%s": "a"}'):format(pair[2], pair[1])
       assert.same({ nil, "is repeated" }, { json_field.values(text, { pair[1] }) })
+    end
+  end)
+
+  it("is repeated where a reader whose texts end at a NUL sees it twice", function()
+    for _, other in ipairs { "to\\u0000", "to\\u0000x", "TO\\u0000" } do
+      for _, text in ipairs { '{"to": "a", "%s": "b"}', '{"%s": "b", "to": "a"}' } do
+        assert.same({ nil, "is repeated" }, { json_field.values(text:format(other), { "to" }) })
+      end
     end
   end)
 

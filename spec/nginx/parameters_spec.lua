@@ -50,6 +50,37 @@ describe("a parameter", function()
     end
   end)
 
+  it("whose name has a '_' is not told from one with a '[' that nothing closes", function()
+    local read = parameters.reader "pay_to"
+    for _, query in ipairs { "pay_to=a&pay[to=b", "pay[to=b&pay_to=a", "pay_to=a&pay%5Bto=b", "pay_to=a&PAY[TO=b" } do
+      assert.same({ nil, "is repeated" }, { read(query) })
+    end
+    assert.equal("a", (read "pay_to=a&pay[x]=b"))
+  end)
+
+  it("is not read beside a name that is another one for whoever decodes more than once", function()
+    local read = parameters.reader "to"
+    for _, query in ipairs { "to=a&%2574o=b", "%u0074o=b&to=a", "to=a&t%=b" } do
+      assert.same({ nil, "is beside a name that can be read in two ways" }, { read(query) })
+    end
+    assert.equal("a%", (read "to=a%25&x=%25"))
+  end)
+
+  it("is read at once, however long a name there is", function()
+    local read = parameters.reader "to"
+    for _, name in ipairs { ("a%sb"):format(("+"):rep(1000000)), ("+"):rep(1000000), ("["):rep(1000000) } do
+      assert.equal("a", (read(name .. "=1&to=a")))
+    end
+  end)
+
+  it("is not looked for among more than a thousand that need a second look", function()
+    local read = parameters.reader "to"
+    assert.equal("a", (read(("%61&"):rep(999) .. "to=a")))
+    for _, query in ipairs { ("%61&"):rep(1000) .. "to=a", "to=a&" .. ("%61;"):rep(1000) } do
+      assert.same({ nil, "is one of too many" }, { read(query) })
+    end
+  end)
+
   it("is not told from a list of that name", function()
     assert.same({ nil, "is repeated" }, { parameters.reader "to" "to=a&to[]=b" })
   end)

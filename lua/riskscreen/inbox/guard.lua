@@ -113,7 +113,7 @@ local function given_secret(place, delivery)
   elseif place.query then
     return query_value(delivery.query, place.query)
   end
-  return unescape((delivery.path:match "[^/]*$"))
+  return unescape(delivery.path:match "^.*/(.*)$" or delivery.path)
 end
 
 local function knows_secret(secret, delivery)

@@ -82,7 +82,7 @@ end
 local hasty_variables = { arg = "argument", http = "header" }
 
 local function variable(name)
-  local prefix, rest = name:match "^(%a+)_(.+)$"
+  local prefix, rest = name:lower():match "^(%a+)_(.+)$"
   local better = hasty_variables[prefix]
   if better then
     local source = ("{ %s = '%s' }"):format(better, better == "header" and rest:gsub("_", "-") or rest)
@@ -98,11 +98,13 @@ local function variable(name)
   end
 end
 
--- Whether the path means the same before and after nginx has normalised it.
+-- Whether the path means the same before and after nginx has normalised it, and to whoever does that once more: some
+-- decode again what nginx has decoded, cut a segment at ";", or know bytes for "." that UTF-8 has not.
 local function is_plain(path)
   local lower = path:lower()
-  return not (lower:find "%%2[ef]" or lower:find "%%5c" or lower:find("//", 1, true) or lower:find "/%.%.?/")
-    and not (lower:find "/%.%.?$" or lower:find "[;\\]")
+  return not (lower:find "%%2[5ef]" or lower:find "%%3b" or lower:find "%%5c" or lower:find "%%c[01]")
+    and not (lower:find "[;\\\192\193]" or lower:find("//", 1, true))
+    and not (lower:find "/%.%.?[^%w]" or lower:find "/%.%.?$")
 end
 
 local function path_segment(position)

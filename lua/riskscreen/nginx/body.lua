@@ -14,18 +14,27 @@ local function read_file(name, longest)
   return content or ""
 end
 
--- The one media type of the body, in lower case and without its parameters; another charset than UTF-8 would be another
--- text.
-local function media_type()
-  local value = ngx.req.get_headers(0)["content-type"]
-  if type(value) ~= "string" then
+-- Whether a charset is nowhere another than UTF-8, which would be another text; of two, readers take either.
+local function is_utf8(content_type)
+  local _, said = content_type:gsub("charset", "")
+  local _, as_utf8 = content_type:gsub('charset%s*=%s*"?utf%-8"?%s*%f[;%z]', "")
+  return said == as_utf8
+end
+
+-- The one media type of the body, in lower case and without its parameters.
+local function media_type(headers)
+  local value = headers["content-type"]
+  if type(value) ~= "string" or not is_utf8(value:lower()) then
     return nil
   end
-  local charset = value:match '[cC][hH][aA][rR][sS][eE][tT]%s*=%s*"?([^%s;"]*)'
-  if charset and charset:lower() ~= "utf-8" then
-    return nil
-  end
-  return value:match("^%s*([^;%s]*)"):lower()
+  local its_type, next_mark = value:lower():match "^%s*([^;%s]*)%s*(.?)"
+  return (next_mark == "" or next_mark == ";") and its_type or nil
+end
+
+-- Behind the gate a compressed body might be decompressed, and bytes that are a text as they stand be another one.
+local function is_encoded(headers)
+  local encoding = headers["content-encoding"]
+  return encoding ~= nil and encoding ~= "identity"
 end
 
 ---The body, if it is of a media type: as another type it might be read otherwise behind the gate.
@@ -34,9 +43,12 @@ end
 ---@return string|nil text
 ---@return string|nil problem
 function M.text(is_type, longest)
-  local its_type = media_type()
+  local headers = ngx.req.get_headers(0)
+  local its_type = media_type(headers)
   if not its_type or not is_type(its_type) then
     return nil, "is in a body of another media type"
+  elseif is_encoded(headers) then
+    return nil, "is in a body that is compressed"
   end
   local ok = pcall(ngx.req.read_body)
   if not ok then

@@ -148,19 +148,21 @@ function Cache:remember(subject, network, kind, entry, checksum)
   end
 end
 
--- Asks while nobody waits; what was known is answered meanwhile.
-local function refresh(self, subject, remembered, address, network, timeout)
-  if remembered.refreshing then
+-- Asks while nobody waits; what was known is answered meanwhile. Of too many timers nginx drops some when they are due:
+-- one of which nothing was heard in its time holds up no other.
+local function refresh(self, subject, remembered, address, network, timeout, now)
+  if now < (remembered.refreshing_until or now) then
     return
   end
-  remembered.refreshing = self.spawn(function()
+  local spawned = self.spawn(function()
     local inquiry = inquiries.new(self, subject, remembered, address, network)
     local ok, failure = self.waits.contain(self.flights.try, self.flights, inquiry, timeout)
-    remembered.refreshing = false
+    remembered.refreshing_until = nil
     if not ok then
       error(failure, 0)
     end
   end)
+  remembered.refreshing_until = spawned and now + timeout or nil
 end
 
 local function out_of_time(subject, timeout)
@@ -242,7 +244,7 @@ local function decide_slowly(self, address, network, timeout, now)
   local entry = self.expiry:usable(remembered, now)
   if entry and self.expiry:needs_no_attempt(entry, remembered.failure, timeout) then
     if not failure then
-      refresh(self, subject, remembered, address, network, timeout)
+      refresh(self, subject, remembered, address, network, timeout, now)
     end
     return use_stale(self, remembered, entry, now)
   elseif failure then

@@ -120,16 +120,22 @@ local function log(plan, decision, source, outcome)
   ngx.log(plan.log, "riskscreen: ", what, outcome, " (", source, "): ", subject, ": ", message)
 end
 
--- Monitoring must not be what fails a request.
-local function watch(self, request)
-  local ok, decision, source, outcome = pcall(judge, self, request)
-  if not ok then
-    ngx.log(ngx.ERR, "riskscreen: cannot decide: ", tostring(decision))
-    return nil
-  elseif outcome ~= "allow" then
+local function judge_and_log(self, request)
+  local decision, source, outcome = judge(self, request)
+  if outcome ~= "allow" then
     log(self.plan, decision, source, outcome)
   end
-  return decision, source
+  return decision, source, outcome
+end
+
+-- Monitoring must not be what fails a request: what it calls is contained.
+local function contained(fn, self, request)
+  local ok, first, second = pcall(fn, self, request)
+  if not ok then
+    ngx.log(ngx.ERR, "riskscreen: cannot decide: ", tostring(first))
+    return nil
+  end
+  return first, second
 end
 
 local function has_more_than_an_address(request)
@@ -161,15 +167,20 @@ end
 ---@return riskscreen.Decision|nil decision nil where monitoring failed
 ---@return string|nil source
 function Gate:enforce(request)
-  local gate, given = for_request(self, request)
-  local plan = gate.plan
-  if plan.monitor then
-    return watch(gate, given)
+  local gate, given
+  if self.plan.monitor then
+    gate, given = contained(for_request, self, request)
+  else
+    gate, given = for_request(self, request)
   end
-  local decision, source, outcome = judge(gate, given)
+  if not gate then
+    return nil
+  elseif gate.plan.monitor then
+    return contained(judge_and_log, gate, given)
+  end
+  local decision, source, outcome = judge_and_log(gate, given)
   if outcome ~= "allow" then
-    log(plan, decision, source, outcome)
-    return plans.refusal(plan, decision, source, outcome)()
+    return plans.refusal(gate.plan, decision, source, outcome)()
   end
   return decision, source
 end

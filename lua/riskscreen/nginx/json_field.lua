@@ -53,7 +53,11 @@ local function end_of_value(text, at)
 end
 
 local function string_at(text, at)
-  return (json.decode("[" .. text:sub(at, end_of_string(text, at)) .. "]"))[1]
+  local written = text:sub(at, end_of_string(text, at))
+  if not written:find("\\", 1, true) then
+    return written:sub(2, -2)
+  end
+  return json.decode("[" .. written .. "]")[1]
 end
 
 -- Calls a function with the position of each value of the container that begins there, and with its key, if any.
@@ -77,16 +81,18 @@ local function each(text, at, visit)
   end
 end
 
--- Case as the most lenient readers fold it: the long s and the Kelvin sign are letters of theirs.
+-- Case as the most lenient readers fold it: the long s, the Kelvin sign, and the i with a dot or without are letters of
+-- theirs. For others a text ends at the first NUL.
 local function folded(key)
-  return (key:gsub("\197\191", "s"):gsub("\226\132\170", "k"):lower())
+  key = key:gsub("%z.*$", ""):gsub("\197\191", "s"):gsub("\226\132\170", "k"):gsub("\196[\176\177]", "i")
+  return key:lower()
 end
 
 -- The position of the one member with this key.
 local function member(text, at, wanted)
-  local count, place = 0, nil
+  local count, place, folded_name = 0, nil, folded(wanted)
   each(text, at, function(value_at, key)
-    if folded(key) == folded(wanted) then
+    if folded(key) == folded_name then
       count = count + 1
       place = key == wanted and value_at or place
     end

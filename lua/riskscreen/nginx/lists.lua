@@ -261,7 +261,7 @@ function M.new(given)
   return setmetatable({
     settings = settings,
     store = stores.new(settings.dict, prefix, settings.checksum),
-    turn = turns.new(settings.dict, prefix .. "turn", settings.identity),
+    turn = turns.new(settings.dict, prefix .. "turn", settings.identity, settings.now),
     started = false,
     running = false,
   }, Refresher)

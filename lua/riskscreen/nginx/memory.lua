@@ -11,7 +11,7 @@ local SIGHTS = 2 -- times as many addresses as it has room for are known to have
 ---@field source? string where it comes from
 ---@field verdict? riskscreen.nginx.Entry the last one that the service gave
 ---@field failure? riskscreen.nginx.Entry what the last look-up that failed came to
----@field refreshing? boolean a look-up is under way for which nobody waits
+---@field refreshing_until? number Unix seconds: until then a look-up is under way for which nobody waits
 
 ---@class riskscreen.nginx.Memory
 ---@field private lru table as resty.lrucache makes it

@@ -5,6 +5,7 @@
 local byte, find, lower, sub = string.byte, string.find, string.lower, string.sub
 
 local AMPERSAND, EQUALS_SIGN = byte "&", byte "="
+local MOST = 1000 -- parameters; of more some programs leave out the rest, and a worker would be long busy with them
 
 local M = {}
 
@@ -16,29 +17,48 @@ local function unescape(text)
   end))
 end
 
--- The name under which a careless reader files a parameter.
+-- The name under which a careless reader files a parameter. A caller writes names as long as a body: nothing here may
+-- take more time than in proportion to that, as the pattern "%s+$" would.
 local function folded(name)
-  return (name:gsub("[%[%z].*$", ""):gsub("^%s+", ""):gsub("%s+$", ""):gsub("[ .]", "_"):lower())
+  name = name:gsub("[%[%z].*$", ""):match "^.*%S" or ""
+  return (name:gsub("^%s+", ""):gsub("[ .]", "_"):lower())
+end
+
+-- PHP takes a "[" that nothing closes for "_".
+local function is_called(name, wanted)
+  return folded(name) == wanted or (find(name, "[", 1, true) and folded((name:gsub("%[", "_"))) == wanted)
 end
 
 local function name_of(pair)
   return unescape(pair:match "^[^=]*")
 end
 
-local function count(text, wanted)
-  local found = 0
+-- Why the parameter may be there twice, if it may: what has a "%" still is another name for whoever decodes again.
+local function problem_of(text, wanted)
+  local found, seen, is_obscure = 0, 0, false
   for pair in text:gmatch "[^&;]+" do
-    if folded(name_of(pair)) == wanted then
+    seen = seen + 1
+    if seen > MOST then
+      return "is one of too many"
+    end
+    local name = name_of(pair)
+    is_obscure = is_obscure or find(name, "%", 1, true) ~= nil
+    if is_called(name, wanted) then
       found = found + 1
     end
   end
-  return found
+  if found > 1 then
+    return "is repeated"
+  end
+  return is_obscure and "is beside a name that can be read in two ways" or nil
 end
 
 -- The value where nothing in the text needs a second look; nil of any other text. Nearly every one is such. There are
 -- no patterns and no loops here: LuaJIT compiles it together with what calls it.
 local function plain_value(text, name, lower_name)
   if find(text, "%", 1, true) or find(text, "+", 1, true) or find(text, ".", 1, true) or find(text, " ", 1, true) then
+    return nil
+  elseif find(text, "[", 1, true) then
     return nil
   end
   local lower_text = lower(text)
@@ -56,8 +76,9 @@ local function plain_value(text, name, lower_name)
 end
 
 local function thorough_value(text, name)
-  if count(text, folded(name)) > 1 then
-    return nil, "is repeated"
+  local problem = problem_of(text, folded(name))
+  if problem then
+    return nil, problem
   end
   for pair in text:gmatch "[^&]+" do
     if name_of(pair) == name then
@@ -67,7 +88,7 @@ local function thorough_value(text, name)
   return nil, "is missing"
 end
 
----A function that reads one parameter: its value, or nil and "is missing" or "is repeated".
+---A function that reads one parameter: its value, or nil and "is missing", "is repeated" …
 ---@param name string
 ---@return fun(text: string|nil): string|nil, string|nil
 function M.reader(name)

@@ -57,6 +57,14 @@ local function address_check(is_address)
   end
 end
 
+-- What the service says is remembered for every spelling: it must not be asked in one of which it may know nothing.
+local function usual_spelling(address)
+  if address:sub(1, 2) == "0X" and address:find "^..%x+$" then
+    return "0x" .. address:sub(3)
+  end
+  return address
+end
+
 ---@class riskscreen.nginx.Parts
 ---@field settings table the gate's checked options
 ---@field client table
@@ -98,7 +106,7 @@ function Parts:cache_for(policy)
       if problem then
         return unasked.invalid(problem, address, network)
       end
-      return screen_one(address, network, timeout)
+      return screen_one(usual_spelling(address), network, timeout)
     end,
   }
   self.caches[version] = cache

@@ -5,6 +5,7 @@ local json = require "riskscreen.json"
 
 local LONGEST_ID = 1024 -- bytes of a requestId or customId that anyone can await
 local SEQUENCE = "sequence" -- counts what was kept
+local LATE = 15 -- seconds without a look, after which whoever should look is given up
 
 ---@class riskscreen.nginx.Waiting somebody who waits now
 ---@field awaited riskscreen.Awaited
@@ -18,7 +19,8 @@ local SEQUENCE = "sequence" -- counts what was kept
 ---@field private identities table<riskscreen.Awaited, string> weak: of those without a requestId
 ---@field private attended table<riskscreen.nginx.Waiting, true> weak: one whose request is aborted goes without a word
 ---@field private seen? number the count up to which this worker has looked, while it looks
----@field private watching boolean
+---@field private watching? table whoever looks, while somebody does
+---@field private looked_at? number when that was last known to be so
 ---@field private serial integer
 local Events = {}
 Events.__index = Events
@@ -179,18 +181,27 @@ local function renew_claims(self)
   end
 end
 
--- Looks for what other workers have kept until nobody waits any more.
+-- Looks for what other workers have kept until nobody waits any more. Of too many timers nginx drops some when they are
+-- due, without a word.
 local function watch(self)
-  if self.watching then
+  local now = self.worker.now()
+  if self.watching and math.abs(now - self.looked_at) < LATE then
     return
   end
-  self.watching, self.seen = true, nil
+  local watching = {}
+  self.watching, self.looked_at, self.seen = watching, now, nil
   self.worker.watch(function()
+    if self.watching ~= watching then
+      return false
+    end
+    self.looked_at = self.worker.now()
     self:look_for_all()
     renew_claims(self)
     return #who_waits(self) > 0
   end, function()
-    self.watching = false
+    if self.watching == watching then
+      self.watching = nil
+    end
   end)
 end
 
@@ -232,7 +243,6 @@ function M.new(settings)
     worker = settings.worker,
     identities = setmetatable({}, weak),
     attended = setmetatable({}, weak),
-    watching = false,
     serial = 0,
   }, Events)
 end

@@ -25,13 +25,13 @@ local MOST_DIGITS = 15 -- of a length; more would not be counted exactly, and ar
 ---@field persistent boolean the connection may be used again
 ---@field idle? number seconds after which the server closes it, where it says so
 
--- The name and the value of a line, or nil.
+-- The name and the value of a line, or nil. No pattern here may try a long line again and again: "(.-)[ \t]*$" would.
 local function parse_field(line)
-  local name, value = line:match "^([A-Za-z0-9!#$%%&'*+.^_`|~-]+):[ \t]*(.-)[ \t]*$"
+  local name, value = line:match "^([A-Za-z0-9!#$%%&'*+.^_`|~-]+):[ \t]*(.*)$"
   if not name or find(value, "[%z\1-\8\10-\31\127]") then
     return nil
   end
-  return name:lower(), value
+  return name:lower(), value:match "^.*[^ \t]" or ""
 end
 
 -- The version and the status of the first line, or nil.
@@ -84,7 +84,7 @@ local function parse_length(text)
     return false
   elseif first ~= text then
     for other in (text .. ","):gmatch "([^,]*)," do
-      if other:match "^[ \t]*(.-)[ \t]*$" ~= first then
+      if other:match "^[ \t]*(%d+)[ \t]*$" ~= first then
         return false
       end
     end

@@ -1,0 +1,122 @@
+-- Requests as only an attacker sends them: whatever their form, the gate is asked about each, and about the address
+-- that what is behind it is given.
+local addresses = require "riskscreen.sandbox.addresses"
+local gates = require "spec.support.gate"
+local socket = require "socket"
+
+local CLEAN, HIGH = addresses["clean-eth"], addresses["high-eth"]
+local LONGEST_WAIT = 20 -- seconds
+
+describe("the gate is asked", function()
+  local running
+
+  before_each(function()
+    running = gates.start {
+      init = [[gate = new_gate { network = "eth", on_unknown = "allow", address = { argument = "to" } }
+        json_gate = gate:location { address = { json = "to" } }]],
+      locations = { ["/withdraw"] = "gate:enforce()", ["/json"] = "json_gate:enforce()" },
+      server = "client_body_buffer_size 1k;",
+    }
+    -- From here on the verdicts are remembered, and nobody has to step the sandbox.
+    assert.equal(200, running.status("/withdraw?to=" .. CLEAN))
+    assert.equal(403, running.status("/withdraw?to=" .. HIGH))
+  end)
+
+  after_each(function()
+    running.close { "is buffered to a temporary file", "client sent .* while reading client request headers" }
+  end)
+
+  -- The statuses and the texts of all answers to what is sent over one connection, piece by piece.
+  local function send(...)
+    local connection = assert(socket.connect("127.0.0.1", running.nginx.port))
+    connection:settimeout(LONGEST_WAIT)
+    connection:setoption("tcp-nodelay", true)
+    for _, piece in ipairs { ... } do
+      assert(connection:send(piece))
+    end
+    local text = assert(connection:receive "*a")
+    connection:close()
+    local statuses = {}
+    for status in text:gmatch "HTTP/1%.%d (%d+)" do
+      statuses[#statuses + 1] = tonumber(status)
+    end
+    return statuses, text
+  end
+
+  local function head(method, target, ...)
+    local lines = { method .. " " .. target .. " HTTP/1.1", "Host: gateway", ... }
+    return table.concat(lines, "\r\n") .. "\r\n\r\n"
+  end
+
+  local function body_of(address, more)
+    return ('{"note": "%s", "to": "%s"}'):format(more or "", address)
+  end
+
+  it("whatever the method", function()
+    for _, method in ipairs { "GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "PROPFIND", "PAY" } do
+      assert.same({ 200 }, (send(head(method, "/withdraw?to=" .. CLEAN, "Connection: close"))), method)
+      assert.same({ 403 }, (send(head(method, "/withdraw?to=" .. HIGH, "Connection: close"))), method)
+    end
+  end)
+
+  it("by HTTP/1.0 and before", function()
+    for _, version in ipairs { " HTTP/1.0\r\n\r\n", "\r\n" } do
+      local _, passed = send("GET /withdraw?to=" .. CLEAN .. version)
+      local _, refused = send("GET /withdraw?to=" .. HIGH .. version)
+      assert.same({ true, false }, { passed:find "passed" ~= nil, refused:find "passed" ~= nil })
+    end
+  end)
+
+  it("where the target names the host", function()
+    local target = "http://elsewhere/withdraw?to="
+    assert.same({ 200 }, (send(head("GET", target .. CLEAN, "Connection: close"))))
+    assert.same({ 403 }, (send(head("GET", target .. HIGH, "Connection: close"))))
+    assert.same({ 403 }, (send(head("GET", target .. CLEAN .. "#&to=" .. HIGH, "Connection: close"))))
+  end)
+
+  it("for each of several requests that are sent at once", function()
+    local all = {}
+    for index, address in ipairs { CLEAN, HIGH, CLEAN, HIGH } do
+      local body = body_of(address)
+      all[index] = head("GET", "/withdraw?to=" .. address)
+        .. head("POST", "/json", "Content-Type: application/json", "Content-Length: " .. #body)
+        .. body
+    end
+    all[#all + 1] = head("GET", "/withdraw?to=" .. HIGH, "Connection: close")
+    assert.same({ 200, 200, 403, 403, 200, 200, 403, 403, 403 }, (send(table.concat(all))))
+  end)
+
+  it("when the body has come, however it comes", function()
+    for _, more in ipairs { "", ("x"):rep(5000) } do
+      for address, status in pairs { [CLEAN] = 200, [HIGH] = 403 } do
+        local body, chunks = body_of(address, more), {}
+        for at = 1, #body, 13 do
+          local piece = body:sub(at, at + 12)
+          chunks[#chunks + 1] = ("%x\r\n%s\r\n"):format(#piece, piece)
+        end
+        local json = { "Content-Type: application/json", "Connection: close" }
+        local chunked = head("POST", "/json", "Transfer-Encoding: chunked", json[1], json[2])
+        assert.same({ status }, (send(chunked, table.concat(chunks), "0\r\n\r\n")))
+        local length = "Content-Length: " .. #body
+        local patient = head("POST", "/json", "Expect: 100-continue", length, json[1], json[2])
+        assert.same({ 100, status }, (send(patient, body)))
+      end
+    end
+  end)
+
+  it("about no body whose length is said in two ways, or whose bytes are another text elsewhere", function()
+    local body = body_of(CLEAN)
+    local rest = { "Content-Type: application/json", "Connection: close" }
+    local chunks = ("%x\r\n%s\r\n0\r\n\r\n"):format(#body, body)
+    for _, lines in ipairs {
+      { "Transfer-Encoding: chunked", "Content-Length: 5", chunks },
+      { "Transfer-Encoding: gzip, chunked", "X: x", chunks },
+      { "Content-Length: " .. #body, "Content-Length: 5", body },
+      { "Content-Length: " .. #body, "Content-Encoding: gzip", body },
+      { "Content-Length: " .. #body, "Content-Type: application/json; charset=utf-7", body },
+    } do
+      local _, text = send(head("POST", "/json", lines[1], lines[2], rest[1], rest[2]) .. lines[3])
+      assert.is_nil(text:find("passed", 1, true), lines[1] .. " " .. lines[2])
+    end
+  end)
+end)
