@@ -35,3 +35,28 @@ describe("printable text", function()
     assert.equal(("x"):rep(59) .. "...", text.printable(("x"):rep(59) .. "\226\130\172"))
   end)
 end)
+
+describe("a text made of certain characters", function()
+  local is_made = text.made_of "a-cX1-2"
+
+  it("has no others", function()
+    for _, made in ipairs { "a", "abcabc", "X", "12aX" } do
+      assert.is_true(is_made(made), made)
+    end
+    for _, other in ipairs { "d", "abcd", "dabc", "x", "-", "a-c", "a\0", "\0a", "a\n", "\225", "3" } do
+      assert.is_false(is_made(other), other)
+    end
+  end)
+
+  it("has one at least", function()
+    assert.is_false(is_made "")
+    assert.is_false(is_made("a", 2))
+    assert.is_false(is_made("a", 9))
+  end)
+
+  it("may begin with others that are not looked at", function()
+    assert.is_true(is_made("0xab", 3))
+    assert.is_false(is_made("0xab", 2))
+    assert.is_false(is_made("0xad", 3))
+  end)
+end)

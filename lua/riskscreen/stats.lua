@@ -133,6 +133,10 @@ end
 
 local M = { counters = counters, bounds = BOUNDS }
 
+---The number of the bucket that a time belongs to: that of the first bound that it is not beyond.
+---@type fun(seconds: number): integer
+M.bucket_of = index_of
+
 ---@return riskscreen.Stats
 function M.new()
   local zero = {}

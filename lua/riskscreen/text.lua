@@ -1,4 +1,5 @@
--- Words for messages: how a value is named, how foreign text is made safe to print, and what name was probably meant.
+-- Words for messages: how a value is named, how foreign text is made safe to print, and what name was probably meant;
+-- and which characters a text is made of.
 -- Not here: what is wrong with a value (check.lua, response.lua).
 local json = require "riskscreen.json"
 
@@ -22,21 +23,42 @@ function M.printable(text, limit)
   return (short:gsub("[%z\1-\31\127]", "?"))
 end
 
--- What was asked about last: it is asked again at once.
-local last_plain
+---A function that tells whether a text, from a place on, has characters, and only certain ones.
+---@param class string letters and digits, and ranges of those, as a pattern has them between brackets
+---@return fun(text: string, from?: integer): boolean
+function M.made_of(class)
+  local pattern = "^[" .. class .. "]+$"
+  return function(text, from)
+    return text:find(pattern, from) ~= nil
+  end
+end
+
+-- The same as machine code: a pattern keeps LuaJIT from compiling all that calls for it.
+local has_ffi, ffi = pcall(require, "ffi")
+if has_ffi then
+  ffi.cdef "size_t strspn(const char *text, const char *accepted);"
+
+  local function characters_between(first, last)
+    local list = {}
+    for code = first:byte(), last:byte() do
+      list[#list + 1] = string.char(code)
+    end
+    return table.concat(list)
+  end
+
+  function M.made_of(class)
+    local accepted = class:gsub("(.)%-(.)", characters_between)
+    return function(text, from)
+      local before = (from or 1) - 1
+      local left = #text - before
+      return left > 0 and ffi.C.strspn(ffi.cast("const char *", text) + before, accepted) == left
+    end
+  end
+end
 
 ---Whether a text consists of letters and digits: nearly every address does, and nothing in it needs a further look.
----@param text string
----@return boolean
-function M.is_plain(text)
-  if text == last_plain then
-    return true
-  elseif not text:find "^[0-9A-Za-z]+$" then
-    return false
-  end
-  last_plain = text
-  return true
-end
+---@type fun(text: string): boolean
+M.is_plain = M.made_of "0-9A-Za-z"
 
 ---What a Lua value is in the words of its own side: "a string", "a table", "nothing".
 ---@param value any

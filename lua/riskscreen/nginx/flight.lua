@@ -1,5 +1,7 @@
 -- Single flight: whoever asks the same at the same time waits for one answer, in a worker by a semaphore and over all
 -- workers by a lock in the shared dict. Everyone keeps a deadline of their own. What is asked is not known here.
+-- Nearly always nobody has to wait. What waits is a loop, so it has a function of its own: LuaJIT compiles a function
+-- together with what that calls, but not with a loop on the way.
 
 local MORE = 1.1 -- times the seconds of one that ran out of time are more time
 local GRACE = 0.25 -- seconds after its deadline for which a leader may still be believed to be alive
@@ -78,27 +80,35 @@ local function ask_alone(self, request, seconds)
   return outcome, false
 end
 
--- For all of this worker's: asks, or waits for the worker that does. Nil when the time is up.
-local function ask_or_wait(self, request, deadline)
-  local pause, remaining = FIRST_PAUSE, deadline - self.waits.now()
+-- Looks again and again at what another worker does, and asks if that comes to nothing. Nil when the time is up.
+local function wait_for_another(self, request, remaining)
+  local deadline, pause = self.waits.now() + remaining, FIRST_PAUSE
   while remaining >= TICK do
-    local outcome, taken = ask_alone(self, request, remaining)
-    if not taken then
-      return outcome
-    end
     self.waits.sleep(math.min(pause, remaining))
     pause, remaining = math.min(pause * GROWTH, LONGEST_PAUSE), deadline - self.waits.now()
-    outcome = request:recall(remaining)
-    if outcome then
+    local outcome, taken = request:recall(remaining), true
+    if not outcome and remaining >= TICK then
+      outcome, taken = ask_alone(self, request, remaining)
+    end
+    if outcome or not taken then
       return outcome
     end
   end
 end
 
-local function lead(self, request, deadline, fly, argument)
+-- For all of this worker's: asks, or waits for the worker that does. Nil when the time is up.
+local function ask_or_wait(self, request, seconds)
+  local outcome, taken = ask_alone(self, request, seconds)
+  if taken then
+    return wait_for_another(self, request, seconds)
+  end
+  return outcome
+end
+
+local function lead(self, request, deadline, fly, seconds)
   local flight = { request = request, waiting = 0, dead_at = deadline + GRACE }
   self.under_way[request.key] = flight
-  local ok, outcome = self.waits.contain(fly, self, request, argument)
+  local ok, outcome = self.waits.contain(fly, self, request, seconds)
   if self.under_way[request.key] == flight then
     self.under_way[request.key] = nil
   end
@@ -138,24 +148,36 @@ function M.concerns(outcome, remaining)
   return not outcome.patience or remaining <= outcome.patience * MORE
 end
 
+-- Waits for those of this worker who ask the same, one after another: the outcome, and the time that is left.
+local function wait_for_others(self, request, flight, deadline, remaining)
+  while flight and remaining >= TICK do
+    local outcome = wait_for(self, flight, deadline)
+    remaining = deadline - self.waits.now()
+    if outcome and M.concerns(outcome, remaining) then
+      return outcome, remaining
+    end
+    flight = live_flight(self, request)
+  end
+  return nil, remaining
+end
+
 ---The outcome of a request that is made once for everyone who wants it now. Nil when the time is up.
 ---@param request riskscreen.nginx.Request
 ---@param timeout number seconds
 ---@return riskscreen.nginx.Outcome|nil outcome
 ---@return boolean|nil joined whether another asked
 function Flights:join(request, timeout)
-  local deadline = self.waits.now() + timeout
-  local remaining = timeout
-  while remaining >= TICK do
-    local flight = live_flight(self, request)
-    if not flight then
-      return lead(self, request, deadline, ask_or_wait, deadline), false
-    end
-    local outcome = wait_for(self, flight, deadline)
-    remaining = deadline - self.waits.now()
-    if outcome and M.concerns(outcome, remaining) then
+  local deadline, remaining = self.waits.now() + timeout, timeout
+  local flight = live_flight(self, request)
+  if flight then
+    local outcome
+    outcome, remaining = wait_for_others(self, request, flight, deadline, timeout)
+    if outcome then
       return outcome, true
     end
+  end
+  if remaining >= TICK then
+    return lead(self, request, deadline, ask_or_wait, remaining), false
   end
 end
 

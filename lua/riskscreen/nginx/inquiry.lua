@@ -141,7 +141,7 @@ end
 ---@param network any as it was given
 ---@return riskscreen.nginx.Inquiry
 function M.new(cache, subject, remembered, address, network)
-  return setmetatable({
+  local inquiry = {
     key = subject.key,
     cache = cache,
     subject = subject,
@@ -150,7 +150,10 @@ function M.new(cache, subject, remembered, address, network)
     network = network,
     began = cache.now(),
     epoch = cache.store.epoch,
-  }, Inquiry)
+  }
+  -- Not as a tail call: LuaJIT does not compile a function that ends in one of a built-in function.
+  setmetatable(inquiry, Inquiry)
+  return inquiry
 end
 
 return M

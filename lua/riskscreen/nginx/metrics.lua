@@ -141,11 +141,7 @@ end
 ---A look-up has ended, whatever came of it.
 ---@param seconds number
 function Recorder:upstream(seconds)
-  local bounds, index = stats.bounds, 1
-  while bounds[index] and seconds > bounds[index] do
-    index = index + 1
-  end
-  local counter, sum = self.upstream_time.buckets[index], self.upstream_time.sum
+  local counter, sum = self.upstream_time.buckets[stats.bucket_of(seconds)], self.upstream_time.sum
   counter.value, sum.value = counter.value + 1, sum.value + seconds
 end
 

@@ -1,5 +1,6 @@
 -- What a verdict is remembered under: one address on one chain, whatever the spelling of either. Pure.
 local enums = require "riskscreen.enums"
+local text = require "riskscreen.text"
 
 local byte, lower, type = string.byte, string.lower, type
 
@@ -12,20 +13,7 @@ local LONGEST = 1024 -- bytes; no address is as long, and keys have room for mor
 ---@field network string canonical
 ---@field is_hexadecimal boolean the address has no case
 
--- Whether nothing but hexadecimal digits follows the first two bytes.
-local function has_digits_only(address)
-  return address:find "^..%x+$" ~= nil
-end
-
--- The same as machine code: a pattern keeps LuaJIT from compiling all that calls for it.
-local has_ffi, ffi = pcall(require, "ffi")
-if has_ffi then
-  ffi.cdef "size_t strspn(const char *text, const char *accepted);"
-  has_digits_only = function(address)
-    local digits = #address - 2
-    return digits > 0 and ffi.C.strspn(ffi.cast("const char *", address) + 2, "0123456789abcdefABCDEF") == digits
-  end
-end
+local is_hexadecimal_from = text.made_of "0-9a-fA-F"
 
 local M = {}
 
@@ -53,7 +41,7 @@ function M.canonical(address, network)
     return nil, "", false
   end
   local first, second = byte(address, 1, 2)
-  if first == ZERO and (second == SMALL_X or second == LARGE_X) and has_digits_only(address) then
+  if first == ZERO and (second == SMALL_X or second == LARGE_X) and is_hexadecimal_from(address, 3) then
     return lower(address), canonical_network, true
   end
   return address, canonical_network, false

@@ -4,17 +4,23 @@
 local enums = require "riskscreen.enums"
 local text = require "riskscreen.text"
 
+local byte = string.byte
+
 local LONGEST = 128 -- bytes
 
-local BASE58 = "^[1-9A-HJ-NP-Za-km-z]+$"
+local ZERO, SMALL_X, LARGE_X = byte "0", byte "x", byte "X"
+
+local is_hexadecimal = text.made_of "0-9a-fA-F"
+local is_base58 = text.made_of "1-9A-HJ-NP-Za-km-z"
 
 local function hexadecimal(address)
-  return #address == 42 and address:find "^0[xX]%x+$" ~= nil
+  local first, second = byte(address, 1, 2)
+  return #address == 42 and first == ZERO and (second == SMALL_X or second == LARGE_X) and is_hexadecimal(address, 3)
 end
 
 local function base58(shortest, longest, first)
   return function(address)
-    return #address >= shortest and #address <= longest and address:find(first) ~= nil and address:find(BASE58) ~= nil
+    return #address >= shortest and #address <= longest and address:find(first) ~= nil and is_base58(address)
   end
 end
 
