@@ -83,8 +83,15 @@ describe("the gate", function()
 
   it("asks in a spelling that the service must know, since the answer counts for all of them", function()
     start(GATE, { ["/withdraw"] = ENFORCE })
-    assert.equal(403, status_of("/withdraw?to=0X" .. addresses["high-eth"]:sub(3)))
-    assert.equal(addresses["high-eth"], running.service:requests()[1].parameters.address)
+    local digits = addresses["high-eth"]:sub(3)
+    for _, spelling in ipairs { "0X" .. digits, "0x" .. digits, "0x" .. digits:upper() } do
+      assert.equal(403, status_of("/withdraw?to=" .. spelling))
+      running.nginx:eval("return gate:purge((...)[1])", { addresses["high-eth"] })
+    end
+    for _, request in ipairs(running.service:requests()) do
+      assert.equal("0x" .. digits:lower(), request.parameters.address)
+    end
+    assert.equal(3, #running.service:requests())
   end)
 
   it("does what on_unknown says when the service fails", function()
@@ -199,7 +206,8 @@ describe("the gate", function()
     for _, target in ipairs { to "high-eth", to "generally-high-eth", to "fault-500", "/withdraw" } do
       assert.equal(200, status_of(target))
     end
-    assert.truthy(running.nginx:log():find("would come to block (upstream): '" .. addresses["high-eth"], 1, true))
+    local address = addresses["high-eth"]:lower()
+    assert.truthy(running.nginx:log():find("would come to block (upstream): '" .. address, 1, true))
     assert.truthy(running.nginx:log():find("would come to review", 1, true))
     assert.truthy(running.nginx:log():find("would come to block (invalid)", 1, true))
   end)

@@ -6,6 +6,7 @@ local fingerprint = require "riskscreen.nginx.fingerprint"
 local lists = require "riskscreen.nginx.lists"
 local metrics = require "riskscreen.nginx.metrics"
 local policies = require "riskscreen.policy"
+local subjects = require "riskscreen.nginx.subject"
 local text = require "riskscreen.text"
 local unasked = require "riskscreen.nginx.unasked"
 local well_formed = require "riskscreen.nginx.well_formed"
@@ -57,14 +58,6 @@ local function address_check(is_address)
   end
 end
 
--- What the service says is remembered for every spelling: it must not be asked in one of which it may know nothing.
-local function usual_spelling(address)
-  if address:sub(1, 2) == "0X" and address:find "^..%x+$" then
-    return "0x" .. address:sub(3)
-  end
-  return address
-end
-
 ---@class riskscreen.nginx.Parts
 ---@field settings table the gate's checked options
 ---@field client table
@@ -106,7 +99,9 @@ function Parts:cache_for(policy)
       if problem then
         return unasked.invalid(problem, address, network)
       end
-      return screen_one(usual_spelling(address), network, timeout)
+      -- What the service says is remembered for every spelling: it must not be asked in one that it may not know, or
+      -- whose letters do not add up to the checksum that some give them.
+      return screen_one(subjects.canonical(address, network) or address, network, timeout)
     end,
   }
   self.caches[version] = cache
