@@ -136,6 +136,22 @@ describe("a verdict", function()
   end)
 end)
 
+describe("a worker", function()
+  it("remembers no more verdicts than it has room for", function()
+    local own = worker(false)
+    collectgarbage()
+    collectgarbage()
+    local before = collectgarbage "count"
+    for index = 1, 20000 do
+      own:name(decision("block", { reason("block", "reason " .. index) }), time)
+    end
+    collectgarbage()
+    collectgarbage()
+    assert.is_true(collectgarbage "count" - before < 2048)
+    assert.equal("allow", own:find((own:name(fine, time))).action)
+  end)
+end)
+
 describe("the text of a verdict", function()
   it("outlives every entry that names it", function()
     local own = worker()

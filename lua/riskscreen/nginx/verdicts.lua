@@ -2,7 +2,8 @@
 -- once, under its digest; a worker reads it once, checks that digest, and goes by what it has read from then on.
 local verdict_json = require "riskscreen.nginx.verdict_json"
 
-local MOST_BYTES = 1024 * 1024 -- of texts that a worker remembers
+local MOST_BYTES = 1024 * 1024 -- of verdicts that a worker remembers
+local READ_BYTES = 2048 -- of one that is read, about, beside its text
 local TOLD_FOR = 60 -- seconds after which the dict is given a text again: it may have pushed that out
 local MARGIN = 60 -- seconds for which a text outlives the last entry that names it, beside that
 
@@ -28,7 +29,7 @@ local MARGIN = 60 -- seconds for which a text outlives the last entry that names
 ---@field private lifetime number seconds
 ---@field private known table<string, riskscreen.nginx.KnownVerdict> by digest
 ---@field private named table<string, riskscreen.nginx.NamedVerdict> by the reason's message
----@field private bytes integer of the texts of those that are known
+---@field private bytes integer of those that are known, about
 local Verdicts = {}
 Verdicts.__index = Verdicts
 
@@ -36,11 +37,13 @@ local function keep(self, digest, text)
   local read = verdict_json.read(text)
   if not read then
     return nil
-  elseif self.bytes + #text > MOST_BYTES then
+  end
+  local bytes = #text + READ_BYTES
+  if self.bytes + bytes > MOST_BYTES then
     self.known, self.named, self.bytes = {}, {}, 0
   end
   read.text, read.told_at = text, -math.huge
-  self.known[digest], self.bytes = read, self.bytes + #text
+  self.known[digest], self.bytes = read, self.bytes + bytes
   return read
 end
 
