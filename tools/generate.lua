@@ -2,17 +2,17 @@
 -- types/riskscreen.lua.
 -- With --check it changes nothing and fails when one of them is out of date.
 
-local enums = require "riskscreen.enums"
+local enums = require "riskscreen.interface.enums"
 local errors = require "riskscreen.errors"
 local gate = require "riskscreen.nginx.options"
-local families = require "riskscreen.nginx.families"
-local inbox_of_nginx = require "riskscreen.nginx.inbox.options"
-local operations = require "riskscreen.operations"
+local families = require "riskscreen.nginx.metrics.definitions"
+local inbox_of_nginx = require "riskscreen.nginx.webhook.options"
+local operations = require "riskscreen.interface.operations"
 local options = require "riskscreen.options"
-local reliability = require "riskscreen.reliability"
-local records = require "riskscreen.records"
+local reliability = require "riskscreen.options.reliability"
+local records = require "riskscreen.interface.records"
 local scenarios = require "riskscreen.sandbox.scenarios"
-local stats = require "riskscreen.stats"
+local stats = require "riskscreen.call.stats"
 
 local function read(path)
   local file = io.open(path, "rb")
@@ -217,7 +217,7 @@ end
 local function reference()
   local parts = {
     "# Reference",
-    "Written by `tools/generate.lua` from `lua/riskscreen/operations.lua`.",
+    "Written by `tools/generate.lua` from `lua/riskscreen/interface/operations.lua`.",
     "Each call returns `value, response`, or `nil, err`.",
   }
   for _, operation in ipairs(operations.list) do

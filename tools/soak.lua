@@ -4,7 +4,7 @@
 
 local lfs = require "lfs"
 local riskscreen = require "riskscreen"
-local scheduler = require "riskscreen.runtime.scheduler"
+local scheduler = require "riskscreen.runtime.native.scheduler"
 local verdicts = require "riskscreen.sandbox.verdicts"
 
 local count, lua = tonumber(arg[1]), arg[2]

@@ -91,10 +91,10 @@ specs_of() {
 }
 
 # The specs that exercise the C modules most, for the slower checks.
-core_specs="spec/decoder_spec.lua spec/loop_spec.lua spec/transfer_spec.lua spec/transfer_tls_spec.lua
-  spec/server_spec.lua spec/native_spec.lua spec/task_spec.lua spec/contract"
+core_specs="spec/unit/core/decoder_spec.lua spec/unit/core/loop_spec.lua spec/unit/core/transfer_spec.lua spec/unit/core/transfer_tls_spec.lua
+  spec/unit/core/server_spec.lua spec/unit/runtime/native/init_spec.lua spec/unit/runtime/tasks_spec.lua spec/contract"
 # Thousands of requests at once, for which a tortured collector takes minutes.
-crowded_specs="spec/task_request_spec.lua"
+crowded_specs="spec/unit/runtime/native/task_request_spec.lua"
 sanitizers="env LD_PRELOAD=$(gcc -print-file-name=libasan.so):$(gcc -print-file-name=libubsan.so) ASAN_OPTIONS=detect_leaks=1
   LSAN_OPTIONS=suppressions=spec/support/lsan.supp"
 valgrind="valgrind --quiet --leak-check=full --errors-for-leak-kinds=definite --error-exitcode=9"

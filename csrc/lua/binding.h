@@ -8,7 +8,7 @@
 #define RSC_LUA_BINDING_H
 
 #include "compat.h"
-#include "loop.h"
+#include "http/loop.h"
 
 #define RSC_LOOP_TYPE     "riskscreen.loop"
 #define RSC_ORIGIN_TYPE   "riskscreen.origin"

@@ -4,9 +4,9 @@
 
 #include "compat.h"
 
-#include "number.h"
-#include "scan.h"
-#include "vocabulary.h"
+#include "json/number.h"
+#include "json/scan.h"
+#include "json/key_cache.h"
 
 /* Slots of the table of strings that goes with a vocabulary. */
 #define RSC_STRINGS_WORKSPACE   1 /* keeps the memory of the vocabulary alive */

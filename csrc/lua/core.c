@@ -2,7 +2,7 @@
 
 #include "decoder.h"
 #include "binding.h"
-#include "libcurl.h"
+#include "http/libcurl.h"
 #include "riskscreen.h"
 
 static int core_now(lua_State *L) {

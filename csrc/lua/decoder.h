@@ -13,8 +13,8 @@ void rsc_decoder_register(lua_State *L);
 void rsc_decoder_check(lua_State *L, int index);
 
 /* Decodes `length` bytes with the decoder at `decoder_index` (of whose type the caller is sure). Pushes the value, or
- * nil, a message and the 1-based position of the fault (see csrc/scan.h; a text over the size limit is at fault in its
- * first byte too many), and returns how many it pushed. May raise when Lua is out of memory.
+ * nil, a message and the 1-based position of the fault (see csrc/json/scan.h; a text over the size limit is at fault in
+ * its first byte too many), and returns how many it pushed. May raise when Lua is out of memory.
  *
  * `text` need not end with NUL. It must stay where it is during the call, and the call can run finalizers: hold
  * whatever owns it. */

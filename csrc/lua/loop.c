@@ -5,7 +5,7 @@
 #include <sys/epoll.h>
 
 #include "options.h"
-#include "transfer.h"
+#include "http/transfer.h"
 
 #define TIMER_TYPE "riskscreen.timer"
 #define WATCH_TYPE "riskscreen.watch"

@@ -1,4 +1,4 @@
-#include "origin.h"
+#include "http/origin.h"
 
 #include "decoder.h"
 #include "binding.h"

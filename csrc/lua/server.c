@@ -1,5 +1,5 @@
 /* riskscreen.server: new{…}, and the methods of a server. */
-#include "request.h"
+#include "server_request.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "transfer.h"
+#include "http/transfer.h"
 
 #include <string.h>
 

@@ -1,17 +1,17 @@
 -- The public face: what a program takes from `require "riskscreen"`. Nothing is decided here.
 local client = require "riskscreen.client"
 local errors = require "riskscreen.errors"
-local map = require "riskscreen.map"
+local map = require "riskscreen.client.map"
 local policy = require "riskscreen.policy"
 local runtime = require "riskscreen.runtime"
-local score_policy = require "riskscreen.score_policy"
+local score_policy = require "riskscreen.policy.score"
 local version = require "riskscreen.version"
 
 -- Loaded when first used: few programs need it.
 local lazy = {
   sandbox = "riskscreen.sandbox",
   webhook = "riskscreen.webhook",
-  decimal = "riskscreen.decimal",
+  decimal = "riskscreen.util.decimal",
 }
 
 local M = {

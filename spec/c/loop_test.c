@@ -4,7 +4,7 @@
 #include <sys/time.h>
 
 #include "check.h"
-#include "loop.h"
+#include "http/loop.h"
 
 static void on_alarm(int number) {
     (void)number;

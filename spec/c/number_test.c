@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "check.h"
-#include "number.h"
-#include "powers_of_five.h"
+#include "json/number.h"
+#include "json/powers_of_five.h"
 
 /* A large unsigned integer, least significant word first. */
 #define WORDS 64

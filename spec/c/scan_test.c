@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "check.h"
-#include "scan.h"
+#include "json/scan.h"
 
 /* A copy with nothing after it, so that a sanitizer sees a read past the end. */
 static char *exact_copy(const char *bytes, size_t size) {

@@ -1,7 +1,7 @@
 /* The timer heap against a plain array: random adding, removing and expiring. */
 #include "check.h"
-#include "error.h"
-#include "timers.h"
+#include "base/error.h"
+#include "http/timers.h"
 
 #define TIMERS 500
 #define STEPS  20000

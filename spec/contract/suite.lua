@@ -3,7 +3,7 @@
 -- files beside this one.
 local busted = require "busted"
 local errors = require "riskscreen.errors"
-local operations = require "riskscreen.operations"
+local operations = require "riskscreen.interface.operations"
 local sandbox = require "riskscreen.sandbox"
 local samples = require "spec.support.samples"
 local secrecy = require "spec.support.secrecy"

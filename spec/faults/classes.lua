@@ -1,6 +1,6 @@
 -- The classes of operations that the fault matrix tries: one call of each, about an address without a risk.
 
-local facets = require "riskscreen.facets"
+local facets = require "riskscreen.policy.lookups"
 local policy = require "riskscreen.policy"
 local sandbox = require "riskscreen.sandbox"
 

@@ -3,7 +3,7 @@
 -- Run it at the root of the checkout: lua5.4 spec/fuzz/seed.lua
 local core = require "riskscreen.core"
 local json = require "riskscreen.json"
-local operations = require "riskscreen.operations"
+local operations = require "riskscreen.interface.operations"
 local samples = require "spec.support.samples"
 local sandbox = require "riskscreen.sandbox"
 local values = require "spec.fuzz.values"

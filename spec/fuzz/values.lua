@@ -1,7 +1,7 @@
 -- Arbitrary Lua values from bytes, and the bytes of a value (for seeds). Every string of bytes means something, and a
 -- small change to it is a small change to the value, so that a fuzzer can find its way.
 local core = require "riskscreen.core"
-local enums = require "riskscreen.enums"
+local enums = require "riskscreen.interface.enums"
 
 local MAX_DEPTH = 8 -- tables inside tables
 

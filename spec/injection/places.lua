@@ -3,8 +3,8 @@
 -- from operations.lua: a new one needs no word here.
 
 local client = require "riskscreen.client"
-local enums = require "riskscreen.enums"
-local operations = require "riskscreen.operations"
+local enums = require "riskscreen.interface.enums"
+local operations = require "riskscreen.interface.operations"
 
 local M = {}
 

@@ -1,6 +1,6 @@
 -- Whole HTTP requests over the native loop, as raw text: what a caller of a gateway sees. In a task a request yields;
 -- elsewhere it blocks, and every server of this process is driven meanwhile.
-local scheduler = require "riskscreen.runtime.scheduler"
+local scheduler = require "riskscreen.runtime.native.scheduler"
 
 local MAX_BODY = 16 * 1024 * 1024 -- bytes
 local TIMEOUT = 20 -- seconds

@@ -3,7 +3,7 @@
 local jit = rawget(_G, "jit")
 local native = require "riskscreen.runtime.native"
 local raw_http = require "spec.support.raw_http"
-local scheduler = require "riskscreen.runtime.scheduler"
+local scheduler = require "riskscreen.runtime.native.scheduler"
 
 local M = {}
 

@@ -1,5 +1,5 @@
 -- Inside nginx: requests that end while what they began is under way, and what is left of them; see
--- spec/nginx/abort_nginx.lua. Everything here belongs to the worker, which has many requests.
+-- spec/in_nginx/abort_nginx.lua. Everything here belongs to the worker, which has many requests.
 local riskscreen = require "riskscreen"
 local sandbox = require "riskscreen.sandbox"
 local count_descriptors = require("spec.support.nginx_faults").count_descriptors

@@ -1,4 +1,4 @@
--- Inside nginx: the calls of the contract; see spec/nginx/contract_nginx.lua. What they return becomes what JSON can
+-- Inside nginx: the calls of the contract; see spec/in_nginx/contract_nginx.lua. What they return becomes what JSON can
 -- say, and whether a secret was in it is found out here, where all of it is.
 local errors = require "riskscreen.errors"
 local riskscreen = require "riskscreen"

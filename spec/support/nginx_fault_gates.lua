@@ -1,4 +1,4 @@
--- Inside nginx: a gate for each fault that a spec tries; see spec/nginx/gate_faults_nginx.lua.
+-- Inside nginx: a gate for each fault that a spec tries; see spec/in_nginx/gate_faults_nginx.lua.
 local gates = require "riskscreen.nginx.gate"
 local secrecy = require "spec.support.secrecy"
 

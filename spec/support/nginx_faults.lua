@@ -1,5 +1,5 @@
--- Inside nginx: the calls of the fault matrix; see spec/nginx/faults_nginx.lua. What they return becomes what JSON can
--- say, and whether a secret was in it is found out here, where all of it is.
+-- Inside nginx: the calls of the fault matrix; see spec/in_nginx/faults_nginx.lua. What they return becomes what
+-- JSON can say, and whether a secret was in it is found out here, where all of it is.
 local classes = require "spec.faults.classes"
 local errors = require "riskscreen.errors"
 local json = require "riskscreen.json"

@@ -1,4 +1,4 @@
--- Inside nginx: what programs do with the library; see spec/nginx/library_nginx.lua.
+-- Inside nginx: what programs do with the library; see spec/in_nginx/library_nginx.lua.
 local riskscreen = require "riskscreen"
 
 local M = {}

@@ -1,5 +1,5 @@
 -- Inside nginx: makes calls in whatever phase it is asked in and keeps what came of them in the dict `seen`; see
--- spec/nginx/phases_nginx.lua.
+-- spec/in_nginx/phases_nginx.lua.
 local json = require "cjson.safe"
 local riskscreen = require "riskscreen"
 

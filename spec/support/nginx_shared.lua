@@ -1,4 +1,4 @@
--- Inside nginx: one worker's part in what all workers share; see spec/nginx/shared_nginx.lua.
+-- Inside nginx: one worker's part in what all workers share; see spec/in_nginx/shared_nginx.lua.
 local riskscreen = require "riskscreen"
 
 local ngx = _G.ngx

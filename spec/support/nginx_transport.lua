@@ -1,6 +1,6 @@
 -- Inside nginx: sends requests by the transport over cosockets; see cosocket_nginx.lua. Its results are what JSON can
 -- say.
-local cosocket = require "riskscreen.runtime.cosocket"
+local cosocket = require "riskscreen.runtime.nginx.http"
 
 local OPTIONS = { "unix_socket", "client_cert", "client_key", "concurrency" }
 

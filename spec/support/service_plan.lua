@@ -3,7 +3,7 @@
 local client = require "riskscreen.client"
 local recorder = require "spec.support.recorder"
 local samples = require "spec.support.samples"
-local operations = require "riskscreen.operations"
+local operations = require "riskscreen.interface.operations"
 local virtual_time = require "spec.support.virtual_time"
 
 local M = { key = "plan-key-77c1" }

@@ -1,6 +1,6 @@
 -- A runtime in which no time passes but when everyone waits: then the clock jumps to what comes next. Tasks are the
 -- library's own; a test of waiting is exact and takes no time.
-local task = require "riskscreen.task"
+local task = require "riskscreen.runtime.tasks"
 
 local unpack = table.unpack or unpack -- luacheck: ignore 113 143
 

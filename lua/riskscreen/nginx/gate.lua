@@ -1,17 +1,17 @@
 -- The gate: who names an address that must not pass does not get past the access phase. It joins what is beside it:
 -- where the address is, what is known of it, what the caller is answered. What a verdict follows from is the policy's.
-local address_sources = require "riskscreen.nginx.address"
-local check = require "riskscreen.check"
-local deliveries = require "riskscreen.nginx.inbox.content"
+local address_sources = require "riskscreen.nginx.input.sources"
+local check = require "riskscreen.interface.validate"
+local deliveries = require "riskscreen.nginx.webhook.content"
 local metrics = require "riskscreen.nginx.metrics"
 local options = require "riskscreen.nginx.options"
-local parts = require "riskscreen.nginx.parts"
-local plans = require "riskscreen.nginx.plan"
-local reading = require "riskscreen.nginx.reading"
+local parts = require "riskscreen.nginx.context"
+local plans = require "riskscreen.nginx.location"
+local reading = require "riskscreen.nginx.input"
 local runtime = require "riskscreen.runtime"
-local statuses = require "riskscreen.nginx.status"
-local text = require "riskscreen.text"
-local unasked = require "riskscreen.nginx.unasked"
+local statuses = require "riskscreen.nginx.metrics.status"
+local text = require "riskscreen.util.text"
+local unasked = require "riskscreen.nginx.fixed_decisions"
 
 local context_of = require("resty.core.ctx").get_ctx_table
 

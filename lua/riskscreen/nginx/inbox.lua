@@ -1,18 +1,18 @@
 -- An inbox of webhooks that all workers of nginx share: what it remembers is in a shared dict of its own, so that any
 -- worker may receive an event, each is handled once, and whoever waits for it in any worker gets it.
 
-local check = require "riskscreen.check"
-local guard = require "riskscreen.inbox.guard"
-local inbox = require "riskscreen.inbox"
-local ledger = require "riskscreen.nginx.inbox.ledger"
-local events = require "riskscreen.nginx.inbox.events"
-local options = require "riskscreen.nginx.inbox.options"
-local store = require "riskscreen.nginx.inbox.store"
-local text = require "riskscreen.text"
-local worker = require "riskscreen.nginx.inbox.worker"
+local check = require "riskscreen.interface.validate"
+local guard = require "riskscreen.webhook.auth"
+local inbox = require "riskscreen.webhook.inbox"
+local ledger = require "riskscreen.nginx.webhook.durable_dict"
+local events = require "riskscreen.nginx.webhook.waiters"
+local options = require "riskscreen.nginx.webhook.options"
+local store = require "riskscreen.nginx.webhook.store"
+local text = require "riskscreen.util.text"
+local worker = require "riskscreen.nginx.webhook.worker"
 
 -- With the rest, by the process that reads the configuration: workers may not be allowed to read its files.
-require "riskscreen.nginx.inbox.content"
+require "riskscreen.nginx.webhook.content"
 
 local function report(failure, event)
   local what = text.printable(event.eventType) .. " " .. text.printable(event.webhookId)

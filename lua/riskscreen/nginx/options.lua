@@ -1,12 +1,12 @@
 -- Every option of a gate and of a location, once: name, type, range, default, meaning. Checks, the guide and the
 -- annotations come from here. What a bad option raises is decided here; who raises it, in gate.lua.
-local address = require "riskscreen.nginx.address"
-local check = require "riskscreen.check"
-local exempt = require "riskscreen.nginx.exempt"
+local address = require "riskscreen.nginx.input.sources"
+local check = require "riskscreen.interface.validate"
+local exempt = require "riskscreen.nginx.input.exempt"
 local inboxes = require "riskscreen.nginx.inbox"
 local policy = require "riskscreen.policy"
-local refusal = require "riskscreen.nginx.refusal"
-local text = require "riskscreen.text"
+local refusal = require "riskscreen.nginx.deny_response"
+local text = require "riskscreen.util.text"
 
 local LONGEST_LIFE = 30 * 86400 -- seconds
 local MOST_SUBJECTS = 100

@@ -1,6 +1,6 @@
 -- What an address has done, invented from its hash: counterparties, balance and first transfers, freeze events.
 -- Pure: the same address on the same network has always done the same.
-local enums = require "riskscreen.enums"
+local enums = require "riskscreen.interface.enums"
 local json = require "riskscreen.json"
 local addresses = require "riskscreen.sandbox.addresses"
 local scenarios = require "riskscreen.sandbox.scenarios"

@@ -1,6 +1,6 @@
 -- Where the sandbox answers the operations for which the interface publishes no path. These paths, parameters and
 -- answers are the sandbox's own; its clients are preset to them. The real service's have to be configured.
-local operations = require "riskscreen.operations"
+local operations = require "riskscreen.interface.operations"
 
 local PREFIX = "/sandbox/v1/"
 

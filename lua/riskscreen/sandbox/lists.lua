@@ -1,5 +1,5 @@
 -- One account's blacklist or whitelist: entries in the order they came, one for each address and network.
-local enums = require "riskscreen.enums"
+local enums = require "riskscreen.interface.enums"
 local verdicts = require "riskscreen.sandbox.verdicts"
 
 ---@class riskscreen.sandbox.ListEntry

@@ -1,5 +1,5 @@
 -- From method and path to operation: every operation of the interface that has a path, and the sandbox's own.
-local operations = require "riskscreen.operations"
+local operations = require "riskscreen.interface.operations"
 local endpoints = require "riskscreen.sandbox.endpoints"
 
 local by_path = {}

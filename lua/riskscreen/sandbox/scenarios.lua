@@ -1,7 +1,7 @@
 -- Documented addresses, each of which makes the sandbox answer in one known way, as test cards do for payments.
 -- Whatever address is not here gets the verdict its hash gives it (verdicts.lua).
 local addresses = require "riskscreen.sandbox.addresses"
-local enums = require "riskscreen.enums"
+local enums = require "riskscreen.interface.enums"
 local json = require "riskscreen.json"
 
 ---@class riskscreen.sandbox.Scenario

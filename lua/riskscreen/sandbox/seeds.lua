@@ -1,5 +1,5 @@
 -- What the lists of the sandbox's second account hold: several pages, and every form an item may take.
-local enums = require "riskscreen.enums"
+local enums = require "riskscreen.interface.enums"
 local json = require "riskscreen.json"
 local addresses = require "riskscreen.sandbox.addresses"
 

@@ -1,6 +1,6 @@
 -- The simulated service: request in, response out. Pure but for its own state; time comes from its clock.
 -- Not here: sockets and sleeping (http.lua, transport.lua).
-local check = require "riskscreen.check"
+local check = require "riskscreen.interface.validate"
 local json = require "riskscreen.json"
 local accounts = require "riskscreen.sandbox.accounts"
 local envelope = require "riskscreen.sandbox.envelope"

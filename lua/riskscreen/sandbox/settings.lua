@@ -1,8 +1,8 @@
 -- Every setting of a sandbox service, once: name, type, range, default, meaning.
-local check = require "riskscreen.check"
+local check = require "riskscreen.interface.validate"
 local runtime = require "riskscreen.runtime"
-local enums = require "riskscreen.enums"
-local operations = require "riskscreen.operations"
+local enums = require "riskscreen.interface.enums"
+local operations = require "riskscreen.interface.operations"
 local faults = require "riskscreen.sandbox.faults"
 local seeds = require "riskscreen.sandbox.seeds"
 local webhooks = require "riskscreen.sandbox.webhooks"

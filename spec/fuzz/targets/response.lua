@@ -8,10 +8,10 @@
 local core = require "riskscreen.core"
 local errors = require "riskscreen.errors"
 local honest = require "spec.fuzz.honest"
-local operations = require "riskscreen.operations"
+local operations = require "riskscreen.interface.operations"
 local policies = require "riskscreen.policy"
-local redact = require "riskscreen.redact"
-local response = require "riskscreen.response"
+local redact = require "riskscreen.call.redact"
+local response = require "riskscreen.interface.response"
 local samples = require "spec.support.samples"
 
 local KEY = "secret/key-0123"

@@ -1,9 +1,9 @@
 -- Any bytes as the text of a verdict: none, or a verdict that adds up and is the same when it is written and read anew.
 -- And any bytes as an entry of the dict: none, or one that is the same when it is packed and unpacked again.
-local entries = require "riskscreen.nginx.entry"
-local verdict = require "riskscreen.verdict"
-local verdict_json = require "riskscreen.nginx.verdict_json"
-local verdicts = require "riskscreen.nginx.verdicts"
+local entries = require "riskscreen.nginx.cache.entry"
+local verdict = require "riskscreen.policy.verdict"
+local verdict_json = require "riskscreen.nginx.cache.verdict_json"
+local verdicts = require "riskscreen.nginx.cache.verdicts"
 
 local ADDRESS, NETWORK = "0xab", "eth"
 

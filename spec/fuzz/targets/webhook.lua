@@ -3,7 +3,7 @@
 local core = require "riskscreen.core"
 local errors = require "riskscreen.errors"
 local honest = require "spec.fuzz.honest"
-local score_policy = require "riskscreen.score_policy"
+local score_policy = require "riskscreen.policy.score"
 local webhook = require "riskscreen.webhook"
 
 local LONGEST_MESSAGE = 1000 -- bytes

@@ -1,8 +1,8 @@
 -- What the items of both lists come to: for each address one entry, of the blacklist where it is on both. Pure. What an
 -- entry means for a request is the policy's to say (lists.lua); how it is kept is store.lua's.
-local enums = require "riskscreen.enums"
-local subject = require "riskscreen.subject"
-local subjects = require "riskscreen.nginx.subject"
+local enums = require "riskscreen.interface.enums"
+local subject = require "riskscreen.interface.subject"
+local subjects = require "riskscreen.nginx.cache.subject"
 
 ---@class riskscreen.nginx.ListEntry
 ---@field list "blacklist"|"whitelist"

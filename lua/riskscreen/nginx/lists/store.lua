@@ -1,6 +1,6 @@
 -- The lists in the shared dict: an entry for each address, with the generation that it belongs to, and one that says
 -- which generation is whole. The dict may lose any of it: then the service is asked, as it is about everybody else.
-local epochs = require "riskscreen.nginx.epoch"
+local epochs = require "riskscreen.nginx.cache.epoch"
 local json = require "riskscreen.json"
 
 local KEPT = 30 * 86400 -- seconds for which the blacklist holds when the service is never heard of again

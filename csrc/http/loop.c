@@ -1,0 +1,323 @@
+#include "http/loop.h"
+
+#include <errno.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "http/failure.h"
+#include "http/libcurl.h"
+#include "http/origin.h"
+#include "http/transfer.h"
+
+#define NS_PER_MS        1000000u
+#define NS_PER_S         1000000000u
+#define WAIT_MAX_MS      3600000 /* longest single wait for epoll, ms; the loop then waits again */
+#define CONNECTIONS_KEPT 64      /* idle connections kept at least, when the option does not say */
+
+/* libcurl's callbacks */
+
+static int on_socket(CURL *easy, curl_socket_t fd, int what, void *context, void *socket_context) {
+    struct rsc_loop *loop = context;
+    (void)socket_context;
+    uint32_t events = 0;
+    if (what != CURL_POLL_REMOVE) {
+        events = ((what & CURL_POLL_IN) != 0 ? (uint32_t)EPOLLIN : 0u) |
+                 ((what & CURL_POLL_OUT) != 0 ? (uint32_t)EPOLLOUT : 0u);
+    }
+    if ((events & EPOLLIN) != 0 && rsc_sockets_fresh(&loop->sockets, fd)) {
+        /* While a connection is being made libcurl waits for writing alone. */
+        rsc_transfer_connected(easy);
+    }
+    if (rsc_sockets_want(&loop->sockets, fd, events) != 0) {
+        /* An error returned from here would end every transfer of the multi handle; this one alone is affected. */
+        rsc_transfer_doom(easy, errno);
+    }
+    return 0;
+}
+
+static int on_timer(CURLM *multi, long timeout_ms, void *context) {
+    struct rsc_loop *loop = context;
+    (void)multi;
+    loop->curl_due = timeout_ms < 0 ? RSC_NEVER : rsc_now() + (uint64_t)timeout_ms * NS_PER_MS;
+    return 0;
+}
+
+/* Opening and closing */
+
+static int add_descriptor(struct rsc_loop *loop, int fd) {
+    struct epoll_event event = {.events = EPOLLIN, .data.u64 = RSC_SOCKET_TAG(fd)};
+    return fd < 0 ? -1 : epoll_ctl(loop->epoll, EPOLL_CTL_ADD, fd, &event);
+}
+
+static int open_descriptors(struct rsc_loop *loop, struct rsc_error *error) {
+    loop->epoll = epoll_create1(EPOLL_CLOEXEC);
+    if (loop->epoll < 0) {
+        return rsc_system_error(error, "epoll_create1");
+    }
+    loop->sockets.epoll = loop->epoll;
+    loop->timerfd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+    if (add_descriptor(loop, loop->timerfd) != 0) {
+        return rsc_system_error(error, "timerfd_create");
+    }
+    loop->eventfd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (add_descriptor(loop, loop->eventfd) != 0) {
+        return rsc_system_error(error, "eventfd");
+    }
+    return RSC_OK;
+}
+
+static int open_multi(struct rsc_loop *loop, struct rsc_error *error) {
+    rsc_libcurl_initialize();
+    loop->multi = curl_multi_init();
+    if (loop->multi == NULL) {
+        return rsc_error_set(error, RSC_ERROR_MEMORY, 0, "libcurl could not make a multi handle");
+    }
+    curl_multi_setopt(loop->multi, CURLMOPT_SOCKETFUNCTION, on_socket);
+    curl_multi_setopt(loop->multi, CURLMOPT_SOCKETDATA, loop);
+    curl_multi_setopt(loop->multi, CURLMOPT_TIMERFUNCTION, on_timer);
+    curl_multi_setopt(loop->multi, CURLMOPT_TIMERDATA, loop);
+    rsc_loop_adjust(loop, 0);
+    return RSC_OK;
+}
+
+int rsc_loop_open(struct rsc_loop *loop, long max_connections, struct rsc_error *error) {
+    loop->opened = true;
+    loop->epoll = loop->timerfd = loop->eventfd = -1;
+    loop->curl_due = loop->armed = RSC_NEVER;
+    loop->connections = max_connections;
+    rsc_link_init(&loop->origins);
+    rsc_link_init(&loop->watches);
+    rsc_link_init(&loop->finished);
+    rsc_link_init(&loop->doomed);
+    int status = open_descriptors(loop, error);
+    if (status == RSC_OK) {
+        status = open_multi(loop, error);
+    }
+    if (status != RSC_OK) {
+        rsc_loop_close(loop);
+    }
+    return status;
+}
+
+static void close_descriptor(int *fd) {
+    if (*fd >= 0) {
+        (void)close(*fd);
+        *fd = -1;
+    }
+}
+
+void rsc_loop_close(struct rsc_loop *loop) {
+    if (!loop->opened || loop->closed) {
+        return;
+    }
+    loop->closed = true;
+    while (!rsc_list_empty(&loop->origins)) {
+        rsc_origin_close(RSC_CONTAINER(loop->origins.next, struct rsc_origin, link));
+    }
+    while (!rsc_list_empty(&loop->watches)) {
+        rsc_operation_cancel(&RSC_CONTAINER(loop->watches.next, struct rsc_watch, watches)->operation);
+    }
+    while (!rsc_list_empty(&loop->finished)) {
+        rsc_operation_cancel(RSC_CONTAINER(loop->finished.next, struct rsc_operation, link));
+    }
+    while (loop->timers.count > 0) {
+        rsc_operation_cancel(RSC_CONTAINER(loop->timers.heap[0], struct rsc_operation, timer));
+    }
+    rsc_timers_free(&loop->timers);
+    if (loop->multi != NULL) {
+        (void)curl_multi_cleanup(loop->multi);
+        loop->multi = NULL;
+    }
+    rsc_sockets_free(&loop->sockets);
+    close_descriptor(&loop->eventfd);
+    close_descriptor(&loop->timerfd);
+    close_descriptor(&loop->epoll);
+}
+
+void rsc_loop_adjust(struct rsc_loop *loop, long concurrency) {
+    loop->total_concurrency += concurrency;
+    long kept = loop->connections;
+    if (kept == 0) {
+        kept = loop->total_concurrency > CONNECTIONS_KEPT ? loop->total_concurrency : CONNECTIONS_KEPT;
+    }
+    if (kept > RSC_CONNECTIONS_MAX) {
+        kept = RSC_CONNECTIONS_MAX;
+    }
+    if (loop->multi != NULL) {
+        curl_multi_setopt(loop->multi, CURLMOPT_MAXCONNECTS, kept);
+    }
+}
+
+struct rsc_operation *rsc_loop_first(struct rsc_loop *loop) {
+    return rsc_list_empty(&loop->finished) ? NULL : RSC_CONTAINER(loop->finished.next, struct rsc_operation, link);
+}
+
+/* The descriptor */
+
+static uint64_t due_after(const struct rsc_loop *loop) {
+    uint64_t due = rsc_timers_due(&loop->timers);
+    return loop->curl_due < due ? loop->curl_due : due;
+}
+
+uint64_t rsc_loop_due(const struct rsc_loop *loop) {
+    return loop->finished_count > 0 ? 0 : due_after(loop);
+}
+
+void rsc_loop_sync(struct rsc_loop *loop) {
+    if (!loop->embedded || loop->closed) {
+        return;
+    }
+    uint64_t due = due_after(loop);
+    if (due < loop->armed) {
+        /* Never set to a later time: it then goes off for nothing at most once, instead of a system call per request.
+         */
+        struct itimerspec when = {.it_value = {.tv_sec = (time_t)(due / NS_PER_S), .tv_nsec = (long)(due % NS_PER_S)}};
+        if (timerfd_settime(loop->timerfd, TFD_TIMER_ABSTIME, &when, NULL) == 0) {
+            loop->armed = due;
+        }
+    }
+    bool signal = loop->finished_count > 0;
+    if (signal != loop->signalled) {
+        eventfd_t value = 1;
+        loop->signalled = signal;
+        (void)(signal ? eventfd_write(loop->eventfd, value) : eventfd_read(loop->eventfd, &value));
+    }
+}
+
+int rsc_loop_pollfd(struct rsc_loop *loop) {
+    loop->embedded = true;
+    rsc_loop_sync(loop);
+    return loop->epoll;
+}
+
+/* Stepping */
+
+static void gather(struct rsc_loop *loop) {
+    int left;
+    CURLMsg *message;
+    while ((message = curl_multi_info_read(loop->multi, &left)) != NULL) {
+        if (message->msg == CURLMSG_DONE) {
+            rsc_transfer_complete(message->easy_handle, message->data.result);
+        }
+    }
+    while (!rsc_list_empty(&loop->doomed)) {
+        rsc_transfer_abandon(RSC_CONTAINER(loop->doomed.next, struct rsc_operation, link));
+    }
+}
+
+static void doom_all(struct rsc_loop *loop) {
+    for (struct rsc_link *i = loop->origins.next; i != &loop->origins; i = i->next) {
+        struct rsc_link *handles = &RSC_CONTAINER(i, struct rsc_origin, link)->handles;
+        for (struct rsc_link *j = handles->next; j != handles; j = j->next) {
+            rsc_transfer_doom(RSC_CONTAINER(j, struct rsc_handle, handles)->easy, ENOMEM);
+        }
+    }
+}
+
+static void act(struct rsc_loop *loop, curl_socket_t fd, int events) {
+    int running = 0;
+    if (curl_multi_socket_action(loop->multi, fd, events, &running) != CURLM_OK) {
+        /* Most likely memory ran out half-way through a transfer. libcurl does not say which one, and it will not get
+         * on by itself. */
+        doom_all(loop);
+    }
+}
+
+void rsc_loop_advance(struct rsc_loop *loop) {
+    gather(loop);
+    for (int round = 0; round < RSC_ADVANCE_MAX && loop->curl_due <= rsc_now(); round++) {
+        loop->curl_due = RSC_NEVER;
+        act(loop, CURL_SOCKET_TIMEOUT, 0);
+        gather(loop);
+        if (loop->curl_due == RSC_NEVER && loop->transfer_count > 0) {
+            /* libcurl does not announce a time again that it announced before, even if it has only been reached early.
+             */
+            long timeout_ms = -1;
+            (void)curl_multi_timeout(loop->multi, &timeout_ms);
+            (void)on_timer(loop->multi, timeout_ms, loop);
+        }
+    }
+}
+
+static void expire(struct rsc_loop *loop) {
+    uint64_t now = rsc_now();
+    struct rsc_timer *timer;
+    while ((timer = rsc_timers_expire(&loop->timers, now)) != NULL) {
+        struct rsc_operation *operation = RSC_CONTAINER(timer, struct rsc_operation, timer);
+        if (operation->kind == RSC_TRANSFER) {
+            rsc_transfer_expire(operation);
+        } else {
+            loop->timer_count--;
+            rsc_operation_finish(operation);
+        }
+    }
+}
+
+static void dispatch(struct rsc_loop *loop, const struct epoll_event *event) {
+    if (!RSC_SOCKET_TAGGED(event->data.u64)) {
+        struct rsc_watch *watch = (struct rsc_watch *)(uintptr_t)event->data.u64;
+        if (watch->operation.state == RSC_ACTIVE) {
+            rsc_operation_finish(&watch->operation);
+        }
+        return;
+    }
+    int fd = RSC_SOCKET_FD(event->data.u64);
+    if (fd == loop->timerfd) {
+        uint64_t expirations;
+        (void)!read(fd, &expirations, sizeof expirations);
+        loop->armed = RSC_NEVER;
+    } else if (fd != loop->eventfd) {
+        uint32_t ready = rsc_sockets_ready(&loop->sockets, fd, event->events);
+        if (ready != 0) {
+            act(loop, fd,
+                ((ready & EPOLLIN) != 0 ? CURL_CSELECT_IN : 0) | ((ready & EPOLLOUT) != 0 ? CURL_CSELECT_OUT : 0));
+        }
+    }
+}
+
+static bool idle(const struct rsc_loop *loop) {
+    return loop->transfer_count + loop->queued_count + loop->timer_count + loop->watch_count == 0;
+}
+
+/* Rounded up, so that a timer is due when the wait for it is over. */
+static int wait_ms(const struct rsc_loop *loop, uint64_t until) {
+    uint64_t due = rsc_loop_due(loop);
+    if (due < until) {
+        until = due;
+    }
+    if (until == 0 || idle(loop)) {
+        return 0;
+    }
+    uint64_t now = rsc_now();
+    if (until <= now) {
+        return 0;
+    }
+    uint64_t ms = (until - now - 1) / NS_PER_MS + 1;
+    return ms < WAIT_MAX_MS ? (int)ms : WAIT_MAX_MS;
+}
+
+size_t rsc_loop_step(struct rsc_loop *loop, uint64_t wait) {
+    struct epoll_event events[RSC_EVENTS_MAX];
+    uint64_t now = wait > 0 ? rsc_now() : 0;
+    uint64_t until = wait < RSC_NEVER - now ? now + wait : RSC_NEVER;
+    if (wait == 0) {
+        until = 0;
+    }
+    do {
+        int count = epoll_wait(loop->epoll, events, RSC_EVENTS_MAX, wait_ms(loop, until));
+        if (count < 0) {
+            break;
+        }
+        for (int i = 0; i < count; i++) {
+            dispatch(loop, &events[i]);
+        }
+        /* What has arrived counts before what has expired: an answer is not thrown away because nobody stepped. */
+        rsc_loop_advance(loop);
+        expire(loop);
+        rsc_loop_advance(loop);
+    } while (loop->finished_count == 0 && !idle(loop) && until > 0 && rsc_now() < until);
+    rsc_loop_sync(loop);
+    return loop->finished_count;
+}

@@ -1,0 +1,97 @@
+#include "http/operation.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "http/failure.h"
+#include "http/loop.h"
+
+void rsc_operation_init(struct rsc_operation *operation, struct rsc_loop *loop, enum rsc_kind kind) {
+    rsc_link_init(&operation->link);
+    operation->loop = loop;
+    operation->kind = (unsigned char)kind;
+    operation->state = RSC_NEW;
+}
+
+void rsc_operation_finish(struct rsc_operation *operation) {
+    struct rsc_loop *loop = operation->loop;
+    operation->state = RSC_FINISHED;
+    rsc_list_remove(&operation->link);
+    rsc_list_append(&loop->finished, &operation->link);
+    loop->finished_count++;
+}
+
+static void unfinish(struct rsc_operation *operation) {
+    rsc_list_remove(&operation->link);
+    operation->loop->finished_count--;
+}
+
+void rsc_operation_take(struct rsc_operation *operation) {
+    unfinish(operation);
+    operation->state = operation->kind == RSC_WATCH ? RSC_ACTIVE : RSC_TAKEN;
+}
+
+int rsc_timer_start(struct rsc_operation *timer, uint64_t delay) {
+    struct rsc_loop *loop = timer->loop;
+    int status = rsc_timers_add(&loop->timers, &timer->timer, rsc_now() + delay);
+    if (status == RSC_OK) {
+        timer->state = RSC_ACTIVE;
+        loop->timer_count++;
+        rsc_loop_sync(loop);
+    }
+    return status;
+}
+
+int rsc_watch_start(struct rsc_watch *watch, int fd, uint32_t events, struct rsc_error *error) {
+    struct rsc_loop *loop = watch->operation.loop;
+    struct epoll_event event = {.events = events, .data.u64 = (uint64_t)(uintptr_t)watch};
+    watch->fd = fd;
+    if (epoll_ctl(loop->epoll, EPOLL_CTL_ADD, fd, &event) != 0) {
+        if (errno != EEXIST) {
+            return rsc_system_error(error, "the descriptor cannot be watched");
+        }
+        /* epoll takes a descriptor once; a second watch of it goes by another number. */
+        watch->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+        if (watch->fd < 0 || epoll_ctl(loop->epoll, EPOLL_CTL_ADD, watch->fd, &event) != 0) {
+            int status = rsc_system_error(error, "the descriptor cannot be watched twice");
+            (void)close(watch->fd);
+            return status;
+        }
+        watch->duplicate = true;
+    }
+    watch->operation.state = RSC_ACTIVE;
+    rsc_list_append(&loop->watches, &watch->watches);
+    loop->watch_count++;
+    return RSC_OK;
+}
+
+static void cancel_watch(struct rsc_watch *watch) {
+    struct rsc_loop *loop = watch->operation.loop;
+    (void)epoll_ctl(loop->epoll, EPOLL_CTL_DEL, watch->fd, NULL);
+    if (watch->duplicate) {
+        (void)close(watch->fd);
+    }
+    rsc_list_remove(&watch->watches);
+    loop->watch_count--;
+}
+
+void rsc_operation_cancel(struct rsc_operation *operation) {
+    struct rsc_loop *loop = operation->loop;
+    unsigned char state = operation->state;
+    if (state == RSC_FINISHED) {
+        unfinish(operation);
+    }
+    if (state != RSC_ACTIVE && state != RSC_FINISHED) {
+        return;
+    }
+    operation->state = RSC_CANCELLED;
+    if (operation->kind == RSC_WATCH) {
+        cancel_watch((struct rsc_watch *)operation);
+    } else if (state == RSC_ACTIVE) {
+        rsc_timers_remove(&loop->timers, &operation->timer);
+        loop->timer_count--;
+    }
+    rsc_loop_sync(loop);
+}

@@ -1,0 +1,298 @@
+#include "http/origin.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "http/libcurl.h"
+#include "http/transfer.h"
+
+/* The model handle: every option that does not depend on the transfer */
+
+static const struct {
+    CURLoption option;
+    long value;
+} fixed_options[] = {
+    {CURLOPT_NOSIGNAL, 1},
+    {CURLOPT_NOPROGRESS, 1},
+    {CURLOPT_FOLLOWLOCATION, 0},
+    {CURLOPT_NETRC, CURL_NETRC_IGNORED},
+    {CURLOPT_SSL_VERIFYPEER, 1},
+    {CURLOPT_SSL_VERIFYHOST, 2},
+    /* At least; an OpenSSL that is configured leniently would still speak what came before. */
+    {CURLOPT_SSLVERSION, CURL_SSLVERSION_TLSv1_2},
+    {CURLOPT_PROXY_SSLVERSION, CURL_SSLVERSION_TLSv1_2},
+    {CURLOPT_TCP_KEEPALIVE, 1},
+    {CURLOPT_TCP_NODELAY, 1},
+    {CURLOPT_SUPPRESS_CONNECT_HEADERS, 1},
+    /* Through a proxy plain http goes in a tunnel as well, so that the target is the same with and without one. */
+    {CURLOPT_HTTPPROXYTUNNEL, 1},
+};
+
+static CURLcode set_fixed(CURL *easy) {
+    CURLcode code = CURLE_OK;
+    for (size_t i = 0; code == CURLE_OK && i < sizeof fixed_options / sizeof *fixed_options; i++) {
+        code = curl_easy_setopt(easy, fixed_options[i].option, fixed_options[i].value);
+    }
+#if LIBCURL_VERSION_NUM >= 0x075700
+    /* Without it, leaving a name lookup early waits for the resolver's thread. An older library does not know it. */
+    (void)curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
+#endif
+#if LIBCURL_VERSION_NUM >= 0x075500
+    if (code == CURLE_OK) {
+        code = curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+    }
+#else
+    if (code == CURLE_OK) {
+        code = curl_easy_setopt(easy, CURLOPT_PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
+    }
+#endif
+    return code;
+}
+
+static long http_version(const struct rsc_origin *origin, enum rsc_http_version wanted) {
+    if (wanted == RSC_HTTP_1_1 || (wanted == RSC_HTTP_AUTO && !origin->tls)) {
+        return CURL_HTTP_VERSION_1_1;
+    }
+    return origin->tls ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE;
+}
+
+/* libcurl keeps parsed CA files for its next connections, but not where a CA path is set as well, as some distributions
+ * do by default: each connection would parse the whole bundle again. */
+static CURLcode set_authorities(CURL *easy, const char *ca_file) {
+    if (ca_file == NULL) {
+        const struct rsc_libcurl *libcurl = rsc_libcurl();
+        if (libcurl->number < 0x075700 || libcurl->ca_bundle == NULL || access(libcurl->ca_bundle, R_OK) != 0) {
+            return CURLE_OK;
+        }
+        ca_file = libcurl->ca_bundle;
+    }
+    CURLcode code = curl_easy_setopt(easy, CURLOPT_CAPATH, NULL);
+    return code != CURLE_OK ? code : curl_easy_setopt(easy, CURLOPT_CAINFO, ca_file);
+}
+
+static CURLcode set_strings(CURL *easy, const struct rsc_origin_options *options) {
+    const struct {
+        CURLoption option;
+        const char *value;
+    } strings[] = {
+        /* An empty string, not NULL: the environment's proxies are ignored. */
+        {CURLOPT_PROXY, options->proxy != NULL ? options->proxy : ""},
+        {CURLOPT_NOPROXY, options->proxy != NULL ? "" : "*"},
+        {CURLOPT_SSLCERT, options->client_cert},
+        {CURLOPT_SSLKEY, options->client_key != NULL ? options->client_key : options->client_cert},
+        {CURLOPT_UNIX_SOCKET_PATH, options->unix_socket},
+        {CURLOPT_USERAGENT, options->user_agent},
+        {CURLOPT_ACCEPT_ENCODING, options->compression ? "" : NULL},
+    };
+    CURLcode code = set_authorities(easy, options->ca_file);
+    for (size_t i = 0; code == CURLE_OK && i < sizeof strings / sizeof *strings; i++) {
+        if (strings[i].value != NULL) {
+            code = curl_easy_setopt(easy, strings[i].option, strings[i].value);
+        }
+    }
+    return code;
+}
+
+static int open_model(struct rsc_origin *origin, const struct rsc_origin_options *options, struct rsc_error *error) {
+    origin->model = curl_easy_init();
+    if (origin->model == NULL) {
+        return rsc_error_set(error, RSC_ERROR_MEMORY, 0, "libcurl could not make a handle");
+    }
+    CURLcode code = set_fixed(origin->model);
+    if (code == CURLE_OK) {
+        code = set_strings(origin->model, options);
+    }
+    if (code == CURLE_OK) {
+        code = curl_easy_setopt(origin->model, CURLOPT_CURLU, origin->url);
+    }
+    if (code == CURLE_OK) {
+        code = curl_easy_setopt(origin->model, CURLOPT_HTTP_VERSION, http_version(origin, options->http_version));
+    }
+    if (code == CURLE_OK && origin->tls && options->http_version != RSC_HTTP_1_1) {
+        /* Transfers started together wait to learn whether one connection can carry them all. */
+        code = curl_easy_setopt(origin->model, CURLOPT_PIPEWAIT, 1L);
+    }
+    if (code == CURLE_OK) {
+        return RSC_OK;
+    }
+    return rsc_error_set(error, code == CURLE_OUT_OF_MEMORY ? RSC_ERROR_MEMORY : RSC_ERROR_RANGE, 0,
+                         "an option is not supported by this libcurl (%s)", curl_easy_strerror(code));
+}
+
+/* The base URL */
+
+/* Whether the URL has the part; `part` is freed by curl_free. */
+static char *part_of(CURLU *url, CURLUPart what, unsigned flags) {
+    char *part = NULL;
+    return curl_url_get(url, what, &part, flags) == CURLUE_OK ? part : NULL;
+}
+
+static bool has_part(CURLU *url, CURLUPart what) {
+    char *part = part_of(url, what, 0);
+    bool present = part != NULL && strcmp(part, "/") != 0;
+    curl_free(part);
+    return present;
+}
+
+static int read_parts(struct rsc_origin *origin, struct rsc_error *error) {
+    char *scheme = part_of(origin->url, CURLUPART_SCHEME, 0);
+    char *host = part_of(origin->url, CURLUPART_HOST, 0);
+    char *port = part_of(origin->url, CURLUPART_PORT, CURLU_DEFAULT_PORT);
+    int status = RSC_OK;
+    if (scheme == NULL || host == NULL || port == NULL) {
+        status = rsc_error_set(error, RSC_ERROR_SYNTAX, 0, "base_url must have a scheme and a host");
+    } else if (strcmp(scheme, "https") != 0 && strcmp(scheme, "http") != 0) {
+        status = rsc_error_set(error, RSC_ERROR_SYNTAX, 0, "base_url must begin with https:// or http://");
+    } else {
+        origin->tls = strcmp(scheme, "https") == 0;
+        (void)snprintf(origin->name, sizeof origin->name, "%s:%s", host, port);
+    }
+    curl_free(scheme);
+    curl_free(host);
+    curl_free(port);
+    return status;
+}
+
+static int open_url(struct rsc_origin *origin, const char *base_url, struct rsc_error *error) {
+    static const CURLUPart others[] = {CURLUPART_PATH, CURLUPART_QUERY, CURLUPART_FRAGMENT, CURLUPART_USER,
+                                       CURLUPART_PASSWORD};
+    origin->url = curl_url();
+    if (origin->url == NULL) {
+        return rsc_error_set(error, RSC_ERROR_MEMORY, 0, "libcurl could not make a URL");
+    }
+    CURLUcode code = curl_url_set(origin->url, CURLUPART_URL, base_url, 0);
+    if (code != CURLUE_OK) {
+        return rsc_error_set(error, code == CURLUE_OUT_OF_MEMORY ? RSC_ERROR_MEMORY : RSC_ERROR_SYNTAX, 0,
+                             "base_url is not a URL (%s)", curl_url_strerror(code));
+    }
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        if (has_part(origin->url, others[i])) {
+            return rsc_error_set(error, RSC_ERROR_SYNTAX, 0,
+                                 "base_url must have a scheme, a host and maybe a port, and nothing else");
+        }
+    }
+    return read_parts(origin, error);
+}
+
+/* Opening and closing */
+
+int rsc_origin_open(struct rsc_origin *origin, struct rsc_loop *loop, const struct rsc_origin_options *options,
+                    struct rsc_error *error) {
+    origin->loop = loop;
+    rsc_link_init(&origin->link);
+    rsc_link_init(&origin->handles);
+    rsc_link_init(&origin->queue);
+    origin->concurrency = options->concurrency;
+    origin->connect_timeout = options->connect_timeout;
+    origin->max_body = options->max_body;
+    origin->max_headers = options->max_headers;
+    origin->local = options->unix_socket != NULL;
+    rsc_list_append(&loop->origins, &origin->link);
+    rsc_loop_adjust(loop, origin->concurrency);
+    int status = open_url(origin, options->base_url, error);
+    if (status == RSC_OK) {
+        status = open_model(origin, options, error);
+    }
+    if (status != RSC_OK) {
+        rsc_origin_close(origin);
+    }
+    return status;
+}
+
+static void free_handle(struct rsc_handle *handle) {
+    rsc_list_remove(&handle->handles);
+    curl_easy_cleanup(handle->easy);
+    free(handle);
+}
+
+void rsc_origin_close(struct rsc_origin *origin) {
+    if (origin->loop == NULL || origin->closed) {
+        return;
+    }
+    origin->closed = true;
+    while (!rsc_list_empty(&origin->queue)) {
+        struct rsc_operation *operation = RSC_CONTAINER(origin->queue.next, struct rsc_operation, link);
+        rsc_transfer_cancel((struct rsc_transfer *)operation);
+    }
+    while (!rsc_list_empty(&origin->handles)) {
+        struct rsc_handle *handle = RSC_CONTAINER(origin->handles.next, struct rsc_handle, handles);
+        /* free_handle takes each from the list, which the analyzer does not follow. */
+        if (handle->transfer != NULL) { /* NOLINT(clang-analyzer-unix.Malloc) */
+            rsc_transfer_cancel(handle->transfer);
+        }
+        free_handle(handle);
+    }
+    origin->idle = NULL;
+    while (origin->spare_count > 0) {
+        rsc_buffer_free(&origin->spare[--origin->spare_count]);
+    }
+    curl_easy_cleanup(origin->model);
+    curl_url_cleanup(origin->url);
+    origin->model = NULL;
+    origin->url = NULL;
+    rsc_loop_adjust(origin->loop, -origin->concurrency);
+    rsc_list_remove(&origin->link);
+}
+
+/* The pool */
+
+static struct rsc_handle *new_handle(struct rsc_origin *origin) {
+    struct rsc_handle *handle = calloc(1, sizeof *handle);
+    if (handle == NULL) {
+        return NULL;
+    }
+    handle->origin = origin;
+    handle->connect_timeout = -1;
+    handle->easy = curl_easy_duphandle(origin->model);
+    if (handle->easy == NULL || rsc_transfer_set_callbacks(handle->easy, handle) != CURLE_OK) {
+        curl_easy_cleanup(handle->easy);
+        free(handle);
+        return NULL;
+    }
+    rsc_list_append(&origin->handles, &handle->handles);
+    return handle;
+}
+
+struct rsc_handle *rsc_origin_acquire(struct rsc_origin *origin) {
+    struct rsc_handle *handle = origin->idle;
+    if (handle == NULL) {
+        return new_handle(origin);
+    }
+    origin->idle = handle->next_idle;
+    origin->idle_count--;
+    return handle;
+}
+
+void rsc_origin_release(struct rsc_handle *handle) {
+    struct rsc_origin *origin = handle->origin;
+    (void)curl_multi_remove_handle(origin->loop->multi, handle->easy);
+    handle->transfer = NULL;
+    handle->next_idle = origin->idle;
+    origin->idle = handle;
+    origin->idle_count++;
+}
+
+void rsc_origin_lend(struct rsc_origin *origin, struct rsc_buffer *buffer) {
+    if (buffer->data == NULL && origin->spare_count > 0) {
+        *buffer = origin->spare[--origin->spare_count];
+    }
+}
+
+void rsc_origin_keep(struct rsc_origin *origin, struct rsc_buffer *buffer) {
+    if (origin->closed || buffer->data == NULL || buffer->capacity > RSC_SPARE_SIZE_MAX ||
+        origin->spare_count == RSC_SPARE_BUFFERS_MAX) {
+        rsc_buffer_free(buffer);
+        return;
+    }
+    rsc_buffer_reset(buffer);
+    origin->spare[origin->spare_count++] = *buffer;
+    *buffer = (struct rsc_buffer){.limit = buffer->limit};
+}
+
+void rsc_origin_pump(struct rsc_origin *origin) {
+    while (!origin->closed && origin->active < origin->concurrency && !rsc_list_empty(&origin->queue)) {
+        struct rsc_operation *operation = RSC_CONTAINER(origin->queue.next, struct rsc_operation, link);
+        rsc_transfer_launch((struct rsc_transfer *)operation);
+    }
+}

@@ -1,0 +1,291 @@
+#include "http/transfer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "http/timers.h"
+
+#define US_PER_S 1e6
+#define NS_PER_S 1e9
+
+/* Outcomes */
+
+static void forget(struct rsc_transfer *transfer) {
+    if (transfer->failed) {
+        free(transfer->outcome.failure.message);
+        transfer->failed = false;
+    }
+}
+
+static void fail(struct rsc_transfer *transfer, enum rsc_failure_kind kind, enum rsc_phase phase) {
+    forget(transfer);
+    transfer->failed = true;
+    transfer->outcome.failure.kind = kind;
+    transfer->outcome.failure.phase = phase;
+    transfer->outcome.failure.sent = transfer->handle != NULL && transfer->handle->requested;
+    transfer->outcome.failure.message = NULL;
+}
+
+RSC_PRINTF(2, 3)
+static void explain(struct rsc_transfer *transfer, const char *format, ...) {
+    char text[RSC_FAILURE_MESSAGE_MAX];
+    va_list arguments;
+    va_start(arguments, format);
+    (void)vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    transfer->outcome.failure.message = strdup(text);
+}
+
+/* libcurl's times count from the start and are 0 for what did not happen; ours count from rsc_transfer_send. */
+static double since_sent(double waited, curl_off_t microseconds) {
+    return microseconds > 0 ? waited + (double)microseconds / US_PER_S : 0;
+}
+
+static curl_off_t time_of(const struct rsc_handle *handle, CURLINFO info) {
+    curl_off_t microseconds = 0;
+    (void)curl_easy_getinfo(handle->easy, info, &microseconds);
+    return microseconds;
+}
+
+static enum rsc_phase phase_of(const struct rsc_transfer *transfer) {
+    const struct rsc_handle *handle = transfer->handle;
+    if (handle == NULL) {
+        return RSC_PHASE_QUEUE;
+    }
+    if (handle->requested) {
+        return transfer->received.length > 0 ? RSC_PHASE_BODY : RSC_PHASE_FIRST_BYTE;
+    }
+    if (handle->connected) {
+        return transfer->origin->tls ? RSC_PHASE_TLS : RSC_PHASE_CONNECT;
+    }
+    /* libcurl tells of a finished lookup at once, but of a finished connection only when TLS is done as well. */
+    bool found = transfer->origin->local || time_of(handle, CURLINFO_NAMELOOKUP_TIME_T) > 0;
+    return found ? RSC_PHASE_CONNECT : RSC_PHASE_NAME_LOOKUP;
+}
+
+/* The transfer leaves the multi handle, or the queue, and is about to be finished or cancelled. */
+static void detach(struct rsc_transfer *transfer) {
+    struct rsc_loop *loop = transfer->operation.loop;
+    rsc_timers_remove(&loop->timers, &transfer->operation.timer);
+    rsc_list_remove(&transfer->operation.link);
+    if (transfer->operation.state == RSC_QUEUED) {
+        loop->queued_count--;
+    } else if (transfer->operation.state == RSC_ACTIVE) {
+        loop->transfer_count--;
+        if (transfer->handle != NULL) {
+            struct rsc_handle *handle = transfer->handle;
+            transfer->handle = NULL;
+            transfer->origin->active--;
+            rsc_origin_release(handle);
+        }
+    }
+}
+
+static void finish(struct rsc_transfer *transfer) {
+    detach(transfer);
+    rsc_operation_finish(&transfer->operation);
+    rsc_origin_pump(transfer->origin);
+}
+
+static void succeed(struct rsc_transfer *transfer) {
+    struct rsc_handle *handle = transfer->handle;
+    struct rsc_response *response = &transfer->outcome.response;
+    double waited = (double)(transfer->launched_at - transfer->sent_at) / NS_PER_S;
+    (void)curl_easy_getinfo(handle->easy, CURLINFO_RESPONSE_CODE, &response->status);
+    (void)curl_easy_getinfo(handle->easy, CURLINFO_HTTP_VERSION, &response->http_version);
+    response->name_lookup = since_sent(waited, time_of(handle, CURLINFO_NAMELOOKUP_TIME_T));
+    response->connect = since_sent(waited, time_of(handle, CURLINFO_CONNECT_TIME_T));
+    response->tls = since_sent(waited, time_of(handle, CURLINFO_APPCONNECT_TIME_T));
+    response->first_byte = since_sent(waited, time_of(handle, CURLINFO_STARTTRANSFER_TIME_T));
+    response->total = (double)(rsc_now() - transfer->sent_at) / NS_PER_S;
+
+    /* The next answer probably needs as much; one large answer is forgotten slowly. */
+    size_t *typical = &transfer->origin->typical_size;
+    size_t size = transfer->received.length < RSC_TYPICAL_SIZE_MAX ? transfer->received.length : RSC_TYPICAL_SIZE_MAX;
+    *typical = size > *typical ? size : *typical - (*typical - size) / 16;
+}
+
+static void fail_with_code(struct rsc_transfer *transfer, CURLcode code) {
+    struct rsc_handle *handle = transfer->handle;
+    const char *peer = transfer->origin->name;
+    if (transfer->limit != NULL) {
+        fail(transfer, RSC_PROTOCOL, RSC_PHASE_BODY);
+        explain(transfer, "the answer from %s is larger than %s (%zu bytes)", peer, transfer->limit,
+                transfer->limit_size);
+        return;
+    }
+    if (handle->replay_refused) {
+        fail(transfer, RSC_NETWORK, RSC_PHASE_FIRST_BYTE);
+        explain(transfer, "the connection to %s was lost before an answer came; the request was not sent again", peer);
+        return;
+    }
+    char text[128];
+    const struct rsc_failure_row *row = rsc_failure_find(code, handle->error);
+    const char *detail = handle->error[0] != '\0' ? handle->error : curl_easy_strerror(code);
+    long number = 0;
+    (void)curl_easy_getinfo(handle->easy, CURLINFO_OS_ERRNO, &number);
+    if (code == CURLE_COULDNT_CONNECT && number != 0) {
+        detail = rsc_strerror((int)number, text, sizeof text);
+    }
+    enum rsc_phase phase = phase_of(transfer);
+    fail(transfer, row->kind, row->kind == RSC_TLS && phase == RSC_PHASE_CONNECT ? RSC_PHASE_TLS : phase);
+    explain(transfer, "%s %s (%s)", row->what, peer, detail);
+}
+
+/* Starting */
+
+void rsc_transfer_launch(struct rsc_transfer *transfer) {
+    struct rsc_loop *loop = transfer->operation.loop;
+    struct rsc_origin *origin = transfer->origin;
+    if (transfer->operation.state == RSC_QUEUED) {
+        loop->queued_count--;
+        rsc_list_remove(&transfer->operation.link);
+    }
+    transfer->operation.state = RSC_ACTIVE;
+    transfer->launched_at = rsc_now();
+    loop->transfer_count++;
+    struct rsc_handle *handle = rsc_origin_acquire(origin);
+    CURLcode code = CURLE_OUT_OF_MEMORY;
+    if (handle != NULL) {
+        handle->connected = handle->requested = handle->replay_refused = false;
+        handle->error[0] = '\0';
+        handle->transfer = transfer;
+        transfer->handle = handle;
+        origin->active++;
+        code = rsc_transfer_apply(handle, transfer);
+        if (code == CURLE_OK && curl_multi_add_handle(loop->multi, handle->easy) == CURLM_OK) {
+            return;
+        }
+    }
+    fail(transfer, RSC_NETWORK, RSC_PHASE_QUEUE);
+    explain(transfer, "the request to %s could not be started (%s)", origin->name,
+            curl_easy_strerror(code == CURLE_OK ? CURLE_OUT_OF_MEMORY : code));
+    detach(transfer);
+    rsc_operation_finish(&transfer->operation);
+}
+
+int rsc_transfer_send(struct rsc_transfer *transfer) {
+    struct rsc_loop *loop = transfer->operation.loop;
+    struct rsc_origin *origin = transfer->origin;
+    uint64_t now = rsc_now();
+    int status = rsc_timers_add(&loop->timers, &transfer->operation.timer, now + transfer->timeout);
+    if (status != RSC_OK) {
+        return status;
+    }
+    transfer->sent_at = now;
+    rsc_transfer_add_defaults(transfer);
+    transfer->operation.state = RSC_QUEUED;
+    loop->queued_count++;
+    rsc_list_append(&origin->queue, &transfer->operation.link);
+    rsc_origin_pump(origin);
+    rsc_loop_advance(loop);
+    rsc_loop_sync(loop);
+    return RSC_OK;
+}
+
+/* Ending */
+
+static struct rsc_transfer *transfer_of(CURL *easy) {
+    struct rsc_handle *handle = NULL;
+    (void)curl_easy_getinfo(easy, CURLINFO_PRIVATE, (char **)&handle);
+    return handle != NULL ? handle->transfer : NULL;
+}
+
+void rsc_transfer_connected(CURL *easy) {
+    struct rsc_transfer *transfer = transfer_of(easy);
+    if (transfer != NULL) {
+        transfer->handle->connected = true;
+    }
+}
+
+void rsc_transfer_complete(CURL *easy, CURLcode code) {
+    struct rsc_transfer *transfer = transfer_of(easy);
+    if (transfer == NULL) {
+        return;
+    }
+    if (code == CURLE_OK && !transfer->head_complete) {
+        /* libcurl takes a connection that is closed within the headers for a sound answer without a body. */
+        fail(transfer, RSC_NETWORK, RSC_PHASE_BODY);
+        explain(transfer, "incomplete answer from %s (the connection was closed within the headers)",
+                transfer->origin->name);
+    } else if (code == CURLE_OK) {
+        succeed(transfer);
+    } else {
+        fail_with_code(transfer, code);
+    }
+    finish(transfer);
+}
+
+void rsc_transfer_expire(struct rsc_operation *operation) {
+    struct rsc_transfer *transfer = (struct rsc_transfer *)operation;
+    static const char *const doing[] = {
+        [RSC_PHASE_QUEUE] = "waiting for its turn to ask",
+        [RSC_PHASE_NAME_LOOKUP] = "looking up the address of",
+        [RSC_PHASE_CONNECT] = "connecting to",
+        [RSC_PHASE_TLS] = "in the TLS handshake with",
+        [RSC_PHASE_FIRST_BYTE] = "waiting for an answer from",
+        [RSC_PHASE_BODY] = "receiving the answer from",
+    };
+    fail(transfer, RSC_TIMEOUT, phase_of(transfer));
+    explain(transfer, "timed out after %g s %s %s", (double)transfer->timeout / NS_PER_S,
+            doing[transfer->outcome.failure.phase], transfer->origin->name);
+    finish(transfer);
+}
+
+void rsc_transfer_doom(CURL *easy, int error_number) {
+    char text[128];
+    struct rsc_transfer *transfer = transfer_of(easy);
+    if (transfer == NULL) {
+        return;
+    }
+    fail(transfer, RSC_NETWORK, phase_of(transfer));
+    explain(transfer, "the connection to %s cannot be waited for (%s)", transfer->origin->name,
+            rsc_strerror(error_number, text, sizeof text));
+    rsc_list_remove(&transfer->operation.link);
+    rsc_list_append(&transfer->operation.loop->doomed, &transfer->operation.link);
+}
+
+void rsc_transfer_abandon(struct rsc_operation *operation) {
+    struct rsc_transfer *transfer = (struct rsc_transfer *)operation;
+    transfer->outcome.failure.sent = transfer->handle != NULL && transfer->handle->requested;
+    finish(transfer);
+}
+
+void rsc_transfer_cancel(struct rsc_transfer *transfer) {
+    unsigned char state = transfer->operation.state;
+    struct rsc_loop *loop = transfer->operation.loop;
+    if (state != RSC_QUEUED && state != RSC_ACTIVE && state != RSC_FINISHED) {
+        return;
+    }
+    if (state == RSC_FINISHED) {
+        bool sent = !transfer->failed || transfer->outcome.failure.sent;
+        rsc_operation_cancel(&transfer->operation);
+        fail(transfer, RSC_CANCELLATION, RSC_PHASE_BODY);
+        transfer->outcome.failure.sent = sent;
+    } else {
+        fail(transfer, RSC_CANCELLATION, phase_of(transfer));
+        detach(transfer);
+        transfer->operation.state = RSC_CANCELLED;
+        rsc_origin_pump(transfer->origin);
+        if (!loop->closed) {
+            rsc_loop_advance(loop);
+            rsc_loop_sync(loop);
+        }
+    }
+    explain(transfer, "the request to %s was cancelled", transfer->origin->name);
+}
+
+void rsc_transfer_close(struct rsc_transfer *transfer) {
+    rsc_transfer_cancel(transfer);
+    rsc_origin_keep(transfer->origin, &transfer->received);
+    transfer->head_size = 0;
+    forget(transfer);
+}
+
+struct rsc_text rsc_transfer_body(const struct rsc_transfer *transfer) {
+    if (transfer->received.data == NULL) {
+        return (struct rsc_text){"", 0};
+    }
+    return (struct rsc_text){transfer->received.data + transfer->head_size,
+                             transfer->received.length - transfer->head_size};
+}

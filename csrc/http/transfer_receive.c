@@ -1,0 +1,124 @@
+/* What libcurl calls while a transfer is in flight: the answer and its limits, and the sockets. */
+#include "http/transfer.h"
+
+#include <string.h>
+
+/* libcurl's callbacks. The context is the pooled handle. */
+
+/* Whether `size` more bytes stay within the limit; if not, the transfer remembers which limit it was. */
+static bool admit(struct rsc_transfer *transfer, size_t used, size_t size, const char *name, size_t limit) {
+    if (size <= limit && used <= limit - size) {
+        return true;
+    }
+    transfer->limit = name;
+    transfer->limit_size = limit;
+    return false;
+}
+
+/* Names of fields are compared without regard to case: they are kept in lower case. */
+static void lower_name(char *line, size_t length) {
+    for (size_t i = 0; i < length && line[i] != ':'; i++) {
+        if (line[i] >= 'A' && line[i] <= 'Z') {
+            line[i] = (char)(line[i] + ('a' - 'A'));
+        }
+    }
+}
+
+static size_t on_header(char *bytes, size_t size, size_t count, void *context) {
+    struct rsc_transfer *transfer = ((struct rsc_handle *)context)->transfer;
+    size_t length = size * count;
+    if (transfer->in_body) {
+        return length; /* a trailer: nothing here reads those */
+    }
+    if (length > 5 && memcmp(bytes, "HTTP/", 5) == 0) {
+        /* Of several answers to one request (100, 103 …) the last counts. */
+        rsc_origin_lend(transfer->origin, &transfer->received);
+        rsc_buffer_reset(&transfer->received);
+        transfer->head_size = 0;
+        transfer->head_complete = false;
+        if (rsc_buffer_reserve(&transfer->received, transfer->origin->typical_size) != RSC_OK) {
+            return 0;
+        }
+    }
+    if (!admit(transfer, transfer->head_size, length, "max_headers", transfer->origin->max_headers) ||
+        rsc_buffer_append(&transfer->received, bytes, length) != RSC_OK) {
+        return 0;
+    }
+    lower_name(transfer->received.data + transfer->head_size, length);
+    transfer->head_size += length;
+    transfer->head_complete = length <= 2 && (bytes[0] == '\r' || bytes[0] == '\n');
+    return length;
+}
+
+static size_t on_body(char *bytes, size_t size, size_t count, void *context) {
+    struct rsc_handle *handle = context;
+    struct rsc_transfer *transfer = handle->transfer;
+    size_t length = size * count;
+    if (!admit(transfer, transfer->received.length - transfer->head_size, length, "max_body",
+               transfer->origin->max_body)) {
+        return 0;
+    }
+    if (!transfer->in_body) {
+        transfer->in_body = true;
+        curl_off_t announced = -1;
+        (void)curl_easy_getinfo(handle->easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &announced);
+        if (announced > (curl_off_t)length && announced <= (curl_off_t)transfer->origin->max_body &&
+            rsc_buffer_reserve(&transfer->received, (size_t)announced) != RSC_OK) {
+            return 0;
+        }
+    }
+    return rsc_buffer_append(&transfer->received, bytes, length) == RSC_OK ? length : 0;
+}
+
+/* libcurl is about to give the request to a connection. It may come here again with the same request, when a connection
+ * that was kept alive turns out to be dead: that is the only place where a second sending can be stopped whatever the
+ * method and the size of the body are. */
+static int on_request(void *context, char *remote_ip, char *local_ip, int remote_port, int local_port) {
+    struct rsc_handle *handle = context;
+    (void)remote_ip;
+    (void)local_ip;
+    (void)remote_port;
+    (void)local_port;
+    if (handle->requested && !handle->transfer->replay) {
+        handle->replay_refused = true;
+        return CURL_PREREQFUNC_ABORT;
+    }
+    handle->requested = true;
+    return CURL_PREREQFUNC_OK;
+}
+
+static curl_socket_t on_open(void *context, curlsocktype purpose, struct curl_sockaddr *address) {
+    struct rsc_loop *loop = context;
+    (void)purpose;
+    return rsc_sockets_open(&loop->sockets, address->family, address->socktype, address->protocol);
+}
+
+static int on_close(void *context, curl_socket_t fd) {
+    struct rsc_loop *loop = context;
+    return rsc_sockets_close(&loop->sockets, fd);
+}
+
+CURLcode rsc_transfer_set_callbacks(CURL *easy, struct rsc_handle *handle) {
+    struct rsc_loop *loop = handle->origin->loop;
+    CURLcode codes[] = {
+        curl_easy_setopt(easy, CURLOPT_PRIVATE, handle),
+        curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, handle->error),
+        curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_header),
+        curl_easy_setopt(easy, CURLOPT_HEADERDATA, handle),
+        curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body),
+        curl_easy_setopt(easy, CURLOPT_WRITEDATA, handle),
+        curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, on_request),
+        curl_easy_setopt(easy, CURLOPT_PREREQDATA, handle),
+        curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, on_open),
+        curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, loop),
+        curl_easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, on_close),
+        /* The connection outlives the handle; the loop outlives both. */
+        curl_easy_setopt(easy, CURLOPT_CLOSESOCKETDATA, loop),
+    };
+    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) {
+        if (codes[i] != CURLE_OK) {
+            return codes[i];
+        }
+    }
+    return CURLE_OK;
+}

@@ -1,0 +1,249 @@
+#include "server_request.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define REQUEST_TYPE "riskscreen.request"
+
+struct request_box {
+    struct rsc_exchange *request;
+    struct rsc_buffer headers; /* of the answer, while it is being checked */
+};
+
+/* Fields ---------------------------------------------------------------------------------------------------------- */
+
+static void set_string(lua_State *L, const char *field, const char *text, size_t length) {
+    lua_pushlstring(L, text, length);
+    lua_setfield(L, -2, field);
+}
+
+static void set_target(lua_State *L, const char *target) {
+    const char *question = strchr(target, '?');
+    if (question == NULL) {
+        set_string(L, "path", target, strlen(target));
+    } else {
+        set_string(L, "path", target, (size_t)(question - target));
+        set_string(L, "query", question + 1, strlen(question + 1));
+    }
+}
+
+static void set_headers(lua_State *L, const struct rsc_buffer *headers) {
+    const char *name = headers->data;
+    const char *end = name + headers->length;
+    lua_newtable(L);
+    while (name < end) {
+        const char *value = name + strlen(name) + 1;
+        lua_pushstring(L, name);
+        lua_pushvalue(L, -1);
+        lua_rawget(L, -3);
+        if (lua_isnil(L, -1)) {
+            lua_pop(L, 1);
+            lua_pushstring(L, value);
+        } else {
+            lua_pushliteral(L, ", ");
+            lua_pushstring(L, value);
+            lua_concat(L, 3);
+        }
+        lua_rawset(L, -3);
+        name = value + strlen(value) + 1;
+    }
+    lua_setfield(L, -2, "headers");
+}
+
+/* Into the table at the top. */
+static void set_fields(lua_State *L, struct rsc_exchange *request) {
+    struct rsc_exchange_input input;
+    rsc_exchange_input(request, &input);
+    set_string(L, "method", input.method, strlen(input.method));
+    set_string(L, "remote", input.remote, strlen(input.remote));
+    set_string(L, "body", input.body->length == 0 ? "" : input.body->data, input.body->length);
+    set_target(L, input.target);
+    set_headers(L, input.headers);
+    rsc_exchange_forget_input(request);
+}
+
+void rsc_exchange_push_next(lua_State *L, struct rsc_server *server) {
+    if (rsc_server_waiting(server) == 0) {
+        lua_pushnil(L);
+        return;
+    }
+    struct request_box *box = lua_newuserdata(L, sizeof *box);
+    memset(box, 0, sizeof *box);
+    rsc_buffer_init(&box->headers, RSC_SERVER_MAX_REPLY_HEADERS);
+    luaL_getmetatable(L, REQUEST_TYPE);
+    lua_setmetatable(L, -2);
+    lua_createtable(L, 0, 6);
+    lua_pushvalue(L, -1);
+    rsc_lua_set_owned(L, -3);
+    box->request = rsc_server_next(server);
+    set_fields(L, box->request);
+    lua_pop(L, 1);
+}
+
+/* A method, or what the client sent. */
+static int request_index(lua_State *L) {
+    (void)luaL_checkudata(L, 1, REQUEST_TYPE);
+    lua_pushvalue(L, 2);
+    lua_rawget(L, lua_upvalueindex(1));
+    if (lua_isnil(L, -1)) {
+        rsc_lua_get_owned(L, 1);
+        lua_pushvalue(L, 2);
+        lua_rawget(L, -2);
+    }
+    return 1;
+}
+
+/* Answers --------------------------------------------------------------------------------------------------------- */
+
+static struct request_box *check_open(lua_State *L) {
+    struct request_box *box = luaL_checkudata(L, 1, REQUEST_TYPE);
+    if (box->request == NULL || rsc_exchange_answered(box->request)) {
+        luaL_error(L, "the request has been answered already");
+    }
+    return box;
+}
+
+/* The value is the string or number at the top; names are not secret, values may be. */
+static void add_header(lua_State *L, struct rsc_buffer *headers, const char *name, size_t name_length) {
+    size_t value_length;
+    if (lua_type(L, -1) != LUA_TSTRING && lua_type(L, -1) != LUA_TNUMBER) {
+        luaL_error(L, "header '%s' must be a string, a number or a list of them (got %s)", name, luaL_typename(L, -1));
+    }
+    lua_pushvalue(L, -1);
+    const char *value = lua_tolstring(L, -1, &value_length);
+    const char *problem = rsc_reply_header_problem(name, name_length, value, value_length);
+    if (problem != NULL) {
+        luaL_error(L, "header '%s' cannot be sent: %s", name, problem);
+    }
+    int status = rsc_buffer_append(headers, name, name_length + 1);
+    status = status == RSC_OK ? rsc_buffer_append(headers, value, value_length + 1) : status;
+    if (status == RSC_ERROR_LIMIT) {
+        luaL_error(L, "the headers of an answer must fit %d bytes", (int)RSC_SERVER_MAX_REPLY_HEADERS);
+    } else if (status != RSC_OK) {
+        luaL_error(L, "not enough memory");
+    }
+    lua_pop(L, 1);
+}
+
+/* Checks the table of headers, or nil, at `index` and serializes it. */
+static void collect_headers(lua_State *L, int index, struct rsc_buffer *headers) {
+    rsc_buffer_reset(headers);
+    if (lua_isnoneornil(L, index)) {
+        return;
+    }
+    luaL_checktype(L, index, LUA_TTABLE);
+    for (lua_pushnil(L); lua_next(L, index) != 0; lua_pop(L, 1)) {
+        size_t name_length;
+        if (lua_type(L, -2) != LUA_TSTRING) {
+            luaL_error(L, "headers must be a table of name = value (got a %s as a name)", luaL_typename(L, -2));
+        }
+        const char *name = lua_tolstring(L, -2, &name_length);
+        if (!lua_istable(L, -1)) {
+            add_header(L, headers, name, name_length);
+            continue;
+        }
+        for (int i = 1; i <= (int)lua_rawlen(L, -1); i++) {
+            lua_rawgeti(L, -1, i);
+            add_header(L, headers, name, name_length);
+            lua_pop(L, 1);
+        }
+    }
+}
+
+static int64_t check_integer(lua_State *L, int index, int64_t least, int64_t most) {
+    int64_t value = 0;
+    if (!rsc_lua_to_int64(L, index, &value) || value < least || value > most) {
+        char message[64];
+        (void)snprintf(message, sizeof message, "an integer from %" PRId64 " to %" PRId64 " is needed", least, most);
+        luaL_argerror(L, index, message);
+    }
+    return value;
+}
+
+/* Reads (status, headers, body) from 2 on. */
+static struct request_box *check_reply(lua_State *L, struct rsc_reply *reply) {
+    struct request_box *box = check_open(L);
+    memset(reply, 0, sizeof *reply);
+    reply->status = (unsigned)check_integer(L, 2, 200, 999);
+    reply->body = "";
+    if (!lua_isnoneornil(L, 4)) {
+        luaL_checktype(L, 4, LUA_TSTRING);
+        reply->body = lua_tolstring(L, 4, &reply->body_length);
+    }
+    collect_headers(L, 3, &box->headers);
+    reply->headers = &box->headers;
+    return box;
+}
+
+static int send_reply(lua_State *L, struct request_box *box, const struct rsc_reply *reply) {
+    enum rsc_reply_result result = rsc_exchange_reply(box->request, reply);
+    rsc_buffer_free(&box->headers);
+    if (result == RSC_REPLY_FAILED) {
+        lua_pushnil(L);
+        lua_pushliteral(L, "not enough memory for the answer");
+        return 2;
+    }
+    lua_pushboolean(L, result == RSC_REPLY_QUEUED);
+    return 1;
+}
+
+static int request_respond(lua_State *L) {
+    struct rsc_reply reply;
+    struct request_box *box = check_reply(L, &reply);
+    return send_reply(L, box, &reply);
+}
+
+static int request_truncate(lua_State *L) {
+    struct rsc_reply reply;
+    struct request_box *box = check_reply(L, &reply);
+    reply.truncated = true;
+    reply.sent = (size_t)check_integer(L, 5, 0, (int64_t)reply.body_length);
+    return send_reply(L, box, &reply);
+}
+
+static int request_drip(lua_State *L) {
+    struct rsc_reply reply;
+    struct request_box *box = check_reply(L, &reply);
+    reply.piece = (size_t)check_integer(L, 5, 1, INT32_MAX);
+    reply.interval = luaL_checknumber(L, 6);
+    if (!(reply.interval >= 0 && reply.interval <= RSC_SERVER_MAX_INTERVAL)) {
+        luaL_argerror(L, 6, "seconds from 0 to 86400 are needed");
+    }
+    return send_reply(L, box, &reply);
+}
+
+static int request_reset(lua_State *L) {
+    rsc_exchange_reset(check_open(L)->request);
+    return 0;
+}
+
+static int request_stall(lua_State *L) {
+    rsc_exchange_stall(check_open(L)->request);
+    return 0;
+}
+
+static int request_gc(lua_State *L) {
+    struct request_box *box = luaL_checkudata(L, 1, REQUEST_TYPE);
+    rsc_buffer_free(&box->headers);
+    if (box->request != NULL) {
+        rsc_exchange_release(box->request);
+        box->request = NULL;
+    }
+    return 0;
+}
+
+void rsc_exchange_register(lua_State *L) {
+    static const luaL_Reg methods[] = {
+        {"respond", request_respond}, {"truncate", request_truncate}, {"drip", request_drip},
+        {"reset", request_reset},     {"stall", request_stall},       {NULL, NULL},
+    };
+    luaL_newmetatable(L, REQUEST_TYPE);
+    lua_newtable(L);
+    rsc_lua_set_functions(L, methods);
+    lua_pushcclosure(L, request_index, 1);
+    lua_setfield(L, -2, "__index");
+    lua_pushcfunction(L, request_gc);
+    lua_setfield(L, -2, "__gc");
+    lua_pop(L, 1);
+}

@@ -1,0 +1,138 @@
+#include "server/internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void destroy(struct rsc_exchange *exchange) {
+    if (exchange->response != NULL) {
+        MHD_destroy_response(exchange->response);
+    }
+    rsc_exchange_forget_input(exchange);
+    rsc_buffer_free(&exchange->content);
+    free(exchange);
+}
+
+static void uncount(struct rsc_exchange *exchange) {
+    if (exchange->counted) {
+        exchange->counted = false;
+        exchange->connection->server->open--;
+    }
+}
+
+static void unqueue(struct rsc_exchange *exchange) {
+    if (!rsc_list_empty(&exchange->queued)) {
+        rsc_list_remove(&exchange->queued);
+        exchange->connection->server->waiting--;
+    }
+}
+
+struct rsc_exchange *rsc_exchange_new(struct rsc_connection *connection, const char *target) {
+    struct rsc_exchange *exchange = calloc(1, sizeof *exchange);
+    if (exchange == NULL || (exchange->target = strdup(target)) == NULL) {
+        free(exchange);
+        return NULL;
+    }
+    rsc_link_init(&exchange->queued);
+    rsc_link_init(&exchange->suspended);
+    rsc_link_init(&exchange->unwatched);
+    rsc_link_init(&exchange->timed);
+    rsc_buffer_init(&exchange->body, connection->server->max_body);
+    rsc_buffer_init(&exchange->headers, RSC_SERVER_MAX_HEADERS_LIMIT);
+    memcpy(exchange->remote, connection->remote, sizeof exchange->remote);
+    exchange->connection = connection;
+    connection->exchange = exchange;
+    return exchange;
+}
+
+void rsc_exchange_enqueue(struct rsc_exchange *exchange) {
+    struct rsc_server *server = exchange->connection->server;
+    rsc_list_append(&server->queue, &exchange->queued);
+    server->waiting++;
+    server->open++;
+    exchange->counted = true;
+    exchange->state = RSC_EXCHANGE_WAITING;
+}
+
+struct rsc_exchange *rsc_server_next(struct rsc_server *server) {
+    if (rsc_list_empty(&server->queue)) {
+        return NULL;
+    }
+    struct rsc_exchange *exchange = RSC_CONTAINER(server->queue.next, struct rsc_exchange, queued);
+    unqueue(exchange);
+    exchange->held = true;
+    exchange->state = RSC_EXCHANGE_OPEN;
+    if (exchange->gone) {
+        rsc_exchange_close(exchange);
+    }
+    return exchange;
+}
+
+void rsc_exchange_set_answered(struct rsc_exchange *exchange) {
+    uncount(exchange);
+    exchange->state = RSC_EXCHANGE_ANSWERED;
+}
+
+void rsc_exchange_stall(struct rsc_exchange *exchange) {
+    exchange->state = RSC_EXCHANGE_STALLED;
+}
+
+/* The state stays: an answer may still come, and go nowhere. */
+void rsc_exchange_detach(struct rsc_exchange *exchange) {
+    unqueue(exchange);
+    uncount(exchange);
+    exchange->connection->exchange = NULL;
+    exchange->connection = NULL;
+    rsc_buffer_free(&exchange->content);
+    if (!exchange->held) {
+        destroy(exchange);
+    }
+}
+
+void rsc_exchange_close(struct rsc_exchange *exchange) {
+    uncount(exchange);
+    exchange->closing = true;
+    if (!rsc_list_empty(&exchange->suspended)) {
+        rsc_server_resume(exchange);
+    }
+}
+
+/* A request that waits is still handed out: the client may be one that does not care for the answer. It keeps its
+ * place among the connections until then, which bounds how many there can be. */
+void rsc_exchange_client_left(struct rsc_exchange *exchange) {
+    exchange->gone = true;
+    if (exchange->state == RSC_EXCHANGE_WAITING) {
+        rsc_server_unwatch(exchange);
+    } else {
+        rsc_exchange_close(exchange);
+    }
+}
+
+void rsc_exchange_release(struct rsc_exchange *exchange) {
+    exchange->held = false;
+    if (exchange->connection == NULL) {
+        destroy(exchange);
+    } else if (exchange->state == RSC_EXCHANGE_OPEN) {
+        rsc_exchange_set_answered(exchange);
+        rsc_exchange_close(exchange);
+    }
+}
+
+void rsc_exchange_input(struct rsc_exchange *exchange, struct rsc_exchange_input *input) {
+    input->method = exchange->method;
+    input->target = exchange->target;
+    input->remote = exchange->remote;
+    input->headers = &exchange->headers;
+    input->body = &exchange->body;
+}
+
+void rsc_exchange_forget_input(struct rsc_exchange *exchange) {
+    free(exchange->method);
+    free(exchange->target);
+    exchange->method = exchange->target = NULL;
+    rsc_buffer_free(&exchange->headers);
+    rsc_buffer_free(&exchange->body);
+}
+
+bool rsc_exchange_answered(const struct rsc_exchange *exchange) {
+    return exchange->state != RSC_EXCHANGE_OPEN;
+}

@@ -1,0 +1,159 @@
+#include "server/internal.h"
+
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+
+#define RSC_SERVER_MAX_BLOCK ((size_t)1 << 14) /* bytes of a truncated or dripping body taken at once */
+
+static bool is(const char *text, size_t length, const char *word) {
+    return length == strlen(word) && strncasecmp(text, word, length) == 0;
+}
+
+static bool is_token(const char *text, size_t length) {
+    static const char others[] = "!#$%&'*+-.^_`|~";
+    for (size_t i = 0; i < length; i++) {
+        char c = text[i];
+        bool alphanumeric = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+        if (!alphanumeric && memchr(others, c, sizeof others - 1) == NULL) {
+            return false;
+        }
+    }
+    return length > 0;
+}
+
+const char *rsc_reply_header_problem(const char *name, size_t name_length, const char *value, size_t value_length) {
+    if (!is_token(name, name_length)) {
+        return "the name must be letters, digits and -._~!#$%&'*+^`|";
+    }
+    for (size_t i = 0; i < value_length; i++) {
+        if (value[i] == '\r' || value[i] == '\n' || value[i] == '\0') {
+            return "the value must not contain CR, LF or NUL";
+        }
+    }
+    if (is(name, name_length, MHD_HTTP_HEADER_CONTENT_LENGTH) ||
+        is(name, name_length, MHD_HTTP_HEADER_TRANSFER_ENCODING)) {
+        return "the server sets it";
+    }
+    if (is(name, name_length, MHD_HTTP_HEADER_CONNECTION) && !is(value, value_length, "close") &&
+        !is(value, value_length, "keep-alive")) {
+        return "the value must be close or keep-alive";
+    }
+    return NULL;
+}
+
+static bool add_header(struct MHD_Response *response, const char *name, const char *value) {
+    if (strcasecmp(name, MHD_HTTP_HEADER_CONNECTION) == 0 && strcasecmp(value, "keep-alive") == 0) {
+        return true; /* the default, and libmicrohttpd refuses it */
+    }
+    /* It refuses an empty value too; blanks around a value are no part of it. */
+    return MHD_add_response_header(response, name, value[0] == '\0' ? " " : value) == MHD_YES;
+}
+
+static bool add_headers(struct MHD_Response *response, const struct rsc_buffer *headers) {
+    const char *name = headers->data;
+    const char *end = name + headers->length;
+    while (name < end) {
+        const char *value = name + strlen(name) + 1;
+        if (!add_header(response, name, value)) {
+            return false;
+        }
+        name = value + strlen(value) + 1;
+    }
+    return true;
+}
+
+/* The content of a truncated or dripping reply. It is not called for a HEAD request, nor past the announced length. */
+static ssize_t read_content(void *context, uint64_t position, char *out, size_t room) {
+    struct rsc_exchange *exchange = context;
+    if (exchange->closing || position >= exchange->sent) {
+        return MHD_CONTENT_READER_END_WITH_ERROR; /* closes the connection */
+    }
+    size_t from = (size_t)position;
+    if (from >= exchange->piece_end) {
+        int64_t now = rsc_server_now();
+        if (now < exchange->due) {
+            rsc_server_suspend_until_due(exchange);
+            return 0;
+        }
+        exchange->due = now + exchange->interval;
+        exchange->piece_end = exchange->piece < exchange->sent - from ? from + exchange->piece : exchange->sent;
+    }
+    size_t size = exchange->piece_end - from;
+    size = size < room ? size : room;
+    memcpy(out, exchange->content.data + from, size);
+    return (ssize_t)size;
+}
+
+static struct MHD_Response *create_staged(struct rsc_exchange *exchange, const struct rsc_reply *reply) {
+    rsc_buffer_init(&exchange->content, reply->body_length);
+    if (rsc_buffer_append(&exchange->content, reply->body, reply->body_length) != RSC_OK) {
+        return NULL;
+    }
+    exchange->sent = reply->truncated ? reply->sent : reply->body_length;
+    exchange->piece = reply->piece > 0 ? reply->piece : reply->body_length;
+    exchange->interval = (int64_t)(reply->interval * (double)RSC_NS_PER_SECOND);
+    size_t block = exchange->piece < RSC_SERVER_MAX_BLOCK ? exchange->piece : RSC_SERVER_MAX_BLOCK;
+    return MHD_create_response_from_callback(reply->body_length, block, &read_content, exchange, NULL);
+}
+
+/* Whether a truncated reply ends with nothing missing that the client could notice, so that only the header says that
+ * the connection closes. */
+static bool ends_whole(const struct rsc_exchange *exchange, const struct rsc_reply *reply) {
+    return reply->sent == reply->body_length || reply->status == MHD_HTTP_NO_CONTENT ||
+           reply->status == MHD_HTTP_NOT_MODIFIED || exchange->head_only;
+}
+
+static struct MHD_Response *create_response(struct rsc_exchange *exchange, const struct rsc_reply *reply) {
+    struct MHD_Response *response;
+    if (reply->body_length > 0 && (reply->truncated || reply->piece > 0)) {
+        response = create_staged(exchange, reply);
+    } else {
+        /* The bytes are copied; the parameter is not const for the sake of other modes. */
+        void *body = (void *)(uintptr_t)reply->body;
+        response = MHD_create_response_from_buffer(reply->body_length, body, MHD_RESPMEM_MUST_COPY);
+    }
+    if (response == NULL) {
+        return NULL;
+    }
+    bool close = reply->truncated && ends_whole(exchange, reply);
+    if ((close && !add_header(response, MHD_HTTP_HEADER_CONNECTION, "close")) ||
+        !add_headers(response, reply->headers)) {
+        MHD_destroy_response(response);
+        return NULL;
+    }
+    return response;
+}
+
+static bool client_is_there(const struct rsc_exchange *exchange) {
+    return exchange->connection != NULL && !exchange->closing;
+}
+
+enum rsc_reply_result rsc_exchange_reply(struct rsc_exchange *exchange, const struct rsc_reply *reply) {
+    if (!client_is_there(exchange)) {
+        rsc_exchange_set_answered(exchange);
+        return RSC_REPLY_CLIENT_GONE;
+    }
+    exchange->response = create_response(exchange, reply);
+    if (exchange->response == NULL) {
+        rsc_buffer_free(&exchange->content);
+        return RSC_REPLY_FAILED;
+    }
+    exchange->status = reply->status;
+    rsc_exchange_set_answered(exchange);
+    rsc_server_resume(exchange);
+    return RSC_REPLY_QUEUED;
+}
+
+/* libmicrohttpd would shut the socket down in order before it closes it, so the linger option alone is not enough;
+ * dissolving the association is what sends the reset. */
+void rsc_exchange_reset(struct rsc_exchange *exchange) {
+    rsc_exchange_set_answered(exchange);
+    if (client_is_there(exchange)) {
+        struct linger linger = {.l_onoff = 1, .l_linger = 0};
+        struct sockaddr nobody = {.sa_family = AF_UNSPEC};
+        (void)setsockopt(exchange->connection->fd, SOL_SOCKET, SO_LINGER, &linger, sizeof linger);
+        (void)connect(exchange->connection->fd, &nobody, sizeof nobody);
+        rsc_exchange_close(exchange);
+    }
+}

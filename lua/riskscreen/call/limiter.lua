@@ -1,0 +1,209 @@
+-- The rate limit of a client: a bucket of tokens at which calls stand in line, in the order in which they came and by
+-- priority. How the bucket fills is its own matter. The clock and the waiting are given to it.
+local buckets = require "riskscreen.call.token_bucket"
+
+local GRACE = 1 -- seconds after its deadline at which an entry that is still there was left behind by an error
+
+---@class riskscreen.LimiterEntry one call in line
+---@field lane riskscreen.LimiterLane|nil nil once it has left
+---@field deadline number
+---@field outer? riskscreen.LimiterEntry the blocking call within which this one blocks
+local Entry = {}
+Entry.__index = Entry
+
+---@class riskscreen.Limiter
+---@field private bucket riskscreen.Bucket|riskscreen.nginx.SharedBucket
+---@field lanes riskscreen.LimiterLane[] of entries, one for each priority
+---@field innermost? riskscreen.LimiterEntry of the calls that block, the one that blocks last
+---@field waiting integer
+local Limiter = {}
+Limiter.__index = Limiter
+
+-- The line: a linked list for each priority.
+
+local function unlink(entry)
+  local lane = entry.lane
+  if entry.before then
+    entry.before.after = entry.after
+  else
+    lane.first = entry.after
+  end
+  if entry.after then
+    entry.after.before = entry.before
+  else
+    lane.last = entry.before
+  end
+  entry.lane = nil
+end
+
+-- Before `follower`, or at the end.
+local function link(entry, lane, follower)
+  local leader = lane.last
+  if follower then
+    leader = follower.before
+  end
+  entry.lane, entry.before, entry.after = lane, leader, follower
+  if leader then
+    leader.after = entry
+  else
+    lane.first = entry
+  end
+  if follower then
+    follower.before = entry
+  else
+    lane.last = entry
+  end
+end
+
+-- Whose turn it is. What an error has left behind makes room.
+local function first_in_line(limiter, now)
+  for _, lane in ipairs(limiter.lanes) do
+    while lane.first and now > lane.first.deadline + GRACE do
+      unlink(lane.first)
+      limiter.waiting = limiter.waiting - 1
+    end
+    if lane.first then
+      return lane.first
+    end
+  end
+end
+
+local function innermost(limiter)
+  local entry = limiter.innermost
+  while entry and not entry.lane do
+    entry = entry.outer
+  end
+  limiter.innermost = entry
+  return entry
+end
+
+-- Calls that block are within each other on one stack: the last one to come must be the first to go.
+local function join(limiter, priority, deadline)
+  local entry = setmetatable({ limiter = limiter, deadline = deadline, signal = limiter.tasks.signal() }, Entry)
+  if limiter.tasks.blocks() then
+    entry.outer = innermost(limiter)
+    limiter.innermost = entry
+  end
+  if entry.outer then
+    link(entry, entry.outer.lane, entry.outer)
+  else
+    link(entry, limiter.lanes[priority])
+  end
+  limiter.waiting = limiter.waiting + 1
+  return entry
+end
+
+local function wake_first(limiter)
+  local first = first_in_line(limiter, limiter.now())
+  if first then
+    first.signal:notify()
+  end
+end
+
+---Leaves the line; also what happens when the task that waits is stopped.
+function Entry:abandon()
+  if self.lane then
+    local limiter = self.limiter
+    unlink(self)
+    limiter.waiting = limiter.waiting - 1
+    if limiter.waiting == 0 then
+      limiter.bucket:leave()
+    end
+    wake_first(limiter)
+  end
+end
+
+-- Waits for the entry's turn and takes a token; or nil and the seconds after which there may be one.
+local function stand_in_line(limiter, entry)
+  while true do
+    local now = limiter.now()
+    if now >= entry.deadline then
+      return nil, limiter.bucket:wait()
+    end
+    local first = first_in_line(limiter, now)
+    local wait = first == entry and limiter.bucket:claim() or first.deadline + GRACE - now
+    if first == entry and wait <= 0 then
+      return true
+    elseif first == entry and now + wait >= entry.deadline then
+      return nil, wait
+    end
+    entry.signal:wait(math.min(wait, entry.deadline - now))
+  end
+end
+
+local M = {
+  ---The first passes the others.
+  priorities = { "high", "normal", "low" },
+}
+
+---@class riskscreen.LimiterLane
+---@field first? riskscreen.LimiterEntry
+---@field last? riskscreen.LimiterEntry
+
+---@param settings riskscreen.BucketSettings
+---@param runtime { now: (fun(): number), tasks: table }
+---@param bucket? riskscreen.nginx.SharedBucket in place of one of its own
+---@return riskscreen.Limiter
+function M.new(settings, runtime, bucket)
+  local lanes = {}
+  for index, name in ipairs(M.priorities) do
+    lanes[index] = {}
+    lanes[name] = lanes[index]
+  end
+  return setmetatable({
+    now = runtime.now,
+    tasks = runtime.tasks,
+    bucket = bucket or buckets.new(settings, runtime.now),
+    lanes = lanes,
+    waiting = 0,
+  }, Limiter)
+end
+
+---Takes a token where nobody has to wait for it.
+---@return boolean taken
+function Limiter:try()
+  return not first_in_line(self, self.now()) and self.bucket:take()
+end
+
+---Waits for a token and takes it, unless there can be none before the deadline.
+---@param priority "high"|"normal"|"low"
+---@param deadline number by the clock
+---@return boolean|nil taken
+---@return number|nil retry_after seconds
+function Limiter:acquire(priority, deadline)
+  if self:try() then
+    return true
+  end
+  local wait = self.bucket:wait()
+  if self.now() + wait >= deadline then
+    return nil, wait
+  end
+  local entry = join(self, priority, deadline)
+  local hold = self.tasks.hold(entry)
+  local taken, retry_after = stand_in_line(self, entry)
+  self.tasks.release(entry, hold)
+  entry:abandon()
+  return taken, retry_after
+end
+
+---Gives back a token that was not used.
+function Limiter:refund()
+  self.bucket:refund()
+  wake_first(self)
+end
+
+---The service has refused a request because there are too many.
+---@param retry_after? number seconds for which it wants none
+function Limiter:refused(retry_after)
+  self.bucket:refused(retry_after)
+end
+
+---How it stands: the rate in force, the calls in line, and the seconds that a refusal still stops everything for.
+---@return { rate: number, tokens: number, waiting: integer, paused: number }
+function Limiter:standing()
+  local standing = self.bucket:standing()
+  standing.waiting = self.waiting
+  return standing
+end
+
+return M

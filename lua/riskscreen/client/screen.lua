@@ -1,0 +1,244 @@
+-- client:screen: look up what a policy needs, side by side, then let it decide. Always a decision: a failure of any
+-- kind becomes one, and never `allow` by itself. Many addresses are screen_all.lua's.
+
+local check = require "riskscreen.interface.validate"
+local facets = require "riskscreen.policy.lookups"
+local policies = require "riskscreen.policy"
+local reliability = require "riskscreen.options.reliability"
+local runtime = require "riskscreen.runtime"
+local text = require "riskscreen.util.text"
+
+local SHORTEST_TIMEOUT = 0.001 -- seconds
+local default_policy = policies.new()
+
+---@class riskscreen.ScreenRequest
+---@field address any the address; anything but a proper text makes the decision unknown
+---@field network any the chain's short name
+---@field policy? riskscreen.Policy the client's, or the default policy
+---@field include? riskscreen.FacetName[] lookups that the decision shall carry besides those that the policy needs
+---@field timeout? number seconds for all the lookups of the decision
+---@field retry? table|boolean of the lookups, as a call's
+---@field priority? "high"|"normal"|"low" of the lookups, as a call's
+---@field traceparent? string of the lookups, as a call's
+
+local is_facet = {}
+for _, name in ipairs(facets.names) do
+  is_facet[name] = true
+end
+
+local function facet_list(value)
+  if not check.sequence_length(value) then
+    return nil, "must be a list"
+  end
+  for _, name in ipairs(value) do
+    if not is_facet[name] then
+      local known = table.concat(facets.names, ", ")
+      local hint = text.did_you_mean(name, facets.names)
+      return nil, ("must name lookups: %s (got %s%s)"):format(known, text.show(name), hint)
+    end
+  end
+  return value
+end
+
+local M = {}
+
+---The options of every screening, of one address or of many.
+---@type riskscreen.Option[]
+M.options = {
+  { name = "network", type = "any", doc = "The chain's short name." },
+  policies.option,
+  { name = "include", type = "table", default = {}, check = facet_list, doc = "Lookups to carry." },
+  {
+    name = "timeout",
+    type = "number",
+    minimum = SHORTEST_TIMEOUT,
+    maximum = 86400,
+    unit = "seconds",
+    doc = "For one decision.",
+  },
+}
+
+for _, option in ipairs(reliability.call) do
+  table.insert(M.options, option)
+end
+
+local one_options = { { name = "address", type = "any", doc = "The address." } }
+for _, option in ipairs(M.options) do
+  one_options[#one_options + 1] = option
+end
+
+---Checks the table given to a screening.
+---@param what string the method's name
+---@param request any
+---@param options riskscreen.Option[]
+---@return table|nil checked
+---@return string|nil message for `error`
+function M.check(what, request, options)
+  if type(request) ~= "table" then
+    return nil, what .. ": expected a table (got " .. text.kind(request) .. ")"
+  end
+  local checked, problem = check.options(options, request)
+  return checked, problem and (what .. ": " .. problem.message)
+end
+
+-- The lookups of a screening: the risk assessment always, the others when the policy or the caller wants them.
+local function find_wanted(policy, include)
+  local included, wanted = { risk = true }, {}
+  for _, name in ipairs(include) do
+    included[name] = true
+  end
+  for _, facet in ipairs(facets.list) do
+    if included[facet.name] or policy:needs(facet.name) then
+      wanted[#wanted + 1] = facet
+    end
+  end
+  return wanted
+end
+
+-- Those that policies want by themselves, found once.
+local wanted_by = setmetatable({}, { __mode = "k" })
+
+local function wanted_facets(policy, include)
+  if include[1] then
+    return find_wanted(policy, include)
+  end
+  local wanted = wanted_by[policy]
+  if not wanted then
+    wanted = find_wanted(policy, include)
+    wanted_by[policy] = wanted
+  end
+  return wanted
+end
+
+local function keep(found, facet, value, err)
+  if value then
+    found[facet.name] = value
+  else
+    found.errors = found.errors or {}
+    found.errors[facet.name] = err
+  end
+end
+
+---@class riskscreen.Screening what is the same for every address of a run
+---@field client riskscreen.Client
+---@field perform riskscreen.PerformLookup
+---@field policy riskscreen.Policy
+---@field wanted riskscreen.Facet[]
+---@field call table the checked options of each lookup's call, and that the answer's headers are of no use
+
+local function look_up_one(screening, facet, subject, call)
+  return screening.perform(screening.client, facet.operation, subject, call)
+end
+
+local function look_up_side_by_side(screening, offered, subject, call, found)
+  local calls = {}
+  for index, facet in ipairs(offered) do
+    calls[index] = function()
+      return look_up_one(screening, facet, subject, call)
+    end
+  end
+  local values, errs = runtime.tasks.gather(calls)
+  for index, facet in ipairs(offered) do
+    keep(found, facet, values[index], errs[index])
+  end
+end
+
+-- Those of the lookups that the service offers for the network.
+local function offered_of(wanted, network, found)
+  local offered = {}
+  for _, facet in ipairs(wanted) do
+    if facets.applies(facet, network) then
+      offered[#offered + 1] = facet
+    else
+      found.not_offered = found.not_offered or {}
+      found.not_offered[facet.name] = true
+    end
+  end
+  return offered
+end
+
+local function look_up(screening, subject, call)
+  local wanted = screening.wanted
+  -- A single one needs no task: it is the risk assessment, which is offered everywhere.
+  if not wanted[2] then
+    local value, err = look_up_one(screening, wanted[1], subject, call)
+    return value and { risk = value } or { errors = { risk = err } }
+  end
+  local found = {}
+  local offered = offered_of(wanted, subject.network, found)
+  if not runtime.refusal() then
+    look_up_side_by_side(screening, offered, subject, call, found)
+    return found
+  end
+  -- Where nothing can wait each says so.
+  for _, facet in ipairs(offered) do
+    keep(found, facet, look_up_one(screening, facet, subject, call))
+  end
+  return found
+end
+
+local function decide(screening, address, network, call)
+  local started = runtime.now()
+  local decision = screening.policy:decide(look_up(screening, { address = address, network = network }, call))
+  decision.address, decision.network = address, network
+  decision.elapsed = runtime.now() - started
+  return decision
+end
+
+local function new_screening(client, checked, perform)
+  local policy = checked.policy or client.policy or default_policy
+  local call = { timeout = checked.timeout, value_only = true }
+  for _, option in ipairs(reliability.call) do
+    call[option.name] = checked[option.name]
+  end
+  local wanted = wanted_facets(policy, checked.include)
+  return { client = client, perform = perform, policy = policy, wanted = wanted, call = call }
+end
+
+---Makes a call whose options are checked already: perform(client, operation, parameters, call).
+---@alias riskscreen.PerformLookup fun(client: riskscreen.Client, operation: string, parameters: table, call: table)
+
+---How one address is decided, with everything that is the same for all of a run settled.
+---@param client riskscreen.Client
+---@param checked { policy?: riskscreen.Policy, include: riskscreen.FacetName[], timeout?: number } and a call's
+---@param perform riskscreen.PerformLookup
+---@return fun(address: any, network: any): riskscreen.Decision
+function M.decider(client, checked, perform)
+  local screening = new_screening(client, checked, perform)
+  return function(address, network)
+    return decide(screening, address, network, screening.call)
+  end
+end
+
+---The same where each address comes with a time of its own.
+---@param client riskscreen.Client
+---@param policy riskscreen.Policy
+---@param perform riskscreen.PerformLookup
+---@return fun(address: any, network: any, timeout: number): riskscreen.Decision
+function M.timed_decider(client, policy, perform)
+  local screening = new_screening(client, { policy = policy, include = {} }, perform)
+  return function(address, network, timeout)
+    return decide(screening, address, network, { timeout = math.max(timeout, SHORTEST_TIMEOUT), value_only = true })
+  end
+end
+
+---Adds `screen` to the client's methods.
+---@param Client table
+---@param problem_of fun(client: any): string|nil why a client cannot be used
+---@param perform riskscreen.PerformLookup
+function M.install(Client, problem_of, perform)
+  ---Screens one address.
+  ---@param request riskscreen.ScreenRequest
+  ---@return riskscreen.Decision
+  function Client:screen(request)
+    local checked, problem = M.check("screen", request, one_options)
+    problem = problem_of(self) or problem
+    if problem then
+      error(problem, 2)
+    end
+    local screening = new_screening(self, checked, perform)
+    return (decide(screening, checked.address, checked.network, screening.call))
+  end
+end
+
+return M

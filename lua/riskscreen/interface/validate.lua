@@ -1,0 +1,362 @@
+-- Checks a table of parameters or options against the entries that describe it, and copies it. Nothing here knows a
+-- particular operation or option: those are data, in operations.lua and options.lua.
+local calendar = require "riskscreen.util.date"
+local enums = require "riskscreen.interface.enums"
+local errors = require "riskscreen.errors"
+local text = require "riskscreen.util.text"
+
+local MAX_STRING = 1024 -- bytes of one text
+local MAX_INTEGER = 2 ^ 53 -- from here on doubles skip integers
+local NO_SPECS = {} -- of an operation whose parameters the interface does not show
+
+local to_integer = math.tointeger -- luacheck: ignore 143
+  or function(value)
+    return value
+  end
+
+---@class riskscreen.Problem what is wrong with one value
+---@field message string
+---@field field string the path of the value, such as "list[2].address"
+---@field allowed? any[] the values it may have
+
+---@return nil, riskscreen.Problem
+local function problem(field, message, allowed)
+  return nil, { field = field, message = message, allowed = allowed }
+end
+
+local function wrong_type(path, wanted, value)
+  return problem(path, ("%s must be %s (got %s)"):format(path, wanted, text.show(value)))
+end
+
+local function not_one_of(path, values, value)
+  local allowed = {}
+  for i, name in ipairs(values) do
+    allowed[i] = name
+  end
+  local list, hint = table.concat(allowed, ", "), text.did_you_mean(value, allowed)
+  return problem(path, ("%s must be one of %s (got %s%s)"):format(path, list, text.show(value), hint), allowed)
+end
+
+local function names_of(specs)
+  local names = {}
+  for _, spec in ipairs(specs) do
+    names[#names + 1] = spec.name
+  end
+  return names
+end
+
+local function unknown(name, specs, prefix, noun)
+  local names = names_of(specs)
+  local hint = text.did_you_mean(name, names)
+  if hint == "" and #names > 0 then
+    hint = "; known: " .. table.concat(names, ", ")
+  end
+  local place = prefix ~= "" and (" in " .. prefix:gsub("%.$", "")) or ""
+  local field = prefix .. text.printable(tostring(name))
+  return problem(field, ("unknown %s %s%s%s"):format(noun, text.show(name), place, hint), names)
+end
+
+-- What a function makes of its argument, made once: entries are data and do not change.
+local function remembered(make)
+  local made = setmetatable({}, { __mode = "k" })
+  return function(argument)
+    local result = made[argument]
+    if result == nil then
+      result = make(argument)
+      made[argument] = result
+    end
+    return result
+  end
+end
+
+local known_names = remembered(function(specs)
+  local known = {}
+  for _, spec in ipairs(specs) do
+    known[spec.name] = true
+  end
+  return known
+end)
+
+-- Every field of an object against its entry. `noun` says what a field is called; without it others may be there too.
+local function check_fields(specs, value, prefix, noun, check_value)
+  local copy, known = {}, known_names(specs)
+  -- First what is unknown: "adress" is the better complaint where "address" is missing.
+  for name, given in pairs(value) do
+    if not known[name] then
+      if noun or type(name) ~= "string" then
+        return unknown(name, specs, prefix, noun or "field")
+      end
+      copy[name] = given
+    end
+  end
+  for _, spec in ipairs(specs) do
+    local name = spec.name
+    local given = value[name]
+    if given ~= nil then
+      local checked, wrong = check_value(spec, given, prefix == "" and name or prefix .. name)
+      if wrong then
+        return nil, wrong
+      end
+      copy[name] = checked
+    elseif spec.required then
+      return problem(prefix .. name, prefix .. name .. " is required")
+    end
+  end
+  return copy
+end
+
+---The number of elements of a proper sequence, or nil: a list with a hole would end early without a word.
+---@param value table
+---@return integer|nil
+local function sequence_length(value)
+  local first = next(value)
+  if first == 1 and next(value, first) == nil then
+    return 1
+  end
+  local count, last = 0, 0
+  for key in pairs(value) do
+    if type(key) ~= "number" or key < 1 or key ~= math.floor(key) then
+      return nil
+    end
+    count = count + 1
+    last = math.max(last, key)
+  end
+  return count == last and count or nil
+end
+
+local checkers = {}
+
+local function check_value(spec, value, path)
+  return checkers[spec.type](spec, value, path)
+end
+
+function checkers.string(spec, value, path)
+  if type(value) ~= "string" then
+    return wrong_type(path, "a string", value)
+  elseif spec.enum then
+    if not enums.has(spec.enum, value) then
+      return not_one_of(path, enums.values[spec.enum], value)
+    end
+    return value
+  elseif value == "" then
+    return problem(path, path .. " must not be empty")
+  elseif #value > MAX_STRING then
+    return problem(path, ("%s must be at most %d bytes long (got %d)"):format(path, MAX_STRING, #value))
+  elseif value:find "^[!-~]+$" then
+    -- What nearly every text is.
+    return value
+  elseif value:find "[%z\1-\31\127]" then
+    return problem(path, ("%s must not contain control characters (got %s)"):format(path, text.show(value)))
+  elseif spec.word and value:find(" ", 1, true) then
+    return problem(path, ("%s must not contain spaces (got %s)"):format(path, text.show(value)))
+  end
+  return value
+end
+
+function checkers.integer(spec, value, path)
+  if type(value) ~= "number" or value ~= math.floor(value) or value >= MAX_INTEGER or value <= -MAX_INTEGER then
+    return wrong_type(path, "an integer", value)
+  elseif spec.minimum and value < spec.minimum then
+    return problem(path, ("%s must be at least %d (got %d)"):format(path, spec.minimum, value))
+  elseif spec.maximum and value > spec.maximum then
+    return problem(path, ("%s must be at most %d (got %d)"):format(path, spec.maximum, value))
+  end
+  return to_integer(value)
+end
+
+function checkers.date(_, value, path)
+  if type(value) ~= "string" then
+    return wrong_type(path, "a date written yyyy-MM-dd", value)
+  elseif not calendar.parse_date(value) then
+    return wrong_type(path, "a day of the calendar written yyyy-MM-dd", value)
+  end
+  return value
+end
+
+function checkers.array(spec, value, path)
+  if type(value) ~= "table" then
+    return wrong_type(path, "a list", value)
+  end
+  local count = sequence_length(value)
+  if not count then
+    return problem(path, path .. " must be a list: positions 1, 2, 3 … without a gap and no other keys")
+  elseif count == 0 then
+    return problem(path, path .. " must hold at least 1 item")
+  elseif spec.max_items and count > spec.max_items then
+    return problem(path, ("%s must hold at most %d items (got %d)"):format(path, spec.max_items, count))
+  end
+  local copy = {}
+  for i = 1, count do
+    local checked, wrong = check_value(spec.items, value[i], path .. "[" .. i .. "]")
+    if wrong then
+      return nil, wrong
+    end
+    copy[i] = checked
+  end
+  return copy
+end
+
+function checkers.object(spec, value, path)
+  if type(value) ~= "table" then
+    return wrong_type(path, "a table of named fields", value)
+  end
+  return check_fields(spec.fields, value, path .. ".", not spec.open and "field" or nil, check_value)
+end
+
+function checkers.any(_, value)
+  return value
+end
+
+-- A rule between two parameters.
+local function check_order(specs, checked)
+  for _, spec in ipairs(specs) do
+    local value, other = checked[spec.name], spec.not_before and checked[spec.not_before]
+    -- Dates written yyyy-MM-dd sort as text.
+    if value and other and value < other then
+      return problem(
+        spec.name,
+        ("%s must not be before %s (got '%s' and '%s')"):format(spec.name, spec.not_before, value, other)
+      )
+    end
+  end
+end
+
+-- The networks of an operation that takes an address and one of them, and nothing else; or false.
+local subject_networks = remembered(function(specs)
+  local address, network = specs[1], specs[2]
+  return #specs == 2
+    and address.name == "address"
+    and address.type == "string"
+    and network.name == "network"
+    and network.enum
+end)
+
+-- Whether parameters are an address and a network about which nothing is unusual. Nearly all are, and this has no loop.
+local function is_plain_subject(specs, parameters)
+  local address, network, networks = parameters.address, parameters.network, subject_networks(specs)
+  if not networks or type(address) ~= "string" or not enums.has(networks, network) then
+    return false
+  end
+  local first = next(parameters)
+  local second = next(parameters, first)
+  return second ~= nil and next(parameters, second) == nil and #address <= MAX_STRING and text.is_plain(address)
+end
+
+local M = { sequence_length = sequence_length }
+
+---Checks an operation's parameters. They are data: whatever is wrong with them is an error object, never raised.
+---@param operation riskscreen.Operation
+---@param parameters table
+---@return table|nil checked a copy
+---@return riskscreen.Error|nil err
+function M.parameters(operation, parameters)
+  local specs = operation.parameters
+  if specs and is_plain_subject(specs, parameters) then
+    return { address = parameters.address, network = parameters.network }
+  end
+  local checked, wrong
+  if specs then
+    checked, wrong = check_fields(specs, parameters, "", "parameter", check_value)
+    if checked then
+      local _, disorder = check_order(specs, checked)
+      wrong = disorder
+    end
+  else
+    checked, wrong = check_fields(NO_SPECS, parameters, "", nil, check_value)
+  end
+  if wrong then
+    return nil,
+      errors.new("invalid_argument", wrong.message, {
+        operation = operation.name,
+        field = wrong.field,
+        allowed = wrong.allowed,
+      })
+  end
+  return checked
+end
+
+---Text that may stand in a header: no line ends, which would begin another header, nor other control characters.
+---@param value any
+---@return boolean
+function M.is_header_value(value)
+  return type(value) == "string" and not value:find "[%z\1-\8\10-\31\127]"
+end
+
+local function is_a(value, name)
+  if name == "any" then
+    return true
+  elseif name == "integer" then
+    return type(value) == "number" and value == math.floor(value)
+  end
+  return type(value) == name
+end
+
+local accepted_types = remembered(function(option)
+  local names = {}
+  for name in option.type:gmatch "[^|]+" do
+    names[#names + 1] = name
+  end
+  return names
+end)
+
+local function is_any_of(value, names)
+  for _, name in ipairs(names) do
+    if is_a(value, name) then
+      return true
+    end
+  end
+  return false
+end
+
+local function contains(list, value)
+  for _, element in ipairs(list) do
+    if element == value then
+      return true
+    end
+  end
+  return false
+end
+
+local function check_option(option, value, path)
+  if not is_any_of(value, accepted_types(option)) then
+    -- The value may be a secret in the wrong place: only its kind is shown.
+    local wanted = option.type:gsub("|", " or a "):gsub("^integer", "whole number")
+    return problem(path, ("%s must be a %s (got %s)"):format(path, wanted, text.kind(value)))
+  elseif option.minimum and not (value >= option.minimum and value <= option.maximum) then
+    local range = ("between %s and %s %s"):format(option.minimum, option.maximum, option.unit)
+    return problem(path, ("%s must be %s (got %s)"):format(path, range, tostring(value)))
+  elseif option.values and not contains(option.values, value) then
+    return not_one_of(path, option.values, value)
+  elseif option.fields and type(value) == "table" then
+    return M.options(option.fields, value, path .. ".")
+  elseif option.check then
+    local checked, message = option.check(value)
+    if checked == nil then
+      return problem(path, path .. " " .. message)
+    end
+    return checked
+  end
+  return value
+end
+
+---Checks options against their entries and fills in the defaults. A problem with options is the programmer's: the
+---caller raises the message at the right level.
+---@param specs riskscreen.Option[]
+---@param options table
+---@param prefix? string the path of the table, for messages
+---@return table|nil checked a copy
+---@return riskscreen.Problem|nil problem
+function M.options(specs, options, prefix)
+  local checked, wrong = check_fields(specs, options, prefix or "", "option", check_option)
+  if not checked then
+    return nil, wrong
+  end
+  for _, option in ipairs(specs) do
+    if checked[option.name] == nil then
+      checked[option.name] = option.default
+    end
+  end
+  return checked
+end
+
+return M

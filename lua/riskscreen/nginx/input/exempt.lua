@@ -1,0 +1,71 @@
+-- Callers that the gate lets pass without a look: those of some networks, and those that a function knows.
+-- Not here: from where nginx takes the caller's address; behind a proxy that is its realip module's task.
+local ip = require "riskscreen.util.ip"
+local text = require "riskscreen.util.text"
+
+local MOST_REMEMBERED = 1024 -- callers' addresses
+
+local ngx = _G.ngx
+
+local M = {}
+
+local function is_within(networks, address)
+  local bytes = ip.parse(address)
+  for _, network in ipairs(bytes and networks or {}) do
+    if ip.contains(network, bytes) then
+      return true
+    end
+  end
+  return false
+end
+
+-- Remembers what it has found: a caller seldom comes once.
+local function network_test(networks)
+  local known, count = {}, 0
+  return function()
+    local address = ngx.var.remote_addr
+    local answer = known[address]
+    if answer == nil then
+      if count == MOST_REMEMBERED then
+        known, count = {}, 0
+      end
+      answer = is_within(networks, address)
+      known[address], count = answer, count + 1
+    end
+    return answer
+  end
+end
+
+---Whether the request that is served has an exempt caller. Of a function's answers only true is a yes.
+---@param value table|function addresses and networks such as "192.0.2.0/24", and functions; or one function
+---@return (fun(): boolean)|nil
+---@return string|nil message
+function M.check(value)
+  local networks, tests = {}, {}
+  for index, one in ipairs(type(value) == "function" and { value } or value) do
+    if type(one) == "function" then
+      tests[#tests + 1] = one
+    else
+      networks[#networks + 1] = type(one) == "string" and ip.network(one) or nil
+    end
+    if #networks + #tests < index then
+      return nil, ("must hold functions, addresses and networks such as 192.0.2.0/24 (got %s)"):format(text.show(one))
+    end
+  end
+  if networks[1] then
+    table.insert(tests, 1, network_test(networks))
+  end
+  if not tests[1] then
+    return nil, "must hold at least one address, network or function"
+  end
+  return function()
+    for index = 1, #tests do
+      if tests[index]() == true then
+        return true
+      end
+    end
+    return false
+  end
+end
+
+return M

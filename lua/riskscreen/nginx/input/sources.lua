@@ -1,0 +1,302 @@
+-- Where in a request an address or a network stands: a source becomes a reader, which gives the text or says what is
+-- wrong. Whatever two programs could read in two ways is wrong. Not here: whether the text is an address.
+local bodies = require "riskscreen.nginx.input.body"
+local json_field = require "riskscreen.nginx.input.json_field"
+local parameters = require "riskscreen.nginx.input.parameters"
+local text = require "riskscreen.util.text"
+
+local ngx = _G.ngx
+local find = string.find
+
+local LONGEST_BODY = 1024 * 1024 -- bytes
+local MOST_READERS = 1000 -- that are kept for tables written where they are used
+
+---@alias riskscreen.nginx.Reader fun(): string|string[]|nil, string|nil the text, or several; or nil and what is wrong
+
+---@class riskscreen.nginx.SourceTable one of these
+---@field argument? string a parameter of the query
+---@field header? string
+---@field variable? string of nginx, without "$"
+---@field path? integer which segment of the path
+---@field json? string the path to a field of a JSON body: "withdrawal.to", "outputs.*.to"
+---@field form? string a parameter of a form in the body
+
+---@alias riskscreen.nginx.Source string|riskscreen.nginx.SourceTable|riskscreen.nginx.Reader
+
+-- Of those readers that look into the query: what they do with its text.
+---@type table<riskscreen.nginx.Reader, fun(query: string|nil): string|nil, string|nil>
+local readers_of_query = setmetatable({}, { __mode = "k" })
+
+local function missing(what)
+  return nil, what .. " is missing"
+end
+
+-- Whether nginx has cut the URL at a "#", which whom the request is passed on to may take for a part of it.
+local function is_cut()
+  return find(ngx.var.request_uri, "#", 1, true) ~= nil
+end
+
+local CUT = "a URL with '#' can be read in two ways"
+
+local function argument(name)
+  local what = "the argument " .. name
+  local read = parameters.reader(name)
+  local function read_query(query)
+    local value, problem = read(query)
+    return value, problem and (what .. " " .. problem)
+  end
+  local function reader()
+    if is_cut() then
+      return nil, CUT
+    end
+    return read_query(ngx.var.args)
+  end
+  readers_of_query[reader] = read_query
+  return reader
+end
+
+-- Of a header that comes twice all are one list in nginx's table; who knows headers as environment variables does not
+-- tell "X-To" from "X_To".
+local function header(name)
+  local what = "the header " .. name
+  local key = name:lower()
+  local folded_key = key:gsub("_", "-")
+  return function()
+    local value, count = nil, 0
+    for given, content in pairs(ngx.req.get_headers(0)) do
+      if given:gsub("_", "-") == folded_key then
+        count = count + (type(content) == "table" and #content or 1)
+        value = given == key and content or value
+      end
+    end
+    if count > 1 then
+      return nil, what .. " is repeated"
+    elseif type(value) ~= "string" then
+      return missing(what)
+    end
+    return value
+  end
+end
+
+-- Variables that hold the first of what a request may have twice, without a word; and the source that has one.
+local hasty_variables = { arg = "argument", http = "header" }
+
+local function variable(name)
+  local prefix, rest = name:lower():match "^(%a+)_(.+)$"
+  local better = hasty_variables[prefix]
+  if better then
+    local source = ("{ %s = '%s' }"):format(better, better == "header" and rest:gsub("_", "-") or rest)
+    return nil, ("must not be the variable %s, which is the first of two: take %s"):format(name, source)
+  end
+  local what = "the variable " .. name
+  return function()
+    local value = ngx.var[name]
+    if value == nil or value == "" then
+      return missing(what)
+    end
+    return value
+  end
+end
+
+-- Whether the path means the same before and after nginx has normalised it, and to whoever does that once more: some
+-- decode again what nginx has decoded, cut a segment at ";", or know bytes for "." that UTF-8 has not.
+local function is_plain(path)
+  local lower = path:lower()
+  return not (lower:find "%%2[5ef]" or lower:find "%%3b" or lower:find "%%5c" or lower:find "%%c[01]")
+    and not (lower:find "[;\\\192\193]" or lower:find("//", 1, true))
+    and not (lower:find "/%.%.?[^%w]" or lower:find "/%.%.?$")
+end
+
+local function path_segment(position)
+  local what = ("segment %d of the path"):format(position)
+  return function()
+    if is_cut() or not is_plain(ngx.var.request_uri:match "^[^?]*") then
+      return nil, what .. " is in a path that can be read in two ways"
+    end
+    local count = 0
+    for segment in ngx.var.uri:gmatch "[^/]+" do
+      count = count + 1
+      if count == position then
+        return segment
+      end
+    end
+    return missing(what)
+  end
+end
+
+local function is_json(media_type)
+  return media_type == "application/json" or media_type:find "^application/[^/]*%+json$" ~= nil
+end
+
+local function json(path)
+  local what, keys, several = "the field " .. path, {}, false
+  for key in path:gmatch "[^.]+" do
+    keys[#keys + 1] = key
+    several = several or key == "*"
+  end
+  return function()
+    local body, problem = bodies.text(is_json, LONGEST_BODY)
+    local values
+    if body then
+      values, problem = json_field.values(body, keys)
+    end
+    if not values then
+      return nil, what .. " " .. problem
+    end
+    return several and values or values[1]
+  end
+end
+
+local function is_form(media_type)
+  return media_type == "application/x-www-form-urlencoded"
+end
+
+local function form(name)
+  local what = "the form's " .. name
+  local read = parameters.reader(name)
+  return function()
+    local body, problem = bodies.text(is_form, LONGEST_BODY)
+    local value
+    if body then
+      value, problem = read(body)
+    end
+    return value, problem and (what .. " " .. problem)
+  end
+end
+
+local kinds = {
+  argument = { type = "string", make = argument },
+  header = { type = "string", make = header },
+  variable = { type = "string", make = variable },
+  path = { type = "number", make = path_segment },
+  json = { type = "string", make = json },
+  form = { type = "string", make = form },
+}
+
+local kind_names = {}
+for name in pairs(kinds) do
+  kind_names[#kind_names + 1] = name
+end
+table.sort(kind_names)
+
+local WANTED = "must be a text, a function, or a table with one of " .. table.concat(kind_names, ", ")
+
+local function is_name(kind, name)
+  if type(name) ~= kind.type then
+    return false
+  elseif kind.type == "number" then
+    return name >= 1 and name == math.floor(name)
+  end
+  return name ~= "" and (kind ~= kinds.json or not (("." .. name .. "."):find("..", 1, true)))
+end
+
+local function compile_table(source)
+  local key, name = next(source)
+  local kind = kinds[key]
+  if not kind or next(source, key) ~= nil then
+    local hint = key ~= nil and not kind and text.did_you_mean(key, kind_names) or ""
+    return nil, WANTED .. hint
+  elseif not is_name(kind, name) then
+    local wanted = kind.type == "number" and "1 or more" or "a name"
+    return nil, ("must have %s as %s (got %s)"):format(wanted, key, text.show(name))
+  end
+  return kind.make(name)
+end
+
+local M = {}
+
+---The reader of what is not there.
+---@type riskscreen.nginx.Reader
+function M.absent()
+  return missing "the address"
+end
+
+---@param source any
+---@return riskscreen.nginx.Reader|nil
+---@return string|nil message what is wrong with the source
+function M.compile(source)
+  if type(source) == "function" then
+    return source
+  elseif type(source) == "string" and source ~= "" then
+    return function()
+      return source
+    end
+  elseif type(source) == "table" then
+    return compile_table(source)
+  end
+  return nil, ("%s (got %s)"):format(WANTED, text.kind(source))
+end
+
+---Reads an address and a network; of a query but once, because to get it from nginx is most of what that costs.
+---@param address riskscreen.nginx.Reader
+---@param network? riskscreen.nginx.Reader
+---@return fun(): any, any, string|nil address, network, what is wrong
+function M.pair(address, network)
+  local address_of, network_of = readers_of_query[address], network and readers_of_query[network]
+  if address_of and network_of then
+    return function()
+      if is_cut() then
+        return nil, nil, CUT
+      end
+      local query = ngx.var.args
+      local address_found, problem = address_of(query)
+      local network_found, network_problem = network_of(query)
+      return address_found, network_found, problem or network_problem
+    end
+  end
+  return function()
+    local address_found, problem = address()
+    local network_found, network_problem
+    if network then
+      network_found, network_problem = network()
+    end
+    return address_found, network_found, problem or network_problem
+  end
+end
+
+-- Readers of tables that are written where they are used, and so are new in every request.
+local readers, count = {}, 0
+
+local function reader_of(source)
+  local key, name = next(source)
+  local known = readers[key]
+  if known and known[name] and next(source, key) == nil then
+    return known[name]
+  end
+  local reader, message = compile_table(source)
+  if reader then
+    if count >= MOST_READERS then
+      readers, count = {}, 0
+    end
+    readers[key] = readers[key] or {}
+    readers[key][name] = reader
+    count = count + 1
+  end
+  return reader, message
+end
+
+---Reads a source that is not compiled. An absent one is nothing that the request lacks, but that whoever calls has not
+---found: the same.
+---@param source riskscreen.nginx.Source|nil
+---@param what string how messages call it
+---@return string|string[]|nil value
+---@return string|nil problem with the request
+---@return string|nil message what is wrong with the source itself
+function M.read(source, what)
+  if type(source) == "string" then
+    return source
+  elseif source == nil then
+    return missing("the " .. what)
+  elseif type(source) == "function" then
+    return source()
+  elseif type(source) ~= "table" then
+    return nil, nil, ("%s %s (got %s)"):format(what, WANTED, text.kind(source))
+  end
+  local reader, message = reader_of(source)
+  if not reader then
+    return nil, nil, what .. " " .. message
+  end
+  return reader()
+end
+
+return M

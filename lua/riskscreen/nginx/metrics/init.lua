@@ -1,0 +1,348 @@
+-- What a gate counts: a recorder in each worker, whose counts are added up in the shared dict, and their text for
+-- Prometheus. Recording costs a few additions. What a person sees of it is in status.lua.
+local errors = require "riskscreen.errors"
+local exposition = require "riskscreen.nginx.metrics.prometheus"
+local families = require "riskscreen.nginx.metrics.definitions"
+local stats = require "riskscreen.call.stats"
+local totals = require "riskscreen.nginx.metrics.totals"
+
+local FLUSH_INTERVAL = 1 -- seconds
+local GAUGE_LIFETIME = 5 -- seconds for which a worker of which nothing is heard is believed
+
+local ACTIONS = { "allow", "review", "block", "unknown" }
+-- Where decisions come from: the cache's sources, and two that ask nobody.
+local SOURCES = { "lru", "dict", "upstream", "stale", "list", "invalid", "exempt" }
+local TIERS = { "lru", "dict" }
+local REFRESHES = { "success", "failure" }
+local CLASSES = { "1xx", "2xx", "3xx", "4xx", "5xx" }
+-- What an inbox answers; anything else counts as the last.
+local DELIVERY_STATUSES = { 200, 400, 401, 403, 405, 413, 503, 500 }
+
+---@class riskscreen.nginx.Recorder
+---@field name string
+---@field decisions table<string, table<string, riskscreen.nginx.Counter>> by action and source
+---@field private open table<table, true> look-ups of this worker that are under way
+---@field private keeping boolean whether a timer adds up what is counted
+local Recorder = {}
+Recorder.__index = Recorder
+
+-- Counters by one name, or by several.
+local function counters_of(all, prefix, names)
+  local map = {}
+  for _, name in ipairs(names) do
+    map[name] = all:counter(prefix .. name)
+  end
+  return map
+end
+
+local function error_kinds()
+  local names = {}
+  for index, entry in ipairs(errors.kinds) do
+    names[index] = entry.kind
+  end
+  return names
+end
+
+local function client_counters()
+  local names = {}
+  for index, counter in ipairs(stats.counters) do
+    names[index] = counter.name
+  end
+  return names
+end
+
+local function new_histogram(all, prefix)
+  local histogram = { buckets = {}, sum = all:counter(prefix .. "sum") }
+  for index = 1, #stats.bounds + 1 do
+    histogram.buckets[index] = all:counter(prefix .. index)
+  end
+  return histogram
+end
+
+-- Of a client it counts what that has counted by itself; one that is not of this library may count less.
+local function copy_client(self)
+  local snapshot = self.client:stats()
+  for name, counter in pairs(self.client_counters) do
+    counter.value = snapshot[name] or 0
+  end
+  local answers = {}
+  for status, count in pairs(snapshot.statuses or {}) do
+    local class = math.floor(status / 100) .. "xx"
+    answers[class] = (answers[class] or 0) + count
+  end
+  for class, counter in pairs(self.answers) do
+    counter.value = answers[class] or 0
+  end
+  return snapshot
+end
+
+-- Look-ups of this worker.
+local function under_way(self)
+  local count = 0
+  for _ in pairs(self.open) do
+    count = count + 1
+  end
+  return count
+end
+
+-- Adds up; what the client says of itself comes back.
+local function flush(self, all)
+  local snapshot = self.client and copy_client(self)
+  self.totals:flush(all)
+  if self.dict then
+    self.dict:set(self.gauge_prefix .. self.slot(), under_way(self), GAUGE_LIFETIME)
+  end
+  return snapshot
+end
+
+-- Has a timer add up from now on. A worker that is ending has none: there, every change is added up at once.
+local function keep(self)
+  if not self.dict then
+    self.keeping = true
+    return
+  end
+  self.keeping = self.every(FLUSH_INTERVAL, function(premature)
+    if premature then
+      self.keeping = false
+    end
+    flush(self, true)
+  end) and true or false
+  if not self.keeping then
+    flush(self, false)
+  end
+end
+
+---A decision was made. Nothing is cheaper than this call.
+---@param action "allow"|"review"|"block"|"unknown"
+---@param source riskscreen.nginx.Source|"invalid"|"exempt"
+function Recorder:decided(action, source)
+  local counter = self.decisions[action][source]
+  counter.value = counter.value + 1
+  if not self.keeping then
+    keep(self)
+  end
+end
+
+---A tier of the cache was asked.
+---@param tier "lru"|"dict"
+---@param hit boolean
+function Recorder:lookup(tier, hit)
+  local counter = (hit and self.hits or self.misses)[tier]
+  counter.value = counter.value + 1
+end
+
+---A look-up has failed.
+---@param kind riskscreen.ErrorKind
+function Recorder:error(kind)
+  local counter = self.errors[kind]
+  counter.value = counter.value + 1
+end
+
+---A look-up has ended, whatever came of it.
+---@param seconds number
+function Recorder:upstream(seconds)
+  local counter, sum = self.upstream_time.buckets[stats.bucket_of(seconds)], self.upstream_time.sum
+  counter.value, sum.value = counter.value + 1, sum.value + seconds
+end
+
+---A webhook was delivered, and answered with a status.
+---@param status integer
+function Recorder:delivered(status)
+  local counter = self.deliveries[status] or self.deliveries[500]
+  counter.value = counter.value + 1
+  if not self.keeping then
+    keep(self)
+  end
+end
+
+---The lists were refreshed, or could not be.
+---@param result "success"|"failure"
+function Recorder:refreshed(result)
+  local counter = self.refreshes[result]
+  counter.value = counter.value + 1
+  if not self.keeping then
+    keep(self)
+  end
+end
+
+---A look-up has begun.
+---@param lookup table for `finish`; one that nginx swept away with its request is collected, and counts no longer
+function Recorder:begin(lookup)
+  self.open[lookup] = true
+  if not self.keeping then
+    keep(self)
+  end
+end
+
+---A look-up has ended.
+---@param lookup table
+function Recorder:finish(lookup)
+  self.open[lookup] = nil
+  if not self.keeping then
+    keep(self)
+  end
+end
+
+local function room_of(dict)
+  return dict and { capacity = dict:capacity(), free = dict:free_space() }
+end
+
+-- Of all workers, those that are ending included.
+local function all_under_way(self)
+  if not self.dict then
+    return under_way(self)
+  end
+  local sum = 0
+  for slot = 0, self.worker_count() - 1 do
+    for _, state in ipairs { "", "ending:" } do
+      sum = sum + (tonumber((self.dict:get(self.gauge_prefix .. state .. slot))) or 0)
+    end
+  end
+  return sum
+end
+
+local function values_of(self, map)
+  local values = {}
+  for name, counter in pairs(map) do
+    values[name] = self.totals:of(counter)
+  end
+  return values
+end
+
+-- What the dict knows is older than this worker: counts outlive a reload.
+local function counted_since(self)
+  if self.dict then
+    self.dict:add(self.since_key, self.since)
+    return tonumber((self.dict:get(self.since_key))) or self.since
+  end
+  return self.since
+end
+
+---@class riskscreen.nginx.Snapshot
+---@field name string of the gate
+---@field since number Unix seconds from which on it was counted
+---@field worker? string the one that it is of; nil where it is of all
+---@field decisions table<string, table<string, integer>> by action and source
+---@field hits table<string, integer> by tier
+---@field misses table<string, integer> by tier
+---@field errors table<string, integer> by kind
+---@field upstream { buckets: integer[], sum: number }
+---@field in_flight integer
+---@field client? table<string, integer> what its client counts
+---@field answers? table<string, integer> by class of their status
+---@field breaker? table how the circuit stands
+---@field rate_limit? table how the bucket stands
+---@field dict? { capacity: integer, free: integer } bytes
+---@field deliveries? table<integer, integer> of webhooks, by the status of the answer
+---@field lists? riskscreen.nginx.ListFacts
+---@field refreshes? table<string, integer> of the lists, by result
+---@field events? { capacity: integer, free: integer } bytes of the webhooks' own dict
+
+---Everything that was counted, of all workers; of the others as it was up to a second ago.
+---@return riskscreen.nginx.Snapshot
+function Recorder:snapshot()
+  local client = flush(self, true)
+  local snapshot = {
+    name = self.name,
+    since = counted_since(self),
+    worker = not self.dict and tostring(self.slot()) or nil,
+    decisions = {},
+    hits = values_of(self, self.hits),
+    misses = values_of(self, self.misses),
+    errors = values_of(self, self.errors),
+    upstream = { buckets = values_of(self, self.upstream_time.buckets), sum = self.totals:of(self.upstream_time.sum) },
+    in_flight = all_under_way(self),
+  }
+  for action, sources in pairs(self.decisions) do
+    snapshot.decisions[action] = values_of(self, sources)
+  end
+  if client then
+    snapshot.client, snapshot.answers = values_of(self, self.client_counters), values_of(self, self.answers)
+    snapshot.breaker, snapshot.rate_limit = client.breaker, client.rate_limit
+  end
+  snapshot.dict = room_of(self.dict)
+  if self.lists then
+    snapshot.lists, snapshot.refreshes = self.lists:facts(), values_of(self, self.refreshes)
+  end
+  if self.inbox then
+    snapshot.deliveries, snapshot.events = values_of(self, self.deliveries), room_of(self.inbox.dict)
+  end
+  return snapshot
+end
+
+local M = { CONTENT_TYPE = exposition.CONTENT_TYPE }
+
+---The text of several recorders together: each metric is said once, with the recorders' names as its label `gate`.
+---@param recorders riskscreen.nginx.Recorder[] of different names
+---@return string
+function M.render(recorders)
+  local snapshots = {}
+  for index, recorder in ipairs(recorders) do
+    snapshots[index] = recorder:snapshot()
+  end
+  return exposition.text(families.of(snapshots))
+end
+
+---The text for Prometheus.
+---@return string
+function Recorder:render()
+  return M.render { self }
+end
+
+-- The privileged agent has no number, and must not pass for a worker that has.
+local function slot_of_worker()
+  local worker = _G.ngx.worker
+  return (worker.exiting() and "ending:" or "") .. (worker.id() or "agent")
+end
+
+---@class riskscreen.nginx.RecorderSettings
+---@field dict? table an ngx.shared dict; without it each worker counts for itself
+---@field name? string of the gate: recorders of one name and one dict count together
+---@field client? { stats: fun(self): table } whose counters are shown as well
+---@field inbox? { dict?: table } whose deliveries are shown as well, and the dict that it keeps events in
+---@field lists? { facts: fun(self): riskscreen.nginx.ListFacts } which are shown as well
+---@field every? fun(seconds: number, callback: fun(premature: boolean)): any ngx.timer.every
+---@field slot? fun(): string|integer which worker this is, "ending:" before it where it is about to end
+---@field worker_count? fun(): integer
+---@field time? fun(): number Unix seconds
+
+---A recorder for one gate. It can be made before there are workers.
+---@param settings riskscreen.nginx.RecorderSettings
+---@return riskscreen.nginx.Recorder
+function M.new(settings)
+  local ngx = _G.ngx
+  local name = settings.name or "default"
+  local prefix = "riskscreen:metrics:" .. name .. ":"
+  local all = totals.new(settings.dict, prefix)
+  local decisions = {}
+  for _, action in ipairs(ACTIONS) do
+    decisions[action] = counters_of(all, "decided:" .. action .. ":", SOURCES)
+  end
+  return setmetatable({
+    name = name,
+    dict = settings.dict,
+    client = settings.client,
+    inbox = settings.inbox,
+    lists = settings.lists,
+    refreshes = counters_of(all, "refresh:", REFRESHES),
+    every = settings.every or ngx.timer.every,
+    slot = settings.slot or slot_of_worker,
+    worker_count = settings.worker_count or ngx.worker.count,
+    totals = all,
+    since = (settings.time or ngx.time)(),
+    since_key = prefix .. "since",
+    gauge_prefix = prefix .. "in_flight:",
+    decisions = decisions,
+    hits = counters_of(all, "hit:", TIERS),
+    misses = counters_of(all, "miss:", TIERS),
+    errors = counters_of(all, "error:", error_kinds()),
+    upstream_time = new_histogram(all, "upstream:"),
+    client_counters = settings.client and counters_of(all, "client:", client_counters()),
+    deliveries = counters_of(all, "delivery:", DELIVERY_STATUSES),
+    answers = settings.client and counters_of(all, "answers:", CLASSES),
+    open = setmetatable({}, { __mode = "k" }),
+    keeping = false,
+  }, Recorder)
+end
+
+return M

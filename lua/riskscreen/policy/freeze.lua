@@ -1,0 +1,78 @@
+-- Whether a freeze is in force, from an address's freeze events: true, false, or nil where they do not tell. Pure.
+-- What the events' `type` and `event` mean is not published, so that only the operator can say which of them lift a
+-- freeze; until then none does.
+
+local check = require "riskscreen.interface.validate"
+local subject = require "riskscreen.interface.subject"
+
+local M = {}
+
+-- Whether a decimal text is more than zero; nil when it is absent or no such text.
+local function is_positive(amount)
+  if type(amount) ~= "string" or not (amount:find "^%d+%.?%d*$" or amount:find "^%.%d+$") then
+    return nil
+  end
+  return amount:find "[1-9]" ~= nil
+end
+
+-- An amount frozen or destroyed shows a freeze. An event without either may be anything, also a lifting.
+local function shows_freeze(event)
+  return is_positive(event.frozenBalance) or is_positive(event.destroyedBalance) or nil
+end
+
+local function word(value)
+  return type(value) == "string" and value:lower() or nil
+end
+
+local function lifts(event, lifting)
+  return lifting[word(event.type) or false] or lifting[word(event.event) or false] or false
+end
+
+-- The token contract an event is about, or nil when it does not say.
+local function token_of(event)
+  if type(event.contractAddress) ~= "string" or event.contractAddress == "" then
+    return nil
+  end
+  return tostring(event.chain) .. "\0" .. subject.canonical_address(event.contractAddress)
+end
+
+-- When the last freeze of each token was lifted.
+local function liftings(events, lifting)
+  local at = {}
+  for _, event in ipairs(events) do
+    local token = type(event) == "table" and lifts(event, lifting) and token_of(event)
+    if token and type(event.txTime) == "number" then
+      at[token] = math.max(at[token] or event.txTime, event.txTime)
+    end
+  end
+  return at
+end
+
+local function is_lifted(event, lifted_at)
+  local at = lifted_at[token_of(event) or false]
+  return at ~= nil and type(event.txTime) == "number" and event.txTime < at
+end
+
+---Whether a freeze is in force.
+---@param events any the freeze events, as the service sent them
+---@param lifting table<string, boolean> lower-case values of `type` or `event` that lift earlier freezes of their token
+---@return boolean|nil
+function M.in_force(events, lifting)
+  if type(events) ~= "table" or not check.sequence_length(events) then
+    return nil
+  end
+  local lifted_at, answer = liftings(events, lifting), false
+  for _, event in ipairs(events) do
+    if type(event) ~= "table" then
+      answer = nil
+    elseif not lifts(event, lifting) and not is_lifted(event, lifted_at) then
+      if shows_freeze(event) then
+        return true
+      end
+      answer = nil
+    end
+  end
+  return answer
+end
+
+return M

@@ -1,0 +1,118 @@
+-- The runtime of a plain Lua program: requests over the core's HTTP, tasks and time of the scheduler. What a request or
+-- a reply means is not known here.
+local core = require "riskscreen.core"
+local scheduler = require "riskscreen.runtime.native.scheduler"
+
+local EXCERPT = 200 -- bytes of a body that is not JSON
+local MAX_HEADERS = 256 * 1024 -- bytes of an answer's headers
+
+local function new_origin(settings)
+  return scheduler.loop():origin {
+    base_url = settings.base_url.origin,
+    concurrency = settings.concurrency,
+    connect_timeout = settings.connect_timeout,
+    max_body = settings.max_response_size,
+    max_headers = MAX_HEADERS,
+    http_version = settings.http_version,
+    compression = settings.compression,
+    proxy = settings.proxy,
+    ca_file = settings.ca_file,
+    client_cert = settings.client_cert,
+    client_key = settings.client_key,
+    unix_socket = settings.unix_socket,
+    user_agent = settings.user_agent or ("riskscreen/" .. core.version),
+    decoder = core.decoder { max_size = settings.max_response_size },
+  }
+end
+
+local function send(origin, request)
+  local lines = {}
+  for name, value in pairs(request.headers) do
+    lines[#lines + 1] = name .. ": " .. value
+  end
+  return origin:send {
+    method = request.method,
+    target = request.target,
+    headers = lines,
+    body = request.body,
+    timeout = request.timeout,
+    connect_timeout = request.connect_timeout,
+    replay = request.replay,
+  }
+end
+
+-- The reply of a finished transfer; its body is decoded where it was received.
+local function reply_of(transfer)
+  local reply, failure = transfer:result()
+  if not reply then
+    return nil, failure
+  end
+  if reply.size > 0 then
+    local value, message, position = transfer:decode()
+    if value == nil then
+      reply.invalid = { message = message, position = position }
+      reply.excerpt = transfer:body():sub(1, EXCERPT)
+    end
+    reply.value = value
+  end
+  return reply
+end
+
+local M = {
+  name = "native",
+  now = scheduler.now,
+  tasks = scheduler.tasks,
+  sleep = scheduler.tasks.sleep,
+  attach = scheduler.attach,
+  detach = scheduler.detach,
+  loop = scheduler.pollable,
+}
+
+---Why nothing can wait here: never.
+---@return nil
+function M.refusal()
+  return nil
+end
+
+---What is wrong with a client's options here: nothing.
+---@return nil
+function M.problem()
+  return nil
+end
+
+---A user's transport as it is: what it waits for is not known.
+---@param transport function
+---@return function
+function M.abortable(transport)
+  return transport
+end
+
+---Calls a function soon, in a task that is nobody's child. A failure of it is reported on stderr.
+---@param fn fun(...): any
+---@return boolean deferred
+function M.defer(fn, ...)
+  if type(fn) ~= "function" then
+    error("defer: expected a function (got a " .. type(fn) .. ")", 2)
+  end
+  -- In a coroutine of its own no task runs.
+  coroutine.wrap(scheduler.tasks.spawn)(fn, ...)
+  return true
+end
+
+---A transport over the library's own HTTP. In a task a call yields until its answer is there; elsewhere it blocks, and
+---everything else progresses meanwhile.
+---@param settings table a client's checked options
+---@return fun(request: riskscreen.Request): riskscreen.Reply|nil, table|nil
+function M.transport(settings)
+  local origin
+  return function(request)
+    origin = origin or new_origin(settings)
+    local transfer = send(origin, request)
+    scheduler.await(transfer)
+    local reply, failure = reply_of(transfer)
+    transfer:close()
+    return reply, failure
+  end
+end
+
+return M

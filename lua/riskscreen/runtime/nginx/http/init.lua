@@ -1,0 +1,102 @@
+-- The HTTP/1.1 client of the nginx runtime: one request over a cosocket, from its fields to a decoded reply. How long a
+-- call may take, how often it is tried and what a reply means is not known here. Only nginx can load this module.
+local answer = require "riskscreen.runtime.nginx.http.response"
+local connection = require "riskscreen.runtime.nginx.http.connection"
+local head = require "riskscreen.runtime.nginx.http.head"
+local identities = require "riskscreen.runtime.nginx.http.identity"
+local json = require "riskscreen.json"
+local peers = require "riskscreen.runtime.nginx.http.peer"
+local request_text = require "riskscreen.runtime.nginx.http.request_text"
+local version = require "riskscreen.version"
+
+local now = _G.ngx.now
+local sub = string.sub
+
+local EXCERPT = 200 -- bytes of a body that is not JSON
+
+local function reply_of(its_head, body, times, decoder)
+  local reply = {
+    status = its_head.status,
+    headers = its_head.headers,
+    http_version = its_head.http_version,
+    size = #body,
+    times = times,
+  }
+  if body ~= "" then
+    local value, message, position = decoder:decode(body)
+    if value == nil then
+      reply.invalid = { message = message, position = position }
+      reply.excerpt = sub(body, 1, EXCERPT)
+    end
+    reply.value = value
+  end
+  return reply
+end
+
+-- Whom a client's requests go to, or nil and what is wrong with its settings.
+local function prepare(settings)
+  local peer, problem = peers.of(settings)
+  if peer then
+    peer.identity, problem = identities.of(settings)
+  end
+  return not problem and peer or nil, problem
+end
+
+local M = {}
+
+---Why a client with these settings cannot be inside nginx.
+---@param settings table a client's checked options
+---@return string|nil
+function M.problem(settings)
+  local _, problem = prepare(settings)
+  return problem
+end
+
+---A transport over nginx's cosockets: a request yields to nginx until its answer is there.
+---@param settings table a client's checked options without a `problem`
+---@return fun(request: riskscreen.Request): riskscreen.Reply|nil, table|nil
+function M.transport(settings)
+  local peer = assert(prepare(settings))
+  local write = request_text.writer(peer, settings.user_agent or ("riskscreen/" .. version))
+  local parse = head.parser()
+  local limit = settings.max_response_size
+  local decoder = json.decoder { max_size = limit }
+
+  -- One sending. The third result says that the connection was found dead before anything of an answer came.
+  local function exchange(request, text, started)
+    local open, failure = connection.open(peer, request, started)
+    if not open then
+      return nil, failure, false
+    end
+    local sent, its_head, body
+    sent, failure = open:send(text)
+    if sent then
+      its_head, body, failure = answer.read(open, parse, limit)
+    end
+    if not its_head then
+      return nil, failure, open.reused and failure.kind == "network" and failure.phase == "first_byte"
+    end
+    return reply_of(its_head, body, open.times, decoder)
+  end
+
+  return function(request)
+    local started = now()
+    local text, wrong = write(request)
+    if not text then
+      return nil, { kind = "protocol", message = "the request was not sent: " .. wrong, sent = false, phase = "queue" }
+    end
+    local reply, failure, stale = exchange(request, text, started)
+    local tries = 0
+    -- A connection that was kept may be dead; each try takes one out of the pool, until there is a fresh one.
+    while stale and request.replay and tries < settings.concurrency do
+      tries = tries + 1
+      reply, failure, stale = exchange(request, text, started)
+    end
+    if failure and tries > 0 then
+      failure.sent = true
+    end
+    return reply, failure
+  end
+end
+
+return M

@@ -1,0 +1,39 @@
+-- The runtime inside nginx: requests over cosockets, tasks on light threads. A call yields to nginx wherever nginx can
+-- wait; elsewhere it fails. What a request or a reply means is not known here.
+local cosocket = require "riskscreen.runtime.nginx.http"
+local light_threads = require "riskscreen.runtime.nginx.threads"
+
+local M = {
+  name = "nginx",
+  now = light_threads.now,
+  tasks = light_threads.tasks,
+  sleep = light_threads.tasks.sleep,
+  refusal = light_threads.refusal,
+  abortable = light_threads.abortable,
+  problem = cosocket.problem,
+  shares_headers = true,
+}
+
+---A transport over cosockets. A task that is cancelled takes its request with it.
+---@param settings table a client's checked options
+---@return fun(request: riskscreen.Request): riskscreen.Reply|nil, table|nil
+function M.transport(settings)
+  return light_threads.abortable(cosocket.transport(settings))
+end
+
+---Calls a function soon, apart from the request that is being answered: from where nothing can wait, or what the client
+---shall not wait for. It is also called when the worker is told to end. What it raises is in nginx's error log.
+---Give it what it needs as arguments: after an ngx.exit the locals of the handler around it are no longer its own.
+---@param fn fun(...): any must not use anything of the request
+---@return boolean|nil deferred
+---@return string|nil message
+function M.defer(fn, ...)
+  if type(fn) ~= "function" then
+    error("defer: expected a function (got a " .. type(fn) .. ")", 2)
+  end
+  return _G.ngx.timer.at(0, function(_, ...)
+    fn(...)
+  end, ...)
+end
+
+return M

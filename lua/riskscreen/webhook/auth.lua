@@ -1,0 +1,171 @@
+-- Who may deliver: a shared secret, addresses, a function of the operator's. The service publishes no way to tell its
+-- deliveries from others, so at least one of these has to be chosen. Nothing here reads the event.
+
+local ip = require "riskscreen.util.ip"
+local text = require "riskscreen.util.text"
+
+local SHORTEST_SECRET = 16 -- bytes
+local LONGEST_GUESS = 1024 -- bytes of a text that is compared with a secret
+
+---@class riskscreen.Delivery a request that an inbox is given
+---@field method string
+---@field headers table<string, string> names in lower case
+---@field body string
+---@field path string
+---@field query string
+---@field remote? string the sender's IP address
+
+local function secret_values(value)
+  local list = type(value) == "string" and { value } or value
+  if #list == 0 then
+    return nil, "must be a text or a list of texts"
+  end
+  local copy = {}
+  for i, one in ipairs(list) do
+    if type(one) ~= "string" or #one < SHORTEST_SECRET or #one > LONGEST_GUESS then
+      return nil, ("must be %d to %d bytes long"):format(SHORTEST_SECRET, LONGEST_GUESS)
+    end
+    copy[i] = one
+  end
+  return copy
+end
+
+local function networks(value)
+  local copy = {}
+  for i, one in ipairs(value) do
+    copy[i] = type(one) == "string" and ip.network(one) or nil
+    if not copy[i] then
+      return nil, ("must hold addresses and networks such as 192.0.2.0/24 (got %s)"):format(text.show(one))
+    end
+  end
+  if #copy == 0 then
+    return nil, "must hold at least one address or network"
+  end
+  return copy
+end
+
+local M = {}
+
+---@type riskscreen.Option[]
+M.options = {
+  {
+    name = "secret",
+    type = "table",
+    secret = true,
+    fields = {
+      {
+        name = "value",
+        type = "string|table",
+        required = true,
+        secret = true,
+        check = secret_values,
+        doc = "The secret, or several of which any will do, so that it can be changed.",
+      },
+      { name = "header", type = "string", doc = "The header in which it comes." },
+      { name = "query", type = "string", doc = "The query parameter in which it comes." },
+      { name = "path", type = "boolean", doc = "true: it is the last part of the path." },
+    },
+    doc = "A shared secret: `value`, and one of `header`, `query` and `path`.",
+  },
+  { name = "allow", type = "table", check = networks, doc = "The addresses and networks that may deliver." },
+  {
+    name = "verify",
+    type = "function",
+    doc = "verify(body, headers, request) → whether the delivery is genuine; nil and a text, why it is not.",
+  },
+  {
+    name = "accept_unauthenticated",
+    type = "boolean",
+    default = false,
+    doc = "true: anyone who can reach the inbox may deliver.",
+  },
+}
+
+-- Takes as long for every text of one length, however much of it is right.
+local function equal(given, secret)
+  local difference = #given == #secret and 0 or 1
+  for i = 1, math.min(#given, LONGEST_GUESS) do
+    local gap = given:byte(i) - secret:byte((i - 1) % #secret + 1)
+    difference = difference + gap * gap
+  end
+  return difference == 0
+end
+
+local function unescape(value)
+  return (value:gsub("%+", " "):gsub("%%(%x%x)", function(hex)
+    return string.char(tonumber(hex, 16))
+  end))
+end
+
+local function query_value(query, wanted)
+  for pair in query:gmatch "[^&]+" do
+    local name, value = pair:match "^([^=]*)=?(.*)$"
+    if unescape(name) == wanted then
+      return unescape(value)
+    end
+  end
+end
+
+-- What a delivery gives in the secret's place.
+local function given_secret(place, delivery)
+  if place.header then
+    return delivery.headers[place.header:lower()]
+  elseif place.query then
+    return query_value(delivery.query, place.query)
+  end
+  return unescape(delivery.path:match "^.*/(.*)$" or delivery.path)
+end
+
+local function knows_secret(secret, delivery)
+  local given = given_secret(secret, delivery) or ""
+  local known = false
+  for _, value in ipairs(secret.value) do
+    known = equal(given, value) or known
+  end
+  return known
+end
+
+local function is_allowed(allowed, remote)
+  local bytes = type(remote) == "string" and ip.parse(remote)
+  if not bytes then
+    return false
+  end
+  for _, network in ipairs(allowed) do
+    if ip.contains(network, bytes) then
+      return true
+    end
+  end
+  return false
+end
+
+---Whether the options say who may deliver, and each in one way.
+---@param settings table checked by `options`, and `fetch`, which needs no guard
+---@return string|nil message what is wrong
+function M.problem(settings)
+  local secret = settings.secret
+  if secret then
+    local places = (secret.header and 1 or 0) + (secret.query and 1 or 0) + (secret.path and 1 or 0)
+    if places ~= 1 then
+      return "secret needs one of header, query and path: where it comes"
+    end
+  end
+  if not (secret or settings.allow or settings.verify or settings.fetch or settings.accept_unauthenticated) then
+    return "nothing says who may deliver: set secret, allow, verify, fetch, or accept_unauthenticated = true"
+  end
+end
+
+---The check of every delivery before its body is read.
+---@param settings table
+---@return fun(delivery: riskscreen.Delivery): integer|nil, string|nil a status to refuse with, and why; nil to go on
+function M.new(settings)
+  local allowed, secret = settings.allow, settings.secret
+  return function(delivery)
+    if allowed and not is_allowed(allowed, delivery.remote) then
+      return 403, "the sender's address is not allowed"
+    elseif secret and not knows_secret(secret, delivery) then
+      return 401, "the secret is missing or wrong"
+    end
+  end
+end
+
+return M

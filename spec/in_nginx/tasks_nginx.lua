@@ -1,0 +1,51 @@
+-- The specs of tasks, and of what is made of tasks, inside nginx: the same examples as everywhere.
+local nginx = require "spec.support.nginx"
+local shadow = require "spec.support.shadow"
+
+local function each_inside_nginx(path, without)
+  describe(path .. ", inside nginx:", function()
+    local server
+
+    setup(function()
+      server = nginx.start {}
+    end)
+
+    teardown(function()
+      server:stop()
+    end)
+
+    shadow.state(path, function()
+      return server
+    end, without)
+  end)
+end
+
+local HTTP = { ["over HTTP"] = "nginx serves no sandbox" }
+
+each_inside_nginx("spec/unit/runtime/tasks_spec.lua", {
+  ["run refuses a task that yields by itself"] = "nginx resumes it",
+  ["run refuses a wait that can never end"] = "nginx cannot know",
+  ["is a place where waits block, and nothing after it is"] = "no wait blocks",
+  ["a failure that nobody awaits is reported once"] = "it is in nginx's log",
+  ["the loop resumes tasks from step alone"] = "nginx drives everything",
+  ["the loop leaves for the next step what does not fit its budget"] = "nginx drives everything",
+})
+each_inside_nginx "spec/unit/client/map_spec.lua"
+each_inside_nginx("spec/unit/client/pages_spec.lua", {
+  ["pages fetched ahead are asked for anew when the list became shorter"] = "how many are under way by then differs",
+})
+each_inside_nginx("spec/unit/client/bulk_spec.lua", HTTP)
+each_inside_nginx("spec/unit/client/screen_spec.lua", {
+  ["over HTTP"] = HTTP["over HTTP"],
+  ["bounds its connections, however many"] = HTTP["over HTTP"],
+})
+each_inside_nginx "spec/unit/call/hedge_spec.lua"
+each_inside_nginx "spec/unit/call/limiter_spec.lua"
+each_inside_nginx("spec/unit/call/init_spec.lua", {
+  ["a client's circuit breaker is off unless it is asked for"] = "nginx has it on",
+})
+each_inside_nginx "spec/unit/client/init_spec.lua"
+each_inside_nginx "spec/unit/call/client_hooks_spec.lua"
+each_inside_nginx "spec/unit/kyt/init_spec.lua"
+each_inside_nginx "spec/unit/kyt/await_spec.lua"
+each_inside_nginx "spec/unit/webhook/inbox_spec.lua"

@@ -1,0 +1,193 @@
+local breakers = require "riskscreen.call.breaker"
+local shared_breakers = require "riskscreen.nginx.limits.breaker"
+local shared_dict = require "spec.support.shared_dict"
+
+local now, breaker
+
+local function clock()
+  return now
+end
+
+-- A worker's own circuit, and one that workers share: nobody who uses it can tell the difference.
+local kinds = {
+  ["a circuit breaker"] = function(settings)
+    return breakers.new(settings, clock)
+  end,
+  ["a shared circuit breaker"] = function(settings)
+    return shared_breakers.new(settings, clock, shared_dict.new(clock), "name")
+  end,
+}
+
+for name, make in pairs(kinds) do
+  describe(name .. ":", function()
+    local function new(settings)
+      local all = { failures = 3, share = 0.5, minimum = 10, window = 10, cooldown = 5, probes = 1 }
+      for option, value in pairs(settings or {}) do
+        all[option] = value
+      end
+      now = 1000
+      breaker = make(all)
+    end
+
+    -- Requests that are let through and end so: "f" failed, "s" succeeded.
+    local function outcomes(text)
+      for letter in text:gmatch "." do
+        breaker:report(assert(breaker:admit(1)), letter == "f")
+      end
+    end
+
+    local function state()
+      return breaker:standing().state
+    end
+
+    before_each(function()
+      new()
+    end)
+
+    describe("a closed circuit", function()
+      it("lets everything through", function()
+        outcomes "ssfs"
+        assert.is_table((breaker:admit(1)))
+        assert.equal("closed", state())
+      end)
+
+      it("opens after so many failures in a row", function()
+        outcomes "ff"
+        assert.equal("closed", state())
+        outcomes "f"
+        assert.equal("open", state())
+      end)
+
+      it("counts the failures in a row anew after a success", function()
+        outcomes "ffsffsff"
+        assert.equal("closed", state())
+      end)
+
+      it("opens when the share of failures within the window is reached", function()
+        new { failures = 100 }
+        outcomes "sfsfsfsfs"
+        assert.equal("closed", state())
+        outcomes "f"
+        assert.equal("open", state())
+      end)
+
+      it("opens by the share of no fewer requests than the minimum", function()
+        new { failures = 100, minimum = 10 }
+        outcomes(("f"):rep(9))
+        assert.equal("closed", state())
+      end)
+
+      it("forgets what lies before the window", function()
+        new { failures = 100 }
+        outcomes(("f"):rep(9))
+        now = now + 11
+        outcomes "f"
+        assert.equal("closed", state())
+      end)
+
+      it("remembers what lies within the window", function()
+        new { failures = 100 }
+        outcomes(("f"):rep(9))
+        now = now + 8
+        outcomes "f"
+        assert.equal("open", state())
+      end)
+
+      it("learns nothing from a request that is taken back", function()
+        for _ = 1, 5 do
+          local permit = breaker:admit(1)
+          breaker:forget(permit)
+        end
+        assert.equal("closed", state())
+      end)
+    end)
+
+    describe("an open circuit", function()
+      before_each(function()
+        outcomes "fff"
+      end)
+
+      it("lets nothing through and says until when", function()
+        now = now + 2
+        local permit, retry_after = breaker:admit(1)
+        assert.is_nil(permit)
+        assert.equal(3, retry_after)
+        assert.equal(3, breaker:refuses())
+      end)
+
+      it("does not stay open longer for a request that was under way", function()
+        new()
+        local late = breaker:admit(10)
+        outcomes "fff"
+        now = now + 4
+        breaker:report(late, true)
+        assert.equal(1, breaker:refuses())
+      end)
+
+      it("is not closed by a request that was under way", function()
+        new()
+        local late = breaker:admit(10)
+        outcomes "fff"
+        breaker:report(late, false)
+        assert.equal("open", state())
+      end)
+
+      it("counts how often it has opened", function()
+        now = now + 5
+        outcomes "f"
+        assert.equal(2, breaker:standing().opened)
+      end)
+    end)
+
+    describe("a circuit after its cooldown", function()
+      before_each(function()
+        outcomes "fff"
+        now = now + 5
+      end)
+
+      it("lets one probe through, and no more while it is under way", function()
+        assert.is_table((breaker:admit(2)))
+        local permit, retry_after = breaker:admit(2)
+        assert.is_nil(permit)
+        assert.equal(2, retry_after)
+        assert.equal("half_open", state())
+      end)
+
+      it("closes when the probe succeeds", function()
+        outcomes "s"
+        assert.equal("closed", state())
+        outcomes "ff"
+        assert.equal("closed", state())
+      end)
+
+      it("opens again when the probe fails", function()
+        outcomes "f"
+        assert.equal("open", state())
+        assert.equal(5, breaker:refuses())
+      end)
+
+      it("lets another probe through when one is taken back", function()
+        breaker:forget((breaker:admit(2)))
+        assert.is_table((breaker:admit(2)))
+      end)
+
+      it("lets another probe through when nothing is heard of one", function()
+        breaker:admit(2)
+        now = now + 2
+        assert.is_table((breaker:admit(2)))
+      end)
+
+      it("closes only when as many probes have succeeded as are wanted", function()
+        new { probes = 2 }
+        outcomes "fff"
+        now = now + 5
+        local first, second = breaker:admit(2), breaker:admit(2)
+        assert.is_nil((breaker:admit(2)))
+        breaker:report(first, false)
+        assert.equal("half_open", state())
+        breaker:report(second, false)
+        assert.equal("closed", state())
+      end)
+    end)
+  end)
+end

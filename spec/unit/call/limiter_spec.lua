@@ -1,0 +1,345 @@
+local limiters = require "riskscreen.call.limiter"
+local shared_buckets = require "riskscreen.nginx.limits.bucket"
+local shared_dict = require "spec.support.shared_dict"
+local virtual_time = require "spec.support.virtual_time"
+
+local time, limiter
+
+before_each(function()
+  time = virtual_time.new()
+end)
+
+-- A worker's own bucket, and one that workers share: nobody who uses it alone can tell the difference.
+local kinds = {
+  ["a limiter"] = function() end,
+  ["a limiter with a shared bucket"] = function(settings)
+    return shared_buckets.new(settings, time.now, shared_dict.new(time.now), "name")
+  end,
+}
+
+for kind, new_bucket in pairs(kinds) do
+  describe(kind .. ":", function()
+    local function new(rate, burst)
+      local settings = { rate = rate, burst = burst }
+      limiter = limiters.new(settings, time, new_bucket(settings))
+    end
+
+    -- Takes `count` tokens one after another; when each was there.
+    local function times_of(count, deadline)
+      local list = {}
+      for index = 1, count do
+        assert(limiter:acquire("normal", deadline or 1000))
+        list[index] = time.now()
+      end
+      return list
+    end
+
+    local function assert_near(expected, actual)
+      assert.equal(#expected, #actual)
+      for index, value in ipairs(expected) do
+        assert.near(value, actual[index], 1e-6)
+      end
+    end
+
+    describe("a rate limit", function()
+      it("lets a burst through at once and what follows at its rate", function()
+        new(10, 3)
+        assert_near({ 0, 0, 0, 0.1, 0.2, 0.3 }, times_of(6))
+      end)
+
+      it("saves no more than a burst while nothing is sent", function()
+        new(10, 3)
+        time.sleep(100)
+        assert_near({ 100, 100, 100, 100.1 }, times_of(4))
+      end)
+
+      it("has by default the burst of a second", function()
+        new(5)
+        assert.equal(5, limiter:standing().tokens)
+        new(0.5)
+        assert.equal(1, limiter:standing().tokens)
+      end)
+
+      it("never lets more through than rate and burst allow, whenever calls come", function()
+        new(7, 4)
+        local sent = {}
+        time.tasks.run(function()
+          for index = 1, 200 do
+            time.tasks.spawn(function()
+              time.sleep(index * 13 % 29)
+              limiter:acquire("normal", 1000)
+              sent[#sent + 1] = time.now()
+            end)
+          end
+        end)
+        assert.equal(200, #sent)
+        for first = 1, #sent do
+          for last = first, #sent do
+            assert.is_true(last - first + 1 <= 4 + 7 * (sent[last] - sent[first]) + 1e-6)
+          end
+        end
+      end)
+
+      it("gives back a token that was not used", function()
+        new(1, 1)
+        limiter:acquire("normal", 10)
+        limiter:refund()
+        assert.is_true(limiter:try())
+        assert.is_false(limiter:try())
+      end)
+
+      it("fails at once where no token can come before the deadline, and says when one can", function()
+        new(1, 1)
+        limiter:acquire("normal", 10)
+        local taken, retry_after = limiter:acquire("normal", 0.5)
+        assert.is_nil(taken)
+        assert.near(1, retry_after, 1e-9)
+        assert.equal(0, time.now())
+      end)
+
+      it("waits no longer than the deadline behind others", function()
+        new(1, 1)
+        limiter:acquire("normal", 1000)
+        local ended = {}
+        time.tasks.run(function()
+          for index = 1, 4 do
+            time.tasks.spawn(function()
+              ended[index] = { limiter:acquire("normal", 2.5), time.now() }
+            end)
+          end
+        end)
+        assert.same({ true, true }, { ended[1][1], ended[2][1] })
+        assert.is_nil(ended[3][1])
+        assert.is_nil(ended[4][1])
+        assert.is_true(time.now() <= 2.5)
+        assert.equal(0, limiter:standing().waiting)
+      end)
+    end)
+
+    describe("tasks that wait for a token", function()
+      local order
+
+      before_each(function()
+        order = {}
+        new(1, 1)
+        limiter:acquire("normal", 1000)
+      end)
+
+      local function waiting(name, priority, deadline)
+        return time.tasks.spawn(function()
+          if limiter:acquire(priority or "normal", deadline or 1000) then
+            order[#order + 1] = name
+          end
+        end)
+      end
+
+      it("are served in the order in which they came", function()
+        time.tasks.run(function()
+          for index = 1, 5 do
+            waiting(index)
+            time.sleep(0.1)
+          end
+        end)
+        assert.same({ 1, 2, 3, 4, 5 }, order)
+        assert.near(5, time.now(), 1e-6)
+      end)
+
+      it("take turns, however many calls each makes", function()
+        local function caller(name)
+          return function()
+            for _ = 1, 3 do
+              limiter:acquire("normal", 1000)
+              order[#order + 1] = name
+            end
+          end
+        end
+        time.tasks.run(function()
+          time.tasks.gather { caller "a", caller "b", caller "c" }
+        end)
+        assert.equal("abcabcabc", table.concat(order))
+      end)
+
+      it("pass those of lower priority that came before", function()
+        time.tasks.run(function()
+          waiting("low 1", "low")
+          waiting("normal 1", "normal")
+          waiting("low 2", "low")
+          time.sleep(0.1)
+          waiting("high 1", "high")
+          waiting("normal 2", "normal")
+          waiting("high 2", "high")
+        end)
+        assert.same({ "high 1", "high 2", "normal 1", "normal 2", "low 1", "low 2" }, order)
+      end)
+
+      it("do not lose a turn when the one before them gives up", function()
+        time.tasks.run(function()
+          waiting("short", "high", 1.5)
+          waiting("shorter", "high", 1.2)
+          waiting "long"
+        end)
+        assert.same({ "short", "long" }, order)
+        assert.near(2, time.now(), 1e-6)
+      end)
+
+      it("leave the line when they are cancelled, and the next moves up", function()
+        time.tasks.run(function()
+          local first, second = waiting "first", waiting "second"
+          waiting "third"
+          time.sleep(0.5)
+          second:cancel()
+          first:cancel()
+          time.sleep(0)
+          assert.equal(1, limiter:standing().waiting)
+        end)
+        assert.same({ "third" }, order)
+        assert.near(1, time.now(), 1e-6)
+        assert.equal(0, limiter:standing().waiting)
+        assert.equal(0, time.timers())
+      end)
+
+      it("do not take a token with them when they are cancelled at the moment it is theirs", function()
+        time.tasks.run(function()
+          local first
+          local killer = time.tasks.spawn(function()
+            time.sleep(1)
+            first:cancel()
+          end)
+          first = waiting "first"
+          waiting "second"
+          killer:await()
+        end)
+        assert.same({ "second" }, order)
+        assert.near(1, time.now(), 1e-6)
+      end)
+
+      it("do not keep a blocking call within another from its turn", function()
+        local task = time.tasks.spawn(function()
+          time.sleep(0.1)
+          coroutine.wrap(function()
+            limiter:acquire("low", 1000)
+            order[#order + 1] = "inner"
+          end)()
+        end)
+        limiter:acquire("normal", 1000)
+        order[#order + 1] = "outer"
+        task:await()
+        assert.same({ "inner", "outer" }, order)
+        assert.near(2, time.now(), 1e-6)
+      end)
+    end)
+
+    describe("a call that an error swept away while it waited", function()
+      it("does not block those behind it for ever", function()
+        new(1, 1)
+        limiter:acquire("normal", 1000)
+        local function broken_signal()
+          local signal = time.tasks.signal()
+          function signal.wait()
+            error "interrupted"
+          end
+          return signal
+        end
+        limiter.tasks = setmetatable({ signal = broken_signal }, { __index = time.tasks })
+        assert.is_false(pcall(limiter.acquire, limiter, "normal", 3))
+        limiter.tasks = time.tasks
+        assert.is_true(limiter:acquire("normal", 1000))
+      end)
+    end)
+
+    describe("a refusal of the service", function()
+      it("stops everyone for as long as the service says", function()
+        new(10, 10)
+        limiter:refused(5)
+        assert.near(5, limiter:standing().paused, 1e-9)
+        assert.is_true(times_of(1)[1] >= 5)
+      end)
+
+      it("that says nothing of a time stops everyone for a second", function()
+        new(10, 10)
+        limiter:refused(nil)
+        assert.near(1, limiter:standing().paused, 1e-9)
+      end)
+
+      it("stops nobody for longer than a minute", function()
+        new(10, 10)
+        limiter:refused(86400)
+        assert.near(60, limiter:standing().paused, 1e-9)
+      end)
+
+      it("makes a call fail at once that could not go before its deadline", function()
+        new(10, 10)
+        limiter:refused(5)
+        local taken, retry_after = limiter:acquire("high", 4)
+        assert.is_nil(taken)
+        assert.is_true(retry_after >= 5)
+        assert.equal(0, time.now())
+      end)
+
+      it("halves the rate", function()
+        new(10, 10)
+        limiter:refused(5)
+        assert.near(5, limiter:standing().rate, 1e-9)
+      end)
+
+      it("of requests that were under way together halves it once", function()
+        new(10, 10)
+        limiter:refused(5)
+        time.sleep(1)
+        limiter:refused(4)
+        assert.near(5, limiter:standing().rate, 1e-9)
+      end)
+
+      it("that follows another halves it again, and never to nothing", function()
+        new(64, 10)
+        local before = 64
+        for _ = 1, 20 do
+          limiter:refused(0.001)
+          local rate = limiter:standing().rate
+          assert.is_true(rate < before or rate <= 1.1)
+          assert.is_true(rate >= 1)
+          before = rate
+          time.sleep(0.001)
+        end
+      end)
+
+      it("is followed by no burst", function()
+        new(10, 10)
+        limiter:refused(5)
+        local list = times_of(3)
+        assert.is_true(list[2] - list[1] > 0.1)
+        assert.is_true(list[3] - list[2] > 0.1)
+      end)
+
+      it("is forgotten gradually", function()
+        new(10, 10)
+        limiter:refused(5)
+        local rates = {}
+        for index = 1, 5 do
+          time.sleep(10)
+          rates[index] = limiter:standing().rate
+        end
+        for index = 2, 5 do
+          assert.is_true(rates[index] > rates[index - 1] or rates[index] == 10)
+        end
+        assert.is_true(rates[1] < 7)
+        assert.equal(10, rates[5])
+      end)
+
+      it("is obeyed by calls that wait already", function()
+        new(1, 1)
+        limiter:acquire("normal", 1000)
+        local at
+        time.tasks.run(function()
+          time.tasks.spawn(function()
+            limiter:acquire("high", 1000)
+            at = time.now()
+          end)
+          time.sleep(0.5)
+          limiter:refused(10)
+        end)
+        assert.is_true(at > 10.5)
+      end)
+    end)
+  end)
+end

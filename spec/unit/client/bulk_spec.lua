@@ -1,0 +1,394 @@
+local riskscreen = require "riskscreen"
+local recorder = require "spec.support.recorder"
+local sandbox = require "riskscreen.sandbox"
+local support = require "spec.support.sandbox"
+
+local function address(number)
+  return ("0x%040x"):format(number)
+end
+
+local function addresses(count)
+  local list = {}
+  for number = 1, count do
+    list[number] = address(number)
+  end
+  return list
+end
+
+local function sizes(service, name)
+  local list = {}
+  for _, request in ipairs(service:requests()) do
+    list[#list + 1] = #request.parameters[name]
+  end
+  table.sort(list)
+  return list
+end
+
+local function error_lines(call)
+  local line = debug.getinfo(2, "l").currentline
+  local ok, message = pcall(call)
+  assert.is_false(ok)
+  return message, line
+end
+
+for _, way in ipairs(support.ways) do
+  describe("a lookup of many entities " .. way.name, function()
+    local connection, client, service
+
+    before_each(function()
+      connection = way.connect()
+      client, service = connection.client, connection.service
+    end)
+
+    after_each(function()
+      connection.close()
+    end)
+
+    it("is split at the service's limit and aligned with its input", function()
+      local list = addresses(250)
+      local records, response = client.kya:entities { addresses = list, network = "eth" }
+      assert.equal(250, #records)
+      for index, record in ipairs(records) do
+        assert.equal(list[index], record.address)
+      end
+      assert.same({ 50, 100, 100 }, sizes(service, "addresses"))
+      assert.equal(3, response.attempts)
+      assert.equal(200, response.status)
+    end)
+
+    it("asks for an address once, in whatever case it comes, and answers every position", function()
+      local one, other = "0x00000000000000000000000000000000000000AB", address(7)
+      local list = { one, other, one:lower(), other }
+      local records = client.kya:entities { addresses = list, network = "eth" }
+      assert.equal(4, #records)
+      assert.equal(records[1], records[3])
+      assert.equal(records[2], records[4])
+      assert.same({ 2 }, sizes(service, "addresses"))
+    end)
+
+    it("has false where the service left an address out, at every repeat of it", function()
+      local omitted = sandbox.scenario("omitted-in-bulk").address
+      local list = addresses(120)
+      list[5], list[110] = omitted, omitted
+      local records = client.kya:entities { addresses = list, network = "eth" }
+      assert.is_false(records[5])
+      assert.is_false(records[110])
+      assert.equal(list[6], records[6].address)
+    end)
+
+    it("that fails in part keeps the rest, aligned, and names the inputs that failed", function()
+      local list = addresses(250)
+      service:fault { kind = "status", status = 503, match = { address = address(150) } }
+      local records, err = client.kya:entities { addresses = list, network = "eth" }
+      assert.is_nil(records)
+      assert.equal("server", err.kind)
+      assert.equal(503, err.status)
+      assert.is_true(err.retryable)
+      assert.equal(100, #err.failed)
+      assert.equal(101, err.failed[1])
+      assert.equal(200, err.failed[100])
+      assert.equal(list[1], err.partial[1].address)
+      assert.is_nil(err.partial[150])
+      assert.equal(list[250], err.partial[250].address)
+      assert.matches("100 of 250", tostring(err), 1, true)
+    end)
+
+    it("that failed in part is completed by a retry, which asks for nothing else", function()
+      local list = addresses(250)
+      list[251] = address(150)
+      service:fault { kind = "reset", count = 1, match = { address = address(150) } }
+      local _, err = client.kya:entities { addresses = list, network = "eth" }
+      assert.equal(101, #err.failed)
+      local records = err.retry()
+      assert.equal(251, #records)
+      for index, record in ipairs(records) do
+        assert.equal(list[index], record.address)
+      end
+      assert.equal(4, #service:requests())
+    end)
+
+    it("fails again while the failure lasts", function()
+      service:fault { kind = "invalid-json", count = 2 }
+      local _, err = client.kya:entities { addresses = addresses(3), network = "eth" }
+      _, err = err.retry()
+      assert.equal("protocol", err.kind)
+      assert.same({ 1, 2, 3 }, err.failed)
+      assert.equal(3, #(err.retry()))
+    end)
+
+    it("works in a task as well", function()
+      local records = riskscreen.run(function()
+        return client.kya:entities { addresses = addresses(150), network = "eth" }
+      end)
+      assert.equal(150, #records)
+    end)
+  end)
+
+  describe("an addition of many items to the blacklist " .. way.name, function()
+    local connection, client, service
+
+    before_each(function()
+      connection = way.connect()
+      client, service = connection.client, connection.service
+    end)
+
+    after_each(function()
+      connection.close()
+    end)
+
+    local function items(count)
+      local list = {}
+      for number = 1, count do
+        list[number] = { address = address(number), risks = { { riskLevel = "high", riskType = "scam" } } }
+      end
+      return list
+    end
+
+    local function listed()
+      local set = {}
+      for _, entry in ipairs(client.blacklist:all { pageSize = 100 }) do
+        set[entry.address] = true
+      end
+      return set
+    end
+
+    local function indexes(fates)
+      local list = {}
+      for position, fate in ipairs(fates) do
+        list[position] = fate.index
+      end
+      return list
+    end
+
+    it("is split at the service's limit, and all of it is added", function()
+      local report, response = client.blacklist:add { network = "eth", list = items(230) }
+      assert.equal(230, #report.added)
+      assert.same({ {}, {}, {} }, { report.refused, report.uncertain, report.unsent })
+      assert.equal(3, response.attempts)
+      local set = listed()
+      for number = 1, 230 do
+        assert.is_true(set[address(number)])
+      end
+    end)
+
+    it("tells exactly which items were refused, and why, and adds all the others", function()
+      local list = items(150)
+      list[42].risks = { { riskLevel = "high" } }
+      list[43].risks = { { riskLevel = "high" } }
+      list[120].risks = { { riskLevel = "high" } }
+      local report, err = client.blacklist:add { network = "eth", list = list }
+      assert.is_nil(report)
+      assert.same({ 42, 43, 120 }, indexes(err.report.refused))
+      assert.same({ 42, 43, 120 }, err.failed)
+      assert.equal(147, #err.report.added)
+      local fate = err.report.refused[1]
+      assert.equal(3016, fate.error.code)
+      assert.equal(address(42), fate.item.address)
+      assert.is_false(err.retryable)
+      local set = listed()
+      for number = 1, 150 do
+        assert.equal(not (number == 42 or number == 43 or number == 120) or nil, set[address(number)])
+      end
+    end)
+
+    it("finds any number of refused items as long as others are added", function()
+      local list, bad = items(200), {}
+      for number = 5, 200, 10 do
+        list[number].risks = { {} }
+        bad[#bad + 1] = number
+      end
+      local _, err = client.blacklist:add { network = "eth", list = list }
+      assert.same(bad, indexes(err.report.refused))
+      assert.equal(180, #err.report.added)
+    end)
+
+    it("sends no item again that may have been added", function()
+      service:fault { kind = "reset", match = { address = address(150) } }
+      local _, err = client.blacklist:add { network = "eth", list = items(250) }
+      assert.is_true(err.uncertain)
+      assert.equal(100, #err.report.uncertain)
+      assert.equal(101, err.report.uncertain[1].index)
+      assert.equal(150, #err.report.added)
+      assert.is_false(err.retryable)
+      local before = #service:requests()
+      local _, again = err.retry()
+      assert.equal(before, #service:requests())
+      assert.equal(100, #again.report.uncertain)
+    end)
+
+    it("holds what the service failed on for uncertain", function()
+      service:fault { kind = "status", status = 500, count = 1 }
+      local _, err = client.blacklist:add { network = "eth", list = items(2) }
+      assert.same({ 1, 2 }, indexes(err.report.uncertain))
+    end)
+
+    it("sends again what the rate limit refused when it is told to", function()
+      service:fault { kind = "status", status = 429, count = 1, match = { address = address(150) } }
+      local _, err = client.blacklist:add { network = "eth", list = items(250) }
+      assert.equal(100, #err.report.refused)
+      assert.equal("rate_limited", err.report.refused[1].error.kind)
+      assert.is_true(err.retryable)
+      local report = err.retry()
+      assert.equal(250, #report.added)
+      assert.equal(4, #service:requests())
+    end)
+
+    it("does not try every item when all is refused", function()
+      service:fault { kind = "status", status = 400 }
+      local _, err = client.blacklist:add { network = "eth", list = items(300) }
+      assert.equal(300, #err.report.refused)
+      assert.is_true(#service:requests() < 40)
+    end)
+
+    it("sends the items in their order", function()
+      client.blacklist:add { network = "eth", list = items(201) }
+      local first = {}
+      for _, request in ipairs(service:requests()) do
+        first[#first + 1] = request.parameters.list[1].address
+      end
+      assert.same({ address(1), address(101), address(201) }, first)
+    end)
+  end)
+end
+
+describe("a bulk call", function()
+  local ENTITY = { time = 1, network = "eth", whitelist = false, contract = false }
+
+  local function client_with(...)
+    local transport, requests = recorder.new(...)
+    local options = { transport = transport, access_key = "key", concurrency = 2, retry = false, breaker = false }
+    return riskscreen.new(options), requests
+  end
+
+  it("checks the whole list before it sends anything", function()
+    local client, requests = client_with(recorder.failure("network", "no"))
+    local list = addresses(150)
+    list[142] = "not an address"
+    local _, err = client.kya:entities { addresses = list, network = "eth" }
+    assert.equal("invalid_argument", err.kind)
+    assert.equal("addresses[142]", err.field)
+    assert.is_false(err.sent)
+    assert.equal("listAddressEntities", err.operation)
+    assert.equal(0, #requests)
+  end)
+
+  it("of one request fails with that request's own words", function()
+    local client = client_with(recorder.failure("timeout", "too late", true))
+    local _, err = client.kya:entities { addresses = addresses(2), network = "eth" }
+    assert.equal("too late", err.message)
+    assert.same({ 1, 2 }, err.failed)
+    assert.same({}, err.partial)
+  end)
+
+  -- A client whose requests take a moment, and a function that gives the most that were under way since the last time.
+  local function slow_client()
+    local running, most = 0, 0
+    local client = client_with(function()
+      running = running + 1
+      most = math.max(most, running)
+      riskscreen.sleep(0)
+      running = running - 1
+      return nil, { kind = "network", message = "no", sent = true }
+    end)
+    return client, function()
+      local result = most
+      most = 0
+      return result
+    end
+  end
+
+  it("has at most the client's concurrency of requests under way", function()
+    local client, most = slow_client()
+    client.kya:entities { addresses = addresses(900), network = "eth" }
+    assert.equal(2, most())
+    client.kya:entities({ addresses = addresses(900), network = "eth" }, { concurrency = 4 })
+    assert.equal(4, most())
+  end)
+
+  it("that changes something sends one request after another, unless it is told otherwise", function()
+    local client, most = slow_client()
+    local list = {}
+    for number = 1, 900 do
+      list[number] = { address = address(number) }
+    end
+    client.blacklist:add { list = list }
+    assert.equal(1, most())
+    client.blacklist:add({ list = list }, { concurrency = 3 })
+    assert.equal(3, most())
+  end)
+
+  it("never takes a record that another part asked for", function()
+    local client = client_with(function()
+      local record = { address = address(1), network = "eth" }
+      for name, value in pairs(ENTITY) do
+        record[name] = value
+      end
+      return recorder.reply(200, { success = true, code = 1, data = { record } })
+    end)
+    local _, err = client.kya:entities { addresses = addresses(101), network = "eth" }
+    assert.equal("protocol", err.kind)
+    assert.same({ 101 }, err.failed)
+    assert.equal(address(1), err.partial[1].address)
+    assert.is_false(err.partial[2])
+  end)
+
+  it("tells items that never left from those of which it does not know", function()
+    local count = 0
+    local client = client_with(function()
+      count = count + 1
+      return nil, { kind = "network", message = "no", sent = count == 2 }
+    end)
+    local list = {}
+    for number = 1, 300 do
+      list[number] = { address = address(number) }
+    end
+    local _, err = client.blacklist:add { list = list }
+    assert.equal(200, #err.report.unsent)
+    assert.equal(100, #err.report.uncertain)
+    assert.equal(101, err.report.uncertain[1].index)
+    assert.is_true(err.retryable)
+    err.retry()
+    assert.equal(5, count)
+  end)
+
+  it("holds an answer that is none for uncertain, and a proxy's refusal for a refusal", function()
+    local expected = {
+      { recorder.page(200, "<html>"), "uncertain" },
+      { recorder.reply(202, {}), "uncertain" },
+      { recorder.reply(408, {}), "uncertain" },
+      { recorder.reply(200, { success = true, code = 5 }), "uncertain" },
+      { recorder.page(403, "<html>"), "refused" },
+      { recorder.reply(302, {}), "refused" },
+      { recorder.reply(401, { success = false, code = 401, msg = "no" }), "refused" },
+      { recorder.reply(200, { success = false, code = 77, msg = "no" }), "refused" },
+    }
+    for _, case in ipairs(expected) do
+      local client = client_with(case[1])
+      local _, err = client.blacklist:add { list = { { address = address(1) }, { address = address(2) } } }
+      assert.equal(2, #err.report[case[2]], case[1].status)
+    end
+  end)
+
+  it("leaves the caller's tables alone", function()
+    local client = sandbox.client {}
+    local parameters = { addresses = addresses(101), network = "eth" }
+    client.kya:entities(parameters)
+    assert.same({ addresses = addresses(101), network = "eth" }, parameters)
+  end)
+
+  it("refuses a bad option at the caller's line", function()
+    local client = sandbox.client {}
+    local message, line = error_lines(function()
+      client.kya:entities({ addresses = {}, network = "eth" }, { concurrency = 0 })
+    end)
+    assert.matches("bulk_spec.lua:" .. line + 1 .. ":", message, 1, true)
+    assert.matches("concurrency must be between", message, 1, true)
+  end)
+
+  it("alone takes a concurrency", function()
+    local client = sandbox.client {}
+    assert.has_error(function()
+      client.kya:risk({ address = address(1), network = "eth" }, { concurrency = 2 })
+    end)
+  end)
+end)

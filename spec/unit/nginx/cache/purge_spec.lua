@@ -1,0 +1,335 @@
+-- What is purged, and what is in the way: look-ups under way, other workers, dicts that are full or lose entries.
+local random = require "spec.support.random"
+local worlds = require "spec.support.cache_world"
+
+local ADDRESS, NETWORK = "0x52908400098527886e0f7030069857d2e4169ee7", "eth"
+local ORDERS = 150
+
+local world, version
+
+-- What the service says changes with `version`: the message tells of which it is.
+local function answer_of_version(address, network)
+  local mine = version
+  world:sleep(0.5)
+  return world.decision("allow", address, network, "version " .. mine)
+end
+
+local function begin(options)
+  world, version = worlds.new(options), 1
+  world.answer = answer_of_version
+end
+
+before_each(function()
+  begin()
+end)
+
+local function decide(cache, address, network)
+  return world:call(cache.decide, cache, address or ADDRESS, network or NETWORK)
+end
+
+local function seen_version(decision)
+  return tonumber(decision.reasons[1].message:match "version (%d+)")
+end
+
+local function purge(cache, ...)
+  local results = { world:call(cache.purge, cache, ...) }
+  -- nginx's clock goes on between two events.
+  world.time = world.time + 0.001
+  return results[1], results[2]
+end
+
+describe("a purge", function()
+  it("is seen by every worker", function()
+    local first, second = world:worker(), world:worker()
+    for _, cache in ipairs { first, second, first, second } do
+      decide(cache)
+    end
+    version = 2
+    assert.is_true(purge(first, ADDRESS))
+    assert.equal(2, seen_version(decide(second)))
+    assert.equal(2, seen_version(decide(first)))
+    assert.equal(2, #world.asked)
+  end)
+
+  it("takes the address by any name, on one network or on all", function()
+    local cache = world:worker()
+    local spelling = "0X" .. ADDRESS:sub(3):upper()
+    local function fill()
+      decide(cache)
+      decide(cache, nil, "bsc")
+      world.asked = {}
+    end
+    fill()
+    assert.is_true(purge(cache, spelling, "ethereum"))
+    decide(cache)
+    assert.equal(1, #world.asked)
+    fill()
+    assert.is_true(purge(cache, spelling))
+    decide(cache)
+    decide(cache, nil, "bsc")
+    assert.equal(2, #world.asked)
+  end)
+
+  it("forgets what other versions remember of the address, for as long as they do", function()
+    local ttl = { allow = 2000 }
+    local one = world:worker { version = "one", ttl = ttl }
+    local two = world:worker { version = "two", ttl = ttl }
+    decide(one)
+    world.time = world.time + 1
+    version = 2
+    purge(two, ADDRESS)
+    world.time = world.time + 1500
+    assert.equal(2, seen_version(decide(one)))
+    assert.equal("dict", select(2, decide(world:worker { version = "one", ttl = ttl })))
+  end)
+
+  it("leaves other addresses to the dict", function()
+    local cache = world:worker()
+    decide(cache, "other", "tron")
+    purge(cache, ADDRESS)
+    assert.equal("dict", select(2, decide(cache, "other", "tron")))
+  end)
+
+  it("forgets failures, too, and verdicts that have expired", function()
+    local cache = world:worker { ttl = { block = 10 }, stale = { block = 1000 } }
+    world.answer = function(address, network)
+      return world.decision("block", address, network)
+    end
+    decide(cache)
+    world.time = world.time + 10
+    world.answer = function(address, network)
+      return world.decision("unknown", address, network)
+    end
+    assert.equal("block", (decide(cache)).action)
+    purge(cache, ADDRESS)
+    assert.equal("unknown", (decide(cache)).action)
+    purge(cache, ADDRESS)
+    decide(cache)
+    assert.equal(4, #world.asked)
+  end)
+
+  it("refuses what is no address or no network, where that was written", function()
+    local cache = world:worker()
+    for _, wrong in ipairs { { "" }, { 5 }, { ADDRESS, "nowhere" }, {} } do
+      local ok, message = pcall(function()
+        assert(cache:purge(wrong[1], wrong[2]))
+      end)
+      assert.is_false(ok)
+      assert.matches("^[^\n]*purge_spec.lua:%d+: purge: expected an address", message)
+    end
+  end)
+
+  it("is not undone by the answer of a look-up that was under way", function()
+    for _, dict in ipairs { "dict", false } do
+      begin()
+      local cache = world:worker { dict = dict == "dict" and world.dict or false }
+      local during
+      world:run {
+        function()
+          during = cache:decide(ADDRESS, NETWORK)
+        end,
+        function()
+          world:sleep(0.2)
+          version = 2
+          assert.is_true(cache:purge(ADDRESS))
+        end,
+      }
+      assert.equal(1, seen_version(during))
+      assert.equal(2, seen_version(decide(cache)))
+    end
+  end)
+
+  it("never has others see in the dict the answer of a look-up that was under way", function()
+    local cache, stored = world:worker(), {}
+    local set = world.dict.set
+    world.dict.set = function(dict, key, ...)
+      stored[#stored + 1] = key:match "verdict"
+      return set(dict, key, ...)
+    end
+    world:run {
+      function()
+        cache:decide(ADDRESS, NETWORK)
+      end,
+      function()
+        world:sleep(0.2)
+        cache:purge(ADDRESS)
+      end,
+    }
+    assert.same({}, stored)
+  end)
+
+  it("has who comes later not wait for the answer of before", function()
+    local cache = world:worker()
+    local later
+    world:run {
+      function()
+        cache:decide(ADDRESS, NETWORK)
+      end,
+      function()
+        world:sleep(0.2)
+        version = 2
+        cache:purge(ADDRESS)
+        later = cache:decide(ADDRESS, NETWORK)
+      end,
+    }
+    assert.equal(2, seen_version(later))
+    assert.equal(2, seen_version(decide(cache)))
+  end)
+
+  it("holds whatever the order of the workers' steps", function()
+    for seed = 1, ORDERS do
+      begin { seed = seed }
+      local draw = random.new(seed).integer
+      local caches = { world:worker(), world:worker(), world:worker() }
+      local purged, bodies = 1, {}
+      for index = 1, 6 do
+        bodies[index] = function()
+          for _ = 1, 6 do
+            world:sleep(draw(400) / 1000)
+            local at_least = purged
+            local decision = caches[index % 3 + 1]:decide(ADDRESS, NETWORK)
+            local got = seen_version(decision)
+            if not got or got < at_least then
+              error(("seed %d: version %s after the purge for %d"):format(seed, got, at_least), 0)
+            end
+          end
+        end
+      end
+      bodies[7] = function()
+        for next_version = 2, 5 do
+          world:sleep(draw(800) / 1000)
+          version = next_version
+          assert(caches[draw(3)]:purge(ADDRESS))
+          world:sleep(0.001)
+          purged = next_version
+        end
+      end
+      world:run(bodies)
+    end
+  end)
+
+  it("reaches a worker that is just looking whether there was one", function()
+    for look = 1, 4 do
+      begin()
+      local first, second = world:worker(), world:worker()
+      decide(first)
+      local kept = {}
+      for key, entry in pairs(world.dict.entries) do
+        kept[key] = key:find "verdict" and entry or nil
+      end
+      world.time = world.time + 1
+      version = 2
+      local get, looks = world.dict.get, 0
+      world.dict.get = function(dict, key)
+        local value, flags = get(dict, key)
+        looks = looks + 1
+        if looks == look then
+          world.dict.get = get
+          assert.is_true(first:purge(ADDRESS))
+          -- A third worker, which asked before, has not noticed the purge yet.
+          for name, entry in pairs(kept) do
+            dict.entries[name] = entry
+          end
+        end
+        return value, flags
+      end
+      decide(second)
+      for name in pairs(kept) do
+        world.dict.entries[name] = nil
+      end
+      world.time = world.time + 0.001
+      assert.equal(2, seen_version(decide(second)), look)
+    end
+  end)
+
+  it("says so where it cannot reach the other workers", function()
+    local caches = { world:worker { dict = false }, world:worker { dict = false } }
+    decide(caches[1])
+    local ok, err = purge(caches[1], ADDRESS)
+    assert.is_nil(ok)
+    assert.equal("unsupported", err.kind)
+    assert.matches("no shared dict", err.message)
+    version = 2
+    assert.equal(2, seen_version(decide(caches[1])))
+  end)
+
+  it("needs no dict where there is one worker", function()
+    local cache = world:worker { dict = false }
+    decide(cache)
+    version = 2
+    assert.is_true(purge(cache, ADDRESS))
+    assert.equal(2, seen_version(decide(cache)))
+  end)
+
+  it("says so where the dict has no room for it, and forgets what it can", function()
+    local cache = world:worker()
+    decide(cache)
+    world.dict.full = true
+    local ok, err = purge(cache, ADDRESS)
+    assert.is_nil(ok)
+    assert.matches("no memory", err.message)
+    version = 2
+    assert.equal(2, seen_version(decide(cache)))
+  end)
+
+  it("is not lost with what the dict loses", function()
+    local first, second = world:worker(), world:worker()
+    decide(first)
+    decide(second)
+    purge(first, ADDRESS)
+    decide(second)
+    world.dict:evict "."
+    version = 2
+    world.time = world.time + 0.001
+    purge(first, ADDRESS)
+    assert.equal(2, seen_version(decide(second)))
+  end)
+end)
+
+describe("a dict that does not work", function()
+  local function decides_right(settings)
+    world.answer = function(address, network)
+      return world.decision(address:find "bad" and "block" or "allow", address, network)
+    end
+    local caches = { world:worker(settings), world:worker(settings) }
+    for turn = 1, 3 do
+      for _, cache in ipairs(caches) do
+        for index = 1, 20 do
+          local address = (index % 3 == 0 and "bad" or "good") .. index
+          assert.equal(index % 3 == 0 and "block" or "allow", (decide(cache, address, "tron")).action, turn)
+        end
+      end
+    end
+  end
+
+  it("fails no decision when it has no room at all", function()
+    world.dict.full = true
+    decides_right()
+    decides_right { lru = 0 }
+  end)
+
+  it("fails no decision when it has room for few", function()
+    world.dict.room = 5
+    decides_right { lru = 0 }
+  end)
+
+  it("fails no decision when it loses what it holds", function()
+    local set = world.dict.set
+    world.dict.set = function(dict, ...)
+      dict:evict "."
+      return set(dict, ...)
+    end
+    decides_right { lru = 0 }
+  end)
+
+  it("fails no decision when others have written everywhere", function()
+    for _, foreign in ipairs { "not ours", 5, true } do
+      begin()
+      decides_right { lru = 0 }
+      for key in pairs(world.dict.entries) do
+        world.dict:set(key, foreign)
+      end
+      decides_right { lru = 0 }
+    end
+  end)
+end)

@@ -1,0 +1,390 @@
+-- What the inbox of nginx keeps in a shared dict: claims and events, with workers that share the dict and a clock that
+-- the spec has. In a real nginx: spec/in_nginx/inbox_nginx.lua.
+local events = require "riskscreen.nginx.webhook.waiters"
+local ledger = require "riskscreen.nginx.webhook.durable_dict"
+local shared_dict = require "spec.support.shared_dict"
+local store = require "riskscreen.nginx.webhook.store"
+
+local LEASE, TTL = 10, 100 -- seconds
+
+local clock, dict, workers
+
+before_each(function()
+  clock = { now = 1000 }
+  dict = shared_dict.new(function()
+    return clock.now
+  end)
+  workers = 0
+end)
+
+-- A worker that shares the dict: what it does beside its requests is done when the spec says so.
+local function new_worker()
+  workers = workers + 1
+  local worker = { id = workers, warnings = {}, tasks = {} }
+  function worker.pid()
+    return worker.id
+  end
+  function worker.now()
+    return clock.now
+  end
+  function worker.warn(message)
+    table.insert(worker.warnings, message)
+  end
+  function worker.beside(_, fn)
+    worker.tasks[fn] = true
+    return function()
+      worker.tasks[fn] = nil
+    end
+  end
+  function worker.watch(look, ended)
+    worker.look = function()
+      if not look() then
+        worker.look = nil
+        ended()
+      end
+    end
+  end
+  return worker
+end
+
+describe("which events were handled, over all workers,", function()
+  local function new_store(limit)
+    local worker = new_worker()
+    local made =
+      store.new { ledger = ledger.new(dict), limit = limit or 1000, ttl = TTL, lease = LEASE, worker = worker }
+    return made, worker
+  end
+
+  it("is known to every worker", function()
+    local one, two = new_store(), new_store()
+    assert.equal("new", one:claim "w1")
+    assert.same({ "busy", "busy" }, { one:claim "w1", (two:claim "w1") })
+    one:complete "w1"
+    assert.same({ "done", "done", "new" }, { one:claim "w1", two:claim "w1", (two:claim "w2") })
+  end)
+
+  it("is forgotten after its time", function()
+    local one = new_store()
+    one:claim "w1"
+    one:complete "w1"
+    clock.now = clock.now + TTL - 1
+    assert.equal("done", one:claim "w1")
+    clock.now = clock.now + 1
+    assert.equal("new", one:claim "w1")
+  end)
+
+  it("lets an event come again whose worker has ended, but not while it lives", function()
+    local one, worker = new_store()
+    local two = new_store()
+    one:claim "w1"
+    for _ = 1, 5 do
+      clock.now = clock.now + LEASE - 1
+      for task in pairs(worker.tasks) do
+        task()
+      end
+      assert.equal("busy", two:claim "w1")
+    end
+    clock.now = clock.now + LEASE
+    assert.equal("new", two:claim "w1")
+  end)
+
+  it("is not changed by a worker whose claim is another's by now", function()
+    local one, two = new_store(), new_store()
+    one:claim "w1"
+    clock.now = clock.now + LEASE
+    two:claim "w1"
+    one:release "w1"
+    assert.equal("busy", one:claim "w1")
+  end)
+
+  it("keeps nothing running for what is over", function()
+    local one, worker = new_store()
+    one:claim "w1"
+    one:complete "w1"
+    one:claim "w2"
+    one:release "w2"
+    assert.same({}, worker.tasks)
+    assert.equal("new", one:claim "w2")
+  end)
+
+  it("is limited: of more, the oldest are forgotten", function()
+    local one = new_store(3)
+    for index = 1, 5 do
+      one:claim("w" .. index)
+      one:complete("w" .. index)
+    end
+    assert.equal("done", one:claim "w5")
+    assert.equal("done", one:claim "w4")
+    assert.equal("new", one:claim "w1")
+  end)
+
+  it("never forgets an event that is being handled", function()
+    local one, two = new_store(2), new_store(2)
+    one:claim "w0"
+    for index = 1, 20 do
+      two:claim("w" .. index)
+      two:complete("w" .. index)
+    end
+    assert.equal("busy", two:claim "w0")
+    one:complete "w0"
+    assert.equal("done", two:claim "w0")
+    for index = 21, 25 do
+      two:claim("w" .. index)
+      two:complete("w" .. index)
+    end
+    assert.equal("new", two:claim "w0")
+  end)
+
+  it("makes room by forgetting the oldest, and refuses what there is no room for", function()
+    local one = new_store()
+    dict.room = 6
+    for index = 1, 50 do
+      assert.equal("new", one:claim("w" .. index))
+      one:complete("w" .. index)
+    end
+    assert.equal("done", one:claim "w50")
+    dict.entries, dict.full = {}, true
+    local state, message = one:claim "w51"
+    assert.is_nil(state)
+    assert.matches("no memory", message, 1, true)
+  end)
+
+  it("is remembered although the dict is full by then", function()
+    local one, worker = new_store()
+    one:claim "w1"
+    dict.full = true
+    one:complete "w1"
+    assert.equal("done", one:claim "w1")
+    assert.same({}, worker.warnings)
+  end)
+end)
+
+describe("events in a shared dict", function()
+  local function new_events()
+    local worker = new_worker()
+    return events.new { ledger = ledger.new(dict), ttl = TTL, worker = worker }, worker
+  end
+
+  local function new_awaited(request_id, custom_id)
+    local awaited = { request_id = request_id, custom_id = custom_id, offered = {} }
+    function awaited:offer(event)
+      table.insert(self.offered, event.webhookId)
+    end
+    return awaited
+  end
+
+  local function event(id, request_id, custom_id)
+    return { webhookId = id, data = { requestId = request_id, customId = custom_id, status = 1003 } }
+  end
+
+  it("are offered to who comes later, in any worker, for a time", function()
+    local one, two = new_events(), new_events()
+    assert.is_true(one:add(event("w1", "r1")))
+    local early, late = new_awaited "r1", new_awaited "r1"
+    clock.now = clock.now + TTL - 1
+    two:expect(early)
+    clock.now = clock.now + 1
+    two:expect(late)
+    assert.same({ { "w1" }, {} }, { early.offered, late.offered })
+  end)
+
+  it("are offered to who waits, at once in the worker that receives them and elsewhere at its next look", function()
+    local one, here = new_events()
+    local two, there = new_events()
+    local mine, theirs, others = new_awaited "r1", new_awaited "r1", new_awaited "r2"
+    local waiting = { one:attend(mine, 60), two:attend(theirs, 60), two:attend(others, 60) }
+    here.look()
+    there.look()
+    one:add(event("w1", "r1"))
+    assert.same({ { "w1" }, {} }, { mine.offered, theirs.offered })
+    there.look()
+    there.look()
+    assert.same({ { "w1" }, { "w1" }, {} }, { mine.offered, theirs.offered, others.offered })
+    one:leave(waiting[1])
+    two:leave(waiting[2])
+    two:leave(waiting[3])
+  end)
+
+  it("are looked for as long as somebody waits, and no longer", function()
+    local one, worker = new_events()
+    local first = one:attend(new_awaited "r1", 60)
+    local second = one:attend(new_awaited "r1", 30)
+    one:leave(first)
+    worker.look()
+    assert.is_function(worker.look)
+    one:leave(second)
+    worker.look()
+    assert.is_nil(worker.look)
+    one:attend(new_awaited "r2", 5)
+    clock.now = clock.now + 5
+    worker.look()
+    assert.is_nil(worker.look)
+  end)
+
+  it("are not looked for on behalf of one who was collected", function()
+    local one, worker = new_events()
+    one:attend(new_awaited "r1", 60)
+    collectgarbage()
+    collectgarbage()
+    worker.look()
+    assert.is_nil(worker.look)
+  end)
+
+  it("are looked for again where nginx has dropped the timer that should have done so", function()
+    local one, worker = new_events()
+    local two = new_events()
+    local watch = worker.watch
+    worker.watch = function() end
+    local awaited = new_awaited "r1"
+    local waiting = one:attend(awaited, 600)
+    worker.watch = watch
+    clock.now = clock.now + 20
+    local another = one:attend(new_awaited "r2", 600)
+    two:add(event("w1", "r1"))
+    worker.look()
+    assert.same({ "w1" }, awaited.offered)
+    one:leave(waiting)
+    one:leave(another)
+  end)
+
+  it("that name a customId alone go to the only one who awaits it, in whichever worker", function()
+    local one, two = new_events(), new_events()
+    local only, one_of_two, other = new_awaited("r1", "c1"), new_awaited("r2", "c2"), new_awaited("r3", "c2")
+    one:expect(only)
+    one:expect(one_of_two)
+    two:expect(other)
+    two:add(event("w1", nil, "c1"))
+    two:add(event("w2", nil, "c2"))
+    for _, awaited in ipairs { only, one_of_two, other } do
+      local waiting = one:attend(awaited, 60)
+      one:leave(waiting)
+    end
+    assert.same({ { "w1" }, {}, {} }, { only.offered, one_of_two.offered, other.offered })
+  end)
+
+  it("of a transaction known by its customId alone are its own, unless another is known as little", function()
+    local one, two = new_events(), new_events()
+    local only, twin, other_twin = new_awaited(nil, "c1"), new_awaited(nil, "c2"), new_awaited(nil, "c2")
+    one:expect(twin)
+    two:expect(other_twin)
+    one:expect(new_awaited("r7", "c1"))
+    two:add(event("w1", "r9", "c1"))
+    two:add(event("w2", "r9", "c2"))
+    one:expect(only)
+    local waiting = one:attend(twin, 60)
+    assert.same({ { "w1" }, {} }, { only.offered, twin.offered })
+    one:leave(waiting)
+  end)
+
+  it("of a transaction that awaits them by its requestId are not another's that carries the same customId", function()
+    local one, two = new_events(), new_events()
+    local known, uncertain = new_awaited("r9", "c1"), new_awaited(nil, "c1")
+    one:expect(known)
+    two:add(event("w1", "r9", "c1"))
+    two:expect(uncertain)
+    local waiting = one:attend(known, 60)
+    assert.same({ { "w1" }, {} }, { known.offered, uncertain.offered })
+    one:leave(waiting)
+  end)
+
+  it("stay nobody's although one of those who await the customId waits longer than anything is kept", function()
+    local one, worker = new_events()
+    local two, there = new_events()
+    local long, late = new_awaited("r1", "c1"), new_awaited("r2", "c1")
+    local waiting = one:attend(long, 10 * TTL)
+    for _ = 1, 4 do
+      clock.now = clock.now + TTL / 2
+      worker.look()
+    end
+    local second = two:attend(late, 60)
+    two:add(event("w1", nil, "c1"))
+    worker.look()
+    there.look()
+    assert.same({ {}, {} }, { long.offered, late.offered })
+    one:leave(waiting)
+    two:leave(second)
+  end)
+
+  it("that name a customId alone are not a later transaction's, as long as they are kept", function()
+    local one, two = new_events(), new_events()
+    local first, second = new_awaited("r1", "c1"), new_awaited("r2", "c1")
+    one:expect(first)
+    clock.now = clock.now + TTL - 1
+    two:add(event("w1", nil, "c1"))
+    clock.now = clock.now + TTL - 1
+    two:expect(second)
+    assert.same({}, second.offered)
+  end)
+
+  it("are kept once, however often one is added after its handler failed", function()
+    local one = new_events()
+    for _ = 1, 40 do
+      one:add(event("w1", "r1"))
+    end
+    one:add(event("w2", "r1"))
+    local awaited = new_awaited "r1"
+    one:expect(awaited)
+    assert.same({ "w1", "w2" }, awaited.offered)
+  end)
+
+  it("are no more than sixteen for one transaction: the oldest go", function()
+    local one = new_events()
+    for index = 1, 20 do
+      one:add(event("w" .. index, "r1"))
+    end
+    local awaited = new_awaited "r1"
+    one:expect(awaited)
+    assert.equal(16, #awaited.offered)
+    assert.same({ "w5", "w20" }, { awaited.offered[1], awaited.offered[16] })
+    local places = 0
+    for key in pairs(dict.entries) do
+      places = places + (key:find "^entry:" and 1 or 0)
+    end
+    assert.equal(16, places)
+  end)
+
+  it("are refused as long as there is no room, and taken when there is", function()
+    local one = new_events()
+    dict.full = true
+    local ok, message = one:add(event("w1", "r1"))
+    assert.is_nil(ok)
+    assert.matches("the shared dict cannot keep the event: no memory", message, 1, true)
+    dict.full = false
+    assert.is_true(one:add(event("w1", "r1")))
+    local awaited = new_awaited "r1"
+    one:expect(awaited)
+    assert.same({ "w1" }, awaited.offered)
+  end)
+
+  it("are refused wherever room ends on the way, and then are offered to nobody as handled", function()
+    for room = 0, 8 do
+      dict.entries, dict.room = {}, room
+      local one = new_events()
+      local ok = one:add(event("w1", "r1", "c1"))
+      dict.room = nil
+      if ok then
+        local awaited = new_awaited "r1"
+        one:expect(awaited)
+        assert.same({ "w1" }, awaited.offered)
+      else
+        assert.is_true(one:add(event("w1", "r1", "c1")))
+      end
+    end
+  end)
+
+  it("take up no names that nobody can await", function()
+    local one = new_events()
+    assert.is_true(one:add(event("w1", ("r"):rep(70000), { "not a text" })))
+    assert.is_true(one:add(event("w2", "", "")))
+  end)
+
+  it("say so when a customId cannot be claimed, and are then offered to nobody by it", function()
+    local one, worker = new_events()
+    one:add(event("w1", nil, "c1"))
+    dict.full = true
+    local awaited = new_awaited("r1", "c1")
+    one:expect(awaited)
+    assert.same({}, awaited.offered)
+    assert.matches("cannot be awaited by its customId", worker.warnings[1], 1, true)
+  end)
+end)

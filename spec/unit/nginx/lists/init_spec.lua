@@ -1,0 +1,537 @@
+local caches = require "riskscreen.nginx.cache"
+local epochs = require "riskscreen.nginx.cache.epoch"
+local lists = require "riskscreen.nginx.lists"
+local policies = require "riskscreen.policy"
+local shared_dict = require "spec.support.shared_dict"
+local subjects = require "riskscreen.nginx.cache.subject"
+
+local INTERVAL, MAX_AGE, TIMEOUT = 60, 300, 10
+local PAGE = 2 -- items
+local ONE = "0x7582aE01C28c381B8aE1263231c68669Be79fCfB"
+local OTHER = "0x5eF2562A16fea6b5915c7bcAd7D264c7EB2b4482"
+local TRON = "TDFavbNnDVaqmMWSBMJeq52VxeKpfdFhEn"
+
+local now, dict, service, log
+
+local function high(kind)
+  return { { riskLevel = "high", riskType = kind } }
+end
+
+local function medium()
+  return { { riskLevel = "generally-high", riskType = "launder-money" } }
+end
+
+-- A client whose pages come from `service`, which may fail at one of them.
+local function list_of(name)
+  return {
+    pages = function()
+      local page = 0
+      return function()
+        page = page + 1
+        service.pages = service.pages + 1
+        if service.before_page then
+          service.before_page(name, page)
+        end
+        local items = {}
+        for index = (page - 1) * PAGE + 1, page * PAGE do
+          items[#items + 1] = service[name][index]
+        end
+        return items[1] and items
+      end
+    end,
+  }
+end
+
+local function checksum(text)
+  local sum = 0
+  for index = 1, #text do
+    sum = (sum * 31 + text:byte(index)) % 2 ^ 31
+  end
+  return sum
+end
+
+-- The refresher of a worker.
+local function new_worker(identity, settings)
+  local all = {
+    dict = dict,
+    client = { blacklist = list_of "blacklist", whitelist = list_of "whitelist" },
+    id = "account",
+    interval = INTERVAL,
+    max_age = MAX_AGE,
+    whitelist = true,
+    page_size = PAGE,
+    timeout = TIMEOUT,
+    now = function()
+      return now
+    end,
+    identity = function()
+      return identity
+    end,
+    exiting = function()
+      return false
+    end,
+    log = function(message)
+      table.insert(log, message)
+    end,
+    pause = function() end,
+    refreshed = function() end,
+    checksum = checksum,
+  }
+  for name, value in pairs(settings or {}) do
+    all[name] = value
+  end
+  return lists.new(all)
+end
+
+local worker
+
+before_each(function()
+  now, log = 1000000, {}
+  dict = shared_dict.new(function()
+    return now
+  end)
+  service = { blacklist = {}, whitelist = {}, pages = 0 }
+  worker = new_worker "one"
+end)
+
+local function found(address, network, policy)
+  return worker:under(policy or policies.new()):find(assert(subjects.of(address, network or "eth")), now)
+end
+
+local function action(...)
+  local listed = found(...)
+  return listed and listed.decision.action
+end
+
+local function refresh(some)
+  now = now + INTERVAL;
+  (some or worker):refresh()
+end
+
+describe("an address on the blacklist", function()
+  it("is blocked for the risks that the policy blocks, in any spelling", function()
+    service.blacklist = { { address = ONE, network = "ethereum", risks = high "scam" } }
+    assert.is_nil(action(ONE))
+    refresh()
+    assert.equal("block", action(ONE))
+    assert.equal("block", action(ONE:lower(), "ethereum"))
+    assert.is_nil(action(ONE, "bsc"))
+    assert.is_nil(action(OTHER))
+    local decision = found(ONE).decision
+    assert.same({ ONE:lower(), "eth", true, false }, {
+      decision.address,
+      decision.network,
+      decision.cached,
+      decision.stale,
+    })
+    assert.equal("scam", decision.reasons[1].risk.riskType)
+  end)
+
+  it("is what each policy makes of it", function()
+    service.blacklist = { { address = ONE, network = "eth", risks = medium() } }
+    refresh()
+    assert.equal(
+      "block",
+      action(ONE, "eth", policies.new { rules = { { level = "generally-high", action = "block" } } })
+    )
+    assert.is_nil(action(ONE))
+  end)
+
+  it("is blocked on every network where the item names none, or one that nobody knows", function()
+    service.blacklist = {
+      { address = ONE, risks = high "scam" },
+      { address = OTHER, network = "Ethereum", risks = high "scam" },
+    }
+    refresh()
+    for _, address in ipairs { ONE, OTHER } do
+      assert.equal("block", action(address, "eth"))
+      assert.equal("block", action(address, "polygon"))
+    end
+  end)
+
+  it("is blocked where the item does not say why, whatever another item says", function()
+    service.blacklist = {
+      { address = ONE, network = "eth" },
+      { address = OTHER, network = "eth", risks = {} },
+      { address = TRON, network = "tron", risks = medium() },
+      { address = TRON, network = "tron" },
+    }
+    refresh()
+    assert.same({ "block", "block", "block" }, { action(ONE), action(OTHER), action(TRON, "tron") })
+  end)
+
+  it("has the risks of all its items", function()
+    service.blacklist = {
+      { address = ONE, network = "eth", risks = medium() },
+      { address = ONE:lower(), network = "ethereum", risks = high "scam" },
+    }
+    refresh()
+    assert.equal("block", action(ONE))
+    assert.equal(1, worker:facts().blacklist)
+  end)
+
+  it("does not pass by the whitelist, even where it is not blocked", function()
+    service.blacklist = {
+      { address = ONE, risks = high "scam" },
+      { address = OTHER, network = "eth", risks = medium() },
+      { address = TRON, risks = { { riskLevel = "never seen", riskType = "scam" } } },
+    }
+    service.whitelist = {
+      { address = ONE, chain = "eth" },
+      { address = OTHER:lower(), chain = "ethereum" },
+      { address = TRON, chain = "tron" },
+    }
+    refresh()
+    assert.equal("block", action(ONE))
+    assert.is_nil(action(OTHER))
+    assert.is_nil(action(TRON, "tron"))
+  end)
+end)
+
+describe("an address on the whitelist", function()
+  before_each(function()
+    service.whitelist = { { address = ONE, chain = "ethereum" } }
+  end)
+
+  it("passes on its network", function()
+    refresh()
+    assert.equal("allow", action(ONE:lower()))
+    assert.is_nil(action(ONE, "bsc"))
+  end)
+
+  it("passes only where the policy lets it", function()
+    refresh()
+    assert.is_nil(action(ONE, "eth", policies.new { rules = { { no_risk = true, action = "review" } } }))
+    assert.is_nil(action(ONE, "eth", policies.new { rules = { { level = "low", action = "allow" } } }))
+    assert.equal("allow", action(ONE, "eth", policies.new { rules = { { whitelist = true, action = "allow" } } }))
+  end)
+
+  it("does not pass where what the policy needs besides is not known", function()
+    refresh()
+    local rules = { { category = { "mixer" }, action = "block" }, { no_risk = true, action = "allow" } }
+    assert.is_nil(action(ONE, "eth", policies.new { rules = rules }))
+  end)
+
+  it("does not pass by an item without a network that is known", function()
+    service.whitelist = { { address = ONE }, { address = OTHER, chain = "Ethereum" } }
+    refresh()
+    assert.same({}, { action(ONE), action(OTHER) })
+    assert.equal(0, worker:facts().whitelist)
+  end)
+
+  it("does not count unless somebody said so, even if another fetched it", function()
+    refresh()
+    worker = new_worker("two", { whitelist = false })
+    assert.is_nil(action(ONE))
+  end)
+end)
+
+describe("a refresh", function()
+  before_each(function()
+    service.blacklist = {
+      { address = ONE, risks = high "scam" },
+      { address = TRON, network = "tron", risks = high "scam" },
+      { address = "0x" .. ("1"):rep(40), network = "eth", risks = high "scam" },
+    }
+    service.whitelist = { { address = OTHER, chain = "eth" } }
+    refresh()
+  end)
+
+  it("forgets what is no longer on a list", function()
+    service.blacklist, service.whitelist = {}, {}
+    assert.same({ "block", "allow" }, { action(ONE), action(OTHER) })
+    refresh()
+    assert.same({}, { action(ONE), action(OTHER) })
+  end)
+
+  it("that fails half-way changes nothing and says so", function()
+    service.blacklist[1] = { address = OTHER, risks = high "scam" }
+    service.before_page = function(name)
+      if name == "whitelist" then
+        error("the service is down", 0)
+      end
+    end
+    refresh()
+    assert.same({ "block", "allow" }, { action(ONE), action(OTHER) })
+    assert.equal("the lists are not refreshed: the service is down", log[1])
+    service.before_page = nil
+    refresh()
+    assert.same({ nil, "block" }, { action(ONE), action(OTHER) })
+  end)
+
+  it("that does not come leaves the blacklist, and the whitelist for a while", function()
+    local refreshed_at = now
+    now = refreshed_at + MAX_AGE - 1
+    assert.equal("allow", action(OTHER))
+    assert.equal(refreshed_at + MAX_AGE, found(OTHER).valid_until)
+    now = refreshed_at + MAX_AGE
+    assert.is_nil(action(OTHER))
+    assert.same({ "block", true }, { action(ONE), found(ONE).decision.stale })
+  end)
+
+  it("does not count for longer when the clock is set back", function()
+    now = now - 86400
+    assert.is_nil(action(OTHER))
+    assert.equal("block", action(ONE))
+  end)
+
+  it("is made when its time has come, also where the clock was set back", function()
+    now = now - 86400
+    service.blacklist[4] = { address = OTHER, network = "eth", risks = high "scam" }
+    worker:refresh()
+    assert.equal("block", action(OTHER))
+    assert.is_false(found(ONE).decision.stale)
+    local pages = service.pages
+    worker:refresh()
+    assert.equal(pages, service.pages)
+  end)
+
+  it("has the workers forget what they remember when something changed, and only then", function()
+    local epoch = epochs.current(dict)
+    refresh()
+    assert.equal(epoch, epochs.current(dict))
+    for _, change in ipairs {
+      function()
+        table.remove(service.blacklist, 1)
+      end,
+      function()
+        service.blacklist[1].risks = medium()
+      end,
+      function()
+        service.blacklist[1], service.whitelist[1] =
+          { address = OTHER, network = "eth", risks = high "scam" }, { address = TRON, chain = "tron" }
+      end,
+    } do
+      change()
+      refresh()
+      assert.not_equal(epoch, epochs.current(dict))
+      epoch = epochs.current(dict)
+    end
+  end)
+
+  it("comes once in an interval, over all workers", function()
+    local other = new_worker "two"
+    local pages = service.pages
+    other:refresh()
+    worker:refresh()
+    now = now + INTERVAL - 1
+    other:refresh()
+    assert.equal(pages, service.pages)
+    now = now + 1
+    other:refresh()
+    assert.is_true(service.pages > pages)
+    pages = service.pages
+    worker:refresh()
+    assert.equal(pages, service.pages)
+  end)
+
+  it("is taken over from a worker that is not heard of, and that changes nothing any more", function()
+    local other = new_worker "two"
+    service.before_page = function(name, page)
+      if name == "blacklist" and page == 2 then
+        service.before_page = nil
+        now = now + 2 * TIMEOUT
+        service.blacklist = {}
+        other:refresh()
+        assert.is_nil(action(ONE))
+        service.blacklist = { { address = OTHER, risks = high "scam" }, { address = OTHER, risks = high "scam" } }
+        service.blacklist[3] = service.blacklist[1]
+      end
+    end
+    refresh()
+    assert.is_nil(action(ONE))
+    assert.equal("allow", action(OTHER))
+    assert.equal("the lists are not refreshed: another worker has taken over", log[1])
+  end)
+
+  it("is left to others by a worker that ends", function()
+    local ending = new_worker("two", {
+      exiting = function()
+        return true
+      end,
+    })
+    service.blacklist = {}
+    refresh(ending)
+    assert.equal("block", action(ONE))
+    worker:refresh()
+    assert.is_nil(action(ONE))
+    assert.same({}, log)
+  end)
+
+  it("that finds no room in the dict is none for the whitelist", function()
+    service.whitelist = {}
+    service.blacklist = { { address = "0x" .. ("2"):rep(40), risks = high "scam" } }
+    now = now + INTERVAL
+    dict.set = function(self, key, ...)
+      if key:find "0x2" then
+        return false, "no memory", true
+      end
+      return shared_dict.new().set(self, key, ...)
+    end
+    worker:refresh()
+    assert.truthy(log[1]:find("no room", 1, true))
+    assert.equal("block", action(ONE))
+    now = now + MAX_AGE
+    assert.is_nil(action(OTHER))
+  end)
+
+  it("that finds no room for its turn says so", function()
+    now = now + INTERVAL
+    dict.entries, dict.full = {}, true
+    worker:refresh()
+    assert.truthy(log[1]:find("no room", 1, true))
+  end)
+end)
+
+describe("lists of which the dict has lost something", function()
+  before_each(function()
+    service.blacklist = { { address = ONE, network = "eth", risks = high "scam" } }
+    service.whitelist = { { address = OTHER, chain = "eth" } }
+    refresh()
+  end)
+
+  it("let nobody pass when it is not known which refresh was the last", function()
+    dict:evict ":state$"
+    assert.is_nil(action(OTHER))
+    assert.equal("block", action(ONE))
+    refresh()
+    assert.equal("allow", action(OTHER))
+  end)
+
+  it("let nobody pass who was on the blacklist of a refresh that did not end", function()
+    service.blacklist = { { address = OTHER, risks = medium() }, { address = TRON, risks = high "scam" } }
+    local before_writing = dict.set
+    dict.set = function(self, key, ...)
+      if key:find ":state$" then
+        return false, "no memory", false
+      end
+      return before_writing(self, key, ...)
+    end
+    refresh()
+    assert.truthy(log[1]:find("no room", 1, true))
+    assert.is_nil(action(OTHER))
+    dict:evict "%*:0x"
+    assert.is_nil(action(OTHER))
+    assert.equal("block", action(TRON, "tron"))
+  end)
+
+  it("say nothing of what is lost or damaged", function()
+    for key, entry in pairs(dict.entries) do
+      if type(entry.value) == "string" and key:find(OTHER:lower(), 1, true) then
+        dict.entries[key:gsub(OTHER:lower(), ("3"):rep(40))] = entry
+      elseif type(entry.value) == "string" then
+        entry.value = entry.value:gsub("high", "abcd")
+      end
+    end
+    assert.is_nil(action(ONE))
+    assert.is_nil(action(("3"):rep(40)))
+  end)
+end)
+
+describe("a worker", function()
+  it("begins at once, and looks several times in an interval whether it is its turn", function()
+    local soon, often, seconds
+    worker = new_worker("one", {
+      at = function(_, callback)
+        soon = callback
+        return true
+      end,
+      every = function(every, callback)
+        often, seconds = callback, every
+        return true
+      end,
+    })
+    worker:start()
+    soon(false)
+    assert.is_true(seconds < INTERVAL)
+    local pages = service.pages
+    assert.is_true(pages > 0)
+    now = now + INTERVAL
+    often(true)
+    assert.equal(pages, service.pages)
+    often(false)
+    assert.is_true(service.pages > pages)
+    soon = nil
+    worker:start()
+    assert.is_nil(soon)
+  end)
+
+  it("says so when nginx gives it no timer", function()
+    worker = new_worker("one", {
+      every = function()
+        return nil, "too many pending timers"
+      end,
+    })
+    worker:start()
+    assert.same({ "the lists are not refreshed by this worker: too many pending timers" }, log)
+  end)
+end)
+
+describe("a cache with lists", function()
+  local function new_cache(look_up)
+    local entries = {}
+    return caches.new {
+      dict = dict,
+      look_up = look_up,
+      lists = worker:under(policies.new()),
+      checksum = checksum,
+      digest = checksum,
+      is_alone = function()
+        return true
+      end,
+      identity = function()
+        return "one"
+      end,
+      new_lru = function()
+        return {
+          get = function(_, key)
+            return entries[key]
+          end,
+          set = function(_, key, value)
+            entries[key] = value
+          end,
+          delete = function(_, key)
+            entries[key] = nil
+          end,
+          flush_all = function()
+            entries = {}
+          end,
+          count = function()
+            return 0
+          end,
+        }
+      end,
+      waits = {
+        now = function()
+          return now
+        end,
+        time = function()
+          return now
+        end,
+        sleep = function() end,
+        semaphore = function()
+          return { post = function() end, wait = function() end }
+        end,
+        contain = pcall,
+      },
+    }
+  end
+
+  it("does not remember a yes about an address that was blacklisted while it was looked up", function()
+    worker.started = true
+    refresh()
+    local cache
+    cache = new_cache(function()
+      service.blacklist = { { address = ONE, risks = high "scam" } }
+      refresh()
+      assert.equal("block", cache:decide(ONE, "bsc").action)
+      return { action = "allow", reasons = { { action = "allow", message = "no risk" } }, degraded = false }
+    end)
+    assert.equal("allow", cache:decide(ONE, "eth").action)
+    local decision, source = cache:decide(ONE, "eth")
+    assert.same({ "block", "list" }, { decision.action, source })
+    assert.is_true(cache:purge(ONE))
+    decision, source = cache:decide(ONE, "eth")
+    assert.same({ "block", "list" }, { decision.action, source })
+  end)
+end)

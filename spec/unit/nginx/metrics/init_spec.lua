@@ -1,0 +1,358 @@
+local exposition = require "riskscreen.nginx.metrics.prometheus"
+local metrics = require "riskscreen.nginx.metrics"
+local prometheus = require "spec.support.prometheus"
+local shared_dict = require "spec.support.shared_dict"
+
+local now, dict
+
+before_each(function()
+  now = 1000
+  dict = shared_dict.new(function()
+    return now
+  end)
+end)
+
+-- A worker: its recorder, its timer, and the number nginx gives it.
+local function new_worker(slot, settings)
+  local worker = { slot = slot, timers = 0 }
+  local all = {
+    dict = dict,
+    name = "withdrawals",
+    slot = function()
+      return worker.slot
+    end,
+    worker_count = function()
+      return 4
+    end,
+    time = function()
+      return now
+    end,
+    every = function(_, callback)
+      if worker.exiting then
+        return nil, "process exiting"
+      end
+      worker.timers = worker.timers + 1
+      worker.tick = callback
+      return true
+    end,
+  }
+  for name, value in pairs(settings or {}) do
+    all[name] = value
+  end
+  worker.recorder = metrics.new(all)
+  return worker
+end
+
+local function without_dict(slot)
+  dict = nil
+  return new_worker(slot)
+end
+
+local function read(worker)
+  return prometheus.parse(worker.recorder:render())
+end
+
+local function decisions(read_metrics, action, source)
+  return read_metrics:get("riskscreen_decisions_total", { gate = "withdrawals", action = action, source = source })
+end
+
+describe("a recorder", function()
+  it("says decisions by action and source, from nought", function()
+    local worker = new_worker(0)
+    worker.recorder:decided("block", "lru")
+    worker.recorder:decided("block", "lru")
+    worker.recorder:decided("allow", "upstream")
+    local said = read(worker)
+    assert.equal(2, decisions(said, "block", "lru"))
+    assert.equal(1, decisions(said, "allow", "upstream"))
+    assert.equal(0, decisions(said, "unknown", "stale"))
+    assert.equal("counter", said.families.riskscreen_decisions_total.type)
+  end)
+
+  it("says how often each tier of the cache knew, and which look-ups failed", function()
+    local worker = new_worker(0)
+    worker.recorder:lookup("lru", true)
+    worker.recorder:lookup("lru", false)
+    worker.recorder:lookup("dict", false)
+    worker.recorder:error "timeout"
+    local said = read(worker)
+    local function lookups(tier, result)
+      return said:get("riskscreen_cache_lookups_total", { gate = "withdrawals", tier = tier, result = result })
+    end
+    assert.same({ 1, 1, 0, 1 }, {
+      lookups("lru", "hit"),
+      lookups("lru", "miss"),
+      lookups("dict", "hit"),
+      lookups("dict", "miss"),
+    })
+    assert.equal(1, said:get("riskscreen_errors_total", { gate = "withdrawals", kind = "timeout" }))
+    assert.equal(0, said:get("riskscreen_errors_total", { gate = "withdrawals", kind = "tls" }))
+  end)
+
+  it("says how long the service took, in buckets", function()
+    local worker = new_worker(0)
+    for _, seconds in ipairs { 0.002, 0.2, 0.25, 0.3, 1000 } do
+      worker.recorder:upstream(seconds)
+    end
+    local said = read(worker)
+    local function at_most(bound)
+      return said:get("riskscreen_upstream_seconds_bucket", { gate = "withdrawals", le = bound })
+    end
+    assert.same({ 0, 1, 1, 3, 4, 4, 5 }, {
+      at_most "0.001",
+      at_most "0.0025",
+      at_most "0.1",
+      at_most "0.25",
+      at_most "0.5",
+      at_most "60",
+      at_most "+Inf",
+    })
+    assert.near(1000.752, said:get("riskscreen_upstream_seconds_sum", { gate = "withdrawals" }), 1e-9)
+  end)
+
+  it("says how much room the dict has", function()
+    local said = read(new_worker(0))
+    assert.equal(65536, said:get("riskscreen_dict_capacity_bytes", { gate = "withdrawals" }))
+    assert.equal(4096, said:get("riskscreen_dict_free_bytes", { gate = "withdrawals" }))
+  end)
+end)
+
+describe("a recorder of a gate with webhooks", function()
+  it("says how deliveries were answered, and how much room their dict has", function()
+    local events = shared_dict.new(function()
+      return now
+    end)
+    local worker = new_worker(0, { inbox = { dict = events } })
+    worker.recorder:delivered(200)
+    worker.recorder:delivered(200)
+    worker.recorder:delivered(503)
+    worker.recorder:delivered(599)
+    local said = read(worker)
+    local function deliveries(status)
+      return said:get("riskscreen_webhooks_total", { gate = "withdrawals", status = status })
+    end
+    assert.same({ 2, 0, 1, 1 }, { deliveries "200", deliveries "401", deliveries "503", deliveries "500" })
+    assert.equal(events:capacity(), said:get("riskscreen_webhooks_dict_capacity_bytes", { gate = "withdrawals" }))
+    assert.equal(events:free_space(), said:get("riskscreen_webhooks_dict_free_bytes", { gate = "withdrawals" }))
+  end)
+
+  it("adds up the deliveries of all workers", function()
+    local one, two = new_worker(0, { inbox = {} }), new_worker(1, { inbox = {} })
+    one.recorder:delivered(200)
+    two.recorder:delivered(200)
+    one.tick()
+    assert.equal(2, read(two):get("riskscreen_webhooks_total", { gate = "withdrawals", status = "200" }))
+  end)
+end)
+
+describe("the recorders of several workers", function()
+  it("add up what each has counted, a second ago at the latest", function()
+    local first, second = new_worker(0), new_worker(1)
+    first.recorder:decided("allow", "lru")
+    second.recorder:decided("allow", "lru")
+    second.recorder:upstream(0.3)
+    assert.equal(1, second.timers)
+    second.tick(false)
+    local said = read(first)
+    assert.equal(2, decisions(said, "allow", "lru"))
+    assert.equal(1, said:get("riskscreen_upstream_seconds_count", { gate = "withdrawals" }))
+    assert.equal(2, decisions(read(second), "allow", "lru"))
+  end)
+
+  it("go on where those before a reload ended", function()
+    local old = new_worker(0)
+    old.recorder:decided("allow", "lru")
+    old.exiting = true
+    old.tick(true)
+    local new = new_worker(0)
+    assert.equal(1, decisions(read(new), "allow", "lru"))
+    new.recorder:decided("allow", "lru")
+    assert.equal(2, decisions(read(new), "allow", "lru"))
+  end)
+
+  it("lose nothing of what a worker counts while it ends", function()
+    local old = new_worker(0)
+    old.recorder:decided("allow", "lru")
+    old.exiting = true
+    old.tick(true)
+    old.recorder:decided("allow", "lru")
+    assert.equal(2, decisions(read(new_worker(0)), "allow", "lru"))
+  end)
+
+  it("say the look-ups under way in all of them, those of a worker that is ending too", function()
+    local function under_way(worker)
+      return read(worker):get("riskscreen_in_flight", { gate = "withdrawals" })
+    end
+    local first, second, old = new_worker(0), new_worker(1), new_worker(0)
+    local lookup, others, ended = {}, { {}, {} }, {}
+    first.recorder:begin(lookup)
+    second.recorder:begin(others[1])
+    old.recorder:begin(others[2])
+    second.recorder:begin(ended)
+    second.recorder:finish(ended)
+    old.slot = "ending:0"
+    second.tick(false)
+    old.tick(true)
+    assert.equal(3, under_way(first))
+    first.recorder:finish(lookup)
+    assert.equal(#others, under_way(first))
+  end)
+
+  it("do not say look-ups that were swept away with their requests", function()
+    local worker = new_worker(0)
+    local kept = {}
+    worker.recorder:begin(kept)
+    worker.recorder:begin {}
+    collectgarbage()
+    collectgarbage()
+    assert.equal(1, read(worker):get("riskscreen_in_flight", { gate = "withdrawals" }))
+    worker.recorder:finish(kept)
+  end)
+
+  it("do not believe for long in the look-ups of a worker that has crashed", function()
+    local crashed, other = new_worker(0), new_worker(1)
+    local lookup = {}
+    crashed.recorder:begin(lookup)
+    crashed.tick(false)
+    now = now + 60
+    assert.equal(0, read(other):get("riskscreen_in_flight", { gate = "withdrawals" }))
+    crashed.recorder:finish(lookup)
+  end)
+
+  it("never go back when the dict loses their counters", function()
+    local first, second = new_worker(0), new_worker(1)
+    for _ = 1, 10 do
+      first.recorder:decided("allow", "lru")
+    end
+    second.tick = nil
+    first.tick(false)
+    second.recorder:decided("allow", "lru")
+    second.tick(false)
+    first.tick(false)
+    dict:evict ":decided:"
+    first.recorder:decided("allow", "lru")
+    assert.equal(12, decisions(read(first), "allow", "lru"))
+    assert.equal(12, decisions(read(second), "allow", "lru"))
+  end)
+
+  it("never go back when it is a worker that knows less that brings a lost counter back", function()
+    local first, second = new_worker(0), new_worker(1)
+    second.recorder:decided("allow", "lru")
+    second.tick(false)
+    for _ = 1, 10 do
+      first.recorder:decided("allow", "lru")
+    end
+    assert.equal(11, decisions(read(first), "allow", "lru"))
+    dict:evict ":decided:"
+    second.tick(false)
+    assert.equal(11, decisions(read(first), "allow", "lru"))
+    assert.equal(11, decisions(read(second), "allow", "lru"))
+  end)
+
+  it("keep what a full dict has no room for", function()
+    dict.full = true
+    local worker = new_worker(0)
+    worker.recorder:decided("allow", "lru")
+    assert.equal(1, decisions(read(worker), "allow", "lru"))
+    dict.full = false
+    assert.equal(1, decisions(read(worker), "allow", "lru"))
+    assert.equal(1, decisions(read(new_worker(1)), "allow", "lru"))
+  end)
+
+  it("survive that something else of the same name is in the dict", function()
+    dict:set("riskscreen:metrics:withdrawals:decided:allow:lru", "not ours")
+    dict:set("riskscreen:metrics:withdrawals:in_flight:0", "not ours")
+    local worker = new_worker(0)
+    worker.recorder:decided("allow", "lru")
+    assert.equal(1, decisions(read(worker), "allow", "lru"))
+  end)
+
+  it("say which worker they are of where there is no dict", function()
+    local worker = without_dict(3)
+    worker.recorder:decided("allow", "lru")
+    local labels = { gate = "withdrawals", worker = "3", action = "allow", source = "lru" }
+    assert.equal(1, read(worker):get("riskscreen_decisions_total", labels))
+    assert.equal(0, worker.timers)
+  end)
+end)
+
+describe("the counts of a recorder's client", function()
+  local stats
+
+  local function with_client()
+    return {
+      client = {
+        stats = function()
+          return stats
+        end,
+      },
+    }
+  end
+
+  before_each(function()
+    stats = { statuses = { [200] = 3, [204] = 1, [503] = 2 }, breaker = { state = "open", opened = 4 } }
+    for _, counter in ipairs(require("riskscreen.call.stats").counters) do
+      stats[counter.name] = 0
+    end
+    stats.retries = 2
+  end)
+
+  it("are added up over the workers as well", function()
+    local first, second = new_worker(0, with_client()), new_worker(1, with_client())
+    first.recorder:decided("allow", "lru")
+    first.tick(false)
+    stats.retries = 5
+    local said = read(second)
+    assert.equal(7, said:get("riskscreen_client_retries_total", { gate = "withdrawals" }))
+    assert.equal(8, said:get("riskscreen_client_answers_total", { gate = "withdrawals", class = "2xx" }))
+    assert.equal(4, said:get("riskscreen_client_answers_total", { gate = "withdrawals", class = "5xx" }))
+  end)
+
+  it("say how circuit and bucket stand, if there are any", function()
+    local said = read(new_worker(0, with_client()))
+    local function state(name)
+      return said:get("riskscreen_circuit_state", { gate = "withdrawals", state = name })
+    end
+    assert.same({ 0, 1, 0 }, { state "closed", state "open", state "half_open" })
+    assert.equal(4, said:get("riskscreen_circuit_opened_total", { gate = "withdrawals" }))
+    assert.is_nil(said.families.riskscreen_rate_limit_rate)
+    stats.breaker, stats.rate_limit = nil, { rate = 2.5, tokens = 1, waiting = 0, paused = 0.5 }
+    said = read(new_worker(0, with_client()))
+    assert.is_nil(said.families.riskscreen_circuit_state)
+    assert.equal(2.5, said:get("riskscreen_rate_limit_rate", { gate = "withdrawals" }))
+    assert.equal(0.5, said:get("riskscreen_rate_limit_paused_seconds", { gate = "withdrawals" }))
+  end)
+end)
+
+describe("the text of several gates", function()
+  it("says each metric once, with all of them", function()
+    local first, second = new_worker(0), new_worker(0, { name = 'a "name"\n with \\ all' })
+    second.recorder:decided("review", "dict")
+    local said = prometheus.parse(metrics.render { first.recorder, second.recorder })
+    assert.equal(0, decisions(said, "review", "dict"))
+    local labels = { gate = 'a "name"\n with \\ all', action = "review", source = "dict" }
+    assert.equal(1, said:get("riskscreen_decisions_total", labels))
+  end)
+end)
+
+describe("the text format", function()
+  local function line_of(value)
+    local samples = { { labels = {}, value = value } }
+    local family = { name = "x", type = "gauge", doc = "A \\ and\na line.", samples = samples }
+    local text = exposition.text { family }
+    return prometheus.parse(text):get "x", text
+  end
+
+  it("writes every number so that it is read as the same", function()
+    for _, value in ipairs { 0, 1, -1, 0.1, 1 / 3, 1e-9, 2 ^ 53, 1e300, math.huge, -math.huge, 123456789012345 } do
+      assert.equal(value, (line_of(value)))
+    end
+    local nan = line_of(0 / 0)
+    assert.is_true(nan ~= nan)
+  end)
+
+  it("keeps a description on its line", function()
+    local _, text = line_of(1)
+    assert.matches("# HELP x A \\\\ and\\na line.\n", text, 1, true)
+  end)
+end)

@@ -1,0 +1,211 @@
+local json = require "riskscreen.json"
+local metrics = require "riskscreen.nginx.metrics"
+local shared_dict = require "spec.support.shared_dict"
+local statuses = require "riskscreen.nginx.metrics.status"
+local status_page = require "riskscreen.nginx.metrics.status_page"
+
+local now, recorder, stats
+
+local FACTS = { monitor = false, outcomes = { unknown = "block", invalid = "block", review = "review" } }
+
+local function new_recorder(name, more)
+  local settings = {
+    name = name,
+    dict = shared_dict.new(function()
+      return now
+    end),
+    client = {
+      stats = function()
+        return stats
+      end,
+    },
+    time = function()
+      return now
+    end,
+    slot = function()
+      return 2
+    end,
+    worker_count = function()
+      return 3
+    end,
+    every = function()
+      return true
+    end,
+  }
+  for option, value in pairs(more or {}) do
+    settings[option] = value
+  end
+  if settings.dict == false then
+    settings.dict = nil
+  end
+  return metrics.new(settings)
+end
+
+before_each(function()
+  now = 1000
+  stats = { statuses = {}, breaker = { state = "closed", opened = 0 } }
+  for _, counter in ipairs(require("riskscreen.call.stats").counters) do
+    stats[counter.name] = 0
+  end
+  recorder = new_recorder "withdrawals"
+end)
+
+local function status(facts)
+  return statuses.of(recorder:snapshot(), facts or FACTS)
+end
+
+-- The text of a page as it is read, without its tags.
+local function page(facts)
+  return (status_page.of(status(facts), now):gsub("<style>.*</style>", ""):gsub("<[^>]*>", " "):gsub("%s+", " "))
+end
+
+describe("the status of a gate", function()
+  it("sums up decisions by verdict and by source", function()
+    recorder:decided("allow", "lru")
+    recorder:decided("allow", "lru")
+    recorder:decided("block", "upstream")
+    local decisions = status().decisions
+    assert.equal(3, decisions.total)
+    assert.same({ total = 2, by_source = { lru = 2 } }, decisions.allow)
+    assert.same({ total = 0, by_source = {} }, decisions.unknown)
+  end)
+
+  it("says how often the cache knew", function()
+    for index = 1, 4 do
+      recorder:lookup("lru", index > 1)
+    end
+    assert.same({ hits = 3, misses = 1, hit_ratio = 0.75 }, status().cache.lru)
+    assert.same({ hits = 0, misses = 0 }, status().cache.dict)
+  end)
+
+  it("says how long the service takes, and what goes wrong there", function()
+    for _ = 1, 98 do
+      recorder:upstream(0.04)
+    end
+    recorder:upstream(4)
+    recorder:upstream(1000)
+    recorder:error "timeout"
+    local lookup = {}
+    recorder:begin(lookup)
+    local upstream = status().upstream
+    assert.equal(100, upstream.lookups)
+    assert.equal(1, upstream.in_flight)
+    recorder:finish(lookup)
+    assert.is_near((98 * 0.04 + 1004) / 100, upstream.mean_seconds, 1e-9)
+    assert.equal(0.05, upstream.p50_seconds_at_most)
+    assert.equal(5, upstream.p99_seconds_at_most)
+    assert.same({ timeout = 1 }, upstream.errors)
+  end)
+
+  it("says nothing of times where there were none", function()
+    local upstream = status().upstream
+    assert.is_nil(upstream.mean_seconds)
+    assert.is_nil(upstream.p95_seconds_at_most)
+  end)
+
+  it("says since when it was counted, reloads included", function()
+    local dict = recorder.dict
+    status()
+    now = 2000
+    recorder = new_recorder("withdrawals", { dict = dict })
+    assert.equal(1000, status().counted_since)
+  end)
+
+  it("can be said in JSON", function()
+    recorder:decided("allow", "lru")
+    local said = json.decode(assert(json.encode(status())))
+    assert.equal(1, said.decisions.total)
+    assert.equal("closed", said.circuit.state)
+    assert.is_true(json.is_array(said.notes))
+  end)
+end)
+
+describe("the notes for an operator", function()
+  local function note(pattern, facts)
+    local notes = status(facts).notes
+    for _, text in ipairs(notes) do
+      if text:find(pattern) then
+        return true
+      end
+    end
+    return table.concat(notes, "; ")
+  end
+
+  it("are none in peace", function()
+    assert.is_nil(next(status().notes))
+  end)
+
+  it("say that nobody is refused", function()
+    assert.is_true(note("Monitor mode", { monitor = true, outcomes = {} }))
+  end)
+
+  it("say that the circuit is open, and until when", function()
+    stats.breaker = { state = "open", opened = 1, retry_after = 2.5 }
+    assert.is_true(note "circuit is open.*2%.5 s")
+    stats.breaker = { state = "half_open", opened = 1 }
+    assert.is_true(note "circuit is half open")
+  end)
+
+  it("say that the service wants to be left alone", function()
+    stats.rate_limit = { rate = 1, tokens = 0, waiting = 0, paused = 3.5 }
+    assert.is_true(note "too many.*3%.5 s")
+  end)
+
+  it("say that the access key is refused", function()
+    recorder:error "unauthorized"
+    assert.is_true(note "access key 1 times")
+  end)
+
+  it("say that there is no shared dict, and whose numbers they are", function()
+    recorder = new_recorder("withdrawals", { dict = false })
+    assert.is_true(note "worker 2 alone")
+    assert.equal("2", status().worker)
+  end)
+
+  it("say that the dict is full", function()
+    recorder.dict.free_space = function()
+      return 0
+    end
+    assert.is_true(note "dict is full")
+  end)
+end)
+
+describe("the page", function()
+  it("shows what a person looks for", function()
+    recorder:decided("block", "stale")
+    recorder:error "timeout"
+    stats.breaker = { state = "open", opened = 7, retry_after = 2.5 }
+    now = now + 7200
+    local text = page()
+    assert.matches("withdrawals", text, 1, true)
+    assert.matches("1 decisions in the last 2.0 hours", text, 1, true)
+    assert.matches(" block 1 ", (text:gsub("%s+", " ")), 1, true)
+    assert.matches("The circuit is open", text, 1, true)
+    assert.matches("opened 7", text, 1, true)
+    assert.matches("timeout 1", text, 1, true)
+  end)
+
+  it("shows a name as it is, whatever it holds", function()
+    recorder = new_recorder [[<script>"a" & 'b'</script>]]
+    local html = status_page.of(status(), now)
+    assert.is_nil(html:find("<script", 1, true))
+    assert.matches("<h1>&lt;script&gt;&quot;a&quot; &amp; &#39;b&#39;&lt;/script&gt;</h1>", html, 1, true)
+  end)
+
+  it("is for those who ask for one", function()
+    local browser = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+    assert.is_true(statuses.wants_page(browser))
+    assert.is_true(statuses.wants_page "TEXT/HTML ; q=0.5")
+    for _, accept in ipairs {
+      "*/*",
+      "application/json",
+      "application/json, text/html;q=0.9",
+      "text/html;q=0",
+      "text/htmlx",
+      "",
+    } do
+      assert.is_false(statuses.wants_page(accept), accept)
+    end
+    assert.is_false(statuses.wants_page(nil))
+  end)
+end)

@@ -1,0 +1,148 @@
+-- Calls inside tasks, over real sockets to a sandbox in the same process.
+
+local leftovers = require "spec.support.leftovers"
+local native = require "riskscreen.runtime.native"
+local riskscreen = require "riskscreen"
+local sandbox = require "riskscreen.sandbox"
+local scheduler = require "riskscreen.runtime.native.scheduler"
+
+local run, spawn, sleep = riskscreen.run, riskscreen.spawn, riskscreen.sleep
+
+local clean = sandbox.scenario("clean-eth").address
+local hanging = { headers = { ["X-Sandbox-Fault"] = "hang" } }
+
+describe("a call in a task", function()
+  local server, client
+
+  before_each(function()
+    server = assert(sandbox.serve {})
+    client = riskscreen.new { base_url = server.url, access_key = server.access_key }
+  end)
+
+  after_each(function()
+    client:close()
+    server:close()
+  end)
+
+  local function ask(options)
+    return client.kya:risk({ address = clean, network = "eth" }, options)
+  end
+
+  -- Steps the loop until so many requests have reached the service.
+  local function wait_for_requests(count)
+    while #server.service:requests() < count do
+      sleep(0.001)
+    end
+  end
+
+  it("lets other tasks go on while it waits", function()
+    local order = {}
+    run(function()
+      local slow = spawn(function()
+        ask { headers = { ["X-Sandbox-Fault"] = "delay=0.05" } }
+        order[#order + 1] = "slow"
+      end)
+      ask()
+      order[#order + 1] = "prompt"
+      slow:await()
+    end)
+    assert.same({ "prompt", "slow" }, order)
+  end)
+
+  it("that is cancelled aborts its transfer and frees its handle", function()
+    run(function()
+      local task = spawn(ask, hanging)
+      wait_for_requests(1)
+      assert.equal(1, scheduler.loop():stats().transfers)
+      task:cancel()
+      assert.equal(0, scheduler.loop():stats().transfers)
+      assert.equal("cancelled", select(2, task:await()).kind)
+    end)
+  end)
+
+  it("that is cancelled with its parent is aborted as well", function()
+    run(function()
+      local parent = spawn(function()
+        spawn(ask, hanging)
+        sleep(1000)
+      end)
+      wait_for_requests(1)
+      parent:cancel()
+      parent:await()
+    end)
+    assert.equal(0, scheduler.loop():stats().transfers)
+  end)
+
+  it("that nobody waits for any longer does not disturb the next one", function()
+    run(function()
+      local task = spawn(ask, hanging)
+      wait_for_requests(1)
+      task:cancel()
+      assert.equal(clean, ask().address)
+    end)
+  end)
+
+  it("blocks in a coroutine of the caller's own", function()
+    local record = run(function()
+      return coroutine.wrap(function()
+        return (ask())
+      end)()
+    end)
+    assert.equal(clean, record.address)
+  end)
+
+  it("fails by its own deadline, however many wait before it", function()
+    local kinds = {}
+    run(function()
+      for index = 1, 40 do
+        spawn(function()
+          local _, err = ask { timeout = 0.05, headers = hanging.headers }
+          kinds[index] = err.kind
+        end)
+      end
+    end)
+    for index = 1, 40 do
+      assert.equal("timeout", kinds[index])
+    end
+  end)
+end)
+
+describe("ten thousand tasks", function()
+  local count = 10000
+
+  -- All of them wait at the same time. Returns the KB of Lua memory before, meanwhile and after.
+  local function wait_together()
+    local go = native.tasks.signal()
+    local before, meanwhile = leftovers.collect(), nil
+    run(function()
+      local ended = 0
+      for _ = 1, count do
+        spawn(function()
+          go:wait(1000)
+          ended = ended + 1
+        end)
+      end
+      sleep(0)
+      meanwhile = leftovers.collect()
+      go:notify()
+      while ended < count do
+        sleep(0)
+      end
+    end)
+    go = nil -- luacheck: ignore 311
+    return before, meanwhile, leftovers.collect()
+  end
+
+  it("take less than 4 KB each while they wait, and leave nothing behind", function()
+    -- Tables of the runtime and of Lua itself, as that of its strings, may grow once. An object that each task leaves
+    -- behind comes back each time.
+    local least, each = math.huge, nil
+    for _ = 1, 4 do
+      local before, meanwhile, after = wait_together()
+      least, each = math.min(least, after - before), (meanwhile - before) / count
+    end
+    assert.is_true(each < 4, ("%.2f KB"):format(each))
+    assert.is_true(least < 16, ("%.0f KB are left"):format(least))
+    assert.equal(0, scheduler.loop():stats().timers)
+  end)
+end)

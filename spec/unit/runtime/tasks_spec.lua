@@ -1,0 +1,587 @@
+local errors = require "riskscreen.errors"
+local riskscreen = require "riskscreen"
+local tasks = require("riskscreen.runtime").tasks
+
+local run, spawn, gather, sleep = riskscreen.run, riskscreen.spawn, riskscreen.gather, riskscreen.sleep
+local signal = tasks.signal
+
+-- PUC Lua 5.1 cannot yield across pcall: there a failure is observed from outside of its task.
+local pcall_yields = _VERSION ~= "Lua 5.1" or rawget(_G, "jit") ~= nil
+
+local function failure_of(body, ...)
+  local ok, failure = pcall(run, body, ...)
+  assert.is_false(ok)
+  return failure
+end
+
+-- A task that waits until it is cancelled.
+local function endless()
+  return spawn(function()
+    signal():wait(1000)
+  end)
+end
+
+describe("run", function()
+  it("passes arguments in and results out, nils included", function()
+    local results = { n = 0 }
+    local function collect(...)
+      results = { n = select("#", ...), ... }
+    end
+    collect(run(function(a, b, c)
+      return c, b, a, nil
+    end, 1, nil, 3))
+    assert.same({ n = 4, 3, nil, 1, nil }, results)
+  end)
+
+  it("takes a function that is written in C", function()
+    assert.equal("3", run(tostring, 3))
+  end)
+
+  it("raises what the function raises, with where it happened", function()
+    local failure = failure_of(function()
+      sleep(0)
+      error "boom"
+    end)
+    assert.matches("tasks_spec.lua:%d+: boom", failure)
+    assert.matches("stack traceback:", failure, 1, true)
+  end)
+
+  it("raises an error object as it is, with a traceback", function()
+    local err = errors.new("network", "cut")
+    assert.equal(
+      err,
+      failure_of(function()
+        error(err, 0)
+      end)
+    )
+    assert.matches("stack traceback:", err.traceback, 1, true)
+  end)
+
+  it("ends only when everything that was spawned has ended", function()
+    local ended = {}
+    run(function()
+      spawn(function()
+        spawn(function()
+          sleep(0.002)
+          ended[#ended + 1] = "grandchild"
+        end)
+      end)
+      ended[#ended + 1] = "body"
+    end)
+    assert.same({ "body", "grandchild" }, ended)
+  end)
+
+  it("raises the failure of a child that nobody awaits, at the parent's next wait", function()
+    local reached = false
+    local failure = failure_of(function()
+      spawn(function()
+        error "child"
+      end)
+      signal():wait(1000)
+      reached = true
+    end)
+    assert.matches("child", failure, 1, true)
+    assert.is_false(reached)
+  end)
+
+  it("raises the failure of a child even when the parent has returned", function()
+    local failure = failure_of(function()
+      spawn(function()
+        sleep(0.001)
+        error "late child"
+      end)
+    end)
+    assert.matches("late child", failure, 1, true)
+  end)
+
+  it("cancels the siblings of a child that fails", function()
+    local sibling
+    failure_of(function()
+      sibling = endless()
+      spawn(function()
+        error "child"
+      end)
+    end)
+    local _, err = sibling:await()
+    assert.equal("cancelled", err.kind)
+  end)
+
+  it("refuses to run inside a task", function()
+    local failure = failure_of(function()
+      run(function() end)
+    end)
+    assert.matches("already inside a task", failure, 1, true)
+  end)
+
+  it("refuses a task that yields by itself", function()
+    local failure = failure_of(function()
+      coroutine.yield()
+    end)
+    assert.matches("must not yield", failure, 1, true)
+  end)
+
+  it("refuses a wait that can never end", function()
+    local failure = failure_of(function()
+      signal():wait()
+    end)
+    assert.matches("can never end", failure, 1, true)
+  end)
+end)
+
+describe("await", function()
+  it("gives what the task returned, as often as it is asked", function()
+    run(function()
+      local task = spawn(function()
+        return 1, 2
+      end)
+      assert.same({ 1, 2 }, { task:await() })
+      assert.same({ 1, 2 }, { task:await() })
+    end)
+  end)
+
+  it("blocks outside of a task", function()
+    local task = spawn(function()
+      sleep(0.001)
+      return "done"
+    end)
+    assert.equal("done", task:await())
+  end)
+
+  it("gives up after its time and lets the task go on", function()
+    run(function()
+      local go = signal()
+      local task = spawn(function()
+        go:wait(1000)
+        return "done"
+      end)
+      local value, err = task:await(0.001)
+      assert.is_nil(value)
+      assert.equal("timeout", err.kind)
+      go:notify()
+      assert.equal("done", task:await())
+    end)
+  end)
+
+  it("serves several waiters", function()
+    run(function()
+      local target = spawn(function()
+        sleep(0.001)
+        return "x"
+      end)
+      local function wait()
+        return (target:await())
+      end
+      assert.same({ "x", "x", "x" }, (gather { wait, wait, wait }))
+    end)
+  end)
+
+  it("raises the task's failure where it is awaited", function()
+    local failure = failure_of(function()
+      local task = spawn(function()
+        sleep(0.001)
+        error "inner"
+      end)
+      task:await()
+    end)
+    assert.matches("inner", failure, 1, true)
+  end)
+
+  if pcall_yields then
+    it("leaves the parent unharmed when it catches the failure", function()
+      run(function()
+        local task = spawn(function()
+          sleep(0.001)
+          error "inner"
+        end)
+        local ok, failure = pcall(task.await, task)
+        assert.is_false(ok)
+        assert.matches("inner", failure, 1, true)
+        sleep(0)
+      end)
+    end)
+  end
+
+  it("refuses to await itself", function()
+    local failure = failure_of(function()
+      local task
+      task = spawn(function()
+        task:await()
+      end)
+      task:await()
+    end)
+    assert.matches("cannot await itself", failure, 1, true)
+  end)
+end)
+
+describe("on_end", function()
+  it("calls when the task has ended, however it did", function()
+    local ended = {}
+    local function note(name)
+      return function()
+        ended[#ended + 1] = name
+      end
+    end
+    local returns, cancelled = spawn(function() end), endless()
+    local fails = spawn(function()
+      error "boom"
+    end)
+    returns:on_end(note "returned")
+    fails:on_end(note "failed")
+    cancelled:on_end(note "cancelled")
+    sleep(0)
+    assert.same({ "returned", "failed" }, ended)
+    cancelled:cancel()
+    cancelled:await()
+    assert.equal("cancelled", ended[3])
+  end)
+
+  it("calls at once when the task has ended already", function()
+    local task = spawn(function() end)
+    task:await()
+    local called = false
+    task:on_end(function()
+      called = true
+    end)
+    assert.is_true(called)
+  end)
+
+  it("leaves a failure to whoever asked: it does not fail the parent, and awaiting raises it", function()
+    local message
+    run(function()
+      local child = spawn(function()
+        error("boom", 0)
+      end)
+      child:on_end(function()
+        local _, failure = pcall(child.await, child)
+        message = failure
+      end)
+      sleep(0.001)
+    end)
+    assert.matches("^boom", message)
+  end)
+end)
+
+describe("cancel", function()
+  it("ends a wait at once", function()
+    run(function()
+      local task = endless()
+      sleep(0)
+      task:cancel()
+      local value, err = task:await()
+      assert.is_nil(value)
+      assert.equal("cancelled", err.kind)
+    end)
+  end)
+
+  it("keeps a task that has not begun from beginning", function()
+    local begun = false
+    run(function()
+      local task = spawn(function()
+        begun = true
+      end)
+      task:cancel()
+      assert.equal("cancelled", select(2, task:await()).kind)
+    end)
+    assert.is_false(begun)
+  end)
+
+  it("reaches the children", function()
+    local child
+    run(function()
+      local parent = spawn(function()
+        child = endless()
+        signal():wait(1000)
+      end)
+      sleep(0)
+      parent:cancel()
+    end)
+    assert.equal("cancelled", select(2, child:await()).kind)
+  end)
+
+  it("leaves a task that has ended alone", function()
+    local task = spawn(function()
+      return "done"
+    end)
+    assert.equal("done", task:await())
+    task:cancel()
+    assert.equal("done", task:await())
+  end)
+
+  it("does not fail the parent", function()
+    assert.equal(
+      "fine",
+      run(function()
+        endless():cancel()
+        sleep(0)
+        return "fine"
+      end)
+    )
+  end)
+end)
+
+describe("gather", function()
+  it("gives the first and second results in the order of the functions", function()
+    local values, errs = run(function()
+      return gather {
+        function()
+          sleep(0.002)
+          return "slow"
+        end,
+        function()
+          return nil, "no"
+        end,
+      }
+    end)
+    assert.equal("slow", values[1])
+    assert.is_nil(values[2])
+    assert.equal("no", errs[2])
+  end)
+
+  it("works outside of a task", function()
+    assert.same({ 1, 2 }, (gather {
+      function()
+        return 1
+      end,
+      function()
+        return 2
+      end,
+    }))
+  end)
+
+  it("raises the first failure and cancels the others", function()
+    local cancelled = true
+    local ok, failure = pcall(gather, {
+      function()
+        signal():wait(1000)
+        cancelled = false
+      end,
+      function()
+        error "second"
+      end,
+    })
+    assert.is_false(ok)
+    assert.matches("second", failure, 1, true)
+    assert.is_true(cancelled)
+  end)
+end)
+
+describe("a wait in a coroutine of the caller's own", function()
+  it("blocks instead of yielding to the wrong resumer", function()
+    local steps = {}
+    local other = spawn(function()
+      steps[#steps + 1] = "other"
+    end)
+    local value = coroutine.wrap(function()
+      sleep(0.001)
+      return "value"
+    end)()
+    assert.equal("value", value)
+    other:await()
+    assert.same({ "other" }, steps)
+  end)
+
+  it("blocks inside a task as well", function()
+    assert.equal(
+      "value",
+      run(function()
+        local inner = spawn(function()
+          sleep(0.001)
+          return "value"
+        end)
+        return coroutine.wrap(function()
+          return (inner:await())
+        end)()
+      end)
+    )
+  end)
+end)
+
+describe("what a task holds", function()
+  local hold, release = tasks.hold, tasks.release
+  local given_up
+
+  before_each(function()
+    given_up = 0
+  end)
+
+  local function held()
+    return {
+      abandon = function()
+        given_up = given_up + 1
+      end,
+    }
+  end
+
+  it("is given up when the task is cancelled while it waits", function()
+    run(function()
+      local task = spawn(function()
+        hold(held())
+        hold(held())
+        sleep(1000)
+      end)
+      sleep(0)
+      task:cancel()
+      task:await()
+    end)
+    assert.equal(2, given_up)
+  end)
+
+  it("is given up when the task fails", function()
+    failure_of(function()
+      hold(held())
+      error "boom"
+    end)
+    assert.equal(1, given_up)
+  end)
+
+  it("is given up when a child's failure stops the task", function()
+    failure_of(function()
+      hold(held())
+      spawn(error, "boom")
+      sleep(1000)
+    end)
+    assert.equal(1, given_up)
+  end)
+
+  it("is not given up once it is released, or when the task ends by itself", function()
+    run(function()
+      local thing = held()
+      hold(thing)
+      release(thing)
+      local task = spawn(function()
+        hold(held())
+      end)
+      task:await()
+      task:cancel()
+    end)
+    assert.equal(0, given_up)
+  end)
+
+  it("is nothing outside of a task", function()
+    local thing = held()
+    hold(thing)
+    release(thing)
+    assert.equal(0, given_up)
+  end)
+end)
+
+describe("a contained function", function()
+  it("blocks where it waits, and other tasks go on", function()
+    local order = {}
+    run(function()
+      spawn(function()
+        order[#order + 1] = "other"
+      end)
+      tasks.contain(function()
+        sleep(0.001)
+        order[#order + 1] = "contained"
+      end)
+    end)
+    assert.same({ "other", "contained" }, order)
+  end)
+
+  it("is a place where waits block, and nothing after it is", function()
+    run(function()
+      assert.is_false(tasks.blocks())
+      tasks.contain(function()
+        assert.is_true(tasks.blocks())
+      end)
+      assert.is_false(tasks.blocks())
+    end)
+    tasks.contain(error, "boom")
+    assert.is_true(tasks.blocks())
+  end)
+
+  it("is not stopped where it waits, but the next wait after it ends at once", function()
+    local reached
+    run(function()
+      local task = spawn(function()
+        tasks.contain(function()
+          sleep(0.002)
+          reached = "the end of it"
+        end)
+        signal():wait()
+        reached = "what follows"
+      end)
+      sleep(0)
+      task:cancel()
+      assert.equal("cancelled", select(2, task:await()).kind)
+    end)
+    assert.equal("the end of it", reached)
+  end)
+
+  it("gives what pcall gives", function()
+    assert.same({ true, 1, 2 }, {
+      tasks.contain(function(...)
+        return ...
+      end, 1, 2),
+    })
+    local ok, message = tasks.contain(error, "boom", 0)
+    assert.same({ false, "boom" }, { ok, message })
+  end)
+end)
+
+describe("a failure that nobody awaits", function()
+  it("is reported once, when nobody can await it any more", function()
+    local said = {}
+    local stderr = io.stderr
+    io.stderr = { -- luacheck: ignore 122
+      write = function(_, ...)
+        said[#said + 1] = table.concat { ... }
+      end,
+    }
+    spawn(function()
+      error "lost"
+    end)
+    sleep(0)
+    collectgarbage()
+    collectgarbage()
+    io.stderr = stderr -- luacheck: ignore 122
+    assert.equal(1, #said)
+    assert.matches("lost", said[1], 1, true)
+  end)
+end)
+
+describe("the loop", function()
+  local loop = riskscreen.loop
+
+  it("resumes tasks from step alone", function()
+    local done = false
+    local task = spawn(function()
+      done = true
+    end)
+    assert.is_false(done)
+    assert.equal(0, loop:timeout())
+    loop:step(0)
+    assert.is_true(done)
+    task:await()
+  end)
+
+  it("leaves for the next step what does not fit its budget", function()
+    local count = 0
+    for _ = 1, 20 do
+      spawn(function()
+        count = count + 1
+      end)
+    end
+    loop:step { budget = 0 }
+    assert.equal(1, count)
+    assert.equal(0, loop:timeout())
+    while count < 20 do
+      loop:step { budget = 0 }
+    end
+  end)
+
+  it("wakes timers in the order of their times", function()
+    local order = {}
+    run(function()
+      for index, seconds in ipairs { 0.15, 0.05, 0.1 } do
+        spawn(function()
+          sleep(seconds)
+          order[#order + 1] = index
+        end)
+      end
+    end)
+    assert.same({ 2, 3, 1 }, order)
+  end)
+end)

@@ -1,0 +1,173 @@
+local riskscreen = require "riskscreen"
+local sandbox = require "riskscreen.sandbox"
+local support = require "spec.support.sandbox"
+
+local lookup = { address = "0x00000000000000000000000000000000000000AA", network = "eth" }
+
+describe("a sandbox client", function()
+  it("needs no option", function()
+    assert.is_table((riskscreen.sandbox.client():call("getAddressRisk", lookup)))
+  end)
+
+  it("comes with its service", function()
+    local client, service = sandbox.client {}
+    client.kya:risk(lookup)
+    assert.equal("getAddressRisk", service:requests()[1].operation)
+  end)
+
+  it("may share a service with another", function()
+    local service = support.service()
+    local one, other = sandbox.client { service = service }, sandbox.client { service = service }
+    one.blacklist:add { list = { { address = "0x01" } } }
+    assert.equal("0x01", other.blacklist:list()[1].address)
+  end)
+
+  it("takes the settings of its service", function()
+    local client = sandbox.client { faults = { { kind = "status", status = 500 } } }
+    local _, err = client.kya:risk(lookup)
+    assert.equal("server", err.kind)
+  end)
+
+  it("takes a client's options", function()
+    local client = sandbox.client { access_key = "wrong" }
+    local _, err = client.kya:risk(lookup)
+    assert.equal("unauthorized", err.kind)
+  end)
+
+  it("reaches every operation of the interface that has no published path", function()
+    local client = sandbox.client {}
+    local list = { { address = "0x01", network = "eth" } }
+    local transaction = { network = "eth", hash = "0x02" }
+    client.blacklist:add { list = list }
+    for _, call in ipairs {
+      { "blacklist", "remove", list[1] },
+      { "whitelist", "add", { list = list } },
+      { "whitelist", "remove", list[1] },
+      { "kyt", "risks", transaction },
+      { "kyt", "custom_score", transaction },
+      { "kya", "score", lookup },
+      { "kyt", "result", { requestId = "sandbox-request-000001" } },
+    } do
+      local namespace, method, parameters = call[1], call[2], call[3]
+      local _, result = client[namespace][method](client[namespace], parameters)
+      assert.equal(200, result.status, namespace .. ":" .. method)
+    end
+  end)
+
+  it("can be told other endpoints", function()
+    local client = sandbox.client { endpoints = { kyt_result = { method = "GET", path = "/elsewhere" } } }
+    local _, err = client.kyt:result { requestId = "1" }
+    assert.equal(404, err.status)
+  end)
+
+  it("waits as long as a fault delays, by the sleep it is given", function()
+    local waited = 0
+    local client = sandbox.client {
+      timeout = 3,
+      sleep = function(seconds)
+        waited = waited + seconds
+      end,
+    }
+    assert.is_table((client.kya:risk(lookup, { headers = { ["X-Sandbox-Fault"] = "delay=2" } })))
+    assert.equal(2, waited)
+  end)
+
+  it("waits no longer than its timeout", function()
+    local waited = 0
+    local client = sandbox.client {
+      timeout = 3,
+      sleep = function(seconds)
+        waited = waited + seconds
+      end,
+    }
+    client.kya:risk(lookup, { headers = { ["X-Sandbox-Fault"] = "hang" } })
+    assert.equal(3, waited)
+  end)
+
+  it("pauses between attempts by the sleep it is given, and takes no other time", function()
+    local waited = 0
+    local client = sandbox.client {
+      retry = { attempts = 4, base_delay = 2 },
+      timeout = 100,
+      faults = { { kind = "status", status = 503, retry_after = 5 } },
+      sleep = function(seconds)
+        waited = waited + seconds
+      end,
+    }
+    local _, err = client.kya:risk(lookup)
+    assert.equal(4, err.attempts)
+    assert.is_true(waited >= 15 and waited <= 15 + 2 + 4 + 5)
+    assert.near(waited, err.elapsed, 1e-9)
+  end)
+
+  it("waits for its turn under a rate limit by the sleep it is given", function()
+    local client = sandbox.client { rate_limit = { rate = 0.1, burst = 1 }, timeout = 60, sleep = function() end }
+    client.kya:risk(lookup)
+    local _, response = client.kya:risk(lookup)
+    assert.near(10, response.elapsed, 1e-6)
+  end)
+
+  it("lets other tasks go on while a fault delays one", function()
+    local client = sandbox.client {}
+    local order = {}
+    local function call(delay)
+      return function()
+        client.kya:risk(lookup, { headers = { ["X-Sandbox-Fault"] = "delay=" .. delay } })
+        table.insert(order, delay)
+      end
+    end
+    riskscreen.run(function()
+      riskscreen.gather { call(0.1), call(0.02) }
+    end)
+    assert.same({ 0.02, 0.1 }, order)
+  end)
+
+  describe("raises at the caller's line", function()
+    local function message_of(create, options)
+      local ok, message = pcall(function()
+        create(options)
+      end)
+      assert.is_false(ok)
+      assert.matches("client_spec.lua:%d+: ", message)
+      return message
+    end
+
+    it("for an option that neither a client nor a service has", function()
+      assert.matches("unknown option 'timeuot'", message_of(sandbox.client, { timeuot = 1 }))
+    end)
+
+    it("for a bad setting of the service", function()
+      assert.matches("kyt_delay must be", message_of(sandbox.client, { kyt_delay = -1 }))
+    end)
+
+    it("for settings beside a service that has its own", function()
+      local options = { service = support.service(), kyt_delay = 1 }
+      assert.matches("has its own settings %(got 'kyt_delay'%)", message_of(sandbox.client, options))
+    end)
+
+    it("for a service that is none", function()
+      assert.matches("service must be one that sandbox.new made", message_of(sandbox.client, { service = {} }))
+    end)
+
+    it("for a transport", function()
+      assert.matches("its own transport", message_of(sandbox.client, { transport = print }))
+    end)
+
+    it("for a bad setting of an account", function()
+      local options = { accounts = { key = { rate = 0 } } }
+      assert.matches("accounts has an account of which rate must be", message_of(sandbox.new, options))
+    end)
+
+    it("for credits of an operation that there is not", function()
+      assert.matches("must name operations", message_of(sandbox.new, { credits = { getNothing = 1 } }))
+    end)
+
+    it("for a bad fault among the settings", function()
+      assert.matches("faults has a bad fault at %[1%]", message_of(sandbox.new, { faults = { { kind = "no" } } }))
+    end)
+
+    it("for an unknown option of the server", function()
+      assert.matches("unknown option 'prot'.*did you mean 'port'", message_of(sandbox.serve, { prot = 1 }))
+    end)
+  end)
+end)

@@ -1,0 +1,105 @@
+local core = require "riskscreen.core"
+local riskscreen = require "riskscreen"
+local sandbox = require "riskscreen.sandbox"
+local support = require "spec.support.sandbox"
+
+local TARGET = support.path.risk .. "?address=0xaa&network=eth"
+
+describe("a sandbox served over HTTP", function()
+  local server
+
+  before_each(function()
+    server = assert(sandbox.serve())
+  end)
+
+  after_each(function()
+    server:close()
+  end)
+
+  it("tells its URL, its key and its service", function()
+    assert.matches("^http://127%.0%.0%.1:%d+$", server.url)
+    assert.equal(sandbox.default_key, server.access_key)
+    assert.is_function(server.service.handle)
+  end)
+
+  it("may serve a service that exists", function()
+    local service = support.service()
+    local other = assert(sandbox.serve { service = service })
+    assert.equal(service, other.service)
+    other:close()
+  end)
+
+  it("says why when it cannot listen", function()
+    local port = tonumber(server.url:match ":(%d+)$")
+    local second, message = sandbox.serve { port = port }
+    assert.is_nil(second)
+    assert.matches(":" .. port, message, 1, true)
+  end)
+
+  it("may be closed twice", function()
+    server:close()
+    assert.has_no.errors(function()
+      server:close()
+    end)
+  end)
+
+  it("is gone for clients once closed", function()
+    local client = riskscreen.new { base_url = server.url, access_key = server.access_key }
+    server:close()
+    local _, err = client.kya:risk { address = "0xaa", network = "eth" }
+    assert.equal("network", err.kind)
+  end)
+
+  describe("with several requests at once", function()
+    local loop, origin
+
+    before_each(function()
+      loop = core.loop {}
+      origin = loop:origin { base_url = server.url }
+    end)
+
+    after_each(function()
+      loop:close()
+    end)
+
+    local function send(fault)
+      return origin:send {
+        method = "GET",
+        target = TARGET,
+        headers = { "X-Access-Key: " .. server.access_key, fault and "X-Sandbox-Fault: " .. fault or nil },
+        timeout = 5,
+        replay = true,
+      }
+    end
+
+    -- Drives both sides until a transfer is over.
+    local function next_finished()
+      local finished = loop:next()
+      while not finished do
+        server:step(0.01)
+        loop:step(0)
+        finished = loop:next()
+      end
+      return finished
+    end
+
+    it("holds none up for one that is delayed", function()
+      local delayed, prompt = send "delay=0.1", send()
+      assert.equal(prompt, next_finished())
+      assert.equal(delayed, next_finished())
+    end)
+
+    it("answers delayed ones in the order in which they are due", function()
+      local late, early = send "delay=0.2", send "delay=0.05"
+      assert.equal(early, next_finished())
+      assert.is_false(late:done())
+      assert.equal(late, next_finished())
+    end)
+
+    it("holds none up for one that never gets an answer", function()
+      local hanging, prompt = send "hang", send()
+      assert.equal(prompt, next_finished())
+      assert.is_false(hanging:done())
+    end)
+  end)
+end)
