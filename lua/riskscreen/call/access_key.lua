@@ -1,5 +1,4 @@
 -- The access key of the next request: the text a client was given, or what its function returns.
-local check = require "riskscreen.interface.validate"
 local errors = require "riskscreen.errors"
 local text = require "riskscreen.util.text"
 
@@ -22,7 +21,7 @@ function M.of(given)
     problem = "must return a string (got " .. text.kind(key) .. ")"
   elseif key == "" then
     problem = "returned an empty string"
-  elseif not check.is_header_value(key) then
+  elseif not text.is_header_value(key) then
     problem = "returned a text with control characters"
   else
     return key

@@ -2,7 +2,7 @@
 -- added is never sent again, and what was refused together is sent again in halves until the culprits stand alone.
 
 local bulk = require "riskscreen.client.bulk"
-local check = require "riskscreen.interface.validate"
+local validate = require "riskscreen.interface.validate"
 local errors = require "riskscreen.errors"
 local runtime = require "riskscreen.runtime"
 
@@ -148,7 +148,7 @@ function M.of(operation)
   local name = operation.reported
   local unlimited, limit = bulk.unlimited(operation, name)
   return function(parameters, concurrency, send)
-    local checked, err = check.parameters(unlimited, parameters)
+    local checked, err = validate.parameters(unlimited, parameters)
     if not checked then
       return nil, err
     end

@@ -2,7 +2,7 @@
 -- with the input. A failure of a part leaves what the other parts answered.
 
 local bulk = require "riskscreen.client.bulk"
-local check = require "riskscreen.interface.validate"
+local validate = require "riskscreen.interface.validate"
 local runtime = require "riskscreen.runtime"
 local subject = require "riskscreen.interface.subject"
 
@@ -113,7 +113,7 @@ function M.of(operation)
   local name = operation.aligned
   local unlimited, limit = bulk.unlimited(operation, name)
   return function(parameters, concurrency, send)
-    local checked, err = check.parameters(unlimited, parameters)
+    local checked, err = validate.parameters(unlimited, parameters)
     if not checked then
       return nil, err
     end

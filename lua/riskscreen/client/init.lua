@@ -3,7 +3,8 @@
 local attempts = require "riskscreen.call"
 local bulk_addition = require "riskscreen.client.bulk_addition"
 local bulk_lookup = require "riskscreen.client.bulk_lookup"
-local check = require "riskscreen.interface.validate"
+local validate = require "riskscreen.interface.validate"
+local check = require "riskscreen.options.check"
 local errors = require "riskscreen.errors"
 local kyt = require "riskscreen.kyt"
 local operations = require "riskscreen.interface.operations"
@@ -119,7 +120,7 @@ local function perform(state, operation, parameters, call)
   if refusal then
     return nil, refusal
   end
-  local checked, err = check.parameters(operation, parameters)
+  local checked, err = validate.parameters(operation, parameters)
   local built
   if checked then
     built, err = request.build(operation, checked, state.settings, call)

@@ -1,7 +1,7 @@
 -- Applies a function to every item of a source, several at a time: lazily, each item exactly once, in the source's
 -- order or as they finish. What an item or a result means is not known here.
 
-local check = require "riskscreen.interface.validate"
+local check = require "riskscreen.options.check"
 local options = require "riskscreen.options"
 local runtime = require "riskscreen.runtime"
 local sources = require "riskscreen.client.source"

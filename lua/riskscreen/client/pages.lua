@@ -1,6 +1,6 @@
 -- Walks a list that the service gives in pages: page by page, item by item, or all at once. A walk ends where the list
 -- ends, or fails; it never ends early in silence. How a page is asked for, and how tasks run, is given to it.
-local check = require "riskscreen.interface.validate"
+local validate = require "riskscreen.interface.validate"
 local errors = require "riskscreen.errors"
 local json = require "riskscreen.json"
 
@@ -320,7 +320,7 @@ function M.methods(operation, open, tasks)
     if not fetch then
       return nil, wrong
     end
-    local checked, err = check.parameters(specs, parameters or {})
+    local checked, err = validate.parameters(specs, parameters or {})
     local walk = new_walk(operation, checked or {}, fetch, tasks.spawn)
     if err then
       err.sent, err.attempts, err.elapsed = false, 0, 0

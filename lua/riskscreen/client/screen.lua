@@ -1,7 +1,8 @@
 -- client:screen: look up what a policy needs, side by side, then let it decide. Always a decision: a failure of any
 -- kind becomes one, and never `allow` by itself. Many addresses are screen_all.lua's.
 
-local check = require "riskscreen.interface.validate"
+local check = require "riskscreen.options.check"
+local tables = require "riskscreen.util.tables"
 local facets = require "riskscreen.policy.lookups"
 local policies = require "riskscreen.policy"
 local reliability = require "riskscreen.options.reliability"
@@ -27,7 +28,7 @@ for _, name in ipairs(facets.names) do
 end
 
 local function facet_list(value)
-  if not check.sequence_length(value) then
+  if not tables.sequence_length(value) then
     return nil, "must be a list"
   end
   for _, name in ipairs(value) do

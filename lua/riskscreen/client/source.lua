@@ -1,11 +1,11 @@
 -- Reads the items of whatever a caller has them in: a list, an iterator function or an open file. One at a time, so
 -- that an input of any length takes no more room than one item. What an item is, is not known here.
 
-local check = require "riskscreen.interface.validate"
+local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 
 local function of_list(list)
-  local count = check.sequence_length(list)
+  local count = tables.sequence_length(list)
   if not count then
     return nil, "must be a list: positions 1, 2, 3 … without a gap and no other keys"
   end

@@ -2,6 +2,7 @@
 -- itself or is about something else leaves here as a value.
 local calendar = require "riskscreen.util.date"
 local errors = require "riskscreen.errors"
+local json = require "riskscreen.json"
 local records = require "riskscreen.interface.records"
 local shape = require "riskscreen.interface.shape"
 local subject = require "riskscreen.interface.subject"
@@ -123,7 +124,7 @@ local function object_of(reply, context)
   if err then
     return nil, err
   elseif not shape.is_object(body) then
-    return nil, protocol(reply, "the body must be an object (got " .. text.json_kind(body) .. ")")
+    return nil, protocol(reply, "the body must be an object (got " .. json.kind(body) .. ")")
   end
   return body
 end
@@ -138,7 +139,7 @@ local function ill_typed(envelope, field, wanted)
   if envelope[field] == nil then
     return ("the answer has no '%s'"):format(field)
   end
-  return ("'%s' must be %s (got %s)"):format(field, wanted, text.json_kind(envelope[field]))
+  return ("'%s' must be %s (got %s)"):format(field, wanted, json.kind(envelope[field]))
 end
 
 local envelopes = {}
@@ -155,7 +156,7 @@ function envelopes.standard(envelope, reply, context)
   elseif code ~= 1 then
     return protocol(reply, ("the answer contradicts itself: success is true and code is %s"):format(tostring(code)))
   elseif status ~= nil and status ~= "SUCCESS" then
-    local shown = type(status) == "string" and ("'" .. quote(context, status) .. "'") or text.json_kind(status)
+    local shown = type(status) == "string" and ("'" .. quote(context, status) .. "'") or json.kind(status)
     return protocol(reply, "the answer contradicts itself: success is true and status is " .. shown)
   end
 end

@@ -2,7 +2,6 @@
 -- pass: what they mean is not decided here.
 local decimal = require "riskscreen.util.decimal"
 local json = require "riskscreen.json"
-local text = require "riskscreen.util.text"
 
 local null = json.null
 
@@ -10,7 +9,7 @@ local null = json.null
 -- every one, needs none of that.
 
 local function mismatch(wanted, value)
-  return ("must be %s (got %s)"):format(wanted, text.json_kind(value)), ""
+  return ("must be %s (got %s)"):format(wanted, json.kind(value)), ""
 end
 
 local function is_object(value)

@@ -1,8 +1,9 @@
--- Checks a table of parameters or options against the entries that describe it, and copies it. Nothing here knows a
--- particular operation or option: those are data, in operations.lua and options.lua.
-local calendar = require "riskscreen.util.date"
+-- Checks the parameters of an operation against its entry in operations.lua, and copies them. Options are checked by
+-- options/check.lua, which shares the walk over the fields.
+local date = require "riskscreen.util.date"
 local enums = require "riskscreen.interface.enums"
 local errors = require "riskscreen.errors"
+local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 
 local MAX_STRING = 1024 -- bytes of one text
@@ -57,7 +58,7 @@ local function unknown(name, specs, prefix, noun)
 end
 
 -- What a function makes of its argument, made once: entries are data and do not change.
-local function remembered(make)
+local function cached(make)
   local made = setmetatable({}, { __mode = "k" })
   return function(argument)
     local result = made[argument]
@@ -69,7 +70,7 @@ local function remembered(make)
   end
 end
 
-local known_names = remembered(function(specs)
+local known_names = cached(function(specs)
   local known = {}
   for _, spec in ipairs(specs) do
     known[spec.name] = true
@@ -77,7 +78,14 @@ local known_names = remembered(function(specs)
   return known
 end)
 
--- Every field of an object against its entry. `noun` says what a field is called; without it others may be there too.
+---Checks every field of a table against its entry.
+---@param specs table[]
+---@param value table
+---@param prefix string the path of the table, for messages
+---@param noun? string the word for a field in messages; without it unknown fields are copied
+---@param check_value fun(spec: table, value: any, path: string): any, riskscreen.Problem|nil
+---@return table|nil checked a copy
+---@return riskscreen.Problem|nil problem
 local function check_fields(specs, value, prefix, noun, check_value)
   local copy, known = {}, known_names(specs)
   -- First what is unknown: "adress" is the better complaint where "address" is missing.
@@ -103,25 +111,6 @@ local function check_fields(specs, value, prefix, noun, check_value)
     end
   end
   return copy
-end
-
----The number of elements of a proper sequence, or nil: a list with a hole would end early without a word.
----@param value table
----@return integer|nil
-local function sequence_length(value)
-  local first = next(value)
-  if first == 1 and next(value, first) == nil then
-    return 1
-  end
-  local count, last = 0, 0
-  for key in pairs(value) do
-    if type(key) ~= "number" or key < 1 or key ~= math.floor(key) then
-      return nil
-    end
-    count = count + 1
-    last = math.max(last, key)
-  end
-  return count == last and count or nil
 end
 
 local checkers = {}
@@ -167,7 +156,7 @@ end
 function checkers.date(_, value, path)
   if type(value) ~= "string" then
     return wrong_type(path, "a date written yyyy-MM-dd", value)
-  elseif not calendar.parse_date(value) then
+  elseif not date.parse_date(value) then
     return wrong_type(path, "a day of the calendar written yyyy-MM-dd", value)
   end
   return value
@@ -177,7 +166,7 @@ function checkers.array(spec, value, path)
   if type(value) ~= "table" then
     return wrong_type(path, "a list", value)
   end
-  local count = sequence_length(value)
+  local count = tables.sequence_length(value)
   if not count then
     return problem(path, path .. " must be a list: positions 1, 2, 3 … without a gap and no other keys")
   elseif count == 0 then
@@ -222,7 +211,7 @@ local function check_order(specs, checked)
 end
 
 -- The networks of an operation that takes an address and one of them, and nothing else; or false.
-local subject_networks = remembered(function(specs)
+local subject_networks = cached(function(specs)
   local address, network = specs[1], specs[2]
   return #specs == 2
     and address.name == "address"
@@ -242,7 +231,7 @@ local function is_plain_subject(specs, parameters)
   return second ~= nil and next(parameters, second) == nil and #address <= MAX_STRING and text.is_plain(address)
 end
 
-local M = { sequence_length = sequence_length }
+local M = { problem = problem, not_one_of = not_one_of, cached = cached, fields = check_fields }
 
 ---Checks an operation's parameters. They are data: whatever is wrong with them is an error object, never raised.
 ---@param operation riskscreen.Operation
@@ -271,90 +260,6 @@ function M.parameters(operation, parameters)
         field = wrong.field,
         allowed = wrong.allowed,
       })
-  end
-  return checked
-end
-
----Text that may stand in a header: no line ends, which would begin another header, nor other control characters.
----@param value any
----@return boolean
-function M.is_header_value(value)
-  return type(value) == "string" and not value:find "[%z\1-\8\10-\31\127]"
-end
-
-local function is_a(value, name)
-  if name == "any" then
-    return true
-  elseif name == "integer" then
-    return type(value) == "number" and value == math.floor(value)
-  end
-  return type(value) == name
-end
-
-local accepted_types = remembered(function(option)
-  local names = {}
-  for name in option.type:gmatch "[^|]+" do
-    names[#names + 1] = name
-  end
-  return names
-end)
-
-local function is_any_of(value, names)
-  for _, name in ipairs(names) do
-    if is_a(value, name) then
-      return true
-    end
-  end
-  return false
-end
-
-local function contains(list, value)
-  for _, element in ipairs(list) do
-    if element == value then
-      return true
-    end
-  end
-  return false
-end
-
-local function check_option(option, value, path)
-  if not is_any_of(value, accepted_types(option)) then
-    -- The value may be a secret in the wrong place: only its kind is shown.
-    local wanted = option.type:gsub("|", " or a "):gsub("^integer", "whole number")
-    return problem(path, ("%s must be a %s (got %s)"):format(path, wanted, text.kind(value)))
-  elseif option.minimum and not (value >= option.minimum and value <= option.maximum) then
-    local range = ("between %s and %s %s"):format(option.minimum, option.maximum, option.unit)
-    return problem(path, ("%s must be %s (got %s)"):format(path, range, tostring(value)))
-  elseif option.values and not contains(option.values, value) then
-    return not_one_of(path, option.values, value)
-  elseif option.fields and type(value) == "table" then
-    return M.options(option.fields, value, path .. ".")
-  elseif option.check then
-    local checked, message = option.check(value)
-    if checked == nil then
-      return problem(path, path .. " " .. message)
-    end
-    return checked
-  end
-  return value
-end
-
----Checks options against their entries and fills in the defaults. A problem with options is the programmer's: the
----caller raises the message at the right level.
----@param specs riskscreen.Option[]
----@param options table
----@param prefix? string the path of the table, for messages
----@return table|nil checked a copy
----@return riskscreen.Problem|nil problem
-function M.options(specs, options, prefix)
-  local checked, wrong = check_fields(specs, options, prefix or "", "option", check_option)
-  if not checked then
-    return nil, wrong
-  end
-  for _, option in ipairs(specs) do
-    if checked[option.name] == nil then
-      checked[option.name] = option.default
-    end
   end
   return checked
 end

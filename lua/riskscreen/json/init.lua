@@ -1,5 +1,7 @@
 -- JSON both ways: riskscreen.core decodes, or where it is not compiled riskscreen.json.cjson_decoder; a private
 -- lua-cjson encodes. What lua-cjson cannot write (an empty array, a number of more than 14 digits) is written here.
+local kind_of = require("riskscreen.util.text").kind
+
 local cjson = require("cjson").new()
 
 -- A core that is there but made for another Lua is as good as none.
@@ -31,6 +33,18 @@ end
 ---@return boolean
 function M.is_array(value)
   return value[1] ~= nil or (next(value) == nil and getmetatable(value) == empty_array_mt)
+end
+
+---The kind of a decoded JSON value, for messages: "a string", "an array", "an object", "null", "nothing".
+---@param value any
+---@return string
+function M.kind(value)
+  if value == M.null then
+    return "null"
+  elseif type(value) == "table" then
+    return M.is_array(value) and "an array" or "an object"
+  end
+  return kind_of(value)
 end
 
 -- The JSON text of a value that lua-cjson would write wrongly, or nil. It prints 14 significant digits.

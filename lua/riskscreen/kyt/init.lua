@@ -1,7 +1,7 @@
 -- Transaction screening: submitting a transaction, and awaiting its result here or in another process. How a result
 -- comes is in kyt/pending.lua; what one means for a decision, in score_policy.lua.
 
-local check = require "riskscreen.interface.validate"
+local check = require "riskscreen.options.check"
 local errors = require "riskscreen.errors"
 local json = require "riskscreen.json"
 local operations = require "riskscreen.interface.operations"

@@ -1,6 +1,5 @@
 -- What a caller is answered whom the gate does not let pass: a status, headers and a body that are settled before any
 -- request comes, so that they cannot tell anything about what was found.
-local check = require "riskscreen.interface.validate"
 local json = require "riskscreen.json"
 local text = require "riskscreen.util.text"
 
@@ -21,7 +20,7 @@ local function headers(value)
   for name, content in pairs(value) do
     if type(name) ~= "string" or not name:find "^[%w!#$%%&'*+.^_`|~-]+$" then
       return nil, ("has a name that is no header name (got %s)"):format(text.show(name))
-    elseif not check.is_header_value(content) then
+    elseif not text.is_header_value(content) then
       return nil, ("must map names to texts of one line (%s is none)"):format(name)
     end
     copy[name] = content
@@ -64,7 +63,7 @@ M.options = {
     type = "string",
     default = "application/json",
     check = function(value)
-      if value == "" or not check.is_header_value(value) then
+      if value == "" or not text.is_header_value(value) then
         return nil, "must be a text of one line"
       end
       return value

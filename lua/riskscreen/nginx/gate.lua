@@ -1,7 +1,7 @@
 -- The gate: who names an address that must not pass does not get past the access phase. It joins what is beside it:
 -- where the address is, what is known of it, what the caller is answered. What a verdict follows from is the policy's.
 local address_sources = require "riskscreen.nginx.input.sources"
-local check = require "riskscreen.interface.validate"
+local check = require "riskscreen.options.check"
 local deliveries = require "riskscreen.nginx.webhook.content"
 local metrics = require "riskscreen.nginx.metrics"
 local options = require "riskscreen.nginx.options"

@@ -1,7 +1,7 @@
 -- An inbox of webhooks that all workers of nginx share: what it remembers is in a shared dict of its own, so that any
 -- worker may receive an event, each is handled once, and whoever waits for it in any worker gets it.
 
-local check = require "riskscreen.interface.validate"
+local check = require "riskscreen.options.check"
 local guard = require "riskscreen.webhook.auth"
 local inbox = require "riskscreen.webhook.inbox"
 local ledger = require "riskscreen.nginx.webhook.durable_dict"

@@ -1,6 +1,6 @@
 -- What checked options come to, settled before any request comes: where the addresses are, and what each verdict leads
 -- to. What is done about a request is in gate.lua.
-local check = require "riskscreen.interface.validate"
+local check = require "riskscreen.options.check"
 local refusal = require "riskscreen.nginx.deny_response"
 local addresses = require "riskscreen.nginx.input.sources"
 local verdict = require "riskscreen.policy.verdict"

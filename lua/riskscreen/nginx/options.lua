@@ -1,7 +1,8 @@
 -- Every option of a gate and of a location, once: name, type, range, default, meaning. Checks, the guide and the
 -- annotations come from here. What a bad option raises is decided here; who raises it, in gate.lua.
 local address = require "riskscreen.nginx.input.sources"
-local check = require "riskscreen.interface.validate"
+local check = require "riskscreen.options.check"
+local tables = require "riskscreen.util.tables"
 local exempt = require "riskscreen.nginx.input.exempt"
 local inboxes = require "riskscreen.nginx.inbox"
 local policy = require "riskscreen.policy"
@@ -45,7 +46,7 @@ local subject = {
 subject[1].required = true
 
 local function subjects(value)
-  local count = check.sequence_length(value)
+  local count = tables.sequence_length(value)
   if not count or count == 0 or count > MOST_SUBJECTS then
     return nil, ("must be a list of 1 to %d tables with an address"):format(MOST_SUBJECTS)
   end

@@ -1,6 +1,6 @@
 -- Every option of a client and of a call, once: name, type, range, default, meaning. Checks, the reference and the
 -- annotations come from here. What a bad option raises is decided here; who raises it, in client.lua.
-local check = require "riskscreen.interface.validate"
+local check = require "riskscreen.options.check"
 local kyt = require "riskscreen.options.kyt"
 local operations = require "riskscreen.interface.operations"
 local policy = require "riskscreen.policy"
@@ -109,7 +109,7 @@ local function base_url(value)
 end
 
 local function access_key(value)
-  if type(value) == "string" and (value == "" or not check.is_header_value(value)) then
+  if type(value) == "string" and (value == "" or not text.is_header_value(value)) then
     return nil, "must be a text of one line (a key read from a file may end in a line end)"
   end
   return value
@@ -126,7 +126,7 @@ local function headers(value)
       return nil, ("sets %s twice"):format(name)
     elseif type(content) ~= "string" then
       return nil, ("must map names to strings (%s is %s)"):format(name, text.kind(content))
-    elseif not check.is_header_value(content) then
+    elseif not text.is_header_value(content) then
       return nil, ("must not have control characters in a value (%s has)"):format(name)
     end
     seen[name:lower()] = true
@@ -291,7 +291,7 @@ M.client = {
     name = "user_agent",
     type = "string",
     check = function(value)
-      if value == "" or not check.is_header_value(value) then
+      if value == "" or not text.is_header_value(value) then
         return nil, "must be a text of one line"
       end
       return value

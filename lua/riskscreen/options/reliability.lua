@@ -1,6 +1,6 @@
 -- The options that say how a client deals with failures, for options.lua's lists: retries, rate limit, circuit breaker,
 -- hedging, hooks. What each does is in the module of its name.
-local check = require "riskscreen.interface.validate"
+local check = require "riskscreen.options.check"
 local hooks = require "riskscreen.call.hooks"
 local limiter = require "riskscreen.call.limiter"
 local text = require "riskscreen.util.text"

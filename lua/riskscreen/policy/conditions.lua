@@ -1,7 +1,8 @@
 -- The conditions of a rule, each once: what its value may be, which lookup it needs, and how it is matched. Pure.
 -- A match has three answers: true, false, and nil when the field a condition needs is not known.
 
-local check = require "riskscreen.interface.validate"
+local check = require "riskscreen.options.check"
+local tables = require "riskscreen.util.tables"
 local enums = require "riskscreen.interface.enums"
 local exposure = require "riskscreen.policy.counterparties"
 local freeze = require "riskscreen.policy.freeze"
@@ -147,7 +148,7 @@ local conditions = {
 -- The set of a text or a list of texts, each one of `allowed` when that is given.
 local function set_from(value, allowed)
   local list = type(value) == "string" and { value } or value
-  if type(list) ~= "table" or (check.sequence_length(list) or 0) == 0 then
+  if type(list) ~= "table" or (tables.sequence_length(list) or 0) == 0 then
     return nil, "must be a text or a list of texts"
   end
   local known = allowed and set_of(allowed)

@@ -2,7 +2,7 @@
 -- where the counterparties do not tell. Pure.
 -- A share is of the amounts of one token symbol at a time: amounts of different tokens cannot be added.
 
-local check = require "riskscreen.interface.validate"
+local tables = require "riskscreen.util.tables"
 
 local M = {}
 
@@ -44,7 +44,7 @@ end
 -- Whether one of the counterparty's risks is of the wanted kind. Absent risks are not the same as none.
 local function is_risky(exposure, opponent)
   local risks = opponent.risks
-  if type(risks) ~= "table" or not check.sequence_length(risks) then
+  if type(risks) ~= "table" or not tables.sequence_length(risks) then
     return nil
   end
   local answer = false
@@ -142,7 +142,7 @@ end
 ---@return boolean|nil
 function M.matches(exposure, counterparties)
   local opponents = type(counterparties) == "table" and counterparties.opponents
-  if type(opponents) ~= "table" or not check.sequence_length(opponents) then
+  if type(opponents) ~= "table" or not tables.sequence_length(opponents) then
     return nil
   end
   local relevant, answer = {}, false

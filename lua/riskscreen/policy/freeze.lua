@@ -2,7 +2,7 @@
 -- What the events' `type` and `event` mean is not published, so that only the operator can say which of them lift a
 -- freeze; until then none does.
 
-local check = require "riskscreen.interface.validate"
+local tables = require "riskscreen.util.tables"
 local subject = require "riskscreen.interface.subject"
 
 local M = {}
@@ -58,7 +58,7 @@ end
 ---@param lifting table<string, boolean> lower-case values of `type` or `event` that lift earlier freezes of their token
 ---@return boolean|nil
 function M.in_force(events, lifting)
-  if type(events) ~= "table" or not check.sequence_length(events) then
+  if type(events) ~= "table" or not tables.sequence_length(events) then
     return nil
   end
   local lifted_at, answer = liftings(events, lifting), false

@@ -2,7 +2,8 @@
 -- Rules are tried in order for each risk and the first that matches decides it; the worst of the risks is the action.
 -- What no rule covers, what is missing and what was never seen is `unknown`.
 
-local check = require "riskscreen.interface.validate"
+local check = require "riskscreen.options.check"
+local tables = require "riskscreen.util.tables"
 local enums = require "riskscreen.interface.enums"
 local errors = require "riskscreen.errors"
 local facet_table = require "riskscreen.policy.lookups"
@@ -46,7 +47,7 @@ local default_rules = {
 }
 
 local function list_of_texts(value)
-  if not check.sequence_length(value) then
+  if not tables.sequence_length(value) then
     return nil, "must be a list of texts"
   end
   for _, one in ipairs(value) do
@@ -81,7 +82,7 @@ local policy_options = {
     type = "table",
     default = default_rules,
     check = function(rules)
-      local count = check.sequence_length(rules)
+      local count = tables.sequence_length(rules)
       if not count then
         return nil, "must be a list without a gap: the rules behind one would never be tried"
       elseif count == 0 then
@@ -138,7 +139,7 @@ local function missing_risks(record)
   if type(record.risks) ~= "table" then
     return errors.new("protocol", "the risk assessment has no list of risks")
   end
-  if not check.sequence_length(record.risks) then
+  if not tables.sequence_length(record.risks) then
     return errors.new("protocol", "the risks of the assessment are not a list")
   end
 end

@@ -1,7 +1,7 @@
 -- One rule of a policy: compiled once from the operator's table, then matched against a case. Pure.
 -- A match has three answers: true, false, and nil when the field a condition needs is not known.
 
-local check = require "riskscreen.interface.validate"
+local check = require "riskscreen.options.check"
 local conditions = require "riskscreen.policy.conditions"
 local errors = require "riskscreen.errors"
 local text = require "riskscreen.util.text"

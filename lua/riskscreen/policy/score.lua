@@ -2,7 +2,7 @@
 -- decimal texts and are compared as such. A rule is about the transaction, or about a strategy or a detail in it: the
 -- parts can make a decision worse, but only a rule about the transaction can allow it.
 
-local check = require "riskscreen.interface.validate"
+local check = require "riskscreen.options.check"
 local conditions = require "riskscreen.policy.conditions"
 local decimal = require "riskscreen.util.decimal"
 local enums = require "riskscreen.interface.enums"

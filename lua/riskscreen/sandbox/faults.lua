@@ -1,7 +1,7 @@
 -- Faults on demand: what they are, how a request header or a rule asks for one, and what they make of an answer.
 -- Breaking a connection is the transport's part (transport.lua in-process, http.lua over sockets).
 
-local check = require "riskscreen.interface.validate"
+local check = require "riskscreen.options.check"
 
 ---@class riskscreen.sandbox.Fault
 ---@field kind "delay"|"status"|"hang"|"reset"|"truncate"|"drip"|"invalid-json"|"html"|"empty"

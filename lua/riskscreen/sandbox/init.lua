@@ -1,7 +1,7 @@
 -- The sandbox: the whole service, simulated. In-process for prototypes and tests, over HTTP for everything else.
 --   local client, service = sandbox.client {}
 --   local server = sandbox.serve { port = 8080 }   -- server.url, server.access_key
-local check = require "riskscreen.interface.validate"
+local check = require "riskscreen.options.check"
 local client_options = require "riskscreen.options"
 local endpoints = require "riskscreen.sandbox.endpoints"
 local http = require "riskscreen.sandbox.http"

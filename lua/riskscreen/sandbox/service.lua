@@ -1,6 +1,6 @@
 -- The simulated service: request in, response out. Pure but for its own state; time comes from its clock.
 -- Not here: sockets and sleeping (http.lua, transport.lua).
-local check = require "riskscreen.interface.validate"
+local validate = require "riskscreen.interface.validate"
 local json = require "riskscreen.json"
 local accounts = require "riskscreen.sandbox.accounts"
 local envelope = require "riskscreen.sandbox.envelope"
@@ -85,7 +85,7 @@ end
 
 -- The operation itself, for an account that may call it.
 local function perform(self, operation, account, parameters, now, header)
-  local checked, err = check.parameters(operation, parameters)
+  local checked, err = validate.parameters(operation, parameters)
   if not checked then
     return invalid(now, err.message)
   end

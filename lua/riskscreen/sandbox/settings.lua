@@ -1,5 +1,5 @@
 -- Every setting of a sandbox service, once: name, type, range, default, meaning.
-local check = require "riskscreen.interface.validate"
+local check = require "riskscreen.options.check"
 local runtime = require "riskscreen.runtime"
 local enums = require "riskscreen.interface.enums"
 local operations = require "riskscreen.interface.operations"

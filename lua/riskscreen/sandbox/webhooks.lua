@@ -1,7 +1,7 @@
 -- The webhooks of a service: what is delivered when, how often, in which order and with what wrong in it. Pure: whoever
 -- delivers (deliverer.lua, or a test) takes what is due and reports how it was answered.
 
-local check = require "riskscreen.interface.validate"
+local check = require "riskscreen.options.check"
 local json = require "riskscreen.json"
 
 local EVENT_TYPE = "getTxHashCustomRiskScore" -- the one type that the interface shows

@@ -1,7 +1,4 @@
--- Words for messages: how a value is named, how foreign text is made safe to print, and what name was probably meant;
--- and which characters a text is made of.
--- Not here: what is wrong with a value (check.lua, response.lua).
-local json = require "riskscreen.json"
+-- Text for messages (naming a value, printing foreign text safely, guessing a misspelt name) and tests of characters.
 
 local LONGEST_NAME = 40 -- bytes; a longer word is no misspelt name, and the distance below costs the product of lengths
 
@@ -56,6 +53,14 @@ if has_ffi then
   end
 end
 
+---Whether a value may stand in a header: a text without line ends, which would begin another header, and without other
+---control characters.
+---@param value any
+---@return boolean
+function M.is_header_value(value)
+  return type(value) == "string" and not value:find "[%z\1-\8\10-\31\127]"
+end
+
 ---Whether a text consists of letters and digits: nearly every address does, and nothing in it needs a further look.
 ---@type fun(text: string): boolean
 M.is_plain = M.made_of "0-9A-Za-z"
@@ -66,18 +71,6 @@ M.is_plain = M.made_of "0-9A-Za-z"
 function M.kind(value)
   local name = type(value)
   return articles[name] or ("a " .. name)
-end
-
----What a decoded JSON value is: "a string", "an array", "an object", "null", "nothing".
----@param value any
----@return string
-function M.json_kind(value)
-  if value == json.null then
-    return "null"
-  elseif type(value) == "table" then
-    return json.is_array(value) and "an array" or "an object"
-  end
-  return M.kind(value)
 end
 
 ---A value as a message shows it: short strings and numbers in full, otherwise its kind.

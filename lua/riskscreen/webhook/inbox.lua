@@ -1,7 +1,7 @@
 -- An inbox of webhooks: checks who delivers, takes each event once, gives it to the transactions that await it and to
 -- the operator's handlers. Any HTTP server can put deliveries in; it has one of its own in inbox/listener.lua.
 
-local check = require "riskscreen.interface.validate"
+local check = require "riskscreen.options.check"
 local errors = require "riskscreen.errors"
 local events = require "riskscreen.webhook.waiters"
 local guard = require "riskscreen.webhook.auth"

@@ -97,7 +97,7 @@ function M.parse(body, headers)
   if event == nil then
     return malformed("the body is not JSON: " .. message)
   elseif not shape.is_object(event) then
-    return malformed("the body must be an object (got " .. text.json_kind(event) .. ")")
+    return malformed("the body must be an object (got " .. json.kind(event) .. ")")
   end
   local problem, field = problem_of(event)
   if problem then

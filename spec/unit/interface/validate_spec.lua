@@ -1,4 +1,4 @@
-local check = require "riskscreen.interface.validate"
+local validate = require "riskscreen.interface.validate"
 local errors = require "riskscreen.errors"
 local operations = require "riskscreen.interface.operations"
 local samples = require "spec.support.samples"
@@ -10,7 +10,7 @@ local usage = operations.by_name.getAccountUsage
 local list = operations.by_name.listBlacklistAddresses
 
 local function refused(operation, parameters)
-  local checked, err = check.parameters(operation, parameters)
+  local checked, err = validate.parameters(operation, parameters)
   assert.is_nil(checked)
   assert.is_true(errors.is(err))
   assert.equal("invalid_argument", err.kind)
@@ -18,12 +18,12 @@ local function refused(operation, parameters)
   return err
 end
 
-describe("check.parameters", function()
+describe("validate.parameters", function()
   for _, operation in ipairs(operations.list) do
     if operation.path then
       it("accepts what " .. operation.name .. " takes, as a copy", function()
         local parameters = samples.of(operation)
-        local checked = assert(check.parameters(operation, parameters))
+        local checked = assert(validate.parameters(operation, parameters))
         assert.same(parameters, checked)
         assert.are_not.equal(parameters, checked)
         for name, value in pairs(parameters) do
@@ -36,7 +36,7 @@ describe("check.parameters", function()
   end
 
   it("lets anything through where the interface lists no parameters", function()
-    local checked = check.parameters(operations.by_name.getAsynchronousResult, { requestId = "r", more = { 1 } })
+    local checked = validate.parameters(operations.by_name.getAsynchronousResult, { requestId = "r", more = { 1 } })
     assert.same({ requestId = "r", more = { 1 } }, checked)
   end)
 
@@ -92,7 +92,7 @@ describe("check.parameters", function()
   end
 
   it("accepts an address of 1024 bytes", function()
-    assert.is_table(check.parameters(risk, { address = ("a"):rep(1024), network = "eth" }))
+    assert.is_table(validate.parameters(risk, { address = ("a"):rep(1024), network = "eth" }))
   end)
 
   it("shows no control character of a bad value", function()
@@ -117,7 +117,7 @@ describe("check.parameters", function()
     for i = 1, 100 do
       addresses[i] = "a" .. i
     end
-    assert.is_table(check.parameters(entities, { addresses = addresses, network = "eth" }))
+    assert.is_table(validate.parameters(entities, { addresses = addresses, network = "eth" }))
     addresses[101] = "a101"
     local err = refused(entities, { addresses = addresses, network = "eth" })
     assert.matches("at most 100 items %(got 101%)", err.message)
@@ -133,7 +133,7 @@ describe("check.parameters", function()
   it("refuses unknown fields of an item but not of an open object", function()
     assert.equal("list[1].adress", refused(add, { list = { { adress = "a" } } }).field)
     local parameters = { list = { { address = "a", risks = { { riskType = "scam", note = "seen" } } } } }
-    assert.same(parameters, check.parameters(add, parameters))
+    assert.same(parameters, validate.parameters(add, parameters))
   end)
 
   it("refuses a page below 1, a fraction, a text and infinity", function()
@@ -143,7 +143,7 @@ describe("check.parameters", function()
   end)
 
   it("takes 2.0 for the integer it is", function()
-    local checked = check.parameters(list, { page = 2.0 })
+    local checked = validate.parameters(list, { page = 2.0 })
     assert.equal("2", tostring(checked.page))
   end)
 
@@ -156,12 +156,12 @@ describe("check.parameters", function()
   it("refuses an end before the start, and takes the same day for both", function()
     local err = refused(usage, { start_date = "2026-01-02", end_date = "2026-01-01" })
     assert.equal("end_date", err.field)
-    assert.is_table(check.parameters(usage, { start_date = "2026-01-02", end_date = "2026-01-02" }))
+    assert.is_table(validate.parameters(usage, { start_date = "2026-01-02", end_date = "2026-01-02" }))
   end)
 
   it("does not change the caller's table", function()
     local parameters = { addresses = { "a" }, network = "eth" }
-    local checked = check.parameters(entities, parameters)
+    local checked = validate.parameters(entities, parameters)
     checked.addresses[1] = "changed"
     assert.same({ addresses = { "a" }, network = "eth" }, parameters)
   end)

@@ -1,0 +1,117 @@
+-- Builders of option entries. Every option table is made of these, so that an entry always has its unit and its limits.
+
+local LONGEST_WAIT = 86400 -- seconds
+local SHORTEST_WAIT = 0.001 -- seconds
+
+local M = { LONGEST_WAIT = LONGEST_WAIT, SHORTEST_WAIT = SHORTEST_WAIT }
+
+---@class riskscreen.Option
+---@field name string
+---@field type string a Lua type, "integer" or "any"; several are joined by "|"
+---@field default? any
+---@field required? boolean
+---@field minimum? number
+---@field maximum? number
+---@field unit? string of the number
+---@field values? any[] the only values it may have
+---@field fields? riskscreen.Option[] the entries of a table's fields
+---@field check? fun(value: any): any, string? the checked copy, or nil and the reason why the value is refused
+---@field doc string
+
+---A number within limits.
+---@param name string
+---@param unit string
+---@param default number|nil
+---@param minimum number
+---@param maximum number
+---@param doc string
+---@return riskscreen.Option
+function M.number(name, unit, default, minimum, maximum, doc)
+  local option = { name = name, type = "number", default = default, unit = unit, doc = doc }
+  option.minimum, option.maximum = minimum, maximum
+  return option
+end
+
+---A whole number within limits.
+---@param name string
+---@param unit string
+---@param default integer|nil
+---@param minimum integer
+---@param maximum integer
+---@param doc string
+---@return riskscreen.Option
+function M.count(name, unit, default, minimum, maximum, doc)
+  local option = M.number(name, unit, default, minimum, maximum, doc)
+  option.type = "integer"
+  return option
+end
+
+---Seconds: from a millisecond to a day, where no other limits are given.
+---@param name string
+---@param default number|nil
+---@param doc string
+---@param minimum? number
+---@param maximum? number
+---@return riskscreen.Option
+function M.seconds(name, default, doc, minimum, maximum)
+  return M.number(name, "seconds", default, minimum or SHORTEST_WAIT, maximum or LONGEST_WAIT, doc)
+end
+
+---One of several texts.
+---@param name string
+---@param values string[]
+---@param default string|nil
+---@param doc string
+---@return riskscreen.Option
+function M.choice(name, values, default, doc)
+  return { name = name, type = "string", values = values, default = default, doc = doc }
+end
+
+---@param name string
+---@param default boolean
+---@param doc string
+---@return riskscreen.Option
+function M.flag(name, default, doc)
+  return { name = name, type = "boolean", default = default, doc = doc }
+end
+
+---A function of the operator's.
+---@param name string
+---@param doc string
+---@param default? function
+---@return riskscreen.Option
+function M.callback(name, doc, default)
+  return { name = name, type = "function", default = default, doc = doc }
+end
+
+---A table with options of its own.
+---@param name string
+---@param fields riskscreen.Option[]
+---@param doc string
+---@return riskscreen.Option
+function M.group(name, fields, doc)
+  return { name = name, type = "table", fields = fields, doc = doc }
+end
+
+---The same, with `true` for the defaults and `false` for off.
+---@param name string
+---@param fields riskscreen.Option[]
+---@param default boolean|nil
+---@param doc string
+---@return riskscreen.Option
+function M.switch(name, fields, default, doc)
+  return { name = name, type = "table|boolean", fields = fields, default = default, doc = doc }
+end
+
+---A value that a function checks.
+---@param name string
+---@param kind string the Lua type
+---@param check fun(value: any): any, string?
+---@param doc string
+---@param default? any
+---@return riskscreen.Option
+function M.checked(name, kind, check, doc, default)
+  return { name = name, type = kind, check = check, default = default, doc = doc }
+end
+
+return M

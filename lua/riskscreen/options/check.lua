@@ -1,0 +1,84 @@
+-- The one checker of options: types, limits, allowed values, nested tables, unknown names.
+local text = require "riskscreen.util.text"
+local validate = require "riskscreen.interface.validate"
+
+local M = {}
+
+local function is_a(value, name)
+  if name == "any" then
+    return true
+  elseif name == "integer" then
+    return type(value) == "number" and value == math.floor(value)
+  end
+  return type(value) == name
+end
+
+local accepted_types = validate.cached(function(option)
+  local names = {}
+  for name in option.type:gmatch "[^|]+" do
+    names[#names + 1] = name
+  end
+  return names
+end)
+
+local function is_any_of(value, names)
+  for _, name in ipairs(names) do
+    if is_a(value, name) then
+      return true
+    end
+  end
+  return false
+end
+
+local function contains(list, value)
+  for _, element in ipairs(list) do
+    if element == value then
+      return true
+    end
+  end
+  return false
+end
+
+local function check_option(option, value, path)
+  if not is_any_of(value, accepted_types(option)) then
+    -- The value may be a secret in the wrong place: only its kind is shown.
+    local wanted = option.type:gsub("|", " or a "):gsub("^integer", "whole number")
+    return validate.problem(path, ("%s must be a %s (got %s)"):format(path, wanted, text.kind(value)))
+  elseif option.minimum and not (value >= option.minimum and value <= option.maximum) then
+    local range = ("between %s and %s %s"):format(option.minimum, option.maximum, option.unit)
+    return validate.problem(path, ("%s must be %s (got %s)"):format(path, range, tostring(value)))
+  elseif option.values and not contains(option.values, value) then
+    return validate.not_one_of(path, option.values, value)
+  elseif option.fields and type(value) == "table" then
+    return M.options(option.fields, value, path .. ".")
+  elseif option.check then
+    local checked, message = option.check(value)
+    if checked == nil then
+      return validate.problem(path, path .. " " .. message)
+    end
+    return checked
+  end
+  return value
+end
+
+---Checks options against their entries and fills in the defaults. A wrong option is misuse: the caller of this function
+---raises the message at the level of the program's own line.
+---@param specs riskscreen.Option[]
+---@param options table
+---@param prefix? string the path of the table, for messages
+---@return table|nil checked a copy
+---@return riskscreen.Problem|nil problem
+function M.options(specs, options, prefix)
+  local checked, wrong = validate.fields(specs, options, prefix or "", "option", check_option)
+  if not checked then
+    return nil, wrong
+  end
+  for _, option in ipairs(specs) do
+    if checked[option.name] == nil then
+      checked[option.name] = option.default
+    end
+  end
+  return checked
+end
+
+return M

@@ -1,0 +1,71 @@
+-- Copies, merges and lists: the table helpers that every room needs. Pure.
+
+local M = {}
+
+---A shallow copy.
+---@param original table
+---@return table
+function M.copy(original)
+  local copy = {}
+  for key, value in pairs(original) do
+    copy[key] = value
+  end
+  return copy
+end
+
+---A new table with the fields of both; where both have a field, it is the second one's.
+---@param base table
+---@param over? table
+---@return table
+function M.merge(base, over)
+  local merged = M.copy(base)
+  for key, value in pairs(over or {}) do
+    merged[key] = value
+  end
+  return merged
+end
+
+---A new list with the elements of all the lists, in order.
+---@param ... any[]
+---@return any[]
+function M.concat(...)
+  local joined = {}
+  for _, list in ipairs { ... } do
+    for _, value in ipairs(list) do
+      joined[#joined + 1] = value
+    end
+  end
+  return joined
+end
+
+---The values of a list as the keys of a set.
+---@param list? any[]
+---@return table<any, true>
+function M.set(list)
+  local set = {}
+  for _, value in ipairs(list or {}) do
+    set[value] = true
+  end
+  return set
+end
+
+---The length of a proper list, or nil. `#` and `ipairs` would end a list with a hole early, without an error.
+---@param value table
+---@return integer|nil
+function M.sequence_length(value)
+  local first = next(value)
+  if first == 1 and next(value, first) == nil then
+    return 1
+  end
+  local count, last = 0, 0
+  for key in pairs(value) do
+    if type(key) ~= "number" or key < 1 or key ~= math.floor(key) then
+      return nil
+    end
+    count = count + 1
+    last = math.max(last, key)
+  end
+  return count == last and count or nil
+end
+
+return M
