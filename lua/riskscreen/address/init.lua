@@ -1,10 +1,9 @@
--- Whether a text can be an address of a network at all. Pure. The service answers about the text that it is sent: one
--- spelled so that it knows nothing of it, while whoever pays out understands it, would seem to be without risk.
--- The spellings are those of the networks themselves; the interface publishes none.
-local enums = require "riskscreen.interface.enums"
+-- Spellings and formats of addresses. Nothing else decides whether a text is an address, or whether two texts are one.
+-- The service answers for the text that it is sent: a spelling that it does not know would seem to be without risk.
+-- The formats are those of the networks themselves; the interface publishes none.
 local text = require "riskscreen.util.text"
 
-local byte = string.byte
+local byte, lower = string.byte, string.lower
 
 local LONGEST = 128 -- bytes
 
@@ -13,9 +12,13 @@ local ZERO, SMALL_X, LARGE_X = byte "0", byte "x", byte "X"
 local is_hexadecimal = text.made_of "0-9a-fA-F"
 local is_base58 = text.made_of "1-9A-HJ-NP-Za-km-z"
 
-local function hexadecimal(address)
+local function has_hexadecimal_prefix(address)
   local first, second = byte(address, 1, 2)
-  return #address == 42 and first == ZERO and (second == SMALL_X or second == LARGE_X) and is_hexadecimal(address, 3)
+  return first == ZERO and (second == SMALL_X or second == LARGE_X)
+end
+
+local function evm(address)
+  return #address == 42 and has_hexadecimal_prefix(address) and is_hexadecimal(address, 3)
 end
 
 local function base58(shortest, longest, first)
@@ -24,7 +27,7 @@ local function base58(shortest, longest, first)
   end
 end
 
--- In one case, the lower: the other means the same address, of which a service need not know that.
+-- Lower case only: upper case means the same address, but the service may not know that.
 local function bech32(prefix)
   return function(address)
     return address:find("^" .. prefix .. "1[02-9ac-hj-np-z]+$") ~= nil and #address >= 14 and #address <= 90
@@ -43,30 +46,63 @@ local function any(...)
   end
 end
 
-local forms = {
+-- The format of every network of the interface.
+local formats = {
   tron = base58(34, 34, "^T"),
   btc = any(base58(25, 35, "^[13]"), bech32 "bc"),
   ltc = any(base58(25, 35, "^[LM3]"), bech32 "ltc"),
   doge = base58(25, 35, "^[DA9]"),
   solana = base58(32, 44, ""),
-  iotex = any(hexadecimal, bech32 "io"),
+  iotex = any(evm, bech32 "io"),
 }
+
+for _, network in ipairs {
+  "ethereum",
+  "eth",
+  "bsc",
+  "polygon",
+  "arbitrum",
+  "optimism",
+  "avalanche",
+  "base",
+  "zksync",
+  "merlin",
+  "kaia",
+  "ftm",
+  "theta",
+  "etc",
+  "lumia",
+} do
+  formats[network] = evm
+end
 
 local M = { LONGEST = LONGEST }
 
----What is wrong with an address and a network, if anything.
+---The one spelling of an address: the case of hexadecimal digits is a checksum only, every other format is exact.
+---@param address string
+---@return string canonical
+---@return boolean is_hexadecimal
+function M.canonical(address)
+  if has_hexadecimal_prefix(address) and is_hexadecimal(address, 3) then
+    return lower(address), true
+  end
+  return address, false
+end
+
+---The reason why a text is no address of a network, if it is none.
 ---@param address any
 ---@param network any
 ---@return string|nil problem
 ---@return "address"|"network"|nil field
 function M.problem(address, network)
-  if type(network) ~= "string" or not enums.has("network", network) then
+  local is_address = formats[network or false]
+  if not is_address then
     return ("the network must be one that the service knows (got %s)"):format(text.show(network)), "network"
   elseif type(address) ~= "string" then
     return ("the address must be a text (got %s)"):format(text.kind(address)), "address"
   elseif #address > LONGEST then
     return ("the address must be at most %d bytes long (got %d)"):format(LONGEST, #address), "address"
-  elseif not (forms[network] or hexadecimal)(address) then
+  elseif not is_address(address) then
     return ("the address is none of the network %s (got %s)"):format(network, text.show(address)), "address"
   end
 end

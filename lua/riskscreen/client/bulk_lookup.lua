@@ -4,7 +4,7 @@
 local bulk = require "riskscreen.client.bulk"
 local validate = require "riskscreen.interface.validate"
 local runtime = require "riskscreen.runtime"
-local subject = require "riskscreen.interface.subject"
+local canonical_address = require("riskscreen.address").canonical
 
 ---@class riskscreen.bulk.Lookup one call and what it has found so far
 ---@field call riskscreen.bulk.Call
@@ -17,7 +17,7 @@ local subject = require "riskscreen.interface.subject"
 local function different(list)
   local numbers, addresses, positions = {}, {}, {}
   for index, address in ipairs(list) do
-    local key = subject.canonical_address(address)
+    local key = canonical_address(address)
     if not numbers[key] then
       addresses[#addresses + 1] = address
       numbers[key] = #addresses

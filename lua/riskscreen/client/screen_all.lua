@@ -6,7 +6,7 @@ local maps = require "riskscreen.client.map"
 local options = require "riskscreen.options"
 local runtime = require "riskscreen.runtime"
 local screen = require "riskscreen.client.screen"
-local subject = require "riskscreen.interface.subject"
+local canonical_address = require("riskscreen.address").canonical
 
 ---@class riskscreen.ScreenAllRequest
 ---@field source any[]|(fun(): any)|file* addresses, or tables of `address` and `network`; a function gives one at a
@@ -56,7 +56,7 @@ end
 
 local function key_of(address, network)
   if type(address) == "string" and type(network) == "string" then
-    return subject.canonical_address(address) .. "\0" .. enums.canonical_network(network)
+    return canonical_address(address) .. "\0" .. enums.canonical_network(network)
   end
 end
 

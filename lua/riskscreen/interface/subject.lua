@@ -1,16 +1,6 @@
 -- Whether an answer is about what was asked: a record about another address or another chain must never be used.
+local canonical_address = require("riskscreen.address").canonical
 local enums = require "riskscreen.interface.enums"
-
----The one spelling of an address: hexadecimal carries a checksum in its case, the other formats are exact.
----@param value string
----@return string
----@return boolean is_hexadecimal
-local function canonical_address(value)
-  if value:find "^0[xX]%x+$" then
-    return value:lower(), true
-  end
-  return value, false
-end
 
 local function same_text(name, left, right)
   if left == right then
@@ -21,7 +11,7 @@ local function same_text(name, left, right)
   return canonical_address(left) == canonical_address(right)
 end
 
-local M = { canonical_address = canonical_address }
+local M = {}
 
 local function check_one(name, parameters, record, path)
   local asked, answered = parameters[name], record[name]

@@ -1,5 +1,6 @@
 -- What a gate and its locations have in common, made from the gate's options before any request comes: the client, the
 -- recorder, the lists, and a cache for each policy.
+local addresses = require "riskscreen.address"
 local caches = require "riskscreen.nginx.cache"
 local clients = require "riskscreen.client"
 local fingerprint = require "riskscreen.nginx.fingerprint"
@@ -9,7 +10,6 @@ local policies = require "riskscreen.policy"
 local subjects = require "riskscreen.nginx.cache.subject"
 local text = require "riskscreen.util.text"
 local unasked = require "riskscreen.nginx.fixed_decisions"
-local well_formed = require "riskscreen.address"
 
 local ngx = _G.ngx
 
@@ -46,11 +46,11 @@ end
 
 local function address_check(is_address)
   if not is_address then
-    return well_formed.problem
+    return addresses.problem
   end
   return function(address, network)
-    local problem, field = well_formed.problem(address, network)
-    if field == "network" or type(address) ~= "string" or #address > well_formed.LONGEST then
+    local problem, field = addresses.problem(address, network)
+    if field == "network" or type(address) ~= "string" or #address > addresses.LONGEST then
       return problem
     elseif is_address(address, network) ~= true then
       return ("the address is none of the network %s (got %s)"):format(network, text.show(address))

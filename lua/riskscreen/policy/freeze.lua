@@ -3,7 +3,7 @@
 -- freeze; until then none does.
 
 local tables = require "riskscreen.util.tables"
-local subject = require "riskscreen.interface.subject"
+local canonical_address = require("riskscreen.address").canonical
 
 local M = {}
 
@@ -33,7 +33,7 @@ local function token_of(event)
   if type(event.contractAddress) ~= "string" or event.contractAddress == "" then
     return nil
   end
-  return tostring(event.chain) .. "\0" .. subject.canonical_address(event.contractAddress)
+  return tostring(event.chain) .. "\0" .. canonical_address(event.contractAddress)
 end
 
 -- When the last freeze of each token was lifted.

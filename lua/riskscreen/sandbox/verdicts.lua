@@ -1,6 +1,7 @@
 -- What the sandbox thinks of an address: a pure function of the address. A scenario's address gets the scenario's
 -- verdict, any other one that follows from its hash: of a hundred about 72 are without risk, 10 low, 9 generally high.
 -- Not here: what an account's own lists add (lookups.lua).
+local canonical_address = require("riskscreen.address").canonical
 local scenarios = require "riskscreen.sandbox.scenarios"
 
 ---@class riskscreen.sandbox.Verdict
@@ -29,15 +30,7 @@ local sources = { "Provider", "Provider", "Provider", "Community" }
 
 local M = {}
 
----The one spelling under which an address is known: hexadecimal has no case, anything else is taken as it is.
----@param address string
----@return string
-function M.canonical(address)
-  if address:match "^0[xX]%x+$" then
-    return address:lower()
-  end
-  return address
-end
+M.canonical = canonical_address
 
 local by_address = {}
 for _, scenario in ipairs(scenarios) do

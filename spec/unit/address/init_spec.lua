@@ -8,6 +8,13 @@ describe("an address", function()
     return well_formed.problem(address, network) == nil
   end
 
+  it("has a format on every network of the interface", function()
+    for _, network in ipairs(enums.values.network) do
+      local _, field = well_formed.problem("", network)
+      assert.equal("address", field, network)
+    end
+  end)
+
   it("is one of its network", function()
     for _, network in ipairs { "tron", "btc", "solana", "doge", "ltc", "eth" } do
       for _, level in ipairs { "clean", "low", "generally-high", "high" } do

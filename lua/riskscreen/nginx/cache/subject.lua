@@ -1,10 +1,9 @@
 -- What a verdict is remembered under: one address on one chain, whatever the spelling of either. Pure.
+local addresses = require "riskscreen.address"
 local enums = require "riskscreen.interface.enums"
-local text = require "riskscreen.util.text"
 
-local byte, lower, type = string.byte, string.lower, type
+local type = type
 
-local ZERO, SMALL_X, LARGE_X = byte "0", byte "x", byte "X"
 local LONGEST = 1024 -- bytes; no address is as long, and keys have room for more
 
 ---@class riskscreen.nginx.Subject
@@ -12,8 +11,6 @@ local LONGEST = 1024 -- bytes; no address is as long, and keys have room for mor
 ---@field address string canonical
 ---@field network string canonical
 ---@field is_hexadecimal boolean the address has no case
-
-local is_hexadecimal_from = text.made_of "0-9a-fA-F"
 
 local M = {}
 
@@ -32,7 +29,7 @@ end
 ---The one spelling of an address on a network; nil for what no service could be asked. Makes nothing but the text.
 ---@param address any
 ---@param network any
----@return string|nil address as subject.canonical_address has it
+---@return string|nil address in its one spelling
 ---@return string network
 ---@return boolean is_hexadecimal
 function M.canonical(address, network)
@@ -40,11 +37,8 @@ function M.canonical(address, network)
   if type(address) ~= "string" or address == "" or #address > LONGEST or not canonical_network then
     return nil, "", false
   end
-  local first, second = byte(address, 1, 2)
-  if first == ZERO and (second == SMALL_X or second == LARGE_X) and is_hexadecimal_from(address, 3) then
-    return lower(address), canonical_network, true
-  end
-  return address, canonical_network, false
+  local canonical_address, is_hexadecimal = addresses.canonical(address)
+  return canonical_address, canonical_network, is_hexadecimal
 end
 
 ---What an address on a network is remembered under; nil for what no service could be asked.

@@ -1,7 +1,7 @@
 -- What the items of both lists come to: for each address one entry, of the blacklist where it is on both. Pure. What an
 -- entry means for a request is the policy's to say (lists.lua); how it is kept is store.lua's.
 local enums = require "riskscreen.interface.enums"
-local subject = require "riskscreen.interface.subject"
+local canonical_address = require("riskscreen.address").canonical
 local subjects = require "riskscreen.nginx.cache.subject"
 
 ---@class riskscreen.nginx.ListEntry
@@ -51,7 +51,7 @@ end
 ---@param address string
 ---@return string
 function M.everywhere(address)
-  return "*:" .. subject.canonical_address(address)
+  return "*:" .. canonical_address(address)
 end
 
 ---@class riskscreen.nginx.ListContent

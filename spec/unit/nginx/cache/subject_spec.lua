@@ -1,11 +1,11 @@
 -- What a verdict is remembered under is what an answer is compared by: the same canonical form, however it is found.
 local random = require "spec.support.random"
-local subject = require "riskscreen.interface.subject"
+local subject = require "riskscreen.address"
 local subjects = require "riskscreen.nginx.cache.subject"
 
 describe("what a verdict is remembered under", function()
   local function check(address)
-    local canonical, is_hexadecimal = subject.canonical_address(address)
+    local canonical, is_hexadecimal = subject.canonical(address)
     local found = subjects.of(address, "ethereum")
     assert.same(
       { key = "eth:" .. canonical, address = canonical, network = "eth", is_hexadecimal = is_hexadecimal },

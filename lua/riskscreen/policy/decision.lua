@@ -1,0 +1,83 @@
+-- The one constructor of decisions. A decision is a plain table that prints as a line a person can read.
+local errors = require "riskscreen.errors"
+local tables = require "riskscreen.util.tables"
+local text = require "riskscreen.util.text"
+
+local LONGEST_LINE = 500 -- bytes of the reasons in a printed decision
+
+---@alias riskscreen.Action "allow"|"review"|"block"|"unknown"
+
+---@class riskscreen.Decision
+---@field action riskscreen.Action
+---@field reasons riskscreen.Reason[] the worst first
+---@field address? any as the caller gave it
+---@field network? any as the caller gave it
+---@field record? table the risk assessment, or the transaction's result
+---@field entity? table the entity record, where it was looked up; likewise the next two
+---@field freeze_events? table[]
+---@field counterparties? table
+---@field error? riskscreen.Error the failure that decided, or that left the decision undetermined
+---@field errors? table<riskscreen.LookupName, riskscreen.Error> every lookup that failed
+---@field not_offered? riskscreen.LookupName[] lookups that the service does not offer for the network
+---@field degraded boolean a rule turned a failure or an unrecognised value into the action
+---@field cached boolean
+---@field stale boolean
+---@field elapsed number seconds
+local Decision = { __name = "riskscreen.Decision" }
+
+-- "block 0x12… (eth): high risk: high / hack"
+function Decision:__tostring()
+  local subject = self.address ~= nil
+      and (" %s (%s)"):format(text.printable(tostring(self.address), 100), text.printable(tostring(self.network), 20))
+    or ""
+  local messages = {}
+  for index, reason in ipairs(self.reasons) do
+    messages[index] = reason.message
+  end
+  local notes = (self.degraded and " [degraded]" or "") .. (self.stale and " [stale]" or "")
+  return self.action .. subject .. ": " .. text.printable(table.concat(messages, "; "), LONGEST_LINE) .. notes
+end
+
+local M = {}
+
+---Makes a table of a decision's fields a decision: it gets the fields that every decision has.
+---@param fields table at least `action` and `reasons`; the caller gives the table away
+---@return riskscreen.Decision
+function M.new(fields)
+  fields.degraded = fields.degraded or false
+  fields.cached = fields.cached or false
+  fields.stale = fields.stale or false
+  fields.elapsed = fields.elapsed or 0
+  -- No tail call: LuaJIT does not compile a function that ends in one of a built-in function.
+  setmetatable(fields, Decision)
+  return fields
+end
+
+---The decision that a failure leads to where no rule is about it.
+---@param err riskscreen.Error
+---@param address? any
+---@param network? any
+---@return riskscreen.Decision
+function M.unknown(err, address, network)
+  local reasons = { { action = "unknown", message = tostring(err), error = err } }
+  return M.new { action = "unknown", reasons = reasons, address = address, network = network, error = err }
+end
+
+---The decision about an address that cannot be asked about. The error's kind tells it from a failure of the service.
+---@param problem string
+---@param address? any
+---@param network? any
+---@return riskscreen.Decision
+function M.invalid(problem, address, network)
+  return M.unknown(errors.new("invalid_argument", problem, { sent = false }), address, network)
+end
+
+---A decision like another one, with some fields of its own.
+---@param decision riskscreen.Decision
+---@param changes? table
+---@return riskscreen.Decision
+function M.copy(decision, changes)
+  return M.new(tables.merge(decision, changes))
+end
+
+return M
