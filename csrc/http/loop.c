@@ -26,13 +26,13 @@ static int on_socket(CURL *easy, curl_socket_t fd, int what, void *context, void
         events = ((what & CURL_POLL_IN) != 0 ? (uint32_t)EPOLLIN : 0u) |
                  ((what & CURL_POLL_OUT) != 0 ? (uint32_t)EPOLLOUT : 0u);
     }
-    if ((events & EPOLLIN) != 0 && rsc_sockets_fresh(&loop->sockets, fd)) {
+    if ((events & EPOLLIN) != 0 && rsc_sockets_clear_fresh(&loop->sockets, fd)) {
         /* While a connection is being made libcurl waits for writing alone. */
         rsc_transfer_connected(easy);
     }
     if (rsc_sockets_want(&loop->sockets, fd, events) != 0) {
         /* An error returned from here would end every transfer of the multi handle; this one alone is affected. */
-        rsc_transfer_doom(easy, errno);
+        rsc_transfer_fail_later(easy, errno);
     }
     return 0;
 }
@@ -90,7 +90,7 @@ int rsc_loop_open(struct rsc_loop *loop, long max_connections, struct rsc_error 
     rsc_link_init(&loop->origins);
     rsc_link_init(&loop->watches);
     rsc_link_init(&loop->finished);
-    rsc_link_init(&loop->doomed);
+    rsc_link_init(&loop->failing);
     int status = open_descriptors(loop, error);
     if (status == RSC_OK) {
         status = open_multi(loop, error);
@@ -202,16 +202,16 @@ static void gather(struct rsc_loop *loop) {
             rsc_transfer_complete(message->easy_handle, message->data.result);
         }
     }
-    while (!rsc_list_empty(&loop->doomed)) {
-        rsc_transfer_abandon(RSC_CONTAINER(loop->doomed.next, struct rsc_operation, link));
+    while (!rsc_list_empty(&loop->failing)) {
+        rsc_transfer_finish_failing(RSC_CONTAINER(loop->failing.next, struct rsc_operation, link));
     }
 }
 
-static void doom_all(struct rsc_loop *loop) {
+static void fail_all_later(struct rsc_loop *loop) {
     for (struct rsc_link *i = loop->origins.next; i != &loop->origins; i = i->next) {
         struct rsc_link *handles = &RSC_CONTAINER(i, struct rsc_origin, link)->handles;
         for (struct rsc_link *j = handles->next; j != handles; j = j->next) {
-            rsc_transfer_doom(RSC_CONTAINER(j, struct rsc_handle, handles)->easy, ENOMEM);
+            rsc_transfer_fail_later(RSC_CONTAINER(j, struct rsc_handle, handles)->easy, ENOMEM);
         }
     }
 }
@@ -221,7 +221,7 @@ static void act(struct rsc_loop *loop, curl_socket_t fd, int events) {
     if (curl_multi_socket_action(loop->multi, fd, events, &running) != CURLM_OK) {
         /* Most likely memory ran out half-way through a transfer. libcurl does not say which one, and it will not get
          * on by itself. */
-        doom_all(loop);
+        fail_all_later(loop);
     }
 }
 

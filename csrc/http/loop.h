@@ -32,7 +32,7 @@ struct rsc_loop {
     struct rsc_timers timers;
     struct rsc_link origins, watches;
     struct rsc_link finished; /* in the order in which they did */
-    struct rsc_link doomed;   /* transfers whose socket could not be polled */
+    struct rsc_link failing;  /* transfers whose socket could not be polled */
     size_t finished_count, transfer_count, queued_count, timer_count, watch_count;
     uint64_t curl_due;      /* when libcurl wants to be called for its own timers */
     uint64_t armed;         /* what the timerfd is set to */

@@ -8,7 +8,7 @@
 #include "http/failure.h"
 #include "http/loop.h"
 
-void rsc_operation_init(struct rsc_operation *operation, struct rsc_loop *loop, enum rsc_kind kind) {
+void rsc_operation_init(struct rsc_operation *operation, struct rsc_loop *loop, enum rsc_operation_kind kind) {
     rsc_link_init(&operation->link);
     operation->loop = loop;
     operation->kind = (unsigned char)kind;

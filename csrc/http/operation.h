@@ -14,9 +14,9 @@
 
 struct rsc_loop;
 
-enum rsc_kind { RSC_TRANSFER, RSC_TIMER, RSC_WATCH };
+enum rsc_operation_kind { RSC_TRANSFER, RSC_TIMER, RSC_WATCH };
 
-enum rsc_state {
+enum rsc_operation_state {
     RSC_NEW,
     RSC_QUEUED,   /* a transfer that waits for its origin's concurrency limit */
     RSC_ACTIVE,   /* in flight, or armed */
@@ -27,7 +27,7 @@ enum rsc_state {
 
 /* What can finish. The first member of every transfer, timer and watch. */
 struct rsc_operation {
-    struct rsc_link link;   /* in the origin's queue, the loop's finished list, its doomed list or its watches */
+    struct rsc_link link;   /* in the origin's queue, the loop's finished list, its failing list or its watches */
     struct rsc_timer timer; /* when a timer fires, when a transfer's time is over */
     struct rsc_loop *loop;
     int reference; /* the binding's, untouched here */
@@ -48,7 +48,7 @@ void rsc_operation_finish(struct rsc_operation *operation);
 void rsc_operation_take(struct rsc_operation *operation);
 
 /* Zeroed memory becomes an operation of this loop, in state RSC_NEW. */
-void rsc_operation_init(struct rsc_operation *operation, struct rsc_loop *loop, enum rsc_kind kind);
+void rsc_operation_init(struct rsc_operation *operation, struct rsc_loop *loop, enum rsc_operation_kind kind);
 
 /* Starts a timer of `delay` ns. */
 int rsc_timer_start(struct rsc_operation *timer, uint64_t delay);

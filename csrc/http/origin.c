@@ -273,13 +273,13 @@ void rsc_origin_release(struct rsc_handle *handle) {
     origin->idle_count++;
 }
 
-void rsc_origin_lend(struct rsc_origin *origin, struct rsc_buffer *buffer) {
+void rsc_origin_reuse_buffer(struct rsc_origin *origin, struct rsc_buffer *buffer) {
     if (buffer->data == NULL && origin->spare_count > 0) {
         *buffer = origin->spare[--origin->spare_count];
     }
 }
 
-void rsc_origin_keep(struct rsc_origin *origin, struct rsc_buffer *buffer) {
+void rsc_origin_recycle_buffer(struct rsc_origin *origin, struct rsc_buffer *buffer) {
     if (origin->closed || buffer->data == NULL || buffer->capacity > RSC_SPARE_SIZE_MAX ||
         origin->spare_count == RSC_SPARE_BUFFERS_MAX) {
         rsc_buffer_free(buffer);
@@ -290,7 +290,7 @@ void rsc_origin_keep(struct rsc_origin *origin, struct rsc_buffer *buffer) {
     *buffer = (struct rsc_buffer){.limit = buffer->limit};
 }
 
-void rsc_origin_pump(struct rsc_origin *origin) {
+void rsc_origin_start_queued(struct rsc_origin *origin) {
     while (!origin->closed && origin->active < origin->concurrency && !rsc_list_empty(&origin->queue)) {
         struct rsc_operation *operation = RSC_CONTAINER(origin->queue.next, struct rsc_operation, link);
         rsc_transfer_launch((struct rsc_transfer *)operation);

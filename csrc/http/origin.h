@@ -38,7 +38,7 @@ struct rsc_origin_options {
     const char *proxy, *ca_file, *client_cert, *client_key, *unix_socket, *user_agent;
 };
 
-enum rsc_shape { RSC_SHAPE_NONE, RSC_SHAPE_GET, RSC_SHAPE_HEAD, RSC_SHAPE_FIELDS };
+enum rsc_method_kind { RSC_METHOD_UNSET, RSC_METHOD_GET, RSC_METHOD_HEAD, RSC_METHOD_POST };
 
 /* A pooled easy handle. libcurl's callbacks get it, so that they need not be set again for each transfer. */
 struct rsc_handle {
@@ -46,8 +46,8 @@ struct rsc_handle {
     struct rsc_origin *origin;
     struct rsc_transfer *transfer; /* NULL while it is idle */
     struct rsc_handle *next_idle;
-    struct rsc_link handles; /* among the origin's */
-    enum rsc_shape shape;    /* what the easy handle's method options are set to … */
+    struct rsc_link handles;          /* among the origin's */
+    enum rsc_method_kind method_kind; /* what the easy handle's method options are set to … */
     char custom[RSC_METHOD_MAX];
     long connect_timeout; /* ms */
     bool connected;       /* a connection was made for this transfer; one that is reused does not count */
@@ -91,12 +91,12 @@ struct rsc_handle *rsc_origin_acquire(struct rsc_origin *origin);
 void rsc_origin_release(struct rsc_handle *handle);
 
 /* Gives an empty buffer the memory of a spare one, if there is one. */
-void rsc_origin_lend(struct rsc_origin *origin, struct rsc_buffer *buffer);
+void rsc_origin_reuse_buffer(struct rsc_origin *origin, struct rsc_buffer *buffer);
 
 /* Takes the buffer's memory, to lend it again or to free it. */
-void rsc_origin_keep(struct rsc_origin *origin, struct rsc_buffer *buffer);
+void rsc_origin_recycle_buffer(struct rsc_origin *origin, struct rsc_buffer *buffer);
 
 /* Starts queued transfers while the limit allows. */
-void rsc_origin_pump(struct rsc_origin *origin);
+void rsc_origin_start_queued(struct rsc_origin *origin);
 
 #endif

@@ -83,7 +83,7 @@ int rsc_sockets_want(struct rsc_sockets *sockets, int fd, uint32_t events) {
     return 0;
 }
 
-bool rsc_sockets_fresh(struct rsc_sockets *sockets, int fd) {
+bool rsc_sockets_clear_fresh(struct rsc_sockets *sockets, int fd) {
     if ((size_t)fd >= sockets->capacity || !sockets->table[fd].fresh) {
         return false;
     }

@@ -17,7 +17,7 @@
 struct rsc_socket {
     uint32_t registered; /* the EPOLLIN | EPOLLOUT epoll knows of; 0 when it does not have the descriptor */
     uint32_t wanted;     /* what libcurl waits for */
-    bool fresh;          /* rsc_sockets_fresh has not been asked yet */
+    bool fresh;          /* rsc_sockets_clear_fresh has not been asked yet */
     bool ours;           /* opened by rsc_sockets_open, so its closing will be announced */
 };
 
@@ -42,7 +42,7 @@ int rsc_sockets_close(struct rsc_sockets *sockets, int fd);
 int rsc_sockets_want(struct rsc_sockets *sockets, int fd, uint32_t events);
 
 /* Whether the socket is one that rsc_sockets_open made and this is the first question about it. */
-bool rsc_sockets_fresh(struct rsc_sockets *sockets, int fd);
+bool rsc_sockets_clear_fresh(struct rsc_sockets *sockets, int fd);
 
 /* epoll reported `events`: the part of them that libcurl waits for. An error or a hang-up is all of what it waits for.
  */

@@ -84,7 +84,7 @@ static void detach(struct rsc_transfer *transfer) {
 static void finish(struct rsc_transfer *transfer) {
     detach(transfer);
     rsc_operation_finish(&transfer->operation);
-    rsc_origin_pump(transfer->origin);
+    rsc_origin_start_queued(transfer->origin);
 }
 
 static void succeed(struct rsc_transfer *transfer) {
@@ -177,7 +177,7 @@ int rsc_transfer_send(struct rsc_transfer *transfer) {
     transfer->operation.state = RSC_QUEUED;
     loop->queued_count++;
     rsc_list_append(&origin->queue, &transfer->operation.link);
-    rsc_origin_pump(origin);
+    rsc_origin_start_queued(origin);
     rsc_loop_advance(loop);
     rsc_loop_sync(loop);
     return RSC_OK;
@@ -232,7 +232,7 @@ void rsc_transfer_expire(struct rsc_operation *operation) {
     finish(transfer);
 }
 
-void rsc_transfer_doom(CURL *easy, int error_number) {
+void rsc_transfer_fail_later(CURL *easy, int error_number) {
     char text[128];
     struct rsc_transfer *transfer = transfer_of(easy);
     if (transfer == NULL) {
@@ -242,10 +242,10 @@ void rsc_transfer_doom(CURL *easy, int error_number) {
     explain(transfer, "the connection to %s cannot be waited for (%s)", transfer->origin->name,
             rsc_strerror(error_number, text, sizeof text));
     rsc_list_remove(&transfer->operation.link);
-    rsc_list_append(&transfer->operation.loop->doomed, &transfer->operation.link);
+    rsc_list_append(&transfer->operation.loop->failing, &transfer->operation.link);
 }
 
-void rsc_transfer_abandon(struct rsc_operation *operation) {
+void rsc_transfer_finish_failing(struct rsc_operation *operation) {
     struct rsc_transfer *transfer = (struct rsc_transfer *)operation;
     transfer->outcome.failure.sent = transfer->handle != NULL && transfer->handle->requested;
     finish(transfer);
@@ -266,7 +266,7 @@ void rsc_transfer_cancel(struct rsc_transfer *transfer) {
         fail(transfer, RSC_CANCELLATION, phase_of(transfer));
         detach(transfer);
         transfer->operation.state = RSC_CANCELLED;
-        rsc_origin_pump(transfer->origin);
+        rsc_origin_start_queued(transfer->origin);
         if (!loop->closed) {
             rsc_loop_advance(loop);
             rsc_loop_sync(loop);
@@ -277,7 +277,7 @@ void rsc_transfer_cancel(struct rsc_transfer *transfer) {
 
 void rsc_transfer_close(struct rsc_transfer *transfer) {
     rsc_transfer_cancel(transfer);
-    rsc_origin_keep(transfer->origin, &transfer->received);
+    rsc_origin_recycle_buffer(transfer->origin, &transfer->received);
     transfer->head_size = 0;
     forget(transfer);
 }

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/buffer.h"
+#include "base/text.h"
 #include "http/failure.h"
 #include "http/loop.h"
 #include "http/origin.h"
@@ -19,11 +20,6 @@
 #define RSC_REQUEST_HEADERS_MAX 256          /* lines */
 #define RSC_REQUEST_TEXT_MAX    (256u << 10) /* bytes of method, target and headers */
 #define RSC_REQUEST_BODY_MAX    (256u << 20) /* bytes */
-
-struct rsc_text {
-    const char *bytes;
-    size_t length;
-};
 
 /* Borrowed until rsc_transfer_init and rsc_transfer_add_header have copied it. */
 struct rsc_request {
@@ -116,7 +112,7 @@ void rsc_transfer_connected(CURL *easy);
  * and, after libcurl has returned, what was noted. */
 void rsc_transfer_complete(CURL *easy, CURLcode code);
 void rsc_transfer_expire(struct rsc_operation *operation);
-void rsc_transfer_doom(CURL *easy, int error_number);
-void rsc_transfer_abandon(struct rsc_operation *operation);
+void rsc_transfer_fail_later(CURL *easy, int error_number);
+void rsc_transfer_finish_failing(struct rsc_operation *operation);
 
 #endif

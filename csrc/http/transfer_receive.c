@@ -32,7 +32,7 @@ static size_t on_header(char *bytes, size_t size, size_t count, void *context) {
     }
     if (length > 5 && memcmp(bytes, "HTTP/", 5) == 0) {
         /* Of several answers to one request (100, 103 …) the last counts. */
-        rsc_origin_lend(transfer->origin, &transfer->received);
+        rsc_origin_reuse_buffer(transfer->origin, &transfer->received);
         rsc_buffer_reset(&transfer->received);
         transfer->head_size = 0;
         transfer->head_complete = false;

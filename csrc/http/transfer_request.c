@@ -121,32 +121,32 @@ void rsc_transfer_add_defaults(struct rsc_transfer *transfer) {
 
 /* The easy handle */
 
-static enum rsc_shape shape_of(const struct rsc_transfer *transfer) {
+static enum rsc_method_kind method_kind_of(const struct rsc_transfer *transfer) {
     if (transfer->has_body) {
-        return RSC_SHAPE_FIELDS;
+        return RSC_METHOD_POST;
     }
-    return strcmp(transfer->method, "HEAD") == 0 ? RSC_SHAPE_HEAD : RSC_SHAPE_GET;
+    return strcmp(transfer->method, "HEAD") == 0 ? RSC_METHOD_HEAD : RSC_METHOD_GET;
 }
 
-static const char *native_method(enum rsc_shape shape) {
-    return shape == RSC_SHAPE_FIELDS ? "POST" : shape == RSC_SHAPE_HEAD ? "HEAD" : "GET";
+static const char *native_method(enum rsc_method_kind method_kind) {
+    return method_kind == RSC_METHOD_POST ? "POST" : method_kind == RSC_METHOD_HEAD ? "HEAD" : "GET";
 }
 
 /* Setting an option costs, so the method's are left alone where the handle's last transfer had the same. */
 static CURLcode set_method(struct rsc_handle *handle, const struct rsc_transfer *transfer) {
     static const CURLoption options[] = {
-        [RSC_SHAPE_GET] = CURLOPT_HTTPGET, [RSC_SHAPE_HEAD] = CURLOPT_NOBODY, [RSC_SHAPE_FIELDS] = CURLOPT_POST};
-    enum rsc_shape shape = shape_of(transfer);
+        [RSC_METHOD_GET] = CURLOPT_HTTPGET, [RSC_METHOD_HEAD] = CURLOPT_NOBODY, [RSC_METHOD_POST] = CURLOPT_POST};
+    enum rsc_method_kind method_kind = method_kind_of(transfer);
     CURLcode code = CURLE_OK;
-    if (handle->shape != shape) {
-        handle->shape = RSC_SHAPE_NONE;
-        code = curl_easy_setopt(handle->easy, options[shape], 1L);
+    if (handle->method_kind != method_kind) {
+        handle->method_kind = RSC_METHOD_UNSET;
+        code = curl_easy_setopt(handle->easy, options[method_kind], 1L);
         if (code != CURLE_OK) {
             return code;
         }
-        handle->shape = shape;
+        handle->method_kind = method_kind;
     }
-    const char *custom = strcmp(transfer->method, native_method(shape)) == 0 ? "" : transfer->method;
+    const char *custom = strcmp(transfer->method, native_method(method_kind)) == 0 ? "" : transfer->method;
     if (strcmp(handle->custom, custom) != 0) {
         code = curl_easy_setopt(handle->easy, CURLOPT_CUSTOMREQUEST, custom[0] != '\0' ? custom : NULL);
         if (code == CURLE_OK) {

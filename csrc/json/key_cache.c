@@ -1,20 +1,20 @@
 #include "json/key_cache.h"
 
-void rsc_vocabulary_begin(struct rsc_vocabulary *vocabulary) {
-    if (vocabulary->unknown > RSC_KEYS_RELEARN) {
-        *vocabulary = (struct rsc_vocabulary){0};
+void rsc_key_cache_begin(struct rsc_key_cache *cache) {
+    if (cache->unknown > RSC_KEYS_RELEARN) {
+        *cache = (struct rsc_key_cache){0};
     }
 }
 
-uint16_t rsc_vocabulary_key(const struct rsc_vocabulary *vocabulary, const struct rsc_word *word, size_t length,
-                            uint32_t hash) {
+uint16_t rsc_key_cache_find_key(const struct rsc_key_cache *cache, const struct rsc_short_string *string, size_t length,
+                                uint32_t hash) {
     for (unsigned probe = 0; probe < RSC_KEY_PROBES_MAX; probe++) {
-        uint16_t number = vocabulary->buckets[(hash + probe) % RSC_KEY_BUCKETS];
+        uint16_t number = cache->buckets[(hash + probe) % RSC_KEY_BUCKETS];
         if (number == 0) {
             return 0;
         }
-        const struct rsc_key *key = &vocabulary->keys[number];
-        if (key->hash == hash && key->size == length + 1 && memcmp(key->text.pieces, word->pieces, length) == 0) {
+        const struct rsc_key *key = &cache->keys[number];
+        if (key->hash == hash && key->size == length + 1 && memcmp(key->text.words, string->words, length) == 0) {
             return number;
         }
     }
@@ -22,9 +22,9 @@ uint16_t rsc_vocabulary_key(const struct rsc_vocabulary *vocabulary, const struc
 }
 
 /* A free bucket for the hash, or NULL. */
-static uint16_t *free_bucket(struct rsc_vocabulary *vocabulary, uint32_t hash) {
+static uint16_t *free_bucket(struct rsc_key_cache *cache, uint32_t hash) {
     for (unsigned probe = 0; probe < RSC_KEY_PROBES_MAX; probe++) {
-        uint16_t *bucket = &vocabulary->buckets[(hash + probe) % RSC_KEY_BUCKETS];
+        uint16_t *bucket = &cache->buckets[(hash + probe) % RSC_KEY_BUCKETS];
         if (*bucket == 0) {
             return bucket;
         }
@@ -32,39 +32,39 @@ static uint16_t *free_bucket(struct rsc_vocabulary *vocabulary, uint32_t hash) {
     return NULL;
 }
 
-static void set_key(struct rsc_key *key, const struct rsc_word *word, size_t length, uint32_t hash) {
-    *key = (struct rsc_key){.text = *word, .hash = hash, .size = (uint16_t)(length + 1)};
-    memset((char *)key->text.pieces + length, '"', 1);
-    memset(key->mask.pieces, 0xFF, key->size);
+static void set_key(struct rsc_key *key, const struct rsc_short_string *string, size_t length, uint32_t hash) {
+    *key = (struct rsc_key){.text = *string, .hash = hash, .size = (uint16_t)(length + 1)};
+    memset((char *)key->text.words + length, '"', 1);
+    memset(key->mask.words, 0xFF, key->size);
 }
 
-uint16_t rsc_vocabulary_learn_key(struct rsc_vocabulary *vocabulary, const struct rsc_word *word, size_t length,
-                                  uint32_t hash) {
-    if (vocabulary->key_count == RSC_KEYS_MAX - 1) {
-        vocabulary->unknown++;
+uint16_t rsc_key_cache_learn_key(struct rsc_key_cache *cache, const struct rsc_short_string *string, size_t length,
+                                 uint32_t hash) {
+    if (cache->key_count == RSC_KEYS_MAX - 1) {
+        cache->unknown++;
         return 0;
     }
-    uint32_t *candidate = &vocabulary->candidates[hash % RSC_KEYS_MAX];
+    uint32_t *candidate = &cache->candidates[hash % RSC_KEYS_MAX];
     if (*candidate != hash) {
         *candidate = hash;
         return 0;
     }
-    uint16_t *bucket = free_bucket(vocabulary, hash);
+    uint16_t *bucket = free_bucket(cache, hash);
     if (bucket == NULL) {
         return 0;
     }
-    *bucket = ++vocabulary->key_count;
-    set_key(&vocabulary->keys[*bucket], word, length, hash);
+    *bucket = ++cache->key_count;
+    set_key(&cache->keys[*bucket], string, length, hash);
     return *bucket;
 }
 
-bool rsc_vocabulary_learn_value(struct rsc_vocabulary *vocabulary, const struct rsc_word *word, uint32_t hash) {
-    struct rsc_value *value = &vocabulary->values[rsc_vocabulary_value_number(hash)];
+bool rsc_key_cache_learn_value(struct rsc_key_cache *cache, const struct rsc_short_string *string, uint32_t hash) {
+    struct rsc_value *value = &cache->values[rsc_key_cache_value_number(hash)];
     if (value->candidate != hash) {
         value->candidate = hash;
         return false;
     }
-    value->text = *word;
+    value->text = *string;
     value->is_set = true;
     return true;
 }
@@ -80,24 +80,24 @@ static bool has_twice(const uint16_t *keys, size_t count) {
     return false;
 }
 
-uint16_t rsc_vocabulary_learn_plan(struct rsc_vocabulary *vocabulary, struct rsc_shape *shape, const uint16_t *keys,
-                                   size_t count) {
+uint16_t rsc_key_cache_learn_plan(struct rsc_key_cache *cache, struct rsc_shape *shape, const uint16_t *keys,
+                                  size_t count) {
     shape->steady++;
-    if (shape->steady < RSC_PLAN_AFTER || shape->temporary || vocabulary->plan_count == RSC_PLANS_MAX - 1) {
+    if (shape->steady < RSC_PLAN_AFTER || shape->temporary || cache->plan_count == RSC_PLANS_MAX - 1) {
         return 0;
     }
     shape->steady = 0;
     if (has_twice(keys, count)) {
         return 0;
     }
-    struct rsc_plan *plan = &vocabulary->plans[++vocabulary->plan_count];
+    struct rsc_plan *plan = &cache->plans[++cache->plan_count];
     *plan = (struct rsc_plan){.count = (uint16_t)count};
     memcpy(plan->keys, keys, count * sizeof *keys);
-    return vocabulary->plan_count;
+    return cache->plan_count;
 }
 
-void rsc_vocabulary_judge_plan(struct rsc_vocabulary *vocabulary, struct rsc_shape *shape, bool held) {
-    struct rsc_plan *plan = &vocabulary->plans[shape->plan];
+void rsc_key_cache_rate_plan(struct rsc_key_cache *cache, struct rsc_shape *shape, bool held) {
+    struct rsc_plan *plan = &cache->plans[shape->plan];
     if (shape->plan == 0) {
         return; /* an object within this one gave the plan up */
     }

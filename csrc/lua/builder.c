@@ -38,21 +38,21 @@ static bool enter(struct rsc_builder *b, const char *p) {
 }
 
 static void push_string(struct rsc_builder *b, const char *bytes, size_t length) {
-    if (length > RSC_WORD_LENGTH_MAX) {
+    if (length > RSC_SHORT_STRING_MAX) {
         lua_pushlstring(b->L, bytes, length);
         return;
     }
-    struct rsc_word word = rsc_word_at(bytes, length, b->input.end);
-    uint32_t hash = rsc_word_hash(&word);
-    int slot = RSC_STRINGS_VALUES + 1 + (int)rsc_vocabulary_value_number(hash);
-    if (rsc_vocabulary_value(b->vocabulary, &word, hash)) {
-        lua_rawgeti(b->L, b->strings, slot);
+    struct rsc_short_string string = rsc_short_string_at(bytes, length, b->input.end);
+    uint32_t hash = rsc_short_string_hash(&string);
+    int slot = RSC_LUA_CACHE_VALUES + 1 + (int)rsc_key_cache_value_number(hash);
+    if (rsc_key_cache_has_value(b->cache, &string, hash)) {
+        lua_rawgeti(b->L, b->lua_cache, slot);
         return;
     }
     lua_pushlstring(b->L, bytes, length);
-    if (rsc_vocabulary_learn_value(b->vocabulary, &word, hash)) {
+    if (rsc_key_cache_learn_value(b->cache, &string, hash)) {
         lua_pushvalue(b->L, -1);
-        lua_rawseti(b->L, b->strings, slot);
+        lua_rawseti(b->L, b->lua_cache, slot);
     }
 }
 
@@ -100,7 +100,7 @@ static const char *scan_literal(const struct rsc_builder *b, const char *p, cons
     return p;
 }
 
-/* The number of the key that is at `p`, 0 for one not in the vocabulary. Pushes the key. */
+/* The number of the key that is at `p`, 0 for one not in the cache. Pushes the key. */
 static const char *push_unexpected_key(struct rsc_builder *b, const char *p, uint16_t *number) {
     struct rsc_span span;
     *number = 0;
@@ -108,22 +108,22 @@ static const char *push_unexpected_key(struct rsc_builder *b, const char *p, uin
     if (p == NULL) {
         return NULL;
     }
-    if (span.escaped || span.length > RSC_WORD_LENGTH_MAX) {
+    if (span.escaped || span.length > RSC_SHORT_STRING_MAX) {
         lua_pushlstring(b->L, span.bytes, span.length);
         return p;
     }
-    struct rsc_word word = rsc_word_at(span.bytes, span.length, b->input.end);
-    uint32_t hash = rsc_word_hash(&word);
-    *number = rsc_vocabulary_key(b->vocabulary, &word, span.length, hash);
+    struct rsc_short_string string = rsc_short_string_at(span.bytes, span.length, b->input.end);
+    uint32_t hash = rsc_short_string_hash(&string);
+    *number = rsc_key_cache_find_key(b->cache, &string, span.length, hash);
     if (*number != 0) {
-        lua_rawgeti(b->L, b->strings, RSC_STRINGS_KEYS + *number);
+        lua_rawgeti(b->L, b->lua_cache, RSC_LUA_CACHE_KEYS + *number);
         return p;
     }
     lua_pushlstring(b->L, span.bytes, span.length);
-    *number = rsc_vocabulary_learn_key(b->vocabulary, &word, span.length, hash);
+    *number = rsc_key_cache_learn_key(b->cache, &string, span.length, hash);
     if (*number != 0) {
         lua_pushvalue(b->L, -1);
-        lua_rawseti(b->L, b->strings, RSC_STRINGS_KEYS + *number);
+        lua_rawseti(b->L, b->lua_cache, RSC_LUA_CACHE_KEYS + *number);
     }
     return p;
 }
@@ -143,11 +143,11 @@ static const char *build_key(struct rsc_builder *b, const char *p, uint16_t *lin
         return rsc_scan_expected(&b->input, p, "a member's name");
     }
     p++;
-    const struct rsc_key *expected = &b->vocabulary->keys[*link];
+    const struct rsc_key *expected = &b->cache->keys[*link];
     *number = *link;
     if (*link != 0 && rsc_key_is_at(expected, p, b->input.end)) {
         p += expected->size;
-        lua_rawgeti(b->L, b->strings, RSC_STRINGS_KEYS + *link);
+        lua_rawgeti(b->L, b->lua_cache, RSC_LUA_CACHE_KEYS + *link);
     } else {
         p = push_unexpected_key(b, p, number);
         if (p == NULL) {
@@ -208,11 +208,11 @@ static const char *skip_comma(const struct rsc_builder *b, const char *p, bool *
 static const char *build_planned(struct rsc_builder *b, const char *p, struct rsc_shape *shape, bool *closed,
                                  uint16_t *last) {
     uint16_t number = shape->plan;
-    const struct rsc_plan *plan = &b->vocabulary->plans[number];
+    const struct rsc_plan *plan = &b->cache->plans[number];
     int count = 0;
     rsc_plan_begin(b, number);
     for (*closed = false; !*closed && count < plan->count; count++) {
-        struct rsc_key *key = &b->vocabulary->keys[plan->keys[count]];
+        struct rsc_key *key = &b->cache->keys[plan->keys[count]];
         if (!is_at(b, p, '"') || !rsc_key_is_at(key, p + 1, b->input.end)) {
             break;
         }
@@ -235,7 +235,7 @@ static const char *build_planned(struct rsc_builder *b, const char *p, struct rs
     } else {
         rsc_plan_abandon(b, number, count);
     }
-    rsc_vocabulary_judge_plan(b->vocabulary, shape, held);
+    rsc_key_cache_rate_plan(b->cache, shape, held);
     return p;
 }
 
@@ -245,7 +245,7 @@ static void learn_plan(struct rsc_builder *b, struct rsc_shape *shape, const uin
         shape->steady = shape->steady > 0 ? 0 : shape->steady;
         return;
     }
-    uint16_t plan = rsc_vocabulary_learn_plan(b->vocabulary, shape, keys, count);
+    uint16_t plan = rsc_key_cache_learn_plan(b->cache, shape, keys, count);
     if (plan != 0 && rsc_plan_prepare(b, plan)) {
         shape->plan = plan;
     }
@@ -271,7 +271,7 @@ static const char *build_members(struct rsc_builder *b, const char *p, struct rs
         if (RSC_LUA_PLANS && steady) {
             keys[count] = number;
         }
-        struct rsc_key *key = &b->vocabulary->keys[number];
+        struct rsc_key *key = &b->cache->keys[number];
         link = number != 0 ? &key->next : &unknown_link;
         p = build_member(b, p, number != 0 ? &key->shape : &unknown, &members);
         p = p != NULL ? skip_comma(b, p, &closed) : NULL;
@@ -300,7 +300,7 @@ static const char *build_object(struct rsc_builder *b, const char *p, struct rsc
     } else if (RSC_LUA_PLANS && shape->plan != 0) {
         uint16_t last = 0;
         p = build_planned(b, p, shape, &closed, &last);
-        link = last != 0 ? &b->vocabulary->keys[last].next : link;
+        link = last != 0 ? &b->cache->keys[last].next : link;
     } else {
         lua_createtable(b->L, 0, rsc_shape_expect(shape->members, (size_t)(b->input.end - p), MEMBER_BYTES_MIN));
     }
@@ -313,7 +313,7 @@ static const char *build_object(struct rsc_builder *b, const char *p, struct rsc
 
 static void push_empty_array(struct rsc_builder *b) {
     lua_createtable(b->L, 0, 0);
-    lua_rawgeti(b->L, b->strings, RSC_STRINGS_EMPTY_ARRAY);
+    lua_rawgeti(b->L, b->lua_cache, RSC_LUA_CACHE_EMPTY_ARRAY);
     lua_setmetatable(b->L, -2);
 }
 
@@ -411,8 +411,8 @@ static const char *build_value(struct rsc_builder *b, const char *p, struct rsc_
 }
 
 bool rsc_builder_run(struct rsc_builder *b) {
-    rsc_vocabulary_begin(b->vocabulary);
-    const char *p = build_value(b, skip_space(b, b->input.text), &b->vocabulary->top);
+    rsc_key_cache_begin(b->cache);
+    const char *p = build_value(b, skip_space(b, b->input.text), &b->cache->top);
     if (p == NULL) {
         return false;
     }

@@ -33,7 +33,7 @@ static inline int lua_absindex(lua_State *L, int index) {
 #endif
 
 /* The table that a userdata keeps alive. A userdata that never had one gives nil, or before 5.2 some other table. */
-static inline void rsc_lua_set_owned(lua_State *L, int userdata_index) {
+static inline void rsc_lua_set_uservalue(lua_State *L, int userdata_index) {
 #if LUA_VERSION_NUM == 501
     lua_setfenv(L, userdata_index);
 #elif LUA_VERSION_NUM < 504
@@ -43,7 +43,7 @@ static inline void rsc_lua_set_owned(lua_State *L, int userdata_index) {
 #endif
 }
 
-static inline void rsc_lua_get_owned(lua_State *L, int userdata_index) {
+static inline void rsc_lua_get_uservalue(lua_State *L, int userdata_index) {
 #if LUA_VERSION_NUM == 501
     lua_getfenv(L, userdata_index);
 #elif LUA_VERSION_NUM < 504

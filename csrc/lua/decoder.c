@@ -18,7 +18,7 @@
 
 /* What a decode works in. It belongs to the decoder between calls, and to the call during one. */
 struct workspace {
-    struct rsc_vocabulary vocabulary;
+    struct rsc_key_cache cache;
     struct rsc_buffer scratch;
     struct rsc_numbers numbers;
 };
@@ -61,17 +61,17 @@ static int workspace_close(lua_State *L) {
 
 /* Gives the decoder a new workspace and pushes the table of strings that owns it. */
 static void renew_workspace(lua_State *L, int decoder_index, struct decoder *decoder) {
-    lua_createtable(L, RSC_STRINGS_SIZE, 0);
+    lua_createtable(L, RSC_LUA_CACHE_SIZE, 0);
     struct workspace *workspace = lua_newuserdata(L, sizeof *workspace);
     memset(workspace, 0, sizeof *workspace);
     luaL_getmetatable(L, WORKSPACE_TYPE);
     lua_setmetatable(L, -2);
     rsc_buffer_init(&workspace->scratch, (size_t)decoder->max_size + RSC_SCAN_ROOM);
-    lua_rawseti(L, -2, RSC_STRINGS_WORKSPACE);
+    lua_rawseti(L, -2, RSC_LUA_CACHE_WORKSPACE);
     luaL_getmetatable(L, EMPTY_ARRAY_TYPE);
-    lua_rawseti(L, -2, RSC_STRINGS_EMPTY_ARRAY);
+    lua_rawseti(L, -2, RSC_LUA_CACHE_EMPTY_ARRAY);
     lua_pushvalue(L, -1);
-    rsc_lua_set_owned(L, decoder_index);
+    rsc_lua_set_uservalue(L, decoder_index);
     decoder->workspace = workspace;
 }
 
@@ -80,7 +80,7 @@ static struct workspace *take_workspace(lua_State *L, int decoder_index, struct 
     if (decoder->busy || decoder->workspace == NULL) {
         renew_workspace(L, decoder_index, decoder);
     } else {
-        rsc_lua_get_owned(L, decoder_index);
+        rsc_lua_get_uservalue(L, decoder_index);
     }
     decoder->busy = true;
     return decoder->workspace;
@@ -119,8 +119,8 @@ int rsc_decoder_push(lua_State *L, int decoder_index, const char *text, size_t l
         .L = L,
         .input = {text, text + length, &workspace->scratch, &error},
         .numbers = &workspace->numbers,
-        .vocabulary = &workspace->vocabulary,
-        .strings = top + 1,
+        .cache = &workspace->cache,
+        .lua_cache = top + 1,
         .max_depth = (int)decoder->max_depth,
         .values_left = (size_t)decoder->max_values,
         .keep_null = decoder->keep_null,
@@ -130,7 +130,7 @@ int rsc_decoder_push(lua_State *L, int decoder_index, const char *text, size_t l
     if (!built) {
         return push_failure(L, top, &error);
     }
-    lua_replace(L, builder.strings);
+    lua_replace(L, builder.lua_cache);
     return 1;
 }
 

@@ -61,13 +61,13 @@ void rsc_lua_check_open(lua_State *L, const struct rsc_loop *loop) {
     }
 }
 
-void rsc_lua_anchor(lua_State *L, int home_index, struct rsc_operation *operation) {
+void rsc_lua_anchor(lua_State *L, int registry_index, struct rsc_operation *operation) {
     lua_pushvalue(L, -1);
-    operation->reference = luaL_ref(L, home_index);
+    operation->reference = luaL_ref(L, registry_index);
 }
 
-void rsc_lua_release(lua_State *L, int home_index, struct rsc_operation *operation) {
-    luaL_unref(L, home_index, operation->reference);
+void rsc_lua_release(lua_State *L, int registry_index, struct rsc_operation *operation) {
+    luaL_unref(L, registry_index, operation->reference);
     operation->reference = LUA_NOREF;
 }
 
@@ -83,13 +83,13 @@ static struct rsc_loop *check_loop(lua_State *L) {
     return loop;
 }
 
-/* Pushes the home of the loop at index 1; its index. */
-static int push_home(lua_State *L) {
-    rsc_lua_get_owned(L, 1);
+/* Pushes the registry of the loop at index 1; its index. */
+static int push_registry(lua_State *L) {
+    rsc_lua_get_uservalue(L, 1);
     return lua_gettop(L);
 }
 
-static void new_home(lua_State *L, int loop_index) {
+static void new_registry(lua_State *L, int loop_index) {
     lua_createtable(L, 16, 2);
     lua_pushvalue(L, loop_index);
     lua_setfield(L, -2, "loop");
@@ -100,7 +100,7 @@ static void new_home(lua_State *L, int loop_index) {
     lua_pushboolean(L, 1);
     int reference = luaL_ref(L, -2);
     luaL_unref(L, -1, reference);
-    rsc_lua_set_owned(L, loop_index);
+    rsc_lua_set_uservalue(L, loop_index);
 }
 
 /* core.loop(options), with core.decoder as upvalue */
@@ -117,7 +117,7 @@ static int loop_new(lua_State *L) {
         rsc_options_read(L, 1, "loop", options, sizeof options / sizeof *options, &values);
     }
     struct rsc_loop *loop = rsc_lua_new_object(L, sizeof *loop, RSC_LOOP_TYPE);
-    new_home(L, lua_gettop(L));
+    new_registry(L, lua_gettop(L));
     if (rsc_loop_open(loop, (long)values.max_connections, &error) != RSC_OK) {
         return rsc_lua_raise(L, &error);
     }
@@ -166,10 +166,10 @@ static int loop_next(lua_State *L) {
         lua_pushnil(L);
         return 1;
     }
-    int home = push_home(L);
-    lua_rawgeti(L, home, operation->reference);
+    int registry = push_registry(L);
+    lua_rawgeti(L, registry, operation->reference);
     if (operation->kind != RSC_WATCH) {
-        rsc_lua_release(L, home, operation);
+        rsc_lua_release(L, registry, operation);
     }
     rsc_operation_take(operation);
     rsc_loop_sync(loop);
@@ -179,14 +179,14 @@ static int loop_next(lua_State *L) {
 static int loop_timer(lua_State *L) {
     struct rsc_loop *loop = check_loop(L);
     uint64_t delay = rsc_seconds_to_ns(check_seconds(L, 2));
-    int home = push_home(L);
+    int registry = push_registry(L);
     struct rsc_operation *timer = rsc_lua_new_object(L, sizeof *timer, TIMER_TYPE);
     rsc_operation_init(timer, loop, RSC_TIMER);
-    lua_pushvalue(L, home);
-    rsc_lua_set_owned(L, -2);
-    rsc_lua_anchor(L, home, timer);
+    lua_pushvalue(L, registry);
+    rsc_lua_set_uservalue(L, -2);
+    rsc_lua_anchor(L, registry, timer);
     if (rsc_timer_start(timer, delay) != RSC_OK) {
-        rsc_lua_release(L, home, timer);
+        rsc_lua_release(L, registry, timer);
         return luaL_error(L, "not enough memory");
     }
     return 1;
@@ -203,14 +203,14 @@ static int loop_watch(lua_State *L) {
     int fd = (int)luaL_checkinteger(L, 2);
     uint32_t events = check_events(L, 3);
     struct rsc_error error;
-    int home = push_home(L);
+    int registry = push_registry(L);
     struct rsc_watch *watch = rsc_lua_new_object(L, sizeof *watch, WATCH_TYPE);
     rsc_operation_init(&watch->operation, loop, RSC_WATCH);
-    lua_pushvalue(L, home);
-    rsc_lua_set_owned(L, -2);
-    rsc_lua_anchor(L, home, &watch->operation);
+    lua_pushvalue(L, registry);
+    rsc_lua_set_uservalue(L, -2);
+    rsc_lua_anchor(L, registry, &watch->operation);
     if (rsc_watch_start(watch, fd, events, &error) != RSC_OK) {
-        rsc_lua_release(L, home, &watch->operation);
+        rsc_lua_release(L, registry, &watch->operation);
         return rsc_lua_raise(L, &error);
     }
     return 1;
@@ -248,13 +248,13 @@ static int loop_close(lua_State *L) {
     }
     rsc_loop_close(loop);
     /* Nothing is in flight any more, so nothing needs to be kept alive. */
-    int home = push_home(L);
-    for (lua_pushnil(L); lua_next(L, home) != 0;) {
+    int registry = push_registry(L);
+    for (lua_pushnil(L); lua_next(L, registry) != 0;) {
         lua_pop(L, 1);
         if (lua_type(L, -1) == LUA_TNUMBER) {
             lua_pushvalue(L, -1);
             lua_pushnil(L);
-            lua_rawset(L, home);
+            lua_rawset(L, registry);
         }
     }
     return 0;
@@ -266,7 +266,7 @@ static int cancel(lua_State *L, const char *type) {
     struct rsc_operation *operation = rsc_lua_check_self(L, type);
     if (operation->state == RSC_ACTIVE || operation->state == RSC_FINISHED) {
         rsc_operation_cancel(operation);
-        rsc_lua_get_owned(L, 1);
+        rsc_lua_get_uservalue(L, 1);
         rsc_lua_release(L, lua_gettop(L), operation);
     }
     return 0;

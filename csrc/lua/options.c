@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "http/transfer.h"
+#include "base/text.h"
 
 static void *member(void *target, const struct rsc_option *option) {
     return (char *)target + option->offset;

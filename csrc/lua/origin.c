@@ -36,28 +36,28 @@ static const struct rsc_option options[] = {
     {"decoder", RSC_OPTION_OTHER, 0, 0, 0, NULL},
 };
 
-/* Pushes the decoder of the options at index 2, or the home's. */
-static void push_decoder(lua_State *L, int home_index) {
+/* Pushes the decoder of the options at index 2, or the registry's. */
+static void push_decoder(lua_State *L, int registry_index) {
     lua_getfield(L, 2, "decoder");
     if (lua_isnil(L, -1)) {
         lua_pop(L, 1);
-        lua_getfield(L, home_index, "decoder");
+        lua_getfield(L, registry_index, "decoder");
     } else {
         rsc_decoder_check(L, lua_gettop(L));
     }
 }
 
 /* The list that the origin at the top and its transfers own. */
-static void set_owned(lua_State *L, int home_index) {
+static void set_owned(lua_State *L, int registry_index) {
     int origin_index = lua_gettop(L);
     lua_createtable(L, RSC_OWNED_DECODER, 0);
     lua_pushvalue(L, origin_index);
     lua_rawseti(L, -2, RSC_OWNED_ORIGIN);
-    lua_pushvalue(L, home_index);
-    lua_rawseti(L, -2, RSC_OWNED_HOME);
-    push_decoder(L, home_index);
+    lua_pushvalue(L, registry_index);
+    lua_rawseti(L, -2, RSC_OWNED_REGISTRY);
+    push_decoder(L, registry_index);
     lua_rawseti(L, -2, RSC_OWNED_DECODER);
-    rsc_lua_set_owned(L, origin_index);
+    rsc_lua_set_uservalue(L, origin_index);
 }
 
 int rsc_origin_new(lua_State *L) {
@@ -86,10 +86,10 @@ int rsc_origin_new(lua_State *L) {
         .unix_socket = values.unix_socket,
         .user_agent = values.user_agent,
     };
-    rsc_lua_get_owned(L, 1);
-    int home = lua_gettop(L);
+    rsc_lua_get_uservalue(L, 1);
+    int registry = lua_gettop(L);
     struct rsc_origin *origin = rsc_lua_new_object(L, sizeof *origin, RSC_ORIGIN_TYPE);
-    set_owned(L, home);
+    set_owned(L, registry);
     if (rsc_origin_open(origin, loop, &given, &error) != RSC_OK) {
         return rsc_lua_raise(L, &error);
     }

@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 /* For each key a parameter, and ["key"]=parameter, with its punctuation. */
-#define SOURCE_MAX (64 + RSC_PLAN_KEYS_MAX * (RSC_WORD_LENGTH_MAX + 16)) /* bytes */
+#define SOURCE_MAX (64 + RSC_PLAN_KEYS_MAX * (RSC_SHORT_STRING_MAX + 16)) /* bytes */
 
 static bool is_plain_name(const char *bytes, size_t length) {
     for (size_t i = 0; i < length; i++) {
@@ -22,8 +22,8 @@ static size_t write_source(const struct rsc_builder *b, const struct rsc_plan *p
     }
     at += (size_t)sprintf(source + at, "=... return{");
     for (int i = 0; i < plan->count; i++) {
-        const struct rsc_key *key = &b->vocabulary->keys[plan->keys[i]];
-        const char *bytes = (const char *)key->text.pieces;
+        const struct rsc_key *key = &b->cache->keys[plan->keys[i]];
+        const char *bytes = (const char *)key->text.words;
         size_t length = key->size - 1U;
         if (!is_plain_name(bytes, length)) {
             return 0;
@@ -36,7 +36,7 @@ static size_t write_source(const struct rsc_builder *b, const struct rsc_plan *p
 
 bool rsc_plan_prepare(struct rsc_builder *b, uint16_t number) {
     char source[SOURCE_MAX];
-    size_t length = write_source(b, &b->vocabulary->plans[number], source);
+    size_t length = write_source(b, &b->cache->plans[number], source);
     if (length == 0) {
         return false;
     }
@@ -44,21 +44,21 @@ bool rsc_plan_prepare(struct rsc_builder *b, uint16_t number) {
         lua_pop(b->L, 1);
         return false;
     }
-    lua_rawseti(b->L, b->strings, RSC_STRINGS_PLANS + number);
+    lua_rawseti(b->L, b->lua_cache, RSC_LUA_CACHE_PLANS + number);
     return true;
 }
 
 void rsc_plan_begin(struct rsc_builder *b, uint16_t number) {
-    lua_rawgeti(b->L, b->strings, RSC_STRINGS_PLANS + number);
+    lua_rawgeti(b->L, b->lua_cache, RSC_LUA_CACHE_PLANS + number);
 }
 
 void rsc_plan_finish(struct rsc_builder *b, uint16_t number) {
-    lua_call(b->L, b->vocabulary->plans[number].count, 1);
+    lua_call(b->L, b->cache->plans[number].count, 1);
 }
 
 void rsc_plan_abandon(struct rsc_builder *b, uint16_t number, int count) {
     lua_State *L = b->L;
-    const struct rsc_plan *plan = &b->vocabulary->plans[number];
+    const struct rsc_plan *plan = &b->cache->plans[number];
     int slot = lua_gettop(L) - count;
     lua_createtable(L, 0, plan->count);
     lua_replace(L, slot);
@@ -66,7 +66,7 @@ void rsc_plan_abandon(struct rsc_builder *b, uint16_t number, int count) {
         if (lua_isnil(L, -1)) {
             lua_pop(L, 1);
         } else {
-            lua_rawgeti(L, b->strings, RSC_STRINGS_KEYS + plan->keys[i]);
+            lua_rawgeti(L, b->lua_cache, RSC_LUA_CACHE_KEYS + plan->keys[i]);
             lua_insert(L, -2);
             lua_rawset(L, slot);
         }

@@ -187,7 +187,7 @@ static int server_step(lua_State *L) {
 }
 
 static int server_next(lua_State *L) {
-    rsc_exchange_push_next(L, check_server(L));
+    rsc_server_request_push_next(L, check_server(L));
     return 1;
 }
 
@@ -221,7 +221,7 @@ int luaopen_riskscreen_server(lua_State *L) {
         {"stats", server_stats},     {"close", server_close},   {NULL, NULL},
     };
     static const luaL_Reg metamethods[] = {{"__gc", server_close}, {"__close", server_close}, {NULL, NULL}};
-    rsc_exchange_register(L);
+    rsc_server_request_register(L);
     luaL_newmetatable(L, SERVER_TYPE);
     rsc_lua_set_functions(L, metamethods);
     lua_newtable(L);

@@ -63,7 +63,7 @@ static void set_fields(lua_State *L, struct rsc_exchange *request) {
     rsc_exchange_forget_input(request);
 }
 
-void rsc_exchange_push_next(lua_State *L, struct rsc_server *server) {
+void rsc_server_request_push_next(lua_State *L, struct rsc_server *server) {
     if (rsc_server_waiting(server) == 0) {
         lua_pushnil(L);
         return;
@@ -75,7 +75,7 @@ void rsc_exchange_push_next(lua_State *L, struct rsc_server *server) {
     lua_setmetatable(L, -2);
     lua_createtable(L, 0, 6);
     lua_pushvalue(L, -1);
-    rsc_lua_set_owned(L, -3);
+    rsc_lua_set_uservalue(L, -3);
     box->request = rsc_server_next(server);
     set_fields(L, box->request);
     lua_pop(L, 1);
@@ -87,7 +87,7 @@ static int request_index(lua_State *L) {
     lua_pushvalue(L, 2);
     lua_rawget(L, lua_upvalueindex(1));
     if (lua_isnil(L, -1)) {
-        rsc_lua_get_owned(L, 1);
+        rsc_lua_get_uservalue(L, 1);
         lua_pushvalue(L, 2);
         lua_rawget(L, -2);
     }
@@ -233,7 +233,7 @@ static int request_gc(lua_State *L) {
     return 0;
 }
 
-void rsc_exchange_register(lua_State *L) {
+void rsc_server_request_register(lua_State *L) {
     static const luaL_Reg methods[] = {
         {"respond", request_respond}, {"truncate", request_truncate}, {"drip", request_drip},
         {"reset", request_reset},     {"stall", request_stall},       {NULL, NULL},

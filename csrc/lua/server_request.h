@@ -1,15 +1,15 @@
 /* The Lua face of a request that riskscreen.server received. */
-#ifndef RSC_LUA_REQUEST_H
-#define RSC_LUA_REQUEST_H
+#ifndef RSC_LUA_SERVER_REQUEST_H
+#define RSC_LUA_SERVER_REQUEST_H
 
 #include "compat.h"
 
 #include "server/server.h"
 
 /* Creates the metatable; call once per state. */
-void rsc_exchange_register(lua_State *L);
+void rsc_server_request_register(lua_State *L);
 
 /* Pushes the server's oldest waiting request, or nil. */
-void rsc_exchange_push_next(lua_State *L, struct rsc_server *server);
+void rsc_server_request_push_next(lua_State *L, struct rsc_server *server);
 
 #endif

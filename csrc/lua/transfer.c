@@ -105,20 +105,20 @@ int rsc_transfer_new(lua_State *L) {
         return luaL_error(L, "the request is too large (body at most %d bytes, target and headers %d)",
                           RSC_REQUEST_BODY_MAX, RSC_REQUEST_TEXT_MAX);
     }
-    rsc_lua_get_owned(L, 1);
-    lua_rawgeti(L, -1, RSC_OWNED_HOME);
-    int home = lua_gettop(L);
+    rsc_lua_get_uservalue(L, 1);
+    lua_rawgeti(L, -1, RSC_OWNED_REGISTRY);
+    int registry = lua_gettop(L);
     struct object *object = lua_newuserdata(L, offsetof(struct object, transfer) + size);
     memset(object, 0, sizeof *object);
     rsc_transfer_init(&object->transfer, origin, &request);
     luaL_getmetatable(L, RSC_TRANSFER_TYPE);
     lua_setmetatable(L, -2);
-    lua_pushvalue(L, home - 1);
-    rsc_lua_set_owned(L, -2);
+    lua_pushvalue(L, registry - 1);
+    rsc_lua_set_uservalue(L, -2);
     add_headers(L, &object->transfer, &request);
-    rsc_lua_anchor(L, home, &object->transfer.operation);
+    rsc_lua_anchor(L, registry, &object->transfer.operation);
     if (rsc_transfer_send(&object->transfer) != RSC_OK) {
-        rsc_lua_release(L, home, &object->transfer.operation);
+        rsc_lua_release(L, registry, &object->transfer.operation);
         return luaL_error(L, "not enough memory");
     }
     return 1;
@@ -257,7 +257,7 @@ static int transfer_decode(lua_State *L) {
     struct rsc_text body = check_body(L);
     struct object *object = lua_touserdata(L, 1);
     lua_settop(L, 1);
-    rsc_lua_get_owned(L, 1);
+    rsc_lua_get_uservalue(L, 1);
     lua_rawgeti(L, 2, RSC_OWNED_DECODER);
     object->decoding = true;
     int count = rsc_decoder_push(L, 3, body.bytes, body.length);
@@ -276,8 +276,8 @@ static void cancel(lua_State *L, struct rsc_transfer *transfer) {
     unsigned char state = transfer->operation.state;
     if (state == RSC_QUEUED || state == RSC_ACTIVE || state == RSC_FINISHED) {
         rsc_transfer_cancel(transfer);
-        rsc_lua_get_owned(L, 1);
-        lua_rawgeti(L, -1, RSC_OWNED_HOME);
+        rsc_lua_get_uservalue(L, 1);
+        lua_rawgeti(L, -1, RSC_OWNED_REGISTRY);
         rsc_lua_release(L, lua_gettop(L), &transfer->operation);
     }
 }
