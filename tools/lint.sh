@@ -11,6 +11,7 @@ else
   say "Lua's formatting is not checked: StyLua comes from npm, which does not work here."
 fi
 luacheck --quiet . || status=1
+lua5.4 tools/layers.lua || status=1
 
 sh tools/build.sh
 use_build 5.4

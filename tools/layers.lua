@@ -1,0 +1,474 @@
+-- Checks the layers of lua/ and csrc/: `lua5.4 tools/layers.lua` prints each fault with its line and how to mend it.
+-- ./dev lint runs it; docs/architecture.md draws the layers.
+
+local M = {}
+
+---@class riskscreen.LayerRules
+---@field layers string[][] the rooms of lua/riskscreen, lowest layer first; a room imports the layers below its own
+---@field sideways table<string, string> imports between two rooms of one layer, each with the reason
+---@field open table<string, string> modules that another folder imports although the folder has a face, with the reason
+---@field open_rooms table<string, boolean> rooms of which every module is open: a face would only pass them on
+---@field nginx_rooms string[] the rooms that use nginx's API
+---@field nginx_aware table<string, string> modules outside those rooms that may name `ngx`, each with the reason
+---@field known string[] keys of faults that are tolerated until they are mended
+
+---@type riskscreen.LayerRules
+M.rules = {
+  layers = {
+    { "version", "util" },
+    { "json", "errors" },
+    { "interface", "address" },
+    { "options" },
+    { "policy", "runtime" },
+    { "call" },
+    { "client", "lists", "store" },
+    { "kyt", "webhook", "journal" },
+    { "nginx", "sandbox", "init" },
+    { "cli" },
+  },
+  sideways = {
+    ["interface -> address"] = "a subject of a request or a reply is an address",
+    ["init -> sandbox"] = "riskscreen.sandbox is loaded at its first use",
+  },
+  open_rooms = {
+    ["riskscreen.interface"] = true,
+    ["riskscreen.options"] = true,
+    ["riskscreen.util"] = true,
+  },
+  open = {
+    ["riskscreen.policy.verdict"] = "nginx keeps verdicts in its own format",
+    ["riskscreen.policy.lookups"] = "the client makes the lookups that a policy needs",
+    ["riskscreen.call.stats"] = "nginx adds up the same figures",
+    ["riskscreen.runtime.native"] = "the webhook listener needs the native loop",
+  },
+  nginx_rooms = { "riskscreen.nginx", "riskscreen.runtime.nginx" },
+  nginx_aware = { ["riskscreen.runtime"] = "it looks whether it runs inside nginx" },
+  known = {
+    "cycle: nginx.webhook.content -> webhook -> webhook.inbox -> nginx.webhook.content",
+    "cycle: webhook.listener -> webhook -> webhook.inbox -> webhook.listener",
+    "face: nginx.context -> nginx.cache.subject",
+    "face: nginx.gate -> nginx.input.sources",
+    "face: nginx.gate -> nginx.metrics.status",
+    "face: nginx.inbox -> webhook.auth",
+    "face: nginx.inbox -> webhook.inbox",
+    "face: nginx.limits.breaker -> call.breaker",
+    "face: nginx.limits.bucket -> call.token_bucket",
+    "face: nginx.lists.items -> nginx.cache.subject",
+    "face: nginx.lists.store -> nginx.cache.epoch",
+    "face: nginx.location -> nginx.input.sources",
+    "face: nginx.options -> nginx.input.exempt",
+    "face: nginx.options -> nginx.input.sources",
+    "face: nginx.webhook.options -> webhook.inbox",
+    "face: options.reliability -> call.hooks",
+    "face: options.reliability -> call.limiter",
+    "layer: call -> nginx.limits",
+    "layer: client -> kyt",
+    "layer: options -> policy",
+    "layer: options.reliability -> call.hooks",
+    "layer: options.reliability -> call.limiter",
+    "layer: webhook.inbox -> nginx.webhook.content",
+    "ngx: json.cjson_decoder",
+    "ngx: options.reliability",
+    "ngx: webhook.inbox",
+  },
+}
+
+-- The folders of csrc/ and the folders whose headers each may include.
+local c_folders = {
+  base = {},
+  json = { base = true },
+  http = { base = true },
+  server = { base = true },
+  lua = { base = true, json = true, http = true, server = true },
+}
+
+-- The one folder that includes each of these system headers. riskscreen.h is for programs that embed Lua.
+local c_headers = {
+  { pattern = "^lua%.h$", folder = "lua" },
+  { pattern = "^lauxlib%.h$", folder = "lua" },
+  { pattern = "^lualib%.h$", folder = "lua" },
+  { pattern = "^curl/", folder = "http" },
+  { pattern = "^microhttpd%.h$", folder = "server" },
+}
+local c_public = "csrc/riskscreen.h"
+
+local c_modules = { ["riskscreen.core"] = true, ["riskscreen.server"] = true }
+
+local function ordered(map)
+  local keys = {}
+  for key in pairs(map) do
+    keys[#keys + 1] = key
+  end
+  table.sort(keys)
+  return keys
+end
+
+---The module that a file holds.
+---@param path string such as lua/riskscreen/call/init.lua
+---@return string|nil name such as riskscreen.call
+function M.module_of(path)
+  local name = path:match "^lua/(.*)%.lua$"
+  return name and name:gsub("/", "."):gsub("%.init$", "")
+end
+
+---The room that a module is in: the first folder, or the module's own name.
+---@param module string
+---@return string
+function M.room_of(module)
+  return module:match "^riskscreen%.([^.]+)" or "init"
+end
+
+-- The names, strings and signs of a Lua text: { kind, text, line }. Comments are left out.
+local function tokens_of(source)
+  local tokens, position, line = {}, 1, 1
+  local function skip(finish)
+    local _, breaks = source:sub(position, finish):gsub("\n", "")
+    line, position = line + breaks, finish + 1
+  end
+  local function add(kind, text, finish)
+    tokens[#tokens + 1] = { kind = kind, text = text, line = line }
+    skip(finish)
+  end
+  -- The inside and the end of the long bracket that begins at a position.
+  local function long_bracket(start)
+    local level = source:match("^%[(=*)%[", start)
+    if level then
+      local _, finish = source:find("]" .. level .. "]", start, true)
+      finish = finish or #source
+      return source:sub(start + #level + 2, finish - #level - 2), finish
+    end
+  end
+  while position <= #source do
+    local character = source:sub(position, position)
+    if character:find "%s" then
+      skip(select(2, source:find("^%s+", position)))
+    elseif source:find("^%-%-", position) then
+      local _, finish = long_bracket(position + 2)
+      skip(finish or source:find("\n", position, true) or #source)
+    elseif character == '"' or character == "'" then
+      local finish = position + 1
+      while finish <= #source and source:sub(finish, finish) ~= character do
+        finish = finish + (source:sub(finish, finish) == "\\" and 2 or 1)
+      end
+      add("string", source:sub(position + 1, finish - 1), finish)
+    elseif character:find "[%a_]" then
+      local name = source:match("^[%w_]+", position)
+      add("name", name, position + #name - 1)
+    else
+      local inside, finish = long_bracket(position)
+      add(inside and "string" or "sign", inside or character, finish or position)
+    end
+  end
+  return tokens
+end
+
+-- The modules that a file imports, also inside functions: a list of { name, line }. Where a `require` has no literal
+-- argument, each string of the file that names a module of the tree counts.
+local function imports_of(tokens, modules)
+  local imports, computed = {}, false
+  for i, token in ipairs(tokens) do
+    if token.kind == "name" and token.text == "require" then
+      local argument = tokens[i + 1]
+      if argument and (argument.text == "(" or argument.text == ",") and argument.kind == "sign" then
+        argument = tokens[i + 2]
+      end
+      local following = argument == tokens[i + 2] and tokens[i + 3]
+      if argument and argument.kind == "string" and not (following and following.text == ".") then
+        imports[#imports + 1] = { name = argument.text, line = argument.line }
+      else
+        computed = true
+      end
+    end
+  end
+  for _, token in ipairs(computed and tokens or {}) do
+    if token.kind == "string" and modules[token.text] then
+      imports[#imports + 1] = { name = token.text, line = token.line }
+    end
+  end
+  return imports
+end
+
+---The Lua modules of a tree.
+---@param files table<string, string> texts by path
+---@return table<string, table> modules by name: path, tokens, and imports: a list of { name, line }
+function M.modules(files)
+  local modules = {}
+  for path, source in pairs(files) do
+    local name = M.module_of(path)
+    if name then
+      modules[name] = { name = name, path = path, tokens = tokens_of(source) }
+    end
+  end
+  for _, module in pairs(modules) do
+    module.imports = imports_of(module.tokens, modules)
+  end
+  return modules
+end
+
+local function is_within(module, room)
+  return module == room or module:sub(1, #room + 1) == room .. "."
+end
+
+-- A module's name as faults are listed by.
+local function short(name)
+  return (name:gsub("^riskscreen%.", ""))
+end
+
+local function ranks_of(rules)
+  local ranks = {}
+  for rank, rooms in ipairs(rules.layers) do
+    for _, room in ipairs(rooms) do
+      ranks[room] = rank
+    end
+  end
+  return ranks
+end
+
+-- The state of one check: the tree, the rules, the faults found and which exceptions were needed.
+local Check = {}
+Check.__index = Check
+
+function Check:fault(path, line, key, message)
+  self.met[key] = true
+  local place = path .. ":" .. line .. ":" .. key
+  if not self.tolerated[key] and not self.reported[place] then
+    self.reported[place] = true
+    self.faults[#self.faults + 1] = { path = path, line = line, key = key, message = message }
+  end
+end
+
+-- Whether the rules list an exception, which is then needed.
+function Check:excepted(list, key)
+  if not self.rules[list][key] then
+    return false
+  end
+  self.needed[list .. "." .. key] = true
+  return true
+end
+
+function Check:layer(module, import)
+  local from, to = M.room_of(module.name), M.room_of(import.name)
+  local from_rank, to_rank = self.ranks[from], self.ranks[to]
+  local message
+  if from == to then
+    return
+  elseif not from_rank or not to_rank then
+    message = "`%s` imports `%s` (%s), and one of them has no layer; add it to the rules in tools/layers.lua"
+  elseif from_rank < to_rank then
+    message = "`%s` lies below `%s` and must not import %s; take what it needs as an argument, or move it down"
+  elseif from_rank == to_rank and not self:excepted("sideways", from .. " -> " .. to) then
+    message = "`%s` and `%s` are in one layer: %s must not be imported; move what both need to a layer below"
+  end
+  if message then
+    message = message:format(from, to, import.name)
+    self:fault(module.path, import.line, "layer: " .. short(module.name) .. " -> " .. short(import.name), message)
+  end
+end
+
+-- The face that another folder has to import instead of one of a folder's modules.
+function Check:face_of(from, to)
+  local folder = "riskscreen"
+  for part in to:gmatch "%.([^.]+)" do
+    folder = folder .. "." .. part
+    local module = self.modules[folder]
+    if self.rules.open_rooms[folder] then
+      return nil
+    elseif folder ~= to and module and module.path:find "/init%.lua$" and not is_within(from, folder) then
+      return not self:excepted("open", to) and folder or nil
+    end
+  end
+end
+
+function Check:imports(module)
+  for _, import in ipairs(module.imports) do
+    local name = import.name
+    if self.modules[name] then
+      self:layer(module, import)
+      -- riskscreen itself is the face of everything: it passes on what users need.
+      local face = module.name ~= "riskscreen" and self:face_of(module.name, name)
+      if face then
+        local message = ("%s is inside %s; import %s, or list it as open in tools/layers.lua"):format(name, face, face)
+        self:fault(module.path, import.line, "face: " .. short(module.name) .. " -> " .. short(name), message)
+      end
+    elseif is_within(name, "riskscreen") and not c_modules[name] then
+      local message = ("%s does not exist"):format(name)
+      self:fault(module.path, import.line, "missing: " .. short(module.name) .. " -> " .. short(name), message)
+    end
+  end
+end
+
+local function names_nginx(token)
+  local text = token.text
+  return text == "ngx" or (token.kind == "string" and (text:find "^ngx%.[%w_.]+$" or text:find "^resty%.[%w_.]+$"))
+end
+
+function Check:nginx(module)
+  for _, room in ipairs(self.rules.nginx_rooms) do
+    if is_within(module.name, room) then
+      return
+    end
+  end
+  for _, token in ipairs(module.tokens) do
+    if names_nginx(token) and not self:excepted("nginx_aware", module.name) then
+      local rooms = table.concat(self.rules.nginx_rooms, " and ")
+      local message = ("only %s use nginx's API; take what is needed of `%s` as an argument"):format(rooms, token.text)
+      self:fault(module.path, token.line, "ngx: " .. short(module.name), message)
+    end
+  end
+end
+
+-- The shortest chain of imports from a module back to itself, by names.
+function Check:shortest_cycle(start)
+  local previous, queue, position = {}, { start }, 1
+  while queue[position] do
+    local module = self.modules[queue[position]]
+    for _, import in ipairs(module.imports) do
+      if import.name == start then
+        local chain, name = { start }, module.name
+        while name ~= start do
+          table.insert(chain, 1, name)
+          name = previous[name]
+        end
+        table.insert(chain, 1, start)
+        return chain
+      elseif self.modules[import.name] and not previous[import.name] then
+        previous[import.name] = module.name
+        queue[#queue + 1] = import.name
+      end
+    end
+    position = position + 1
+  end
+end
+
+function Check:cycles()
+  local in_cycle = {}
+  for _, name in ipairs(ordered(self.modules)) do
+    local chain = not in_cycle[name] and self:shortest_cycle(name)
+    if chain then
+      for _, member in ipairs(chain) do
+        in_cycle[member] = true
+      end
+      local module, line = self.modules[name], nil
+      for _, import in ipairs(module.imports) do
+        line = line or import.name == chain[2] and import.line
+      end
+      for index, member in ipairs(chain) do
+        chain[index] = short(member)
+      end
+      local text = table.concat(chain, " -> ")
+      local message = ("the modules import each other: %s; move what they share to a module of its own"):format(text)
+      self:fault(module.path, line, "cycle: " .. text, message)
+    end
+  end
+end
+
+function Check:c_file(path, source)
+  local name = path:match "^csrc/([^/]+)/"
+  local includes = c_folders[name]
+  if not includes then
+    self:fault(path, 1, "c: " .. path, ("%s is in no folder that tools/layers.lua knows"):format(path))
+    return
+  end
+  local line = 0
+  for text in (source .. "\n"):gmatch "(.-)\n" do
+    line = line + 1
+    local mark, header = text:match '^%s*#%s*include%s*([<"])([^>"]+)'
+    local folder = mark == '"' and header:match "^([^/]+)/"
+    if folder and folder ~= name and not includes[folder] then
+      local message = "csrc/%s must not include %s; take what it needs as an argument, or move it to csrc/base"
+      self:fault(path, line, "c: " .. path .. " -> " .. header, message:format(name, header))
+    end
+    for _, rule in ipairs(mark == "<" and c_headers or {}) do
+      if header:find(rule.pattern) and rule.folder ~= name then
+        local message = "only csrc/%s includes %s; move the code there"
+        self:fault(path, line, "c: " .. path .. " -> " .. header, message:format(rule.folder, header))
+      end
+    end
+  end
+end
+
+-- An exception that nothing needs any more hides the next fault of its kind.
+function Check:stale()
+  local function remove(entry, list)
+    local message = ("no import needs '%s' in `%s` any more; remove it"):format(entry, list)
+    self:fault("tools/layers.lua", 1, "stale: " .. entry, message)
+  end
+  for _, list in ipairs { "open", "sideways", "nginx_aware" } do
+    for _, key in ipairs(ordered(self.rules[list])) do
+      if not self.needed[list .. "." .. key] then
+        remove(key, list)
+      end
+    end
+  end
+  for _, key in ipairs(self.rules.known) do
+    if not self.met[key] then
+      remove(key, "known")
+    end
+  end
+end
+
+---Every fault of a tree, sorted by place.
+---@param files table<string, string> the texts of lua/ and csrc/ by path
+---@param rules? riskscreen.LayerRules M.rules by default
+---@return table[] faults each with path, line, key and message
+function M.check(files, rules)
+  rules = rules or M.rules
+  local check = setmetatable({
+    rules = rules,
+    ranks = ranks_of(rules),
+    modules = M.modules(files),
+    faults = {},
+    reported = {},
+    met = {},
+    needed = {},
+    tolerated = {},
+  }, Check)
+  for _, key in ipairs(rules.known) do
+    check.tolerated[key] = true
+  end
+  for _, name in ipairs(ordered(check.modules)) do
+    check:imports(check.modules[name])
+    check:nginx(check.modules[name])
+  end
+  check:cycles()
+  for _, path in ipairs(ordered(files)) do
+    if path:find "^csrc/.*%.[ch]$" and path ~= c_public then
+      check:c_file(path, files[path])
+    end
+  end
+  check:stale()
+  table.sort(check.faults, function(a, b)
+    if a.path ~= b.path then
+      return a.path < b.path
+    elseif a.line ~= b.line then
+      return a.line < b.line
+    end
+    return a.key < b.key
+  end)
+  return check.faults
+end
+
+---The Lua and C files below the current directory.
+---@return table<string, string> files texts by path
+function M.read()
+  local files = {}
+  local names = assert(io.popen "find lua csrc -name '*.lua' -o -name '*.c' -o -name '*.h'")
+  for path in names:lines() do
+    local file = assert(io.open(path, "rb"))
+    files[path] = file:read "*a"
+    file:close()
+  end
+  names:close()
+  return files
+end
+
+if arg and arg[0] and arg[0]:find "layers%.lua$" then
+  local faults = M.check(M.read())
+  for _, fault in ipairs(faults) do
+    local text = arg[1] == "--keys" and fault.key or ("%s:%d: %s"):format(fault.path, fault.line, fault.message)
+    io.stderr:write(text, "\n")
+  end
+  os.exit(#faults == 0)
+end
+
+return M
