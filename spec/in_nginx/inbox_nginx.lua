@@ -133,7 +133,7 @@ describe("the inbox of nginx", function()
       bed.server:stop()
     end)
 
-    it("gives an event that names a customId alone to nobody when two workers await it", function()
+    it("gives an event that names a customId alone to nobody", function()
       bed = inboxes.start()
       local one = ticket { requestId = "r1", customId = "same" }
       local two = ticket { requestId = "r2", customId = "same" }
@@ -154,22 +154,10 @@ describe("the inbox of nginx", function()
       bed.server:stop()
     end)
 
-    it("gives it to the only one who awaits it", function()
+    it("says that a transaction known by its customId alone cannot be awaited", function()
       bed = inboxes.start()
-      local one, there = ticket { customId = "mine" }, bed:at_worker(1)
-      local results = riskscreen.gather {
-        function()
-          return bed:await({ ticket = one }, bed:at_worker(0))
-        end,
-        function()
-          bed:waiting(1)
-          bed:deliver(
-            inboxes.event("w1", { customId = "mine", requestId = "r9", maxScore = "7", status = 1003 }),
-            there
-          )
-        end,
-      }
-      assert.equal("7", results[1].score)
+      local result = bed:await({ ticket = ticket { customId = "mine" } }, bed:at_worker(0))
+      assert.equal("unsupported", result.kind)
       bed.server:stop()
     end)
   end)

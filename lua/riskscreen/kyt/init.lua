@@ -54,7 +54,8 @@ end
 
 -- Why no result can ever come, or nil; `identified` by a requestId or by a customId alone.
 function Transactions:without_source(identified)
-  if self.settings.inbox then
+  local inbox = self.settings.inbox
+  if inbox and (identified or inbox.by_custom_id ~= false) then
     return nil
   elseif not request.endpoint(RESULT, self.settings) then
     return unsupported(
@@ -120,7 +121,8 @@ end
 -- identifier an inbox may still tell its result.
 local function uncertain(self, err, custom_id)
   err.uncertain = true
-  if custom_id and self.settings.inbox then
+  local inbox = self.settings.inbox
+  if custom_id and inbox and inbox.by_custom_id ~= false then
     err.ticket = ticket_of(nil, custom_id)
   end
   return err

@@ -1,17 +1,17 @@
--- An inbox of webhooks that all workers of nginx share: what it remembers is in a shared dict of its own, so that any
--- worker may receive an event, each is handled once, and whoever waits for it in any worker gets it.
+-- An inbox of webhooks that all workers of nginx share. Its memory is a shared dict of its own: any worker may receive
+-- an event, each event is handled once, and a transaction may await its event in any worker.
 
 local check = require "riskscreen.options.check"
-local guard = require "riskscreen.webhook.auth"
+local auth = require "riskscreen.webhook.auth"
 local inbox = require "riskscreen.webhook.inbox"
-local ledger = require "riskscreen.nginx.webhook.durable_dict"
-local events = require "riskscreen.nginx.webhook.waiters"
+local durable_dict = require "riskscreen.nginx.webhook.durable_dict"
 local options = require "riskscreen.nginx.webhook.options"
 local store = require "riskscreen.nginx.webhook.store"
 local text = require "riskscreen.util.text"
+local waiters = require "riskscreen.nginx.webhook.waiters"
 local worker = require "riskscreen.nginx.webhook.worker"
 
--- With the rest, by the process that reads the configuration: workers may not be allowed to read its files.
+-- Loaded with the configuration: workers may not be allowed to read the files.
 require "riskscreen.nginx.webhook.content"
 
 local function report(failure, event)
@@ -21,7 +21,7 @@ end
 
 local M = {}
 
----An inbox, or what is wrong with its options.
+---An inbox, or the reason why its options are refused.
 ---@param given riskscreen.nginx.InboxOptions
 ---@return riskscreen.Inbox|nil inbox
 ---@return string|nil message
@@ -30,35 +30,32 @@ function M.make(given)
     return nil, "expected a table of options (got " .. text.kind(given) .. ")"
   end
   local settings, wrong = check.options(options, given)
-  local message = wrong and wrong.message or guard.problem(settings)
+  local message = wrong and wrong.message or auth.problem(settings)
   if message then
     return nil, message
   end
-  local book = ledger.new(settings.dict)
+  local dict = durable_dict.new(settings.dict)
   local handled = store.new {
-    ledger = book,
+    dict = dict,
     limit = settings.remember.limit,
     ttl = settings.remember.ttl,
     lease = settings.lease,
     worker = worker,
   }
-  local kept = events.new {
-    ledger = book,
+  local kept = waiters.new {
+    dict = dict,
     ttl = settings.early.ttl,
-    worker = {
-      pid = worker.pid,
-      now = worker.now,
-      warn = worker.warn,
-      watch = worker.watcher(settings.poll),
-    },
+    worker = { now = worker.now, watch = worker.watcher(settings.poll) },
   }
   settings.on_failure = settings.on_failure or report
   local made = inbox.assemble(settings, handled, kept)
   made.dict = settings.dict
+  -- Over several workers only a requestId tells which transaction an event belongs to.
+  made.by_custom_id = false
   return made
 end
 
----An inbox for all workers: to be made in init_by_lua, and served by `inbox:serve()` in a content handler.
+---An inbox for all workers. Make it in init_by_lua and call `inbox:serve()` in a content handler.
 ---@param given riskscreen.nginx.InboxOptions
 ---@return riskscreen.Inbox
 function M.new(given)

@@ -120,6 +120,7 @@ local inbox_options = {
 
 ---@class riskscreen.Inbox
 ---@field dict? table the shared dict of nginx that it keeps its events in
+---@field by_custom_id? boolean false where it cannot match events by their customId alone
 local Inbox = {}
 Inbox.__index = Inbox
 Inbox.__name = "riskscreen.Inbox"

@@ -1,9 +1,9 @@
 -- What the inbox of nginx keeps in a shared dict: claims and events, with workers that share the dict and a clock that
 -- the spec has. In a real nginx: spec/in_nginx/inbox_nginx.lua.
-local events = require "riskscreen.nginx.webhook.waiters"
-local ledger = require "riskscreen.nginx.webhook.durable_dict"
+local durable_dict = require "riskscreen.nginx.webhook.durable_dict"
 local shared_dict = require "spec.support.shared_dict"
 local store = require "riskscreen.nginx.webhook.store"
+local waiters = require "riskscreen.nginx.webhook.waiters"
 
 local LEASE, TTL = 10, 100 -- seconds
 
@@ -51,7 +51,7 @@ describe("which events were handled, over all workers,", function()
   local function new_store(limit)
     local worker = new_worker()
     local made =
-      store.new { ledger = ledger.new(dict), limit = limit or 1000, ttl = TTL, lease = LEASE, worker = worker }
+      store.new { dict = durable_dict.new(dict), limit = limit or 1000, ttl = TTL, lease = LEASE, worker = worker }
     return made, worker
   end
 
@@ -160,9 +160,9 @@ describe("which events were handled, over all workers,", function()
 end)
 
 describe("events in a shared dict", function()
-  local function new_events()
+  local function new_waiters()
     local worker = new_worker()
-    return events.new { ledger = ledger.new(dict), ttl = TTL, worker = worker }, worker
+    return waiters.new { dict = durable_dict.new(dict), ttl = TTL, worker = worker }, worker
   end
 
   local function new_awaited(request_id, custom_id)
@@ -178,7 +178,7 @@ describe("events in a shared dict", function()
   end
 
   it("are offered to who comes later, in any worker, for a time", function()
-    local one, two = new_events(), new_events()
+    local one, two = new_waiters(), new_waiters()
     assert.is_true(one:add(event("w1", "r1")))
     local early, late = new_awaited "r1", new_awaited "r1"
     clock.now = clock.now + TTL - 1
@@ -189,8 +189,8 @@ describe("events in a shared dict", function()
   end)
 
   it("are offered to who waits, at once in the worker that receives them and elsewhere at its next look", function()
-    local one, here = new_events()
-    local two, there = new_events()
+    local one, here = new_waiters()
+    local two, there = new_waiters()
     local mine, theirs, others = new_awaited "r1", new_awaited "r1", new_awaited "r2"
     local waiting = { one:attend(mine, 60), two:attend(theirs, 60), two:attend(others, 60) }
     here.look()
@@ -206,7 +206,7 @@ describe("events in a shared dict", function()
   end)
 
   it("are looked for as long as somebody waits, and no longer", function()
-    local one, worker = new_events()
+    local one, worker = new_waiters()
     local first = one:attend(new_awaited "r1", 60)
     local second = one:attend(new_awaited "r1", 30)
     one:leave(first)
@@ -222,7 +222,7 @@ describe("events in a shared dict", function()
   end)
 
   it("are not looked for on behalf of one who was collected", function()
-    local one, worker = new_events()
+    local one, worker = new_waiters()
     one:attend(new_awaited "r1", 60)
     collectgarbage()
     collectgarbage()
@@ -231,8 +231,8 @@ describe("events in a shared dict", function()
   end)
 
   it("are looked for again where nginx has dropped the timer that should have done so", function()
-    local one, worker = new_events()
-    local two = new_events()
+    local one, worker = new_waiters()
+    local two = new_waiters()
     local watch = worker.watch
     worker.watch = function() end
     local awaited = new_awaited "r1"
@@ -247,77 +247,19 @@ describe("events in a shared dict", function()
     one:leave(another)
   end)
 
-  it("that name a customId alone go to the only one who awaits it, in whichever worker", function()
-    local one, two = new_events(), new_events()
-    local only, one_of_two, other = new_awaited("r1", "c1"), new_awaited("r2", "c2"), new_awaited("r3", "c2")
-    one:expect(only)
-    one:expect(one_of_two)
-    two:expect(other)
-    two:add(event("w1", nil, "c1"))
-    two:add(event("w2", nil, "c2"))
-    for _, awaited in ipairs { only, one_of_two, other } do
-      local waiting = one:attend(awaited, 60)
-      one:leave(waiting)
-    end
-    assert.same({ { "w1" }, {}, {} }, { only.offered, one_of_two.offered, other.offered })
-  end)
-
-  it("of a transaction known by its customId alone are its own, unless another is known as little", function()
-    local one, two = new_events(), new_events()
-    local only, twin, other_twin = new_awaited(nil, "c1"), new_awaited(nil, "c2"), new_awaited(nil, "c2")
-    one:expect(twin)
-    two:expect(other_twin)
-    one:expect(new_awaited("r7", "c1"))
-    two:add(event("w1", "r9", "c1"))
-    two:add(event("w2", "r9", "c2"))
-    one:expect(only)
-    local waiting = one:attend(twin, 60)
-    assert.same({ { "w1" }, {} }, { only.offered, twin.offered })
+  it("reach a transaction by requestId alone: a customId may be several transactions'", function()
+    local one = new_waiters()
+    local awaited = new_awaited("r1", "c1")
+    one:add(event("w1", nil, "c1"))
+    one:add(event("w2", "r2", "c1"))
+    one:expect(awaited)
+    local waiting = one:attend(awaited, 60)
+    assert.same({}, awaited.offered)
     one:leave(waiting)
-  end)
-
-  it("of a transaction that awaits them by its requestId are not another's that carries the same customId", function()
-    local one, two = new_events(), new_events()
-    local known, uncertain = new_awaited("r9", "c1"), new_awaited(nil, "c1")
-    one:expect(known)
-    two:add(event("w1", "r9", "c1"))
-    two:expect(uncertain)
-    local waiting = one:attend(known, 60)
-    assert.same({ { "w1" }, {} }, { known.offered, uncertain.offered })
-    one:leave(waiting)
-  end)
-
-  it("stay nobody's although one of those who await the customId waits longer than anything is kept", function()
-    local one, worker = new_events()
-    local two, there = new_events()
-    local long, late = new_awaited("r1", "c1"), new_awaited("r2", "c1")
-    local waiting = one:attend(long, 10 * TTL)
-    for _ = 1, 4 do
-      clock.now = clock.now + TTL / 2
-      worker.look()
-    end
-    local second = two:attend(late, 60)
-    two:add(event("w1", nil, "c1"))
-    worker.look()
-    there.look()
-    assert.same({ {}, {} }, { long.offered, late.offered })
-    one:leave(waiting)
-    two:leave(second)
-  end)
-
-  it("that name a customId alone are not a later transaction's, as long as they are kept", function()
-    local one, two = new_events(), new_events()
-    local first, second = new_awaited("r1", "c1"), new_awaited("r2", "c1")
-    one:expect(first)
-    clock.now = clock.now + TTL - 1
-    two:add(event("w1", nil, "c1"))
-    clock.now = clock.now + TTL - 1
-    two:expect(second)
-    assert.same({}, second.offered)
   end)
 
   it("are kept once, however often one is added after its handler failed", function()
-    local one = new_events()
+    local one = new_waiters()
     for _ = 1, 40 do
       one:add(event("w1", "r1"))
     end
@@ -328,7 +270,7 @@ describe("events in a shared dict", function()
   end)
 
   it("are no more than sixteen for one transaction: the oldest go", function()
-    local one = new_events()
+    local one = new_waiters()
     for index = 1, 20 do
       one:add(event("w" .. index, "r1"))
     end
@@ -344,7 +286,7 @@ describe("events in a shared dict", function()
   end)
 
   it("are refused as long as there is no room, and taken when there is", function()
-    local one = new_events()
+    local one = new_waiters()
     dict.full = true
     local ok, message = one:add(event("w1", "r1"))
     assert.is_nil(ok)
@@ -359,7 +301,7 @@ describe("events in a shared dict", function()
   it("are refused wherever room ends on the way, and then are offered to nobody as handled", function()
     for room = 0, 8 do
       dict.entries, dict.room = {}, room
-      local one = new_events()
+      local one = new_waiters()
       local ok = one:add(event("w1", "r1", "c1"))
       dict.room = nil
       if ok then
@@ -373,18 +315,8 @@ describe("events in a shared dict", function()
   end)
 
   it("take up no names that nobody can await", function()
-    local one = new_events()
+    local one = new_waiters()
     assert.is_true(one:add(event("w1", ("r"):rep(70000), { "not a text" })))
     assert.is_true(one:add(event("w2", "", "")))
-  end)
-
-  it("say so when a customId cannot be claimed, and are then offered to nobody by it", function()
-    local one, worker = new_events()
-    one:add(event("w1", nil, "c1"))
-    dict.full = true
-    local awaited = new_awaited("r1", "c1")
-    one:expect(awaited)
-    assert.same({}, awaited.offered)
-    assert.matches("cannot be awaited by its customId", worker.warnings[1], 1, true)
   end)
 end)

@@ -1,27 +1,23 @@
--- Values in a shared dict that nothing pushes out: when it is full, whoever wants to add something is told. Room is
--- made by giving up what has expired and what its owner says may go. What is kept there is not known here.
+-- Values in a shared dict that are never pushed out. When the dict is full, adding fails with a message, after expired
+-- values and those that the owner gives up were removed.
 
-local KEPT = 16 -- values of a list; of more, the oldest go
+local LONGEST_LIST = 16 -- values; of more, the oldest are removed
 local LONGEST_KEY = 4096 -- bytes
 local NO_MEMORY = "no memory"
-local EXPIRED_AT_ONCE = 256 -- values that are looked for when there is no room
+local EXPIRED_AT_ONCE = 256 -- values that are removed at once
 local ROUNDS = 16 -- attempts to make room for one value
 
----@class riskscreen.nginx.Ledger
----@field private dict table an ngx.shared dict that nobody else uses
----@field give_up fun(): boolean makes room; whether it could. Its user sets it
-local Ledger = {}
-Ledger.__index = Ledger
-
-local function nothing()
-  return false
-end
+---@class riskscreen.nginx.DurableDict
+---@field private dict table an ngx.shared dict with no other user
+---@field give_up fun(): boolean removes values that may go; returns whether it removed any. Set by the owner
+local DurableDict = {}
+DurableDict.__index = DurableDict
 
 local function make_room(self)
   return self.dict:flush_expired(EXPIRED_AT_ONCE) > 0 or self.give_up()
 end
 
--- Writes by a method of the dict that does not push out anything.
+-- Writes by a method of the dict that pushes nothing out.
 local function write(self, method, key, ...)
   if #key > LONGEST_KEY then
     return nil, "the key is too long"
@@ -37,55 +33,61 @@ local function write(self, method, key, ...)
   return ok, message
 end
 
----The value of a key, or nil.
 ---@param key string
 ---@return string|number|nil
-function Ledger:get(key)
+function DurableDict:get(key)
   return (self.dict:get(key))
 end
 
----Adds what is not there yet.
+---Adds a value unless the key has one.
 ---@param key string
 ---@param value string|number
 ---@param ttl number seconds; 0: for ever
 ---@return boolean|nil ok
 ---@return string|nil message "exists", or why it cannot be kept
-function Ledger:add(key, value, ttl)
+function DurableDict:add(key, value, ttl)
   return write(self, "safe_add", key, value, ttl)
 end
 
----Keeps a value. It cannot fail where a text of the same length is there.
+---Sets a value. It cannot fail where the key has a text of the same length.
 ---@param key string
 ---@param value string
 ---@param ttl number seconds
 ---@return boolean|nil ok
 ---@return string|nil message
-function Ledger:put(key, value, ttl)
+function DurableDict:put(key, value, ttl)
   return write(self, "safe_set", key, value, ttl)
 end
 
 ---@param key string
-function Ledger:forget(key)
+function DurableDict:forget(key)
   self.dict:delete(key)
 end
 
----Keeps what is there from now on as long as is said.
 ---@param key string
----@param ttl number seconds
-function Ledger:renew(key, ttl)
+---@param ttl number seconds from now
+function DurableDict:renew(key, ttl)
   self.dict:expire(key, ttl)
 end
 
----Counts.
+---Adds 1 to a counter.
 ---@param key string
+---@param ttl? number seconds for which a new counter is kept; for ever without
 ---@return number|nil count
 ---@return string|nil message
-function Ledger:count(key)
-  local ok, message = self:add(key, 0, 0)
-  if not ok and message ~= "exists" then
-    return nil, message
+function DurableDict:count(key, ttl)
+  for _ = 1, 2 do
+    local ok, message = self:add(key, 0, ttl or 0)
+    if not ok and message ~= "exists" then
+      return nil, message
+    end
+    -- The counter may expire in between.
+    local count = self.dict:incr(key, 1)
+    if count then
+      return count
+    end
   end
-  return self.dict:incr(key, 1)
+  return nil, "the counter expires at once"
 end
 
 local function count_key(name)
@@ -96,78 +98,48 @@ local function entry_key(name, number)
   return ("entry:%d:%s"):format(number, name)
 end
 
--- The position of a text in a list, or nil.
-local function find(self, name, value)
+-- Iterates over the positions of a list that may hold a value.
+local function positions(self, name)
   local count = self:get(count_key(name)) or 0
-  for number = math.max(1, count - KEPT + 1), count do
-    if self:get(entry_key(name, number)) == value then
-      return number
-    end
+  local number = math.max(0, count - LONGEST_LIST)
+  return function()
+    number = number + 1
+    return number <= count and number or nil
   end
 end
 
--- The position of the next value of a list: no other worker has it.
-local function next_position(self, name, ttl)
-  local key = count_key(name)
-  for _ = 1, 2 do
-    local ok, message = self:add(key, 0, ttl)
-    if not ok and message ~= "exists" then
-      return nil, message
-    end
-    -- It may expire in between.
-    local number = self.dict:incr(key, 1)
-    if number then
-      return number
-    end
-  end
-  return nil, "the list is gone again and again"
-end
-
----Has a list hold a text from now on, once.
+---Appends a value to a list, unless the list has it: then the value is kept for longer.
 ---@param name string of the list
 ---@param value string
 ---@param ttl number seconds
 ---@return boolean|nil ok
 ---@return string|nil message
-function Ledger:note(name, value, ttl)
-  local known = find(self, name, value)
-  if known then
-    self:renew(entry_key(name, known), ttl)
-    self:renew(count_key(name), ttl)
-    return true
+function DurableDict:append(name, value, ttl)
+  for number in positions(self, name) do
+    if self:get(entry_key(name, number)) == value then
+      self:renew(entry_key(name, number), ttl)
+      self:renew(count_key(name), ttl)
+      return true
+    end
   end
-  local number, message = next_position(self, name, ttl)
+  local number, message = self:count(count_key(name), ttl)
   if not number then
     return nil, message
   end
   self:renew(count_key(name), ttl)
-  self:forget(entry_key(name, number - KEPT))
+  self:forget(entry_key(name, number - LONGEST_LIST))
   return self:put(entry_key(name, number), value, ttl)
 end
 
----Has a list keep from now on what it holds.
----@param name string
----@param ttl number seconds
-function Ledger:keep(name, ttl)
-  local key = count_key(name)
-  local count = self:get(key) or 0
-  self:renew(key, ttl)
-  for number = math.max(1, count - KEPT + 1), count do
-    self:renew(entry_key(name, number), ttl)
-  end
-end
-
----The texts of a list, in the order in which they came.
+---The values of a list, the oldest first.
 ---@param name string
 ---@return string[]
----@return boolean complete whether it has never held more
-function Ledger:list(name)
-  local count = self:get(count_key(name)) or 0
+function DurableDict:list(name)
   local values = {}
-  for number = math.max(1, count - KEPT + 1), count do
+  for number in positions(self, name) do
     values[#values + 1] = self:get(entry_key(name, number))
   end
-  return values, count <= KEPT
+  return values
 end
 
 ---Puts a text at the end of a queue.
@@ -175,23 +147,28 @@ end
 ---@param value string
 ---@return number|nil length
 ---@return string|nil message
-function Ledger:enqueue(name, value)
+function DurableDict:enqueue(name, value)
   return write(self, "rpush", name, value)
 end
 
 ---Takes the oldest text of a queue.
 ---@param name string
 ---@return string|nil
-function Ledger:dequeue(name)
+function DurableDict:dequeue(name)
   return (self.dict:lpop(name))
 end
 
 local M = {}
 
----@param dict table an ngx.shared dict that nobody else uses
----@return riskscreen.nginx.Ledger
+---@param dict table an ngx.shared dict with no other user
+---@return riskscreen.nginx.DurableDict
 function M.new(dict)
-  return setmetatable({ dict = dict, give_up = nothing }, Ledger)
+  return setmetatable({
+    dict = dict,
+    give_up = function()
+      return false
+    end,
+  }, DurableDict)
 end
 
 return M

@@ -1,6 +1,6 @@
--- The options of an inbox that nginx's workers share: name, type, range, default, meaning. Checks and the guide come
--- from here. What they come to is in inbox.lua.
+-- The options of an inbox that the workers of nginx share. Checks and the reference come from this table.
 
+local build = require "riskscreen.options.build"
 local inbox = require "riskscreen.webhook.inbox"
 local text = require "riskscreen.util.text"
 
@@ -33,18 +33,6 @@ local function shared_dict(name)
   return dict
 end
 
-local function seconds(name, default, minimum, maximum, doc)
-  return {
-    name = name,
-    type = "number",
-    default = default,
-    minimum = minimum,
-    maximum = maximum,
-    unit = "seconds",
-    doc = doc,
-  }
-end
-
 local function option(name)
   for _, entry in ipairs(inbox.options) do
     if entry.name == name then
@@ -60,7 +48,7 @@ return {
     type = "string",
     required = true,
     check = shared_dict,
-    doc = "Name of a `lua_shared_dict` that nothing else uses: what a full one pushes out would be lost.",
+    doc = "Name of a `lua_shared_dict` with no other user: others could push events out of it.",
   },
   option "handlers",
   option "secret",
@@ -73,14 +61,19 @@ return {
     name = "early",
     type = "table",
     default = { ttl = 3600 },
-    fields = { seconds("ttl", 3600, 1, LONGEST_TTL, "For how long.") },
-    doc = "For how long events are kept for transactions that are awaited later, or elsewhere.",
+    fields = { build.seconds("ttl", 3600, "How long they are kept.", 1, LONGEST_TTL) },
+    doc = "How long events are kept for transactions that are awaited later, or in another worker.",
   },
-  seconds("lease", 30, 0.1, 3600, "After how long an event may come again whose worker has ended while it handled it."),
-  seconds("poll", 0.05, 0.005, 10, "How often a worker in which somebody waits looks for what others have received."),
-  {
-    name = "on_failure",
-    type = "function",
-    doc = "on_failure(failure, event): told of every event that was not handled; by default it is in the error log.",
-  },
+  build.seconds(
+    "lease",
+    30,
+    "Time after which an event may come again whose worker died while it handled it.",
+    0.1,
+    3600
+  ),
+  build.seconds("poll", 0.05, "Interval at which a worker with waiters looks for events of other workers.", 0.005, 10),
+  build.callback(
+    "on_failure",
+    "on_failure(failure, event): called for every event that was not handled; by default it goes to the error log."
+  ),
 }

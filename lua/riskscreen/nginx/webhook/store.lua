@@ -1,20 +1,22 @@
--- Which events have been handled, over all workers: the store of an inbox, in a shared dict. A claim expires with the
--- worker that took it; of what was handled, the oldest is forgotten first.
+-- The events that were handled, over all workers: the store of an inbox, in a shared dict. A claim expires with the
+-- worker that took it. When the store is full, the oldest handled event is forgotten first.
+
+local tables = require "riskscreen.util.tables"
 
 local FORGOTTEN_AT_ONCE = 64 -- events that are forgotten at once
-local TOKEN = "%010d%014d%012d" -- a worker, a time, a number
--- As long as a token: to say that an event is handled must not need any room.
+local TOKEN = "%010d%014d%012d" -- worker, time, serial number
+-- As long as a token: marking an event as handled must not need more room.
 local DONE = "done" .. ("-"):rep(#TOKEN:format(0, 0, 0) - #"done")
 local QUEUE = "queue" -- the ids of events that were or are being handled, the oldest first
 local RENEWALS = 3 -- within a lease
 
 ---@class riskscreen.nginx.WebhookStore: riskscreen.WebhookStore
----@field private ledger riskscreen.nginx.Ledger
+---@field private dict riskscreen.nginx.DurableDict
 ---@field private limit integer
 ---@field private ttl number seconds
 ---@field private lease number seconds
 ---@field private worker table pid, now, beside, warn
----@field private claims table<string, { token: string, stop: fun() }> this worker's, by id
+---@field private claims table<string, { token: string, stop: fun() }> of this worker, by id
 ---@field private serial integer
 local Store = {}
 Store.__index = Store
@@ -28,21 +30,21 @@ local function new_token(self)
   return TOKEN:format(self.worker.pid(), self.worker.now() * 1000, self.serial)
 end
 
--- As long as its worker handles the event, the claim holds.
+-- Renews the claim for as long as its worker handles the event.
 local function hold(self, id, token)
   local key = key_of(id)
   self.claims[id] = {
     token = token,
     stop = self.worker.beside(self.lease / RENEWALS, function()
-      if self.ledger:get(key) == token then
-        self.ledger:renew(key, self.lease)
+      if self.dict:get(key) == token then
+        self.dict:renew(key, self.lease)
       end
     end),
   }
 end
 
--- This worker's claim, which ends.
-local function let_go(self, id)
+-- Ends this worker's claim.
+local function end_claim(self, id)
   local claim = self.claims[id]
   self.claims[id] = nil
   if claim then
@@ -51,15 +53,15 @@ local function let_go(self, id)
   end
 end
 
--- Forgets the oldest event if it is handled; whether that made room.
+-- Forgets the oldest event if it is handled. Returns whether that made room.
 local function forget_oldest(self)
-  local id = self.ledger:dequeue(QUEUE)
-  local state = id and self.ledger:get(key_of(id))
+  local id = self.dict:dequeue(QUEUE)
+  local state = id and self.dict:get(key_of(id))
   if state == DONE then
-    self.ledger:forget(key_of(id))
+    self.dict:forget(key_of(id))
   elseif state then
-    -- It is being handled now: its turn comes later.
-    self.ledger:enqueue(QUEUE, id)
+    -- It is being handled now, so it stays.
+    self.dict:enqueue(QUEUE, id)
     return false
   end
   return id ~= nil
@@ -78,17 +80,17 @@ end
 ---@return string|nil message
 function Store:claim(id)
   local key, token = key_of(id), new_token(self)
-  local ok, message = self.ledger:add(key, token, self.lease)
+  local ok, message = self.dict:add(key, token, self.lease)
   if not ok and message == "exists" then
-    return self.ledger:get(key) == DONE and "done" or "busy"
+    return self.dict:get(key) == DONE and "done" or "busy"
   end
   local length
   if ok then
-    -- Now, since there may be no room for it once the event is handled.
-    length, message = self.ledger:enqueue(QUEUE, id)
+    -- Queued now, because there may be no room once the event is handled.
+    length, message = self.dict:enqueue(QUEUE, id)
   end
   if not length then
-    self.ledger:forget(key)
+    self.dict:forget(key)
     return nil, "the shared dict cannot take the event: " .. message
   end
   for _ = 1, math.min(length - self.limit, FORGOTTEN_AT_ONCE) do
@@ -100,8 +102,8 @@ end
 
 ---@param id string
 function Store:complete(id)
-  let_go(self, id)
-  local ok, message = self.ledger:put(key_of(id), DONE, self.ttl)
+  end_claim(self, id)
+  local ok, message = self.dict:put(key_of(id), DONE, self.ttl)
   if not ok then
     self.worker.warn("a handled webhook cannot be remembered: " .. message)
   end
@@ -109,30 +111,27 @@ end
 
 ---@param id string
 function Store:release(id)
-  local token = let_go(self, id)
-  if token and self.ledger:get(key_of(id)) == token then
-    self.ledger:forget(key_of(id))
+  local token = end_claim(self, id)
+  if token and self.dict:get(key_of(id)) == token then
+    self.dict:forget(key_of(id))
   end
 end
 
 local M = {}
 
 ---@class riskscreen.nginx.WebhookStoreSettings
----@field ledger riskscreen.nginx.Ledger
+---@field dict riskscreen.nginx.DurableDict
 ---@field limit integer events remembered
 ---@field ttl number seconds for which an event is remembered
 ---@field lease number seconds after which the claim of a worker that has ended expires
----@field worker table `pid()`, `now()`, `beside(seconds, fn)` calls fn every so many seconds and returns what ends
----that, `warn(message)`
+---@field worker table `pid()`, `now()`, `warn(message)`, and `beside(seconds, fn)`, which calls fn at that interval and
+---returns the function that stops it
 
 ---@param settings riskscreen.nginx.WebhookStoreSettings
 ---@return riskscreen.nginx.WebhookStore
 function M.new(settings)
-  local store = { claims = {}, serial = 0 }
-  for name, value in pairs(settings) do
-    store[name] = value
-  end
-  store.ledger.give_up = function()
+  local store = tables.merge(settings, { claims = {}, serial = 0 })
+  store.dict.give_up = function()
     return forget_some(store)
   end
   return setmetatable(store, Store)

@@ -1,250 +1,153 @@
--- Brings events to the transactions that await them, in whichever worker: events are kept in a shared dict, and a
--- worker in which somebody waits looks there for what has come. Not here: what an event means.
+-- Brings events to the transactions that await them, in any worker. Events are kept in a shared dict, under their
+-- requestId; a worker in which somebody waits polls the dict. The inbox of one process has webhook/waiters.lua.
 
 local json = require "riskscreen.json"
 
-local LONGEST_ID = 1024 -- bytes of a requestId or customId that anyone can await
-local SEQUENCE = "sequence" -- counts what was kept
-local LATE = 15 -- seconds without a look, after which whoever should look is given up
+local LONGEST_ID = 1024 -- bytes of a requestId that anyone can await
+local SEQUENCE = "sequence" -- counts the events that were kept
+local LATE = 15 -- seconds without a poll after which the poller is taken for dead
 
----@class riskscreen.nginx.Waiting somebody who waits now
+---@class riskscreen.nginx.Waiter
 ---@field awaited riskscreen.Awaited
----@field ends number when it is over at the latest
----@field renew_at number when to say again that it awaits a customId
+---@field ends number Unix seconds
 
----@class riskscreen.nginx.Events
----@field private ledger riskscreen.nginx.Ledger
+---@class riskscreen.nginx.Waiters
+---@field private dict riskscreen.nginx.DurableDict
 ---@field private ttl number seconds for which an event is kept
 ---@field private worker table
----@field private identities table<riskscreen.Awaited, string> weak: of those without a requestId
----@field private attended table<riskscreen.nginx.Waiting, true> weak: one whose request is aborted goes without a word
----@field private seen? number the count up to which this worker has looked, while it looks
----@field private watching? table whoever looks, while somebody does
----@field private looked_at? number when that was last known to be so
----@field private serial integer
-local Events = {}
-Events.__index = Events
+---@field private waiting table<riskscreen.nginx.Waiter, true> weak: the waiter of an aborted request is collected
+---@field private seen? number the last value of the sequence that this worker has looked at
+---@field private poller? table the poller under way
+---@field private polled_at? number Unix seconds of its last poll
+local Waiters = {}
+Waiters.__index = Waiters
 
-local function list_name(kind, id)
-  local proper = type(id) == "string" and id ~= "" and #id <= LONGEST_ID
-  return proper and kind .. ":" .. id or nil
+local function list_name(request_id)
+  local is_proper = type(request_id) == "string" and request_id ~= "" and #request_id <= LONGEST_ID
+  return is_proper and "request:" .. request_id or nil
 end
 
--- Events by requestId and by customId, and who awaits something by a customId.
-local function request_list(id)
-  return list_name("request", id)
-end
-
-local function custom_list(id)
-  return list_name("custom", id)
-end
-
-local function claimant_list(id)
-  return list_name("claimants", id)
-end
-
--- Whoever has awaited the customId is remembered as long as the event: it must not seem to be one's who comes later.
-local function keep_claimants(self, custom_id)
-  local list = claimant_list(custom_id)
-  if list then
-    self.ledger:keep(list, self.ttl)
-  end
-end
-
----Keeps an event for whoever awaits it, now or later.
+---Keeps an event for the transaction that awaits it, now or later.
 ---@param event riskscreen.WebhookEvent
 ---@return boolean|nil ok
 ---@return string|nil message why it is not kept
-function Events:add(event)
-  local id, ledger = event.webhookId, self.ledger
-  local ok, message = ledger:put("event:" .. id, json.encode(event), self.ttl)
-  for _, list in pairs { request_list(event.data.requestId), custom_list(event.data.customId) } do
-    if ok then
-      ok, message = ledger:note(list, id, self.ttl)
-    end
+function Waiters:add(event)
+  local id, dict = event.webhookId, self.dict
+  local ok, message = dict:put("event:" .. id, json.encode(event), self.ttl)
+  local list = list_name(event.data.requestId)
+  if ok and list then
+    ok, message = dict:append(list, id, self.ttl)
   end
   if ok then
-    keep_claimants(self, event.data.customId)
-    ok, message = ledger:count(SEQUENCE)
+    ok, message = dict:count(SEQUENCE)
   end
   if not ok then
     return nil, "the shared dict cannot keep the event: " .. message
   end
-  self:look_for_all()
+  self:poll()
   return true
 end
 
--- What tells one who awaits a customId from all others, in any worker.
-local function identity_of(self, awaited)
-  if awaited.request_id then
-    return "request:" .. awaited.request_id
-  end
-  local identity = self.identities[awaited]
-  if not identity then
-    self.serial = self.serial + 1
-    identity = ("custom:%d:%d:%.3f"):format(self.worker.pid(), self.serial, self.worker.now())
-    self.identities[awaited] = identity
-  end
-  return identity
-end
-
--- A customId is the caller's own: where several transactions carry it, an event may be any one's and is nobody's.
-local function is_only_one(self, awaited, event)
-  local claimants, complete = self.ledger:list(claimant_list(awaited.custom_id))
-  local mine, its_own = identity_of(self, awaited), request_list(event.data.requestId)
-  local found = false
-  for _, claimant in ipairs(claimants) do
-    if claimant == mine then
-      found = true
-    elseif not its_own or claimant == its_own or claimant:find "^custom:" then
-      return false
-    end
-  end
-  return found and complete
-end
-
-local function events_of(self, list)
-  local events = {}
-  for _, id in ipairs(list and self.ledger:list(list) or {}) do
-    local text = self.ledger:get("event:" .. id)
+-- Offers the kept events of one requestId.
+local function offer_kept(self, awaited)
+  local list = list_name(awaited.request_id)
+  for _, id in ipairs(list and self.dict:list(list) or {}) do
+    local text = self.dict:get("event:" .. id)
     local event = type(text) == "string" and json.decode(text)
     if type(event) == "table" then
-      events[#events + 1] = event
-    end
-  end
-  return events
-end
-
--- Offers what is kept for one who awaits it.
-local function look_for(self, awaited)
-  for _, event in ipairs(events_of(self, request_list(awaited.request_id))) do
-    awaited:offer(event)
-  end
-  for _, event in ipairs(events_of(self, custom_list(awaited.custom_id))) do
-    if is_only_one(self, awaited, event) then
       awaited:offer(event)
     end
   end
 end
 
--- Says to all workers who awaits the customId.
-local function claim(self, awaited)
-  local list = claimant_list(awaited.custom_id)
-  if list then
-    local ok, message = self.ledger:note(list, identity_of(self, awaited), self.ttl)
-    if not ok then
-      self.worker.warn("a transaction cannot be awaited by its customId: " .. message)
-    end
-  end
-end
-
----Offers what has been kept for `awaited`. What comes later is offered while it is attended.
+---Offers the events that were kept before. Later ones are offered between `attend` and `leave`.
 ---@param awaited riskscreen.Awaited
 ---@return table hold
-function Events:expect(awaited)
-  claim(self, awaited)
-  look_for(self, awaited)
+function Waiters:expect(awaited)
+  offer_kept(self, awaited)
   return awaited
 end
 
--- Those who wait now.
-local function who_waits(self)
+local function live_waiters(self)
   local now, list = self.worker.now(), {}
-  for waiting in pairs(self.attended) do
-    if waiting.ends <= now then
-      self.attended[waiting] = nil
+  for waiter in pairs(self.waiting) do
+    if waiter.ends <= now then
+      self.waiting[waiter] = nil
     else
-      list[#list + 1] = waiting
+      list[#list + 1] = waiter
     end
   end
   return list
 end
 
--- Offers everyone who waits what has come since.
-function Events:look_for_all()
-  local count = self.ledger:get(SEQUENCE)
-  if self.watching and count ~= self.seen then
+---Offers every waiter of this worker the events that any worker has kept since the last poll.
+function Waiters:poll()
+  local count = self.dict:get(SEQUENCE)
+  if self.poller and count ~= self.seen then
     self.seen = count
-    for _, waiting in ipairs(who_waits(self)) do
-      look_for(self, waiting.awaited)
+    for _, waiter in ipairs(live_waiters(self)) do
+      offer_kept(self, waiter.awaited)
     end
   end
 end
 
-local function renew_claims(self)
+-- Polls until nobody waits any more. When nginx has too many timers it drops due ones silently: a poller that has not
+-- polled for a while is replaced.
+local function start_polling(self)
   local now = self.worker.now()
-  for _, waiting in ipairs(who_waits(self)) do
-    if waiting.renew_at <= now then
-      waiting.renew_at = now + self.ttl / 2
-      claim(self, waiting.awaited)
-    end
-  end
-end
-
--- Looks for what other workers have kept until nobody waits any more. Of too many timers nginx drops some when they are
--- due, without a word.
-local function watch(self)
-  local now = self.worker.now()
-  if self.watching and math.abs(now - self.looked_at) < LATE then
+  if self.poller and math.abs(now - self.polled_at) < LATE then
     return
   end
-  local watching = {}
-  self.watching, self.looked_at, self.seen = watching, now, nil
+  local poller = {}
+  self.poller, self.polled_at, self.seen = poller, now, nil
   self.worker.watch(function()
-    if self.watching ~= watching then
+    if self.poller ~= poller then
       return false
     end
-    self.looked_at = self.worker.now()
-    self:look_for_all()
-    renew_claims(self)
-    return #who_waits(self) > 0
+    self.polled_at = self.worker.now()
+    self:poll()
+    return #live_waiters(self) > 0
   end, function()
-    if self.watching == watching then
-      self.watching = nil
+    if self.poller == poller then
+      self.poller = nil
     end
   end)
 end
 
----From now on, until `leave` or for so long at most, `awaited` is offered what any worker keeps for it.
+---Offers `awaited` the events that any worker keeps from now on, until `leave`, or for so long at most.
 ---@param awaited riskscreen.Awaited
 ---@param seconds number
----@return riskscreen.nginx.Waiting
-function Events:attend(awaited, seconds)
-  local now = self.worker.now()
-  local waiting = { awaited = awaited, ends = now + seconds, renew_at = now + self.ttl / 2 }
-  self.attended[waiting] = true
-  claim(self, awaited)
-  look_for(self, awaited)
-  watch(self)
-  return waiting
+---@return riskscreen.nginx.Waiter
+function Waiters:attend(awaited, seconds)
+  local waiter = { awaited = awaited, ends = self.worker.now() + seconds }
+  self.waiting[waiter] = true
+  offer_kept(self, awaited)
+  start_polling(self)
+  return waiter
 end
 
 ---Ends `attend`.
----@param waiting riskscreen.nginx.Waiting
-function Events:leave(waiting)
-  self.attended[waiting] = nil
+---@param waiter riskscreen.nginx.Waiter
+function Waiters:leave(waiter)
+  self.waiting[waiter] = nil
 end
 
 local M = {}
 
----@class riskscreen.nginx.EventsSettings
----@field ledger riskscreen.nginx.Ledger
+---@class riskscreen.nginx.WaitersSettings
+---@field dict riskscreen.nginx.DurableDict
 ---@field ttl number seconds for which an event is kept
----@field worker table `pid()`, `now()`, `warn(message)`, and `watch(look, ended)`, which calls look now and then for as
----long as it returns true
+---@field worker table `now()` and `watch(poll, ended)`, which calls poll now and then for as long as it returns true
 
----@param settings riskscreen.nginx.EventsSettings
----@return riskscreen.nginx.Events
+---@param settings riskscreen.nginx.WaitersSettings
+---@return riskscreen.nginx.Waiters
 function M.new(settings)
-  local weak = { __mode = "k" }
   return setmetatable({
-    ledger = settings.ledger,
+    dict = settings.dict,
     ttl = settings.ttl,
     worker = settings.worker,
-    identities = setmetatable({}, weak),
-    attended = setmetatable({}, weak),
-    serial = 0,
-  }, Events)
+    waiting = setmetatable({}, { __mode = "k" }),
+  }, Waiters)
 end
 
 return M

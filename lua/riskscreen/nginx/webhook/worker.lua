@@ -1,8 +1,8 @@
--- What an inbox needs of the nginx worker it is in: its number, its time, work beside a request and work that outlives
--- it. Specs have another one in which no time passes.
+-- The nginx worker as an inbox needs it: pid, clock, work beside a request, and work that outlives the request. Specs
+-- replace it by one with a virtual clock.
 local ngx = _G.ngx
 
-local COLLECTED_EVERY = 20 -- looks, in a worker that is told to end
+local COLLECTED_EVERY = 20 -- polls, in a worker that is about to exit
 
 local M = {}
 
@@ -22,10 +22,10 @@ function M.warn(message)
   ngx.log(ngx.ERR, "riskscreen: ", message)
 end
 
----Calls a function every so many seconds until the returned function is called or the request is over.
+---Calls a function at an interval until the returned function is called or the request is over.
 ---@param seconds number
 ---@param fn fun()
----@return fun() stop to be called where this was
+---@return fun() stop must be called in the same request
 function M.beside(seconds, fn)
   local thread = ngx.thread.spawn(function()
     while true do
@@ -38,37 +38,37 @@ function M.beside(seconds, fn)
   end
 end
 
--- What a request that was aborted has left behind keeps a worker from ending until it is collected.
-local function collect_in_the_end(looks)
-  if looks % COLLECTED_EVERY == 0 and ngx.worker.exiting() then
+-- The waiters of aborted requests keep an exiting worker alive until they are collected.
+local function collect_when_exiting(polls)
+  if polls % COLLECTED_EVERY == 0 and ngx.worker.exiting() then
     collectgarbage()
   end
 end
 
-local function look_on(look, seconds)
-  local looks = 0
-  while look() do
+local function poll_on(poll, seconds)
+  local polls = 0
+  while poll() do
     ngx.sleep(seconds)
-    looks = looks + 1
-    collect_in_the_end(looks)
+    polls = polls + 1
+    collect_when_exiting(polls)
   end
 end
 
----What calls a function every so many seconds, whatever becomes of the request, for as long as that returns true.
+---Makes a function that calls `poll` at an interval, independent of the request, for as long as it returns true.
 ---@param seconds number
----@return fun(look: fun(): boolean, ended: fun())
+---@return fun(poll: fun(): boolean, ended: fun())
 function M.watcher(seconds)
-  return function(look, ended)
+  return function(poll, ended)
     local ok, message = ngx.timer.at(0, function()
-      local fine, failure = pcall(look_on, look, seconds)
+      local fine, failure = pcall(poll_on, poll, seconds)
       ended()
       if not fine then
-        M.warn("webhooks of other workers are not looked for: " .. tostring(failure))
+        M.warn("the webhooks that other workers receive are not polled: " .. tostring(failure))
       end
     end)
     if not ok then
       ended()
-      M.warn("webhooks of other workers are not looked for: " .. tostring(message))
+      M.warn("the webhooks that other workers receive are not polled: " .. tostring(message))
     end
   end
 end
