@@ -15,5 +15,5 @@ foreach(file ${files})
   string(APPEND entries "    {\"${module}\", \"=${file}\", module_${number}, sizeof module_${number}},\n")
   math(EXPR number "${number} + 1")
 endforeach()
-file(WRITE ${OUTPUT} "#include \"modules.h\"\n\n${arrays}\nconst struct rsc_module rsc_modules[] = {\n${entries}"
+file(WRITE ${OUTPUT} "#include \"lua/modules.h\"\n\n${arrays}\nconst struct rsc_module rsc_modules[] = {\n${entries}"
   "    {NULL, NULL, NULL, 0},\n};\n")

@@ -1,17 +1,28 @@
-/* What a program that links riskscreen statically (libriskscreen.a, CMake's RISKSCREEN_STATIC) calls. It links libcurl
- * too, and libmicrohttpd where the server was built; lua-cjson must be there for `require`. */
+/* The interface for programs that embed Lua and link libriskscreen.a (CMake option RISKSCREEN_STATIC).
+ *
+ * Such a program also links libcurl, and libmicrohttpd if the server was built. lua-cjson must be available to
+ * `require`. Several Lua states may use the library at once, each on its own thread. */
 #ifndef RISKSCREEN_H
 #define RISKSCREEN_H
 
-#include <lua.h>
-
 #define RISKSCREEN_API __attribute__((visibility("default")))
 
-RISKSCREEN_API int luaopen_riskscreen_core(lua_State *L);
-RISKSCREEN_API int luaopen_riskscreen_server(lua_State *L); /* only where libmicrohttpd was found */
+#ifdef __cplusplus
+extern "C" {
+#endif
 
-/* Registers all of the library in package.preload: `require "riskscreen"` then needs no file on disk. Call it once for
- * each Lua state, after its standard libraries were opened. Raises when Lua is out of memory. */
+/* Inside extern "C", as in lua.hpp: lua.h itself has no C++ linkage guard. */
+#include <lua.h>
+
+RISKSCREEN_API int luaopen_riskscreen_core(lua_State *L);
+RISKSCREEN_API int luaopen_riskscreen_server(lua_State *L); /* absent if the library was built without libmicrohttpd */
+
+/* Registers every module of the library in package.preload, so that `require "riskscreen"` needs no file on disk. Call
+ * it once for each Lua state, after opening the standard libraries. Raises if Lua runs out of memory. */
 RISKSCREEN_API void riskscreen_preload(lua_State *L);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -1,11 +1,11 @@
-#include "builder.h"
+#include "lua/builder.h"
 
-#include "plan.h"
+#include "lua/plan.h"
 
-#define HELD_ELEMENTS     8 /* elements of an array that wait on the stack, so that small arrays get their exact size */
-#define SLOTS_PER_DEPTH   ((RSC_LUA_PLANS ? RSC_PLAN_KEYS_MAX : HELD_ELEMENTS) + 2) /* stack slots of one container */
-#define DEPTHS_PER_CHECK  16 /* depths for which stack slots are reserved at once */
-#define SLOTS_FOR_CALLS   8  /* stack slots used besides, for a moment */
+#define HELD_ELEMENTS     8 /* elements kept on the stack first, so that a smaller array gets a table of its exact size */
+#define SLOTS_PER_DEPTH   ((RSC_LUA_PLANS ? RSC_PLAN_KEYS_MAX : HELD_ELEMENTS) + 2) /* stack slots per container */
+#define DEPTHS_PER_CHECK  16 /* containers for which lua_checkstack reserves slots at once */
+#define SLOTS_FOR_CALLS   8  /* stack slots for temporary values */
 #define MEMBER_BYTES_MIN  5  /* "":0, */
 #define ELEMENT_BYTES_MIN 2  /* 0, */
 
@@ -22,7 +22,7 @@ static bool is_at(const struct rsc_builder *b, const char *p, char c) {
     return p < b->input.end && *p == c;
 }
 
-/* Goes one container deeper; `p` is its bracket. */
+/* Counts one more level of nesting, for the bracket at `p`. */
 static bool enter(struct rsc_builder *b, const char *p) {
     if (b->depth == b->max_depth) {
         rsc_scan_fail(&b->input, p, RSC_ERROR_LIMIT, "nested too deeply");
@@ -90,7 +90,6 @@ static const char *build_number(struct rsc_builder *b, const char *p) {
     return after;
 }
 
-/* Moves over a literal whose first letter is at `p`. */
 static const char *scan_literal(const struct rsc_builder *b, const char *p, const char *literal) {
     for (; *literal != '\0'; literal++, p++) {
         if (!is_at(b, p, *literal)) {
@@ -100,7 +99,7 @@ static const char *scan_literal(const struct rsc_builder *b, const char *p, cons
     return p;
 }
 
-/* The number of the key that is at `p`, 0 for one not in the cache. Pushes the key. */
+/* Reads and pushes the key at `p`. *number becomes its number in the cache, or 0. */
 static const char *push_unexpected_key(struct rsc_builder *b, const char *p, uint16_t *number) {
     struct rsc_span span;
     *number = 0;
@@ -136,8 +135,8 @@ static const char *skip_colon(const struct rsc_builder *b, const char *p) {
     return skip_space(b, p + 1);
 }
 
-/* Reads a key and its colon and pushes the key. `link` is where the expected key's number stands, and learns which one
- * came. */
+/* Reads a key and its colon and pushes the key. *link is the number of the expected key; it becomes that of the actual
+ * key. */
 static const char *build_key(struct rsc_builder *b, const char *p, uint16_t *link, uint16_t *number) {
     if (!is_at(b, p, '"')) {
         return rsc_scan_expected(&b->input, p, "a member's name");
@@ -158,8 +157,8 @@ static const char *build_key(struct rsc_builder *b, const char *p, uint16_t *lin
     return skip_colon(b, p);
 }
 
-/* A null member that is left out. The key is at the top; an earlier member of that name goes as well, since the last
- * one counts. Looks first: before 5.4 setting an absent key to nil takes room in the table. */
+/* Drops a null member, whose key is at the top. Removes an earlier member of that name too, since the last one counts.
+ * Looks first, because before Lua 5.4 setting an absent key to nil makes the table grow. */
 static void drop_member(lua_State *L) {
     lua_pushvalue(L, -1);
     lua_rawget(L, -3);
@@ -172,7 +171,7 @@ static void drop_member(lua_State *L) {
     lua_rawset(L, -3);
 }
 
-/* Reads one value and sets it as the member whose key is at the top. */
+/* Reads a value and sets the member whose key is at the top. */
 static const char *build_member(struct rsc_builder *b, const char *p, struct rsc_shape *shape, size_t *members) {
     if (!b->keep_null && is_at(b, p, 'n')) {
         p = build_value(b, p, shape);
@@ -190,7 +189,7 @@ static const char *build_member(struct rsc_builder *b, const char *p, struct rsc
     return p;
 }
 
-/* Moves past what follows a member: the comma, or the brace, and then *closed is set. */
+/* Moves past the comma or the closing brace after a member. *closed becomes whether it was the brace. */
 static const char *skip_comma(const struct rsc_builder *b, const char *p, bool *closed) {
     p = skip_space(b, p);
     *closed = is_at(b, p, '}');
@@ -203,8 +202,8 @@ static const char *skip_comma(const struct rsc_builder *b, const char *p, bool *
     return skip_space(b, p + 1);
 }
 
-/* An object's members from `p` on while they are those of the shape's plan. Pushes the object: whole if *closed is set
- * afterwards, else with the members so far; *last is then the key of the last one, 0 if there was none. */
+/* Reads the object's members from `p` for as long as they follow the shape's plan, and pushes the object. Afterwards
+ * *closed says whether the object is complete, and *last is the key of its last member so far, or 0. */
 static const char *build_planned(struct rsc_builder *b, const char *p, struct rsc_shape *shape, bool *closed,
                                  uint16_t *last) {
     uint16_t number = shape->plan;
@@ -239,7 +238,7 @@ static const char *build_planned(struct rsc_builder *b, const char *p, struct rs
     return p;
 }
 
-/* Notes the keys of an object in which all of them were the expected ones, or with a count of 0, that some were not. */
+/* Records an object's keys if all were the expected ones. A count of 0 records that some were not. */
 static void learn_plan(struct rsc_builder *b, struct rsc_shape *shape, const uint16_t *keys, size_t count) {
     if (count == 0) {
         shape->steady = shape->steady > 0 ? 0 : shape->steady;
@@ -251,8 +250,8 @@ static void learn_plan(struct rsc_builder *b, struct rsc_shape *shape, const uin
     }
 }
 
-/* An object's members, read one by one into the table at the top; `link` is where the first one's expected key stands.
- * Returns the byte after the brace. */
+/* Reads an object's members one by one into the table at the top. *link is the expected key of the first one. Returns
+ * the byte after the closing brace. */
 static const char *build_members(struct rsc_builder *b, const char *p, struct rsc_shape *shape, uint16_t *link) {
     struct rsc_shape unknown = {.temporary = true};
     uint16_t unknown_link = 0;
@@ -286,7 +285,7 @@ static const char *build_members(struct rsc_builder *b, const char *p, struct rs
     return p;
 }
 
-/* The object whose first byte after the brace is `p`. */
+/* Reads the object whose opening brace is just before `p`. */
 static const char *build_object(struct rsc_builder *b, const char *p, struct rsc_shape *shape) {
     if (!enter(b, p - 1)) {
         return NULL;
@@ -317,7 +316,7 @@ static void push_empty_array(struct rsc_builder *b) {
     lua_setmetatable(b->L, -2);
 }
 
-/* Makes the table of the `count` elements on the stack, at the slot below them. */
+/* Replaces the slot below the `count` elements at the top by a table of them, with room for `size`. */
 static void gather_elements(lua_State *L, int count, int size) {
     int slot = lua_gettop(L) - count;
     lua_createtable(L, size, 0);
@@ -327,7 +326,7 @@ static void gather_elements(lua_State *L, int count, int size) {
     }
 }
 
-/* The array whose first byte after the bracket is `p`. */
+/* Reads the array whose opening bracket is just before `p`. */
 static const char *build_array(struct rsc_builder *b, const char *p, struct rsc_shape *shape) {
     if (!enter(b, p - 1)) {
         return NULL;
@@ -369,7 +368,7 @@ static const char *build_array(struct rsc_builder *b, const char *p, struct rsc_
     return p + 1;
 }
 
-/* The value at `p`, where white space was skipped already. */
+/* Reads the value at `p`, which is not white space. */
 static const char *build_value(struct rsc_builder *b, const char *p, struct rsc_shape *shape) {
     if (p == b->input.end) {
         return rsc_scan_expected(&b->input, p, "a value");

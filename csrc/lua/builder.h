@@ -1,35 +1,36 @@
-/* Builds Lua values straight from JSON text: the grammar of values, arrays and objects, and the tables made of them. */
+/* Builds Lua values from JSON text in one pass: the grammar of values, arrays and objects, and their tables. */
 #ifndef RSC_LUA_BUILDER_H
 #define RSC_LUA_BUILDER_H
 
-#include "compat.h"
+#include "lua/compat.h"
 
+#include "json/key_cache.h"
 #include "json/number.h"
 #include "json/scan.h"
-#include "json/key_cache.h"
 
-/* Slots of the table of strings that goes with a cache. */
-#define RSC_LUA_CACHE_WORKSPACE   1 /* keeps the memory of the cache alive */
-#define RSC_LUA_CACHE_EMPTY_ARRAY 2 /* the metatable of empty arrays */
-#define RSC_LUA_CACHE_KEYS        2 /* key number n is at this + n */
-#define RSC_LUA_CACHE_VALUES      (RSC_LUA_CACHE_KEYS + RSC_KEYS_MAX)
-#define RSC_LUA_CACHE_PLANS       (RSC_LUA_CACHE_VALUES + RSC_VALUES_MAX) /* plan number n's function is at this + n */
+/* Slots of the Lua cache: the table that holds the Lua values of a key cache's entries. */
+#define RSC_LUA_CACHE_WORKSPACE   1                                       /* the userdata with the key cache's memory */
+#define RSC_LUA_CACHE_EMPTY_ARRAY 2                                       /* the metatable of empty arrays */
+#define RSC_LUA_CACHE_KEYS        2                                       /* key number n is at this + n */
+#define RSC_LUA_CACHE_VALUES      (RSC_LUA_CACHE_KEYS + RSC_KEYS_MAX)     /* value number n is at this + n + 1 */
+#define RSC_LUA_CACHE_PLANS       (RSC_LUA_CACHE_VALUES + RSC_VALUES_MAX) /* the function of plan n is at this + n */
 #define RSC_LUA_CACHE_SIZE        (RSC_LUA_CACHE_PLANS + RSC_PLANS_MAX)
 
+/* The state of one decode. It owns nothing: the caller keeps everything alive until rsc_builder_run returns. */
 struct rsc_builder {
     lua_State *L;
     struct rsc_input input;
     struct rsc_numbers *numbers;
     struct rsc_key_cache *cache;
-    int lua_cache;      /* stack index of the table of strings */
+    int lua_cache;      /* stack index of the Lua cache */
     int max_depth;      /* arrays and objects within each other */
-    int depth;          /* 0 to begin with */
+    int depth;          /* 0 at the start */
     size_t values_left; /* how many more values the text may have */
-    bool keep_null;     /* null members of objects are kept as core.null; otherwise they are left out */
+    bool keep_null;     /* keep null members of objects as core.null; otherwise drop them */
 };
 
-/* Reads the whole text and pushes its value. False with the error set on a failure, and then the stack may hold
- * anything above its former top. May raise when Lua is out of memory; the cache must then not be used again. */
+/* Reads the whole text and pushes its value. On a failure returns false with the error set, and leaves any number of
+ * values above the old top of the stack. Raises if Lua runs out of memory; the key cache is then unusable. */
 bool rsc_builder_run(struct rsc_builder *builder);
 
 #endif

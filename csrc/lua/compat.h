@@ -1,6 +1,6 @@
-/* The one file that knows that Lua versions differ. Everything in csrc/lua includes this instead of lua.h.
+/* Hides the differences between Lua versions. Every file in csrc/lua includes this instead of lua.h.
  *
- * Names without a prefix are those of Lua 5.4's API, filled in where a version lacks them. */
+ * Names without a prefix are Lua 5.4's; this file defines those that an older version lacks. */
 #ifndef RSC_LUA_COMPAT_H
 #define RSC_LUA_COMPAT_H
 
@@ -14,8 +14,8 @@
 #    error "riskscreen supports Lua 5.1 to 5.4 and LuaJIT"
 #endif
 
-/* Whether a table is made faster by a Lua function that has a constructor for it than member by member from C. So it is
- * on LuaJIT (known by its luaconf.h), and nowhere else. */
+/* Whether the decoder uses plans (see plan.h). Only on LuaJIT does a Lua constructor beat setting members from C.
+ * LUA_LJDIR is defined by LuaJIT's luaconf.h. */
 #if !defined(RSC_LUA_PLANS)
 #    if defined(LUA_LJDIR)
 #        define RSC_LUA_PLANS 1
@@ -32,7 +32,7 @@ static inline int lua_absindex(lua_State *L, int index) {
 }
 #endif
 
-/* The table that a userdata keeps alive. A userdata that never had one gives nil, or before 5.2 some other table. */
+/* A userdata's user value: a table that it keeps alive. Without one, get pushes nil, or in 5.1 an unrelated table. */
 static inline void rsc_lua_set_uservalue(lua_State *L, int userdata_index) {
 #if LUA_VERSION_NUM == 501
     lua_setfenv(L, userdata_index);
@@ -53,7 +53,7 @@ static inline void rsc_lua_get_uservalue(lua_State *L, int userdata_index) {
 #endif
 }
 
-/* An integer where the version has them, otherwise the nearest double. */
+/* Pushes an integer, or before Lua 5.3 the nearest double. */
 static inline void rsc_lua_push_int64(lua_State *L, int64_t integer) {
 #if LUA_VERSION_NUM >= 503
     lua_pushinteger(L, (lua_Integer)integer);
@@ -62,7 +62,7 @@ static inline void rsc_lua_push_int64(lua_State *L, int64_t integer) {
 #endif
 }
 
-/* Whether the value is a number with no fraction that fits int64; *integer is set then. Strings are not numbers. */
+/* Returns whether the value is a number without a fraction, at most 2^53 in size, and if so sets *integer. */
 static inline bool rsc_lua_to_int64(lua_State *L, int index, int64_t *integer) {
     if (lua_type(L, index) != LUA_TNUMBER) {
         return false;
@@ -75,7 +75,7 @@ static inline bool rsc_lua_to_int64(lua_State *L, int index, int64_t *integer) {
     return (lua_Number)*integer == number;
 }
 
-/* Sets functions in the table at the top. The list ends with a NULL name. */
+/* Sets the functions in the table at the top of the stack. A NULL name ends the list. */
 static inline void rsc_lua_set_functions(lua_State *L, const luaL_Reg *functions) {
     for (; functions->name != NULL; functions++) {
         lua_pushcfunction(L, functions->func);

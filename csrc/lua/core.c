@@ -1,7 +1,7 @@
-#include "compat.h"
+#include "lua/compat.h"
 
-#include "decoder.h"
-#include "binding.h"
+#include "lua/decoder.h"
+#include "lua/loop.h"
 #include "http/libcurl.h"
 #include "riskscreen.h"
 

@@ -1,8 +1,10 @@
-#include "decoder.h"
+#include "lua/decoder.h"
 
 #include <string.h>
 
-#include "builder.h"
+#include "lua/binding.h"
+#include "lua/builder.h"
+#include "lua/options.h"
 
 #define DECODER_TYPE     "riskscreen.decoder"
 #define WORKSPACE_TYPE   "riskscreen.decoder.workspace"
@@ -10,13 +12,13 @@
 
 #define SCRATCH_KEPT_MAX 65536 /* bytes of scratch memory that stay with an idle decoder */
 
-/* What an option may be, in one table: name, least, most, default. */
-#define DECODER_LIMITS(X)                                                                                              \
-    X(max_depth, 1, 2048, 512)                           /* arrays and objects within each other */                    \
-    X(max_size, 1, INT64_C(1) << 30, INT64_C(1) << 26)   /* bytes of text */                                           \
-    X(max_values, 1, INT64_C(1) << 30, INT64_C(1) << 22) /* values in a text, arrays and objects included */
+#define MAX_DEPTH_DEFAULT  512
+#define MAX_SIZE_DEFAULT   (1 << 26) /* bytes */
+#define MAX_VALUES_DEFAULT (1 << 22)
 
-/* What a decode works in. It belongs to the decoder between calls, and to the call during one. */
+enum { NULL_DROP, NULL_KEEP };
+
+/* The memory one decode works in. The decoder owns it between calls. */
 struct workspace {
     struct rsc_key_cache cache;
     struct rsc_buffer scratch;
@@ -24,48 +26,36 @@ struct workspace {
 };
 
 struct decoder {
-#define X(name, least, most, default) int64_t name;
-    DECODER_LIMITS(X)
-#undef X
-    bool keep_null;
-    /* Set while a call uses the workspace. Found set at the start of a call, it means that an earlier call was cut off
-     * by an error, or that this one comes from a finalizer that runs within another; both take a new workspace. */
+    int64_t max_depth;  /* arrays and objects within each other */
+    int64_t max_size;   /* bytes of text */
+    int64_t max_values; /* values in a text, arrays and objects included */
+    int null;
+    /* True while a call uses the workspace. A call that finds it true takes a new workspace: either an error cut off
+     * the earlier call, or this call comes from a finalizer that runs during it. */
     bool busy;
-    struct workspace *workspace; /* kept alive by the decoder's table of strings */
+    struct workspace *workspace; /* kept alive by the decoder's user value */
 };
 
-static const struct {
-    const char *name;
-    int64_t least;
-    int64_t most;
-    int64_t initial;
-    size_t offset;
-} limits[] = {
-#define X(name, least, most, initial) {#name, least, most, initial, offsetof(struct decoder, name)},
-    DECODER_LIMITS(X)
-#undef X
+static const char *const null_choices[] = {[NULL_DROP] = "drop", [NULL_KEEP] = "keep", NULL};
+
+static const struct rsc_option options[] = {
+    {"null", RSC_OPTION_CHOICE, offsetof(struct decoder, null), 0, 0, null_choices},
+    {"max_depth", RSC_OPTION_COUNT, offsetof(struct decoder, max_depth), 1, 2048, NULL},
+    {"max_size", RSC_OPTION_COUNT, offsetof(struct decoder, max_size), 1, 1 << 30, NULL},
+    {"max_values", RSC_OPTION_COUNT, offsetof(struct decoder, max_values), 1, 1 << 30, NULL},
 };
 
-#define LIMIT_COUNT (sizeof limits / sizeof limits[0])
-
-static int64_t *limit_of(struct decoder *decoder, size_t i) {
-    return (int64_t *)(void *)((char *)decoder + limits[i].offset);
-}
-
-static int workspace_close(lua_State *L) {
-    struct workspace *workspace = luaL_checkudata(L, 1, WORKSPACE_TYPE);
+static int workspace_gc(lua_State *L) {
+    struct workspace *workspace = rsc_lua_check_self(L, WORKSPACE_TYPE);
     rsc_buffer_free(&workspace->scratch);
     rsc_numbers_free(&workspace->numbers);
     return 0;
 }
 
-/* Gives the decoder a new workspace and pushes the table of strings that owns it. */
+/* Gives the decoder a new workspace and pushes the Lua cache that owns it. */
 static void renew_workspace(lua_State *L, int decoder_index, struct decoder *decoder) {
     lua_createtable(L, RSC_LUA_CACHE_SIZE, 0);
-    struct workspace *workspace = lua_newuserdata(L, sizeof *workspace);
-    memset(workspace, 0, sizeof *workspace);
-    luaL_getmetatable(L, WORKSPACE_TYPE);
-    lua_setmetatable(L, -2);
+    struct workspace *workspace = rsc_lua_new_object(L, sizeof *workspace, WORKSPACE_TYPE);
     rsc_buffer_init(&workspace->scratch, (size_t)decoder->max_size + RSC_SCAN_ROOM);
     lua_rawseti(L, -2, RSC_LUA_CACHE_WORKSPACE);
     luaL_getmetatable(L, EMPTY_ARRAY_TYPE);
@@ -75,7 +65,7 @@ static void renew_workspace(lua_State *L, int decoder_index, struct decoder *dec
     decoder->workspace = workspace;
 }
 
-/* Takes the workspace for one call and pushes the table of strings that owns it. */
+/* Takes the workspace for one call and pushes the Lua cache that owns it. */
 static struct workspace *take_workspace(lua_State *L, int decoder_index, struct decoder *decoder) {
     if (decoder->busy || decoder->workspace == NULL) {
         renew_workspace(L, decoder_index, decoder);
@@ -123,7 +113,7 @@ int rsc_decoder_push(lua_State *L, int decoder_index, const char *text, size_t l
         .lua_cache = top + 1,
         .max_depth = (int)decoder->max_depth,
         .values_left = (size_t)decoder->max_values,
-        .keep_null = decoder->keep_null,
+        .keep_null = decoder->null == NULL_KEEP,
     };
     bool built = rsc_builder_run(&builder);
     return_workspace(decoder, workspace);
@@ -134,39 +124,6 @@ int rsc_decoder_push(lua_State *L, int decoder_index, const char *text, size_t l
     return 1;
 }
 
-static void set_limit(lua_State *L, struct decoder *decoder, size_t i) {
-    int64_t number = 0;
-    if (!rsc_lua_to_int64(L, -1, &number) || number < limits[i].least || number > limits[i].most) {
-        luaL_error(L, "%s must be an integer from %d to %d (got %s)", limits[i].name, (int)limits[i].least,
-                   (int)limits[i].most, lua_type(L, -1) == LUA_TNUMBER ? lua_tostring(L, -1) : luaL_typename(L, -1));
-    }
-    *limit_of(decoder, i) = number;
-}
-
-static void set_null(lua_State *L, struct decoder *decoder) {
-    const char *choice = lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : "";
-    decoder->keep_null = strcmp(choice, "keep") == 0;
-    if (!decoder->keep_null && strcmp(choice, "drop") != 0) {
-        luaL_error(L, "null must be 'drop' or 'keep'");
-    }
-}
-
-/* Sets the option whose name is below its value at the top. */
-static void set_option(lua_State *L, struct decoder *decoder) {
-    const char *name = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : luaL_typename(L, -2);
-    if (strcmp(name, "null") == 0) {
-        set_null(L, decoder);
-        return;
-    }
-    for (size_t i = 0; i < LIMIT_COUNT; i++) {
-        if (strcmp(name, limits[i].name) == 0) {
-            set_limit(L, decoder, i);
-            return;
-        }
-    }
-    luaL_error(L, "unknown decoder option '%s' (there are null, max_depth, max_size and max_values)", name);
-}
-
 /* core.decoder(options) */
 static int decoder_new(lua_State *L) {
     bool has_options = !lua_isnoneornil(L, 1);
@@ -174,17 +131,12 @@ static int decoder_new(lua_State *L) {
         luaL_checktype(L, 1, LUA_TTABLE);
     }
     lua_settop(L, 1);
-    struct decoder *decoder = lua_newuserdata(L, sizeof *decoder);
-    memset(decoder, 0, sizeof *decoder);
-    luaL_getmetatable(L, DECODER_TYPE);
-    lua_setmetatable(L, -2);
-    for (size_t i = 0; i < LIMIT_COUNT; i++) {
-        *limit_of(decoder, i) = limits[i].initial;
-    }
+    struct decoder *decoder = rsc_lua_new_object(L, sizeof *decoder, DECODER_TYPE);
+    decoder->max_depth = MAX_DEPTH_DEFAULT;
+    decoder->max_size = MAX_SIZE_DEFAULT;
+    decoder->max_values = MAX_VALUES_DEFAULT;
     if (has_options) {
-        for (lua_pushnil(L); lua_next(L, 1) != 0; lua_pop(L, 1)) {
-            set_option(L, decoder);
-        }
+        rsc_options_read(L, 1, "decoder", options, sizeof options / sizeof *options, decoder);
     }
     return 1;
 }
@@ -192,13 +144,13 @@ static int decoder_new(lua_State *L) {
 /* decoder:decode(text) */
 static int decoder_decode(lua_State *L) {
     size_t length;
-    luaL_checkudata(L, 1, DECODER_TYPE);
+    (void)rsc_lua_check_self(L, DECODER_TYPE);
     luaL_checktype(L, 2, LUA_TSTRING);
     const char *text = lua_tolstring(L, 2, &length);
     return rsc_decoder_push(L, 1, text, length);
 }
 
-/* core.decode(text), with the state's own decoder as upvalue */
+/* core.decode(text); its upvalue is the state's own decoder. */
 static int decode(lua_State *L) {
     size_t length;
     luaL_checktype(L, 1, LUA_TSTRING);
@@ -212,20 +164,16 @@ void rsc_decoder_check(lua_State *L, int index) {
 
 void rsc_decoder_register(lua_State *L) {
     static const luaL_Reg methods[] = {{"decode", decoder_decode}, {NULL, NULL}};
-    if (luaL_newmetatable(L, DECODER_TYPE)) {
-        lua_createtable(L, 0, 1);
-        rsc_lua_set_functions(L, methods);
-        lua_setfield(L, -2, "__index");
-    }
-    if (luaL_newmetatable(L, WORKSPACE_TYPE)) {
-        lua_pushcfunction(L, workspace_close);
-        lua_setfield(L, -2, "__gc");
-    }
-    lua_pop(L, 2);
+    static const luaL_Reg no_methods[] = {{NULL, NULL}};
+    rsc_lua_new_type(L, DECODER_TYPE, methods, NULL);
+    rsc_lua_new_type(L, WORKSPACE_TYPE, no_methods, workspace_gc);
 
     lua_pushlightuserdata(L, NULL);
     lua_setfield(L, -2, "null");
+    /* Lua 5.3 and later would print __name in place of "table". */
     luaL_newmetatable(L, EMPTY_ARRAY_TYPE);
+    lua_pushnil(L);
+    lua_setfield(L, -2, "__name");
     lua_setfield(L, -2, "empty_array_mt");
     lua_pushcfunction(L, decoder_new);
     lua_setfield(L, -2, "decoder");

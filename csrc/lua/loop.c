@@ -1,59 +1,18 @@
-#include "binding.h"
+#include "lua/loop.h"
 
 #include <math.h>
 #include <string.h>
 #include <sys/epoll.h>
 
-#include "options.h"
+#include "lua/options.h"
 #include "http/transfer.h"
 
 #define TIMER_TYPE "riskscreen.timer"
 #define WATCH_TYPE "riskscreen.watch"
 
-#define SECONDS_MAX 1e9 /* the longest timer or wait */
+#define SECONDS_MAX 1e9 /* longest timer or wait */
 
-/* Shared with the other bindings */
-
-/* Sets a function, whose upvalue is the metatable at the index, in the table at the top. */
-static void set_method(lua_State *L, int metatable_index, const char *name, lua_CFunction function) {
-    lua_pushvalue(L, metatable_index);
-    lua_pushcclosure(L, function, 1);
-    lua_setfield(L, -2, name);
-}
-
-void rsc_lua_new_type(lua_State *L, const char *name, const luaL_Reg *methods, lua_CFunction close) {
-    if (luaL_newmetatable(L, name)) {
-        int metatable = lua_gettop(L);
-        lua_createtable(L, 0, 8);
-        for (; methods->name != NULL; methods++) {
-            set_method(L, metatable, methods->name, methods->func);
-        }
-        lua_setfield(L, metatable, "__index");
-        set_method(L, metatable, "__gc", close);
-        set_method(L, metatable, "__close", close);
-    }
-    lua_pop(L, 1);
-}
-
-void *rsc_lua_check_self(lua_State *L, const char *type) {
-    /* luaL_checkudata would look the metatable up by its name. */
-    if (lua_getmetatable(L, 1)) {
-        bool same = lua_rawequal(L, -1, lua_upvalueindex(1)) != 0;
-        lua_pop(L, 1);
-        if (same) {
-            return lua_touserdata(L, 1);
-        }
-    }
-    return luaL_checkudata(L, 1, type);
-}
-
-void *rsc_lua_new_object(lua_State *L, size_t size, const char *type) {
-    void *object = lua_newuserdata(L, size);
-    memset(object, 0, size);
-    luaL_getmetatable(L, type);
-    lua_setmetatable(L, -2);
-    return object;
-}
+/* Keeping operations alive */
 
 void rsc_lua_check_open(lua_State *L, const struct rsc_loop *loop) {
     if (loop->closed) {
@@ -71,10 +30,6 @@ void rsc_lua_release(lua_State *L, int registry_index, struct rsc_operation *ope
     operation->reference = LUA_NOREF;
 }
 
-int rsc_lua_raise(lua_State *L, const struct rsc_error *error) {
-    return luaL_error(L, "%s", error->code == RSC_ERROR_MEMORY ? "not enough memory" : error->message);
-}
-
 /* The loop */
 
 static struct rsc_loop *check_loop(lua_State *L) {
@@ -83,7 +38,7 @@ static struct rsc_loop *check_loop(lua_State *L) {
     return loop;
 }
 
-/* Pushes the registry of the loop at index 1; its index. */
+/* Pushes the registry of the loop at index 1 and returns its stack index. */
 static int push_registry(lua_State *L) {
     rsc_lua_get_uservalue(L, 1);
     return lua_gettop(L);
@@ -96,14 +51,14 @@ static void new_registry(lua_State *L, int loop_index) {
     lua_pushvalue(L, lua_upvalueindex(1));
     lua_call(L, 0, 1);
     lua_setfield(L, -2, "decoder");
-    /* The first luaL_unref of a table may have to allocate; later ones must not. */
+    /* The first luaL_unref of a table may allocate. It must not happen in rsc_lua_release, which must not raise. */
     lua_pushboolean(L, 1);
     int reference = luaL_ref(L, -2);
     luaL_unref(L, -1, reference);
     rsc_lua_set_uservalue(L, loop_index);
 }
 
-/* core.loop(options), with core.decoder as upvalue */
+/* core.loop(options); its upvalue is core.decoder. */
 static int loop_new(lua_State *L) {
     struct {
         int64_t max_connections;
@@ -247,7 +202,7 @@ static int loop_close(lua_State *L) {
         return 0;
     }
     rsc_loop_close(loop);
-    /* Nothing is in flight any more, so nothing needs to be kept alive. */
+    /* Nothing is in flight any more, so the registry can let go of every operation. */
     int registry = push_registry(L);
     for (lua_pushnil(L); lua_next(L, registry) != 0;) {
         lua_pop(L, 1);
@@ -280,7 +235,8 @@ static int watch_cancel(lua_State *L) {
     return cancel(L, WATCH_TYPE);
 }
 
-/* A finalizer runs only for what is not anchored, or when all of it goes: there is nothing to release. */
+/* Finalizers release nothing: they run only for operations that the registry does not hold, or when the state closes.
+ */
 static int timer_gc(lua_State *L) {
     rsc_operation_cancel(rsc_lua_check_self(L, TIMER_TYPE));
     return 0;

@@ -1,99 +1,150 @@
-#include "options.h"
+#include "lua/options.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/text.h"
 
-static void *member(void *target, const struct rsc_option *option) {
-    return (char *)target + option->offset;
+#define NUMBER_SIZE 32 /* bytes of a number in a message, with the NUL */
+
+static void format_number(double number, char *text) {
+    (void)snprintf(text, NUMBER_SIZE, "%.14g", number);
 }
 
-static struct rsc_text string_at_top(lua_State *L, const struct rsc_option *option) {
-    struct rsc_text text;
-    if (lua_type(L, -1) != LUA_TSTRING) {
-        luaL_error(L, "%s must be a string (got %s)", option->name, luaL_typename(L, -1));
-    }
-    text.bytes = lua_tolstring(L, -1, &text.length);
-    return text;
-}
-
-static const char *text_at_top(lua_State *L, const struct rsc_option *option) {
-    struct rsc_text text = string_at_top(L, option);
-    if (strlen(text.bytes) != text.length) {
-        luaL_error(L, "%s must not contain a NUL byte", option->name);
-    }
-    return text.bytes;
-}
-
-static int choice_at_top(lua_State *L, const struct rsc_option *option) {
-    const char *text = text_at_top(L, option);
-    int i = 0;
-    while (option->choices[i] != NULL && strcmp(option->choices[i], text) != 0) {
-        i++;
-    }
-    if (option->choices[i] == NULL) {
-        lua_pushfstring(L, "%s must be one of", option->name);
-        for (i = 0; option->choices[i] != NULL; i++) {
-            lua_pushfstring(L, "%s '%s'", i > 0 ? "," : "", option->choices[i]);
-        }
-        lua_pushfstring(L, " (got '%s')", text);
-        lua_concat(L, i + 2);
-        luaL_error(L, "%s", lua_tostring(L, -1));
-    }
-    return i;
-}
-
-/* A NaN is in no range. */
-static double number_at_top(lua_State *L, const struct rsc_option *option, const char *kind) {
-    if (lua_type(L, -1) != LUA_TNUMBER) {
-        luaL_error(L, "%s must be %s (got %s)", option->name, kind, luaL_typename(L, -1));
-    }
-    double number = lua_tonumber(L, -1);
-    if (!(number >= option->least && number <= option->most)) {
-        luaL_error(L, "%s must be %s from %f to %f (got %f)", option->name, kind, (lua_Number)option->least,
-                   (lua_Number)option->most, (lua_Number)number);
-    }
-    return number;
-}
-
-static int64_t count_at_top(lua_State *L, const struct rsc_option *option) {
-    double number = number_at_top(L, option, "an integer");
-    if (number != floor(number)) {
-        luaL_error(L, "%s must be an integer (got %f)", option->name, (lua_Number)number);
-    }
-    return (int64_t)number;
-}
-
-static void read_value(lua_State *L, const struct rsc_option *option, void *target) {
+/* Pushes the valid values of an option, for messages. */
+static void push_requirement(lua_State *L, const struct rsc_option *option) {
+    char least[NUMBER_SIZE];
+    char most[NUMBER_SIZE];
+    format_number(option->least, least);
+    format_number(option->most, most);
     switch (option->type) {
     case RSC_OPTION_TEXT:
-        *(const char **)member(target, option) = text_at_top(L, option);
-        break;
-    case RSC_OPTION_BYTES:
-        *(struct rsc_text *)member(target, option) = string_at_top(L, option);
+        if (option->most > 0) {
+            lua_pushfstring(L, "a string of %s to %s bytes without NUL", least, most);
+        } else {
+            lua_pushliteral(L, "a string without NUL bytes");
+        }
         break;
     case RSC_OPTION_FLAG:
-        if (lua_type(L, -1) != LUA_TBOOLEAN) {
-            luaL_error(L, "%s must be true or false (got %s)", option->name, luaL_typename(L, -1));
-        }
-        *(bool *)member(target, option) = lua_toboolean(L, -1) != 0;
+        lua_pushliteral(L, "true or false");
         break;
     case RSC_OPTION_COUNT:
-        *(int64_t *)member(target, option) = count_at_top(L, option);
+        lua_pushfstring(L, "an integer from %s to %s", least, most);
         break;
     case RSC_OPTION_SECONDS:
-        *(double *)member(target, option) = number_at_top(L, option, "a number of seconds");
+        lua_pushfstring(L, "a number of seconds from %s to %s", least, most);
         break;
     case RSC_OPTION_CHOICE:
-        *(int *)member(target, option) = choice_at_top(L, option);
+        lua_pushfstring(L, "one of '%s'", option->choices[0]);
+        for (int i = 1; option->choices[i] != NULL; i++) {
+            lua_pushfstring(L, "%s, '%s'", lua_tostring(L, -1), option->choices[i]);
+            lua_remove(L, -2);
+        }
         break;
+    default:
+        lua_pushliteral(L, "a string");
+    }
+}
+
+static int refuse_value(lua_State *L, const struct rsc_option *option) {
+    char number[NUMBER_SIZE];
+    int value = lua_gettop(L);
+    push_requirement(L, option);
+    const char *requirement = lua_tostring(L, -1);
+    if (lua_type(L, value) == LUA_TNUMBER) {
+        format_number(lua_tonumber(L, value), number);
+        return luaL_error(L, "%s must be %s (got %s)", option->name, requirement, number);
+    }
+    if (option->type == RSC_OPTION_CHOICE && lua_type(L, value) == LUA_TSTRING) {
+        return luaL_error(L, "%s must be %s (got '%s')", option->name, requirement, lua_tostring(L, value));
+    }
+    return luaL_error(L, "%s must be %s (got %s)", option->name, requirement, luaL_typename(L, value));
+}
+
+static int refuse_name(lua_State *L, const char *kind, const char *name, const struct rsc_option *options,
+                       size_t count) {
+    lua_pushstring(L, options[0].name);
+    for (size_t i = 1; i < count; i++) {
+        lua_pushfstring(L, "%s, %s", lua_tostring(L, -1), options[i].name);
+        lua_remove(L, -2);
+    }
+    return luaL_error(L, "unknown %s option '%s' (known: %s)", kind, name, lua_tostring(L, -1));
+}
+
+/* The functions below read the value at the top of the stack and return whether it is valid. */
+
+static bool read_bytes(lua_State *L, struct rsc_text *text) {
+    if (lua_type(L, -1) != LUA_TSTRING) {
+        return false;
+    }
+    text->bytes = lua_tolstring(L, -1, &text->length);
+    return true;
+}
+
+static bool read_text(lua_State *L, const struct rsc_option *option, const char **member) {
+    struct rsc_text text;
+    if (!read_bytes(L, &text) || strlen(text.bytes) != text.length) {
+        return false;
+    }
+    *member = text.bytes;
+    return option->most == 0 || ((double)text.length >= option->least && (double)text.length <= option->most);
+}
+
+static bool read_flag(lua_State *L, bool *member) {
+    *member = lua_toboolean(L, -1) != 0;
+    return lua_type(L, -1) == LUA_TBOOLEAN;
+}
+
+static bool read_number(lua_State *L, const struct rsc_option *option, double *number) {
+    *number = lua_tonumber(L, -1);
+    /* A NaN is in no range. */
+    return lua_type(L, -1) == LUA_TNUMBER && *number >= option->least && *number <= option->most;
+}
+
+static bool read_count(lua_State *L, const struct rsc_option *option, int64_t *member) {
+    double number;
+    if (!read_number(L, option, &number)) {
+        return false;
+    }
+    *member = (int64_t)number;
+    return (double)*member == number;
+}
+
+static bool read_choice(lua_State *L, const struct rsc_option *option, int *member) {
+    struct rsc_text text;
+    *member = 0;
+    if (!read_bytes(L, &text)) {
+        return false;
+    }
+    while (option->choices[*member] != NULL && strcmp(option->choices[*member], text.bytes) != 0) {
+        ++*member;
+    }
+    return option->choices[*member] != NULL && strlen(text.bytes) == text.length;
+}
+
+static bool read_value(lua_State *L, const struct rsc_option *option, void *target) {
+    void *member = (char *)target + option->offset;
+    switch (option->type) {
+    case RSC_OPTION_TEXT:
+        return read_text(L, option, member);
+    case RSC_OPTION_BYTES:
+        return read_bytes(L, member);
+    case RSC_OPTION_FLAG:
+        return read_flag(L, member);
+    case RSC_OPTION_COUNT:
+        return read_count(L, option, member);
+    case RSC_OPTION_SECONDS:
+        return read_number(L, option, member);
+    case RSC_OPTION_CHOICE:
+        return read_choice(L, option, member);
     case RSC_OPTION_OTHER:
         break;
     }
+    return true;
 }
 
-void rsc_options_read(lua_State *L, int index, const char *what, const struct rsc_option *options, size_t count,
+void rsc_options_read(lua_State *L, int index, const char *kind, const struct rsc_option *options, size_t count,
                       void *target) {
     for (lua_pushnil(L); lua_next(L, index) != 0; lua_pop(L, 1)) {
         const char *name = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : luaL_typename(L, -2);
@@ -102,9 +153,11 @@ void rsc_options_read(lua_State *L, int index, const char *what, const struct rs
             i++;
         }
         if (i == count) {
-            luaL_error(L, "unknown %s option '%s'", what, name);
+            refuse_name(L, kind, name, options, count);
         }
-        read_value(L, &options[i], target);
+        if (!read_value(L, &options[i], target)) {
+            refuse_value(L, &options[i]);
+        }
     }
 }
 

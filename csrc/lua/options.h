@@ -1,38 +1,38 @@
-/* Reads a Lua table of options into a C struct, by a table that says what each option may be.
+/* Reads a Lua table of options into a C struct, as a table of options describes it.
  *
- * Unknown names, wrong types and values out of range raise an error that names the option; values are not shown where
- * they could be secret. */
+ * An unknown name, a wrong type or a value out of range raises an error that names the option and its valid values.
+ * Strings may be secret, so messages show a string only where the option has a fixed set of choices. */
 #ifndef RSC_LUA_OPTIONS_H
 #define RSC_LUA_OPTIONS_H
 
 #include <stddef.h>
 
-#include "compat.h"
+#include "lua/compat.h"
 
 enum rsc_option_type {
-    RSC_OPTION_TEXT,    /* const char *, borrowed from the Lua string; no NUL inside */
-    RSC_OPTION_BYTES,   /* struct rsc_text, borrowed likewise; any bytes */
+    RSC_OPTION_TEXT,    /* const char *: NUL-terminated, no NUL inside; least to most bytes, any length if most is 0 */
+    RSC_OPTION_BYTES,   /* struct rsc_text: any bytes */
     RSC_OPTION_FLAG,    /* bool */
-    RSC_OPTION_COUNT,   /* int64_t from least to most */
-    RSC_OPTION_SECONDS, /* double from least to most */
-    RSC_OPTION_CHOICE,  /* int: the index in choices, a NULL-terminated list */
-    RSC_OPTION_OTHER,   /* left to the caller */
+    RSC_OPTION_COUNT,   /* int64_t, least to most */
+    RSC_OPTION_SECONDS, /* double, least to most */
+    RSC_OPTION_CHOICE,  /* int: an index in `choices`, a NULL-terminated list */
+    RSC_OPTION_OTHER,   /* read by the caller */
 };
 
 struct rsc_option {
     const char *name;
     enum rsc_option_type type;
-    size_t offset; /* of the member */
+    size_t offset; /* of the member in the target struct */
     double least, most;
     const char *const *choices;
 };
 
-/* `what` goes into messages: "unknown <what> option …". Members whose option is absent are left as they are. The table
- * at `index` must outlive the use of borrowed strings. */
-void rsc_options_read(lua_State *L, int index, const char *what, const struct rsc_option *options, size_t count,
+/* Reads the table at the absolute stack index into `target`. `kind` goes into messages: "unknown <kind> option". An
+ * absent option leaves its member as it is. Strings are borrowed from the table, which must outlive their use. */
+void rsc_options_read(lua_State *L, int index, const char *kind, const struct rsc_option *options, size_t count,
                       void *target);
 
-/* Seconds, already checked to be in range, in other units; rounded up, so that a wait is never cut to nothing. */
+/* Convert seconds, already checked to be in range. Both round up, so that a short wait never becomes zero. */
 uint64_t rsc_seconds_to_ns(double seconds);
 long rsc_seconds_to_ms(double seconds);
 

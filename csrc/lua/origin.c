@@ -1,8 +1,8 @@
 #include "http/origin.h"
 
-#include "decoder.h"
-#include "binding.h"
-#include "options.h"
+#include "lua/decoder.h"
+#include "lua/loop.h"
+#include "lua/options.h"
 
 struct values {
     const char *base_url, *proxy, *ca_file, *client_cert, *client_key, *unix_socket, *user_agent;
@@ -36,7 +36,7 @@ static const struct rsc_option options[] = {
     {"decoder", RSC_OPTION_OTHER, 0, 0, 0, NULL},
 };
 
-/* Pushes the decoder of the options at index 2, or the registry's. */
+/* Pushes the decoder from the options at index 2, or else the registry's. */
 static void push_decoder(lua_State *L, int registry_index) {
     lua_getfield(L, 2, "decoder");
     if (lua_isnil(L, -1)) {
@@ -47,7 +47,7 @@ static void push_decoder(lua_State *L, int registry_index) {
     }
 }
 
-/* The list that the origin at the top and its transfers own. */
+/* Gives the origin at the top the list that it and its transfers own. */
 static void set_owned(lua_State *L, int registry_index) {
     int origin_index = lua_gettop(L);
     lua_createtable(L, RSC_OWNED_DECODER, 0);

@@ -1,9 +1,9 @@
-#include "plan.h"
+#include "lua/plan.h"
 
 #include <stdio.h>
 
-/* For each key a parameter, and ["key"]=parameter, with its punctuation. */
-#define SOURCE_MAX (64 + RSC_PLAN_KEYS_MAX * (RSC_SHORT_STRING_MAX + 16)) /* bytes */
+/* Bytes of "local a0,a1=... return{["key"]=a0,["key"]=a1,}": each key takes at most 16 bytes beside its name. */
+#define SOURCE_MAX (64 + RSC_PLAN_KEYS_MAX * (RSC_SHORT_STRING_MAX + 16))
 
 static bool is_plain_name(const char *bytes, size_t length) {
     for (size_t i = 0; i < length; i++) {

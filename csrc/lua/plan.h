@@ -1,20 +1,21 @@
-/* Objects made all at once: a plan's Lua function takes the members' values and returns the table. */
+/* Plans: Lua functions that create a whole object at once. A plan's function takes the members' values and returns the
+ * table. The key cache decides which objects get a plan. */
 #ifndef RSC_LUA_PLAN_H
 #define RSC_LUA_PLAN_H
 
-#include "builder.h"
+#include "lua/builder.h"
 
-/* Makes the function of a new plan and keeps it in the table of strings. False when the plan has keys that are not
- * plain names: those never become source text. */
+/* Compiles the function of a new plan and stores it in the Lua cache. Returns false if a key is not a plain name, so
+ * that no text from outside becomes source code. */
 bool rsc_plan_prepare(struct rsc_builder *builder, uint16_t number);
 
-/* Pushes the plan's function; push its values after it. */
+/* Pushes the plan's function. The caller then pushes the values. */
 void rsc_plan_begin(struct rsc_builder *builder, uint16_t number);
 
-/* Turns the function and all its values into the table. */
+/* Replaces the function and all its values by the object. */
 void rsc_plan_finish(struct rsc_builder *builder, uint16_t number);
 
-/* Turns the function and the first `count` of its values into a table with just these. */
+/* Replaces the function and its first `count` values by an object with those members. */
 void rsc_plan_abandon(struct rsc_builder *builder, uint16_t number, int count);
 
 #endif

@@ -1,9 +1,9 @@
-#include "compat.h"
+#include "lua/compat.h"
 
-#include "modules.h"
+#include "lua/modules.h"
 #include "riskscreen.h"
 
-/* package.preload's loader of an embedded module, which is its upvalue. */
+/* The loader in package.preload. Its upvalue is the embedded module. */
 static int load_module(lua_State *L) {
     const struct rsc_module *module = lua_touserdata(L, lua_upvalueindex(1));
     if (luaL_loadbuffer(L, (const char *)module->text, module->length, module->chunk) != 0) {

@@ -1,17 +1,19 @@
-#include "server_request.h"
+#include "lua/server_request.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "lua/binding.h"
+
 #define REQUEST_TYPE "riskscreen.request"
 
 struct request_box {
     struct rsc_exchange *request;
-    struct rsc_buffer headers; /* of the answer, while it is being checked */
+    struct rsc_buffer headers; /* the response's headers, while they are checked */
 };
 
-/* Fields ---------------------------------------------------------------------------------------------------------- */
+/* Fields */
 
 static void set_string(lua_State *L, const char *field, const char *text, size_t length) {
     lua_pushlstring(L, text, length);
@@ -51,7 +53,7 @@ static void set_headers(lua_State *L, const struct rsc_buffer *headers) {
     lua_setfield(L, -2, "headers");
 }
 
-/* Into the table at the top. */
+/* Sets the request's fields in the table at the top. */
 static void set_fields(lua_State *L, struct rsc_exchange *request) {
     struct rsc_exchange_input input;
     rsc_exchange_input(request, &input);
@@ -68,11 +70,8 @@ void rsc_server_request_push_next(lua_State *L, struct rsc_server *server) {
         lua_pushnil(L);
         return;
     }
-    struct request_box *box = lua_newuserdata(L, sizeof *box);
-    memset(box, 0, sizeof *box);
+    struct request_box *box = rsc_lua_new_object(L, sizeof *box, REQUEST_TYPE);
     rsc_buffer_init(&box->headers, RSC_SERVER_MAX_REPLY_HEADERS);
-    luaL_getmetatable(L, REQUEST_TYPE);
-    lua_setmetatable(L, -2);
     lua_createtable(L, 0, 6);
     lua_pushvalue(L, -1);
     rsc_lua_set_uservalue(L, -3);
@@ -81,7 +80,7 @@ void rsc_server_request_push_next(lua_State *L, struct rsc_server *server) {
     lua_pop(L, 1);
 }
 
-/* A method, or what the client sent. */
+/* __index: a method, or a field of the request. The upvalue is the table of methods. */
 static int request_index(lua_State *L) {
     (void)luaL_checkudata(L, 1, REQUEST_TYPE);
     lua_pushvalue(L, 2);
@@ -94,7 +93,7 @@ static int request_index(lua_State *L) {
     return 1;
 }
 
-/* Answers --------------------------------------------------------------------------------------------------------- */
+/* Responses */
 
 static struct request_box *check_open(lua_State *L) {
     struct request_box *box = luaL_checkudata(L, 1, REQUEST_TYPE);
@@ -104,7 +103,7 @@ static struct request_box *check_open(lua_State *L) {
     return box;
 }
 
-/* The value is the string or number at the top; names are not secret, values may be. */
+/* Adds a header whose value is at the top. Values may be secret, so messages show only names. */
 static void add_header(lua_State *L, struct rsc_buffer *headers, const char *name, size_t name_length) {
     size_t value_length;
     if (lua_type(L, -1) != LUA_TSTRING && lua_type(L, -1) != LUA_TNUMBER) {
@@ -126,7 +125,7 @@ static void add_header(lua_State *L, struct rsc_buffer *headers, const char *nam
     lua_pop(L, 1);
 }
 
-/* Checks the table of headers, or nil, at `index` and serializes it. */
+/* Checks and serializes the table of headers, or nil, at `index`. */
 static void collect_headers(lua_State *L, int index, struct rsc_buffer *headers) {
     rsc_buffer_reset(headers);
     if (lua_isnoneornil(L, index)) {
@@ -161,7 +160,7 @@ static int64_t check_integer(lua_State *L, int index, int64_t least, int64_t mos
     return value;
 }
 
-/* Reads (status, headers, body) from 2 on. */
+/* Reads the arguments status, headers and body, which start at index 2. */
 static struct request_box *check_reply(lua_State *L, struct rsc_reply *reply) {
     struct request_box *box = check_open(L);
     memset(reply, 0, sizeof *reply);

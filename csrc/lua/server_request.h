@@ -1,12 +1,12 @@
-/* The Lua face of a request that riskscreen.server received. */
+/* The Lua object of a request that riskscreen.server received. */
 #ifndef RSC_LUA_SERVER_REQUEST_H
 #define RSC_LUA_SERVER_REQUEST_H
 
-#include "compat.h"
+#include "lua/compat.h"
 
 #include "server/server.h"
 
-/* Creates the metatable; call once per state. */
+/* Creates the metatable. */
 void rsc_server_request_register(lua_State *L);
 
 /* Pushes the server's oldest waiting request, or nil. */

@@ -2,16 +2,16 @@
 
 #include <string.h>
 
-#include "decoder.h"
-#include "binding.h"
-#include "options.h"
+#include "lua/decoder.h"
+#include "lua/loop.h"
+#include "lua/options.h"
 
 #define TIMEOUT_DEFAULT 30 /* seconds */
 
-/* The userdata: `transfer` comes last because its request follows it. */
+/* The userdata. `transfer` comes last because the copied request follows it in memory. */
 struct object {
     bool closed;
-    bool decoding; /* its buffer is being read, or was when an error cut the reading off */
+    bool decoding; /* a decode reads the buffer now, or an error cut off the last decode */
     struct rsc_transfer transfer;
 };
 
@@ -33,8 +33,8 @@ static const struct rsc_option options[] = {
 
 /* Sending */
 
-/* The header lines of the options at index 2 stay at index 3 (a list, or nil). Header values are secrets: a message
- * says which line is bad and never shows it. */
+/* Leaves the list of header lines, or nil, at index 3. Header values are secret, so messages give only a line's index.
+ */
 static void check_headers(lua_State *L, struct rsc_request *request) {
     lua_getfield(L, 2, "headers");
     if (lua_isnil(L, 3)) {
@@ -124,7 +124,7 @@ int rsc_transfer_new(lua_State *L) {
     return 1;
 }
 
-/* The answer */
+/* The response */
 
 static struct object *check_transfer(lua_State *L) {
     struct object *object = rsc_lua_check_self(L, RSC_TRANSFER_TYPE);
@@ -152,7 +152,7 @@ static bool blank(char byte) {
     return byte == ' ' || byte == '\t' || byte == '\r' || byte == '\n';
 }
 
-/* Adds the line to the table at the top; what is no field (the status line, the empty one) is passed over. */
+/* Adds a header line to the table at the top. Skips lines without a field: the status line and the empty line. */
 static void add_field(lua_State *L, const char *line, size_t length) {
     const char *colon = memchr(line, ':', length);
     if (colon == NULL || colon == line || blank(line[0])) {
@@ -292,7 +292,7 @@ static int transfer_close(lua_State *L) {
     struct object *object = rsc_lua_check_self(L, RSC_TRANSFER_TYPE);
     cancel(L, &object->transfer);
     object->closed = true;
-    /* A finalizer may close a transfer that is being decoded: its buffer then stays until it is collected. */
+    /* A finalizer may call this during a decode of this transfer. The buffer then stays until garbage collection. */
     if (!object->decoding) {
         rsc_transfer_close(&object->transfer);
     }

@@ -41,9 +41,10 @@ local function set_option(decoder, name, value)
     set_limit(decoder, name, value)
   elseif name ~= "null" then
     local shown = type(name) == "string" and name or type(name)
-    error(("unknown decoder option '%s' (there are null, max_depth, max_size and max_values)"):format(shown), 3)
+    error(("unknown decoder option '%s' (known: null, max_depth, max_size, max_values)"):format(shown), 3)
   elseif value ~= "drop" and value ~= "keep" then
-    error("null must be 'drop' or 'keep'", 3)
+    local shown = type(value) == "string" and ("'%s'"):format(value) or type(value) == "number" and value or type(value)
+    error(("null must be one of 'drop', 'keep' (got %s)"):format(shown), 3)
   else
     decoder.keep_null = value == "keep"
   end

@@ -39,7 +39,7 @@ describe("a loop", function()
   it("refuses options it does not know", function()
     assert.has_error(function()
       core.loop({ max_conections = 3 })
-    end, "unknown loop option 'max_conections'")
+    end, "unknown loop option 'max_conections' (known: max_connections)")
   end)
 
   it("refuses an option out of range", function()

@@ -79,7 +79,7 @@ describe("riskscreen.server.new", function()
   end)
 
   it("refuses an unknown option and names the known ones", function()
-    local message = assert_raises("unknown option 'max_bodies'", riskscreen_server.new, { max_bodies = 1 })
+    local message = assert_raises("unknown server option 'max_bodies'", riskscreen_server.new, { max_bodies = 1 })
     local known = "(known: host, port, max_body, max_headers, max_connections, idle_timeout)"
     assert.is_not_nil(message:find(known, 1, true))
   end)
@@ -106,7 +106,7 @@ describe("riskscreen.server.new", function()
   for _, case in ipairs(wrong) do
     local name, value = case[1], case[2]
     it(("refuses the option %s = %q"):format(name, tostring(value)), function()
-      assert_raises("option '" .. name .. "' must be ", riskscreen_server.new, { [name] = value })
+      assert_raises("^" .. name .. " must be ", riskscreen_server.new, { [name] = value })
     end)
   end
 end)

@@ -1,0 +1,49 @@
+#include "lua/binding.h"
+
+#include <string.h>
+
+static void set_method(lua_State *L, int metatable_index, const char *name, lua_CFunction function) {
+    lua_pushvalue(L, metatable_index);
+    lua_pushcclosure(L, function, 1);
+    lua_setfield(L, -2, name);
+}
+
+void rsc_lua_new_type(lua_State *L, const char *type, const luaL_Reg *methods, lua_CFunction close) {
+    if (luaL_newmetatable(L, type)) {
+        int metatable = lua_gettop(L);
+        lua_createtable(L, 0, 8);
+        for (; methods->name != NULL; methods++) {
+            set_method(L, metatable, methods->name, methods->func);
+        }
+        lua_setfield(L, metatable, "__index");
+        if (close != NULL) {
+            set_method(L, metatable, "__gc", close);
+            set_method(L, metatable, "__close", close);
+        }
+    }
+    lua_pop(L, 1);
+}
+
+void *rsc_lua_new_object(lua_State *L, size_t size, const char *type) {
+    void *object = lua_newuserdata(L, size);
+    memset(object, 0, size);
+    luaL_getmetatable(L, type);
+    lua_setmetatable(L, -2);
+    return object;
+}
+
+void *rsc_lua_check_self(lua_State *L, const char *type) {
+    /* luaL_checkudata would look the metatable up by name on every call. */
+    if (lua_getmetatable(L, 1)) {
+        bool same = lua_rawequal(L, -1, lua_upvalueindex(1)) != 0;
+        lua_pop(L, 1);
+        if (same) {
+            return lua_touserdata(L, 1);
+        }
+    }
+    return luaL_checkudata(L, 1, type);
+}
+
+int rsc_lua_raise(lua_State *L, const struct rsc_error *error) {
+    return luaL_error(L, "%s", error->code == RSC_ERROR_MEMORY ? "not enough memory" : error->message);
+}
