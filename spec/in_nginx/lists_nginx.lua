@@ -247,7 +247,7 @@ describe("a gate with the account's lists", function()
     end
     refreshed "failure"
     assert.is_true(metric "riskscreen_lists_age_seconds" >= 1)
-    assert.truthy(running.get("/status").body:find("the whitelist counts no longer", 1, true))
+    assert.truthy(running.get("/status").body:find("the whitelist no longer counts", 1, true))
     running.service:clear_faults()
     nginx.wait_for("the whitelist to count again", function()
       return select(2, ask "generally-high-eth") == "list"
@@ -274,7 +274,7 @@ describe("a gate with the account's lists", function()
     end)
     local holder = running.nginx:eval [[
       for _, key in ipairs(ngx.shared.riskscreen:get_keys(0)) do
-        if key:find ":turn$" then
+        if key:find ":lease$" then
           return tonumber(ngx.shared.riskscreen:get(key):match "^%d+")
         end
       end]]

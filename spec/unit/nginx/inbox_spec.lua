@@ -1,5 +1,5 @@
--- What the inbox of nginx keeps in a shared dict: claims and events, with workers that share the dict and a clock that
--- the spec has. In a real nginx: spec/in_nginx/inbox_nginx.lua.
+-- The claims and events that an inbox of nginx keeps in a shared dict, with workers that share the dict and a virtual
+-- clock. In a real nginx: spec/in_nginx/inbox_nginx.lua.
 local durable_dict = require "riskscreen.nginx.webhook.durable_dict"
 local shared_dict = require "spec.support.shared_dict"
 local store = require "riskscreen.nginx.webhook.store"
@@ -17,7 +17,7 @@ before_each(function()
   workers = 0
 end)
 
--- A worker that shares the dict: what it does beside its requests is done when the spec says so.
+-- A worker that shares the dict. Its background work runs when the spec calls it.
 local function new_worker()
   workers = workers + 1
   local worker = { id = workers, warnings = {}, tasks = {} }
@@ -47,7 +47,7 @@ local function new_worker()
   return worker
 end
 
-describe("which events were handled, over all workers,", function()
+describe("the store of handled events over all workers", function()
   local function new_store(limit)
     local worker = new_worker()
     local made =
@@ -63,7 +63,7 @@ describe("which events were handled, over all workers,", function()
     assert.same({ "done", "done", "new" }, { one:claim "w1", two:claim "w1", (two:claim "w2") })
   end)
 
-  it("is forgotten after its time", function()
+  it("forgets an event after its time", function()
     local one = new_store()
     one:claim "w1"
     one:complete "w1"
@@ -73,7 +73,7 @@ describe("which events were handled, over all workers,", function()
     assert.equal("new", one:claim "w1")
   end)
 
-  it("lets an event come again whose worker has ended, but not while it lives", function()
+  it("lets an event come again when its worker has died", function()
     local one, worker = new_store()
     local two = new_store()
     one:claim "w1"
@@ -88,7 +88,7 @@ describe("which events were handled, over all workers,", function()
     assert.equal("new", two:claim "w1")
   end)
 
-  it("is not changed by a worker whose claim is another's by now", function()
+  it("is not changed by a worker that has lost its claim", function()
     local one, two = new_store(), new_store()
     one:claim "w1"
     clock.now = clock.now + LEASE
@@ -97,7 +97,7 @@ describe("which events were handled, over all workers,", function()
     assert.equal("busy", one:claim "w1")
   end)
 
-  it("keeps nothing running for what is over", function()
+  it("stops renewing a claim that is over", function()
     local one, worker = new_store()
     one:claim "w1"
     one:complete "w1"
@@ -107,7 +107,7 @@ describe("which events were handled, over all workers,", function()
     assert.equal("new", one:claim "w2")
   end)
 
-  it("is limited: of more, the oldest are forgotten", function()
+  it("forgets the oldest events above its limit", function()
     local one = new_store(3)
     for index = 1, 5 do
       one:claim("w" .. index)
@@ -135,7 +135,7 @@ describe("which events were handled, over all workers,", function()
     assert.equal("new", two:claim "w0")
   end)
 
-  it("makes room by forgetting the oldest, and refuses what there is no room for", function()
+  it("makes room by forgetting the oldest, and refuses an event for which there is none", function()
     local one = new_store()
     dict.room = 6
     for index = 1, 50 do
@@ -149,7 +149,7 @@ describe("which events were handled, over all workers,", function()
     assert.matches("no memory", message, 1, true)
   end)
 
-  it("is remembered although the dict is full by then", function()
+  it("marks an event as handled although the dict is full", function()
     local one, worker = new_store()
     one:claim "w1"
     dict.full = true
@@ -177,7 +177,7 @@ describe("events in a shared dict", function()
     return { webhookId = id, data = { requestId = request_id, customId = custom_id, status = 1003 } }
   end
 
-  it("are offered to who comes later, in any worker, for a time", function()
+  it("are offered to a later waiter, in any worker, for a time", function()
     local one, two = new_waiters(), new_waiters()
     assert.is_true(one:add(event("w1", "r1")))
     local early, late = new_awaited "r1", new_awaited "r1"
@@ -188,7 +188,7 @@ describe("events in a shared dict", function()
     assert.same({ { "w1" }, {} }, { early.offered, late.offered })
   end)
 
-  it("are offered to who waits, at once in the worker that receives them and elsewhere at its next look", function()
+  it("are offered to waiters: at once in the receiving worker, at the next poll elsewhere", function()
     local one, here = new_waiters()
     local two, there = new_waiters()
     local mine, theirs, others = new_awaited "r1", new_awaited "r1", new_awaited "r2"
@@ -205,7 +205,7 @@ describe("events in a shared dict", function()
     two:leave(waiting[3])
   end)
 
-  it("are looked for as long as somebody waits, and no longer", function()
+  it("are polled for as long as somebody waits", function()
     local one, worker = new_waiters()
     local first = one:attend(new_awaited "r1", 60)
     local second = one:attend(new_awaited "r1", 30)
@@ -221,7 +221,7 @@ describe("events in a shared dict", function()
     assert.is_nil(worker.look)
   end)
 
-  it("are not looked for on behalf of one who was collected", function()
+  it("are not polled for a waiter that was collected", function()
     local one, worker = new_waiters()
     one:attend(new_awaited "r1", 60)
     collectgarbage()
@@ -230,7 +230,7 @@ describe("events in a shared dict", function()
     assert.is_nil(worker.look)
   end)
 
-  it("are looked for again where nginx has dropped the timer that should have done so", function()
+  it("are polled again after nginx has dropped the timer", function()
     local one, worker = new_waiters()
     local two = new_waiters()
     local watch = worker.watch
@@ -269,7 +269,7 @@ describe("events in a shared dict", function()
     assert.same({ "w1", "w2" }, awaited.offered)
   end)
 
-  it("are no more than sixteen for one transaction: the oldest go", function()
+  it("are at most sixteen for one transaction: the oldest are dropped", function()
     local one = new_waiters()
     for index = 1, 20 do
       one:add(event("w" .. index, "r1"))
@@ -285,7 +285,7 @@ describe("events in a shared dict", function()
     assert.equal(16, places)
   end)
 
-  it("are refused as long as there is no room, and taken when there is", function()
+  it("are refused while there is no room", function()
     local one = new_waiters()
     dict.full = true
     local ok, message = one:add(event("w1", "r1"))
@@ -298,7 +298,7 @@ describe("events in a shared dict", function()
     assert.same({ "w1" }, awaited.offered)
   end)
 
-  it("are refused wherever room ends on the way, and then are offered to nobody as handled", function()
+  it("are kept completely or refused, wherever the room ends", function()
     for room = 0, 8 do
       dict.entries, dict.room = {}, room
       local one = new_waiters()
@@ -314,7 +314,7 @@ describe("events in a shared dict", function()
     end
   end)
 
-  it("take up no names that nobody can await", function()
+  it("use no list for an id that no transaction can have", function()
     local one = new_waiters()
     assert.is_true(one:add(event("w1", ("r"):rep(70000), { "not a text" })))
     assert.is_true(one:add(event("w2", "", "")))

@@ -1,66 +1,70 @@
--- The account's blacklist and whitelist, fetched by one worker for all: who is on them needs no look-up. Here it is
--- decided when they are fetched and what an entry means; how they are kept is beside it.
+-- The account's blacklist and whitelist, fetched by one worker for all. An address on a list needs no look-up. This
+-- file decides when they are fetched and how an entry decides; store.lua keeps them.
+local canonical_address = require("riskscreen.address").canonical
+local decisions = require "riskscreen.policy.decision"
 local items = require "riskscreen.nginx.lists.items"
+local leases = require "riskscreen.nginx.lists.lease"
 local stores = require "riskscreen.nginx.lists.store"
-local turns = require "riskscreen.nginx.lists.lease"
+local tables = require "riskscreen.util.tables"
 
-local LOOKS = 4 -- times in an interval that each worker looks whether it is its turn
-local BATCH = 200 -- entries that are written before requests get their turn
-local SLACK = 2 -- times a page's timeout, after which a worker that is not heard of has crashed
+local TRIES = 4 -- attempts of each worker in an interval to take the lease
+local BATCH = 200 -- entries that are written before other requests run
+local SLACK = 2 -- times a page's timeout: the length of a lease
 
 ---@class riskscreen.nginx.ListSettings
 ---@field dict table an ngx.shared dict
 ---@field client riskscreen.Client
----@field id string whose lists they are, beside those of other gates
+---@field id string tells these lists from those of other gates
 ---@field interval number seconds between two refreshes
----@field max_age number seconds after which a whitelist that could not be refreshed is not believed
+---@field max_age number seconds after which a whitelist that could not be refreshed stops counting
 ---@field whitelist boolean whether the whitelist counts
 ---@field page_size integer
 ---@field timeout number seconds for a page
----@field refreshed? fun(result: "success"|"failure") told of every refresh
+---@field refreshed? fun(result: "success"|"failure") called after every refresh
 ---@field now? fun(): number Unix seconds
 ---@field every? fun(seconds: number, callback: fun(premature: boolean)): any ngx.timer.every
 ---@field at? fun(seconds: number, callback: fun(premature: boolean)): any ngx.timer.at
 ---@field log? fun(message: string)
----@field pause? fun() lets requests have their turn
----@field exiting? fun(): boolean whether the worker is about to end
+---@field pause? fun() lets other requests run
+---@field exiting? fun(): boolean whether the worker is about to exit
 ---@field checksum? fun(text: string): number
----@field identity? fun(): string|number what no other worker has
+---@field identity? fun(): string|number unique to this worker
 
 ---@class riskscreen.nginx.ListRefresher
 ---@field private store riskscreen.nginx.ListStore
----@field private turn riskscreen.nginx.Turn
+---@field private lease riskscreen.nginx.Lease
 ---@field private started boolean
 ---@field private running boolean
 local Refresher = {}
 Refresher.__index = Refresher
 
----What a policy makes of the lists.
+---The lists as one policy evaluates them.
 ---@class riskscreen.nginx.Lists
 ---@field private refresher riskscreen.nginx.ListRefresher
 ---@field private policy riskscreen.Policy
 local Lists = {}
 Lists.__index = Lists
 
--- One list, or an error; the turn is kept from page to page.
-local function fetch(self, list, content)
+-- Fetches one list. The lease is renewed with every page.
+local function fetch_list(self, list, content)
   local settings = self.settings
   local call = { timeout = settings.timeout }
   for page in self.settings.client[list]:pages({ pageSize = settings.page_size }, call) do
     content[list](content, page)
-    if settings.exiting() or not self.turn:keep(settings.timeout * SLACK) then
+    if settings.exiting() or not self.lease:renew(settings.timeout * SLACK) then
       error("another worker has taken over", 0)
     end
   end
 end
 
-local function breather(self)
+-- A function to call before each entry: it lets requests run now and then, and says whether to go on.
+local function new_pacer(self)
   local written = 0
   return function()
     written = written + 1
     if written % BATCH == 0 then
       self.settings.pause()
-      return self.turn:keep(self.settings.timeout * SLACK)
+      return self.lease:renew(self.settings.timeout * SLACK)
     end
     return true
   end
@@ -68,66 +72,64 @@ end
 
 local function fetch_and_keep(self, at)
   local content = items.new()
-  fetch(self, "blacklist", content)
+  fetch_list(self, "blacklist", content)
   if self.settings.whitelist then
-    fetch(self, "whitelist", content)
+    fetch_list(self, "whitelist", content)
   end
-  local kept, message = self.store:keep(content, at, breather(self))
+  local kept, message = self.store:keep(content, at, new_pacer(self))
   if not kept then
     error(message, 0)
   end
 end
 
----Fetches the lists, if it is this worker's turn. What was known before is forgotten only when all of both has come.
+local function report_failure(self, failure)
+  self.settings.refreshed "failure"
+  self.settings.log("the lists are not refreshed: " .. tostring(failure))
+end
+
+---Fetches the lists if this worker gets the lease. The old lists count until both new ones are complete.
 function Refresher:refresh()
   local settings = self.settings
   if self.running then
     return
   end
-  local taken, message = self.turn:take(settings.timeout * SLACK)
+  local taken, message = self.lease:take(settings.timeout * SLACK)
   if not taken then
-    return message and self:failed("the dict has no room for the lists: " .. message)
+    return message and report_failure(self, "the dict has no room for the lists: " .. message)
   end
   self.running = true
   local at = settings.now()
   local ok, failure = pcall(fetch_and_keep, self, at)
   self.running = false
   if not ok and settings.exiting() then
-    return self.turn:pass(0)
+    return self.lease:finish(0)
   end
-  -- One that took longer than the interval leaves the service a moment, too.
-  self.turn:pass(math.max(at + settings.interval - settings.now(), settings.interval / LOOKS))
+  -- A refresh that took longer than the interval still leaves a pause before the next one.
+  self.lease:finish(math.max(at + settings.interval - settings.now(), settings.interval / TRIES))
   if ok then
     settings.refreshed "success"
   else
-    self:failed(failure)
+    report_failure(self, failure)
   end
 end
 
----@private
----@param failure any
-function Refresher:failed(failure)
-  self.settings.refreshed "failure"
-  self.settings.log("the lists are not refreshed: " .. tostring(failure))
-end
-
----Has this worker look from now on whether it is its turn.
+---Starts the timers of this worker that try to take the lease.
 function Refresher:start()
   if self.started then
     return
   end
   local settings = self.settings
-  local function look(premature)
+  local function try(premature)
     if not premature then
       self:refresh()
     end
   end
   self.started = true
-  local ok, message = settings.every(settings.interval / LOOKS, look)
+  local ok, message = settings.every(settings.interval / TRIES, try)
   if ok then
-    ok, message = settings.at(0, look)
+    ok, message = settings.at(0, try)
   end
-  -- A worker that is ending gets no timers, and needs none.
+  -- An exiting worker gets no timers, and needs none.
   if not ok and not settings.exiting() then
     settings.log("the lists are not refreshed by this worker: " .. tostring(message))
   end
@@ -136,10 +138,10 @@ end
 ---@class riskscreen.nginx.ListFacts
 ---@field blacklist integer entries
 ---@field whitelist integer entries
----@field age_seconds? number since the last refresh; nil where there was none
+---@field age_seconds? number since the last refresh; nil before the first
 ---@field max_age_seconds number
 
----How the lists stand.
+---Sizes and age of the lists.
 ---@return riskscreen.nginx.ListFacts
 function Refresher:facts()
   local state = self.store:state()
@@ -151,79 +153,65 @@ function Refresher:facts()
   }
 end
 
----What a policy makes of the lists.
+---The lists as a policy evaluates them.
 ---@param policy riskscreen.Policy
 ---@return riskscreen.nginx.Lists
 function Refresher:under(policy)
   return setmetatable({ refresher = self, policy = policy }, Lists)
 end
 
-local function decision(subject, verdict, is_stale)
-  return {
-    action = verdict.action,
-    reasons = verdict.reasons,
-    address = subject.address,
-    network = subject.network,
-    error = verdict.error,
-    degraded = verdict.degraded,
-    cached = true,
-    stale = is_stale,
-    elapsed = 0,
-  }
+local NO_REASON = { { action = "block", message = "the account has blacklisted the address without a reason" } }
+
+local function evaluate(self, subject, record)
+  record.address, record.network = subject.address, subject.network
+  return self.policy:decide { risk = record }
 end
 
-local UNSAID = {
-  action = "block",
-  reasons = { { action = "block", message = "the account has blacklisted the address, and does not say why" } },
-  degraded = false,
-}
-
--- The verdict about an entry of the blacklist, if it is a block: anything milder the service may know more about.
+-- The decision for an entry of the blacklist, if it is `block`. Any milder one is left to the service, which may know
+-- more.
 local function block_for(self, subject, entry)
   if not entry then
     return nil
+  elseif not entry.risks then
+    return decisions.new { action = "block", reasons = NO_REASON }
   end
-  local verdict = UNSAID
-  if entry.risks then
-    verdict = self.policy:decide {
-      risk = { address = subject.address, network = subject.network, risks = entry.risks },
-    }
-  end
-  return verdict.action == "block" and verdict or nil
+  local decision = evaluate(self, subject, { risks = entry.risks })
+  return decision.action == "block" and decision or nil
 end
 
--- The verdict about an address of which nothing is known but that it is on the whitelist, if it may pass.
-local function pass_for(self, subject)
-  local verdict = self.policy:decide {
-    risk = { address = subject.address, network = subject.network, whitelist = true, risks = {} },
-  }
-  return verdict.action == "allow" and not verdict.degraded and verdict or nil
+-- The decision for an address on the whitelist without any risk, if the policy lets it pass.
+local function allow_for(self, subject)
+  local decision = evaluate(self, subject, { whitelist = true, risks = {} })
+  return decision.action == "allow" and not decision.degraded and decision or nil
 end
 
----What the lists say of an address: that it is blocked, or that it may pass. Nil where the service must be asked.
+local function listed(subject, decision, is_stale, valid_until)
+  local fields = { address = subject.address, network = subject.network, cached = true, stale = is_stale }
+  for _, name in ipairs { "action", "reasons", "error", "degraded" } do
+    fields[name] = decision[name]
+  end
+  return { decision = decisions.new(fields), valid_until = valid_until }
+end
+
+---The decision of the lists about an address: block or allow. Nil where the service must be asked.
 ---@param subject riskscreen.nginx.Subject
 ---@param now number Unix seconds
 ---@return { decision: riskscreen.Decision, valid_until: number }|nil
 function Lists:find(subject, now)
   local store, settings = self.refresher.store, self.refresher.settings
-  local believed_until = store:believed_until(now, settings.max_age)
-  local everywhere, here = store:blacklisted(items.everywhere(subject.address)), store:blacklisted(subject.key)
+  local valid_until = store:valid_until(now, settings.max_age)
+  local everywhere, here = store:blacklisted("*:" .. canonical_address(subject.address)), store:blacklisted(subject.key)
   local block = block_for(self, subject, everywhere) or block_for(self, subject, here)
   if block then
-    return { decision = decision(subject, block, not believed_until), valid_until = now + settings.interval }
-  elseif everywhere or here or not settings.whitelist or not believed_until then
+    return listed(subject, block, not valid_until, now + settings.interval)
+  elseif everywhere or here or not settings.whitelist or not valid_until then
     return nil
   end
-  local pass = store:whitelisted(subject.key) and pass_for(self, subject)
-  return pass
-      and {
-        decision = decision(subject, pass, false),
-        valid_until = math.min(believed_until, now + settings.interval),
-      }
-    or nil
+  local allow = store:whitelisted(subject.key) and allow_for(self, subject)
+  return allow and listed(subject, allow, false, math.min(valid_until, now + settings.interval)) or nil
 end
 
----Has the lists refreshed in this worker's turn from now on.
+---Starts refreshing in this worker.
 function Lists:start()
   self.refresher:start()
 end
@@ -240,7 +228,7 @@ local function of_nginx()
     identity = ngx.worker.pid,
     exiting = ngx.worker.exiting,
     pause = function()
-      ngx.sleep(0.001) -- with 0 this worker would go on at once
+      ngx.sleep(0.001) -- ngx.sleep(0) would not let other requests run
     end,
     log = function(message)
       ngx.log(ngx.ERR, "riskscreen: ", message)
@@ -249,19 +237,16 @@ local function of_nginx()
   }
 end
 
----The lists of one account. Nothing is sent and nothing waited for: it can be made before there are workers.
+---The lists of one account. It can be made before there are workers: nothing is sent yet.
 ---@param given riskscreen.nginx.ListSettings
 ---@return riskscreen.nginx.ListRefresher
 function M.new(given)
-  local settings = _G.ngx and of_nginx() or {}
-  for name, value in pairs(given) do
-    settings[name] = value
-  end
+  local settings = tables.merge(_G.ngx and of_nginx() or {}, given)
   local prefix = "riskscreen:list:" .. given.id .. ":"
   return setmetatable({
     settings = settings,
     store = stores.new(settings.dict, prefix, settings.checksum),
-    turn = turns.new(settings.dict, prefix .. "turn", settings.identity, settings.now),
+    lease = leases.new(settings.dict, prefix .. "lease", settings.identity, settings.now),
     started = false,
     running = false,
   }, Refresher)

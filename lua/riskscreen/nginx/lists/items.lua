@@ -1,28 +1,25 @@
--- What the items of both lists come to: for each address one entry, of the blacklist where it is on both. Pure. What an
--- entry means for a request is the policy's to say (lists.lua); how it is kept is store.lua's.
+-- Turns the items of both lists into one entry for each address; the blacklist wins where an address is on both. Pure.
 local enums = require "riskscreen.interface.enums"
 local canonical_address = require("riskscreen.address").canonical
 local subjects = require "riskscreen.nginx.cache.subject"
 
 ---@class riskscreen.nginx.ListEntry
 ---@field list "blacklist"|"whitelist"
----@field risks? table[] of the blacklist: why; nil where the item does not say
+---@field risks? table[] of the blacklist; nil where the item gives no reason
 
 local M = {}
 
----What an address is kept under; without a network, or with one that nobody knows, it holds on all of them.
----@param address any
----@param network any
----@return string|nil key nil for what can be no address
+-- The key of an entry, or nil for a text that can be no address. Without a network, or with an unknown one, the entry
+-- holds on all networks.
 local function key_of(address, network)
   if network ~= nil and enums.has("network", network) then
     local known = subjects.of(address, network)
     return known and known.key
   end
-  return subjects.of(address, "eth") and M.everywhere(address)
+  return subjects.of(address, "eth") and "*:" .. canonical_address(address)
 end
 
--- The fields that a policy looks at; nil where there is no risk, which must not be taken for an address without risk.
+-- The fields that a policy reads. Nil where the item has no risk: that must not become "an address without risk".
 local function risks_of(item)
   if type(item.risks) ~= "table" or not item.risks[1] then
     return nil
@@ -34,7 +31,7 @@ local function risks_of(item)
   return risks
 end
 
--- Of two items about one address each says why, or the one that does not decides.
+-- Joins two items about one address. An item without a reason decides alone.
 local function joined(entry, risks)
   if not entry then
     return { list = "blacklist", risks = risks }
@@ -47,16 +44,9 @@ local function joined(entry, risks)
   return { list = "blacklist" }
 end
 
----The key of an entry that holds on every network.
----@param address string
----@return string
-function M.everywhere(address)
-  return "*:" .. canonical_address(address)
-end
-
 ---@class riskscreen.nginx.ListContent
 ---@field entries table<string, riskscreen.nginx.ListEntry> by key
----@field overruled string[] keys of items of the whitelist whose address is on the blacklist, too
+---@field overruled string[] keys of whitelist items whose address is on the blacklist too
 ---@field counts { blacklist: integer, whitelist: integer } entries
 local Content = {}
 Content.__index = Content
@@ -83,12 +73,12 @@ local function is_blacklisted(self, key)
   return entry ~= nil and entry.list == "blacklist"
 end
 
----All of the blacklist must be there already.
+---Adds items of the whitelist. The whole blacklist must have been added before.
 ---@param list table[] items as the service lists them
 function Content:whitelist(list)
   for _, item in ipairs(list) do
     local known = subjects.of(item.address, item.chain)
-    if known and (is_blacklisted(self, M.everywhere(item.address)) or is_blacklisted(self, known.key)) then
+    if known and (is_blacklisted(self, "*:" .. known.address) or is_blacklisted(self, known.key)) then
       table.insert(self.overruled, known.key)
     elseif known then
       add(self, known.key, { list = "whitelist" })
@@ -96,7 +86,7 @@ function Content:whitelist(list)
   end
 end
 
----Lists without an item.
+---Empty lists.
 ---@return riskscreen.nginx.ListContent
 function M.new()
   return setmetatable({ entries = {}, overruled = {}, counts = { blacklist = 0, whitelist = 0 } }, Content)

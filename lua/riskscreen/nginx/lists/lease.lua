@@ -1,19 +1,18 @@
--- Whose turn it is to refresh the lists: one worker's at a time, over all workers. The turn of a worker that crashed
--- passes on when its time is over. What is done in a turn is not known here.
+-- A lease on refreshing the lists: one worker has it at a time. The lease of a worker that crashed expires.
 
-local SKEW = 60 -- seconds that a turn may seem to come from the future; after a clock was set back it would last long
+local SKEW = 60 -- seconds that a lease may seem to come from the future, after a clock was set back
 
----@class riskscreen.nginx.Turn
+---@class riskscreen.nginx.Lease
 ---@field private dict table an ngx.shared dict
 ---@field private key string
----@field private holder string this worker, and which of its turns
----@field private turns integer
+---@field private holder string this worker and the number of its lease
+---@field private taken integer leases that this worker has taken
 ---@field private identity fun(): string|number what no other worker has
 ---@field private now fun(): number Unix seconds
-local Turn = {}
-Turn.__index = Turn
+local Lease = {}
+Lease.__index = Lease
 
--- Gives up a turn that was taken, or passed on, later than now.
+-- Deletes a lease that was taken later than now: after a clock was set back it would last for long.
 local function forget_the_future(self)
   local text = self.dict:get(self.key)
   local since = type(text) == "string" and tonumber(text:match "%S+$")
@@ -22,13 +21,13 @@ local function forget_the_future(self)
   end
 end
 
----Takes the turn, if nobody has it and none was taken lately.
----@param seconds number after which it passes on
+---Takes the lease, unless another worker has it or one ended lately.
+---@param seconds number after which it expires
 ---@return boolean|nil
----@return string|nil message why nobody can take it
-function Turn:take(seconds)
-  self.turns = self.turns + 1
-  self.holder = ("%s:%d %.3f"):format(self.identity(), self.turns, self.now())
+---@return string|nil message why no worker can take it
+function Lease:take(seconds)
+  self.taken = self.taken + 1
+  self.holder = ("%s:%d %.3f"):format(self.identity(), self.taken, self.now())
   forget_the_future(self)
   local taken, message = self.dict:add(self.key, self.holder, seconds)
   if not taken and message ~= "exists" then
@@ -37,16 +36,16 @@ function Turn:take(seconds)
   return taken
 end
 
----Whether it is still this worker's; if so, it is for longer.
----@param seconds number after which it passes on
+---Renews the lease. False where it is another worker's by now.
+---@param seconds number after which it expires
 ---@return boolean
-function Turn:keep(seconds)
+function Lease:renew(seconds)
   return self.dict:get(self.key) == self.holder and (self.dict:expire(self.key, seconds)) == true
 end
 
----Gives it up; nobody takes the next one before the time is over.
+---Ends the lease. No worker takes the next one before the time is over.
 ---@param seconds number
-function Turn:pass(seconds)
+function Lease:finish(seconds)
   if self.dict:get(self.key) ~= self.holder then
     return
   elseif seconds > 0 then
@@ -62,9 +61,9 @@ local M = {}
 ---@param key string
 ---@param identity fun(): string|number what no other worker has
 ---@param now fun(): number Unix seconds
----@return riskscreen.nginx.Turn
+---@return riskscreen.nginx.Lease
 function M.new(dict, key, identity, now)
-  return setmetatable({ dict = dict, key = key, identity = identity, now = now, turns = 0 }, Turn)
+  return setmetatable({ dict = dict, key = key, identity = identity, now = now, taken = 0 }, Lease)
 end
 
 return M

@@ -1,9 +1,9 @@
--- The lists in the shared dict: an entry for each address, with the generation that it belongs to, and one that says
--- which generation is whole. The dict may lose any of it: then the service is asked, as it is about everybody else.
+-- The lists in the shared dict: an entry for each address with its generation, and the number of the last complete
+-- generation. The dict may lose any of these; then the service is asked.
 local epochs = require "riskscreen.nginx.cache.epoch"
 local json = require "riskscreen.json"
 
-local KEPT = 30 * 86400 -- seconds for which the blacklist holds when the service is never heard of again
+local KEPT = 30 * 86400 -- seconds for which the blacklist holds while the service is unreachable
 local SKEW = 60 -- seconds that a refresh may seem to come from the future, after a clock was set back
 local CHECKSUMS = 2 ^ 31 -- the flags of an entry are not negative and hold its checksum
 local DIGITS = 16 -- of a generation
@@ -23,7 +23,7 @@ local lists = { b = "blacklist", w = "whitelist" }
 ---@field private dict table an ngx.shared dict
 ---@field private prefix string
 ---@field private checksum fun(text: string): number
----@field private state_text? string what `known_state` was read from
+---@field private state_text? string the text of `known_state`
 ---@field private known_state? riskscreen.nginx.ListState
 local Store = {}
 Store.__index = Store
@@ -35,7 +35,7 @@ local function read(self, key)
   end
 end
 
--- Others make way for it: what is pushed out are verdicts, which can be asked for again.
+-- May push out verdicts, which can be fetched again.
 local function write(self, key, text, lifetime)
   local ok, message = self.dict:set(self.prefix .. key, text, lifetime, self.checksum(key .. text) % CHECKSUMS)
   return ok, message
@@ -49,7 +49,7 @@ local function parsed_state(text)
     and { generation = generation, refreshed_at = at, blacklist = tonumber(black), whitelist = tonumber(white) }
 end
 
----The last generation that is whole; nil where none is known.
+---The last complete generation; nil where none is known.
 ---@return riskscreen.nginx.ListState|nil
 function Store:state()
   local text = read(self, "state")
@@ -59,7 +59,7 @@ function Store:state()
   return self.known_state
 end
 
----What was said of a key last, in whatever generation.
+---The last entry of a key, in any generation.
 ---@param key string
 ---@return riskscreen.nginx.ListEntry|nil
 ---@return integer|nil generation
@@ -75,7 +75,7 @@ function Store:get(key)
   return { list = list, risks = type(risks) == "table" and risks or nil }, generation
 end
 
----The entry of the blacklist under a key. One of a generation that is not whole yet counts already.
+---The entry of the blacklist under a key. One of a generation that is not complete yet counts already.
 ---@param key string
 ---@return riskscreen.nginx.ListEntry|nil
 function Store:blacklisted(key)
@@ -86,7 +86,7 @@ function Store:blacklisted(key)
   end
 end
 
----Whether the key is on the whitelist of the generation that is whole.
+---Whether the key is on the whitelist of the last complete generation.
 ---@param key string
 ---@return boolean
 function Store:whitelisted(key)
@@ -95,18 +95,18 @@ function Store:whitelisted(key)
   return state and generation == state.generation or false
 end
 
----For how long the last refresh is to be believed.
+---The time until which the last refresh counts.
 ---@param now number Unix seconds
 ---@param max_age number seconds
----@return number|nil until Unix seconds; nil where it is too long ago, or cannot have been
-function Store:believed_until(now, max_age)
+---@return number|nil until Unix seconds; nil where the refresh is too old, or lies in the future
+function Store:valid_until(now, max_age)
   local state = self:state()
   if state and state.refreshed_at <= now + SKEW and now < state.refreshed_at + max_age then
     return state.refreshed_at + max_age
   end
 end
 
--- Whether nothing is new about a key: that it was in the last whole generation, with the same text.
+-- Writes an entry. The third result says whether the last complete generation had the same.
 local function put(self, key, entry, generation, last)
   local body = entry.risks and json.encode(entry.risks) or ""
   local before = read(self, key)
@@ -119,10 +119,21 @@ local function publish(self, generation, at, counts)
   return write(self, "state", STATE:format(generation, at, counts.blacklist, counts.whitelist), KEPT)
 end
 
----Keeps what a refresh has found, as the next generation. What is not in it is no longer on a list.
+-- Tells all workers to clear their LRU.
+local function announce(self, now)
+  local told, message = epochs.advance(self.dict, now)
+  if not told then
+    -- The next refresh must try it again.
+    self.dict:delete(self.prefix .. "state")
+    return nil, "not every worker could be told of the change: " .. tostring(message)
+  end
+  return true
+end
+
+---Keeps the result of a refresh as the next generation. An address that is not in it is no longer on a list.
 ---@param content riskscreen.nginx.ListContent
 ---@param at number Unix seconds when the service was asked
----@param pause fun(): boolean called now and then: whether to go on
+---@param pause fun(): boolean called before each entry; false stops
 ---@return boolean|nil ok
 ---@return string|nil message
 function Store:keep(content, at, pause)
@@ -146,23 +157,8 @@ function Store:keep(content, at, pause)
   if not ok then
     return nil, "the dict has no room for the lists: " .. tostring(message)
   end
-  return self:tell(changed, at)
-end
-
----Has all workers forget what they remember by themselves, if a list has changed.
----@param changed boolean
----@param now number Unix seconds
----@return boolean|nil ok
----@return string|nil message
-function Store:tell(changed, now)
-  if not changed then
-    return true
-  end
-  local told, message = epochs.advance(self.dict, now)
-  if not told then
-    -- The next refresh must try it again.
-    self.dict:delete(self.prefix .. "state")
-    return nil, "not every worker could be told of the change: " .. tostring(message)
+  if changed then
+    return announce(self, at)
   end
   return true
 end

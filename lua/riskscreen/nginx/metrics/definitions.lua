@@ -1,5 +1,5 @@
--- Which metrics there are, and how they follow from what recorders counted. Pure. How they are written is in
--- exposition.lua, and how they are counted in metrics.lua.
+-- The metric definitions: name, type, meaning, and how the samples follow from a recorder's snapshot. Pure. The text is
+-- written by prometheus.lua.
 local stats = require "riskscreen.call.stats"
 local version = require "riskscreen.version"
 
@@ -43,7 +43,7 @@ M.list = {
   {
     name = "riskscreen_decisions_total",
     type = "counter",
-    doc = "Decisions by action and by where they came from.",
+    doc = "Decisions by action and source.",
     labels = { "action", "source" },
     samples = function(add, snapshot)
       for action, sources in sorted(snapshot.decisions) do
@@ -56,7 +56,7 @@ M.list = {
   {
     name = "riskscreen_cache_lookups_total",
     type = "counter",
-    doc = "Times that a tier of the cache was asked, by whether it knew.",
+    doc = "Lookups in a tier of the cache, by result.",
     labels = { "tier", "result" },
     samples = function(add, snapshot)
       for tier, count in sorted(snapshot.hits) do
@@ -68,7 +68,7 @@ M.list = {
   {
     name = "riskscreen_upstream_seconds",
     type = "histogram",
-    doc = "Time that look-ups at the service took, repeated requests included.",
+    doc = "Duration of fetches from the service, retries included.",
     bounds = stats.bounds,
     labels = {},
     samples = function(add, snapshot)
@@ -78,7 +78,7 @@ M.list = {
   {
     name = "riskscreen_errors_total",
     type = "counter",
-    doc = "Look-ups that failed, by kind.",
+    doc = "Fetches that failed, by kind.",
     labels = { "kind" },
     samples = function(add, snapshot)
       for kind, count in sorted(snapshot.errors) do
@@ -89,7 +89,7 @@ M.list = {
   {
     name = "riskscreen_in_flight",
     type = "gauge",
-    doc = "Look-ups at the service that are under way.",
+    doc = "Fetches under way.",
     labels = {},
     samples = function(add, snapshot)
       add({}, snapshot.in_flight)
@@ -109,7 +109,7 @@ M.list = {
   {
     name = "riskscreen_webhooks_total",
     type = "counter",
-    doc = "Deliveries of webhooks by the HTTP status of the answer; of 5xx the service delivers again.",
+    doc = "Webhook deliveries by the HTTP status of the answer; the service repeats those with 5xx.",
     labels = { "status" },
     samples = function(add, snapshot)
       for status, count in sorted(snapshot.deliveries or {}) do
@@ -120,7 +120,7 @@ M.list = {
   {
     name = "riskscreen_lists_refreshes_total",
     type = "counter",
-    doc = "Times that the account's lists were fetched, by whether all of them came.",
+    doc = "Refreshes of the account's lists, by result.",
     labels = { "result" },
     samples = function(add, snapshot)
       for result, count in sorted(snapshot.refreshes or {}) do
@@ -131,7 +131,7 @@ M.list = {
   {
     name = "riskscreen_lists_entries",
     type = "gauge",
-    doc = "Addresses on the account's lists, as they were fetched last.",
+    doc = "Addresses on the account's lists at the last refresh.",
     labels = { "list" },
     samples = function(add, snapshot)
       for _, list in ipairs(snapshot.lists and LISTS or {}) do
@@ -142,7 +142,7 @@ M.list = {
   {
     name = "riskscreen_circuit_state",
     type = "gauge",
-    doc = "1 for the state in which the circuit breaker is.",
+    doc = "1 for the current state of the circuit breaker, 0 for the others.",
     labels = { "state" },
     samples = function(add, snapshot)
       for _, state in ipairs(snapshot.breaker and STATES or {}) do
@@ -152,7 +152,7 @@ M.list = {
   },
 }
 
--- A metric that is one number of a part of the snapshot, which may be absent.
+-- A metric that is one number of a part of the snapshot. The part may be absent.
 local function single(name, type, doc, part, field)
   table.insert(M.list, {
     name = "riskscreen_" .. name,
@@ -169,15 +169,21 @@ end
 
 single("lists_age_seconds", "gauge", "Seconds since the account's lists were fetched.", "lists", "age_seconds")
 single("circuit_opened_total", "counter", "Times that the circuit breaker has opened.", "breaker", "opened")
-single("rate_limit_rate", "gauge", "Requests a second that the rate limit lets through now.", "rate_limit", "rate")
-single("rate_limit_tokens", "gauge", "Requests that the rate limit would let through at once.", "rate_limit", "tokens")
-single("rate_limit_paused_seconds", "gauge", "Seconds that a refusal still stops all requests.", "rate_limit", "paused")
+single("rate_limit_rate", "gauge", "Requests a second that the rate limit allows now.", "rate_limit", "rate")
+single("rate_limit_tokens", "gauge", "Requests that the rate limit would allow at once.", "rate_limit", "tokens")
+single(
+  "rate_limit_paused_seconds",
+  "gauge",
+  "Seconds for which requests are still paused after a 429.",
+  "rate_limit",
+  "paused"
+)
 single("dict_capacity_bytes", "gauge", "Size of the shared dict.", "dict", "capacity")
 single("dict_free_bytes", "gauge", "Free bytes of the shared dict, in whole pages.", "dict", "free")
 single("webhooks_dict_capacity_bytes", "gauge", "Size of the shared dict of webhooks.", "events", "capacity")
 single("webhooks_dict_free_bytes", "gauge", "Free bytes of that dict, in whole pages.", "events", "free")
 for _, counter in ipairs(stats.counters) do
-  local doc = "Of the gate's client: " .. counter.doc .. "."
+  local doc = "The gate's client: " .. counter.doc .. "."
   single("client_" .. counter.name .. "_total", "counter", doc, "client", counter.name)
 end
 
@@ -190,7 +196,7 @@ local function sample(labels, value, snapshot)
 end
 
 ---@param snapshots riskscreen.nginx.Snapshot[]
----@return riskscreen.nginx.Family[]
+---@return riskscreen.nginx.MetricSamples[]
 function M.of(snapshots)
   local families = {}
   for index, entry in ipairs(M.list) do

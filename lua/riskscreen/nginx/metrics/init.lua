@@ -1,32 +1,32 @@
--- What a gate counts: a recorder in each worker, whose counts are added up in the shared dict, and their text for
--- Prometheus. Recording costs a few additions. What a person sees of it is in status.lua.
+-- The metrics of a gate: a recorder in each worker, whose counts are added up in the shared dict, and their text for
+-- Prometheus. Recording costs a few additions. status.lua shows the same to a person.
 local errors = require "riskscreen.errors"
-local exposition = require "riskscreen.nginx.metrics.prometheus"
-local families = require "riskscreen.nginx.metrics.definitions"
+local definitions = require "riskscreen.nginx.metrics.definitions"
+local prometheus = require "riskscreen.nginx.metrics.prometheus"
 local stats = require "riskscreen.call.stats"
 local totals = require "riskscreen.nginx.metrics.totals"
 
 local FLUSH_INTERVAL = 1 -- seconds
-local GAUGE_LIFETIME = 5 -- seconds for which a worker of which nothing is heard is believed
+local GAUGE_LIFETIME = 5 -- seconds after which the gauge of a silent worker is dropped
 
 local ACTIONS = { "allow", "review", "block", "unknown" }
--- Where decisions come from: the cache's sources, and two that ask nobody.
+-- The sources of decisions: those of the cache, and two without a lookup.
 local SOURCES = { "lru", "dict", "upstream", "stale", "list", "invalid", "exempt" }
 local TIERS = { "lru", "dict" }
 local REFRESHES = { "success", "failure" }
 local CLASSES = { "1xx", "2xx", "3xx", "4xx", "5xx" }
--- What an inbox answers; anything else counts as the last.
+-- The statuses that an inbox answers with; any other counts as the last.
 local DELIVERY_STATUSES = { 200, 400, 401, 403, 405, 413, 503, 500 }
 
 ---@class riskscreen.nginx.Recorder
 ---@field name string
 ---@field decisions table<string, table<string, riskscreen.nginx.Counter>> by action and source
----@field private open table<table, true> look-ups of this worker that are under way
----@field private keeping boolean whether a timer adds up what is counted
+---@field private open table<table, true> fetches of this worker under way
+---@field private flushing boolean whether a timer flushes the counts
 local Recorder = {}
 Recorder.__index = Recorder
 
--- Counters by one name, or by several.
+-- Counters by name.
 local function counters_of(all, prefix, names)
   local map = {}
   for _, name in ipairs(names) do
@@ -59,7 +59,7 @@ local function new_histogram(all, prefix)
   return histogram
 end
 
--- Of a client it counts what that has counted by itself; one that is not of this library may count less.
+-- Takes over the counts of the client. A client that is not of this library may have fewer.
 local function copy_client(self)
   local snapshot = self.client:stats()
   for name, counter in pairs(self.client_counters) do
@@ -76,7 +76,7 @@ local function copy_client(self)
   return snapshot
 end
 
--- Look-ups of this worker.
+-- Fetches of this worker.
 local function under_way(self)
   local count = 0
   for _ in pairs(self.open) do
@@ -85,7 +85,7 @@ local function under_way(self)
   return count
 end
 
--- Adds up; what the client says of itself comes back.
+-- Adds the counts to the totals, and returns the stats of the client.
 local function flush(self, all)
   local snapshot = self.client and copy_client(self)
   self.totals:flush(all)
@@ -95,35 +95,35 @@ local function flush(self, all)
   return snapshot
 end
 
--- Has a timer add up from now on. A worker that is ending has none: there, every change is added up at once.
-local function keep(self)
+-- Starts the timer that flushes. An exiting worker gets no timer: there, every change is flushed at once.
+local function start_flushing(self)
   if not self.dict then
-    self.keeping = true
+    self.flushing = true
     return
   end
-  self.keeping = self.every(FLUSH_INTERVAL, function(premature)
+  self.flushing = self.every(FLUSH_INTERVAL, function(premature)
     if premature then
-      self.keeping = false
+      self.flushing = false
     end
     flush(self, true)
   end) and true or false
-  if not self.keeping then
+  if not self.flushing then
     flush(self, false)
   end
 end
 
----A decision was made. Nothing is cheaper than this call.
+---Counts a decision.
 ---@param action "allow"|"review"|"block"|"unknown"
 ---@param source riskscreen.nginx.Source|"invalid"|"exempt"
 function Recorder:decided(action, source)
   local counter = self.decisions[action][source]
   counter.value = counter.value + 1
-  if not self.keeping then
-    keep(self)
+  if not self.flushing then
+    start_flushing(self)
   end
 end
 
----A tier of the cache was asked.
+---Counts a lookup in a tier of the cache.
 ---@param tier "lru"|"dict"
 ---@param hit boolean
 function Recorder:lookup(tier, hit)
@@ -131,55 +131,55 @@ function Recorder:lookup(tier, hit)
   counter.value = counter.value + 1
 end
 
----A look-up has failed.
+---Counts a fetch that failed.
 ---@param kind riskscreen.ErrorKind
 function Recorder:error(kind)
   local counter = self.errors[kind]
   counter.value = counter.value + 1
 end
 
----A look-up has ended, whatever came of it.
+---Counts the duration of a fetch.
 ---@param seconds number
 function Recorder:upstream(seconds)
   local counter, sum = self.upstream_time.buckets[stats.bucket_of(seconds)], self.upstream_time.sum
   counter.value, sum.value = counter.value + 1, sum.value + seconds
 end
 
----A webhook was delivered, and answered with a status.
+---Counts a webhook delivery by the status of the answer.
 ---@param status integer
 function Recorder:delivered(status)
   local counter = self.deliveries[status] or self.deliveries[500]
   counter.value = counter.value + 1
-  if not self.keeping then
-    keep(self)
+  if not self.flushing then
+    start_flushing(self)
   end
 end
 
----The lists were refreshed, or could not be.
+---Counts a refresh of the lists.
 ---@param result "success"|"failure"
 function Recorder:refreshed(result)
   local counter = self.refreshes[result]
   counter.value = counter.value + 1
-  if not self.keeping then
-    keep(self)
+  if not self.flushing then
+    start_flushing(self)
   end
 end
 
----A look-up has begun.
----@param lookup table for `finish`; one that nginx swept away with its request is collected, and counts no longer
+---Counts a fetch as under way.
+---@param lookup table for `finish`; the fetch of an aborted request is collected, and then no longer counted
 function Recorder:begin(lookup)
   self.open[lookup] = true
-  if not self.keeping then
-    keep(self)
+  if not self.flushing then
+    start_flushing(self)
   end
 end
 
----A look-up has ended.
+---Ends `begin`.
 ---@param lookup table
 function Recorder:finish(lookup)
   self.open[lookup] = nil
-  if not self.keeping then
-    keep(self)
+  if not self.flushing then
+    start_flushing(self)
   end
 end
 
@@ -187,7 +187,7 @@ local function room_of(dict)
   return dict and { capacity = dict:capacity(), free = dict:free_space() }
 end
 
--- Of all workers, those that are ending included.
+-- Fetches of all workers, exiting ones included.
 local function all_under_way(self)
   if not self.dict then
     return under_way(self)
@@ -209,7 +209,7 @@ local function values_of(self, map)
   return values
 end
 
--- What the dict knows is older than this worker: counts outlive a reload.
+-- The time in the dict may be older than this worker: counts survive a reload.
 local function counted_since(self)
   if self.dict then
     self.dict:add(self.since_key, self.since)
@@ -220,25 +220,25 @@ end
 
 ---@class riskscreen.nginx.Snapshot
 ---@field name string of the gate
----@field since number Unix seconds from which on it was counted
----@field worker? string the one that it is of; nil where it is of all
+---@field since number Unix seconds at which counting began
+---@field worker? string set where the counts are those of one worker
 ---@field decisions table<string, table<string, integer>> by action and source
 ---@field hits table<string, integer> by tier
 ---@field misses table<string, integer> by tier
 ---@field errors table<string, integer> by kind
 ---@field upstream { buckets: integer[], sum: number }
 ---@field in_flight integer
----@field client? table<string, integer> what its client counts
+---@field client? table<string, integer> the counters of the client
 ---@field answers? table<string, integer> by class of their status
----@field breaker? table how the circuit stands
----@field rate_limit? table how the bucket stands
+---@field breaker? table the status of the circuit breaker
+---@field rate_limit? table the status of the rate limit
 ---@field dict? { capacity: integer, free: integer } bytes
 ---@field deliveries? table<integer, integer> of webhooks, by the status of the answer
 ---@field lists? riskscreen.nginx.ListFacts
 ---@field refreshes? table<string, integer> of the lists, by result
 ---@field events? { capacity: integer, free: integer } bytes of the webhooks' own dict
 
----Everything that was counted, of all workers; of the others as it was up to a second ago.
+---The counts of all workers; those of the other workers are up to a second old.
 ---@return riskscreen.nginx.Snapshot
 function Recorder:snapshot()
   local client = flush(self, true)
@@ -270,9 +270,9 @@ function Recorder:snapshot()
   return snapshot
 end
 
-local M = { CONTENT_TYPE = exposition.CONTENT_TYPE }
+local M = { CONTENT_TYPE = prometheus.CONTENT_TYPE }
 
----The text of several recorders together: each metric is said once, with the recorders' names as its label `gate`.
+---The text of several recorders together: each metric appears once, with the names of the recorders as label `gate`.
 ---@param recorders riskscreen.nginx.Recorder[] of different names
 ---@return string
 function M.render(recorders)
@@ -280,7 +280,7 @@ function M.render(recorders)
   for index, recorder in ipairs(recorders) do
     snapshots[index] = recorder:snapshot()
   end
-  return exposition.text(families.of(snapshots))
+  return prometheus.text(definitions.of(snapshots))
 end
 
 ---The text for Prometheus.
@@ -289,7 +289,7 @@ function Recorder:render()
   return M.render { self }
 end
 
--- The privileged agent has no number, and must not pass for a worker that has.
+-- The privileged agent has no id, and must not be taken for worker 0.
 local function slot_of_worker()
   local worker = _G.ngx.worker
   return (worker.exiting() and "ending:" or "") .. (worker.id() or "agent")
@@ -298,11 +298,11 @@ end
 ---@class riskscreen.nginx.RecorderSettings
 ---@field dict? table an ngx.shared dict; without it each worker counts for itself
 ---@field name? string of the gate: recorders of one name and one dict count together
----@field client? { stats: fun(self): table } whose counters are shown as well
----@field inbox? { dict?: table } whose deliveries are shown as well, and the dict that it keeps events in
----@field lists? { facts: fun(self): riskscreen.nginx.ListFacts } which are shown as well
+---@field client? { stats: fun(self): table }
+---@field inbox? { dict?: table }
+---@field lists? { facts: fun(self): riskscreen.nginx.ListFacts }
 ---@field every? fun(seconds: number, callback: fun(premature: boolean)): any ngx.timer.every
----@field slot? fun(): string|integer which worker this is, "ending:" before it where it is about to end
+---@field slot? fun(): string|integer the id of this worker, after "ending:" where it is about to exit
 ---@field worker_count? fun(): integer
 ---@field time? fun(): number Unix seconds
 
@@ -341,7 +341,7 @@ function M.new(settings)
     deliveries = counters_of(all, "delivery:", DELIVERY_STATUSES),
     answers = settings.client and counters_of(all, "answers:", CLASSES),
     open = setmetatable({}, { __mode = "k" }),
-    keeping = false,
+    flushing = false,
   }, Recorder)
 end
 

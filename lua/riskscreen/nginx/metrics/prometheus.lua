@@ -1,13 +1,12 @@
--- Writes metrics as Prometheus reads them: the text format, version 0.0.4. Pure. What the metrics mean is not known
--- here.
+-- Writes metrics in the text format of Prometheus, version 0.0.4. Pure.
 
 ---@class riskscreen.nginx.Sample
 ---@field labels table<string, string>
 ---@field value? number of a counter or a gauge
----@field buckets? integer[] of a histogram: for each bound what lies above the one before, and one beyond the last
+---@field buckets? integer[] of a histogram: the count of each bucket, and of one beyond the last bound
 ---@field sum? number of a histogram
 
----@class riskscreen.nginx.Family
+---@class riskscreen.nginx.MetricSamples
 ---@field name string
 ---@field type "counter"|"gauge"|"histogram"
 ---@field doc string
@@ -28,7 +27,7 @@ local function number(value)
   return tonumber(short) == value and short or ("%.17g"):format(value)
 end
 
--- `bound` is the label of a histogram's bucket.
+-- `bound` is the upper limit of a histogram's bucket.
 local function label_text(labels, bound)
   local names, parts = {}, {}
   for name in pairs(labels) do
@@ -60,7 +59,7 @@ local M = {
   CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8",
 }
 
----@param families riskscreen.nginx.Family[]
+---@param families riskscreen.nginx.MetricSamples[]
 ---@return string
 function M.text(families)
   local lines = {}

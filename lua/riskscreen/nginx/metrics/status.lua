@@ -1,5 +1,5 @@
--- How a gate does, for an operator: as JSON for a program, as a page for a person. It says nothing of addresses and
--- holds no key; who may read it is for the location to say. The counts are metrics.lua's.
+-- The status of a gate: JSON for a program, a page for a person. It holds no address and no key. The location decides
+-- who may read it.
 local json = require "riskscreen.json"
 local stats = require "riskscreen.call.stats"
 local status_page = require "riskscreen.nginx.metrics.status_page"
@@ -44,7 +44,7 @@ local function cache_of(snapshot)
   return tiers
 end
 
--- The bound below which a share of the look-ups lie; nil where they are slower than the last bound, or none.
+-- The upper bound of a share of the fetches; nil where they are slower than the last bound, or where there are none.
 local function quantile(buckets, share)
   local rank, seen = share * sum(buckets), 0
   for index, count in ipairs(buckets) do
@@ -70,7 +70,7 @@ local function upstream_of(snapshot)
   }
 end
 
--- What an operator should know first.
+-- The notes that an operator should read first.
 local function notes_of(snapshot, gate)
   local notes = {}
   local function note(text, ...)
@@ -79,41 +79,41 @@ local function notes_of(snapshot, gate)
   local breaker, rate_limit, dict = snapshot.breaker, snapshot.rate_limit, snapshot.dict
   local lists = snapshot.lists
   if gate.monitor then
-    note "Monitor mode: nobody is refused."
+    note "Monitor mode: no request is refused."
   end
   if breaker and breaker.state ~= "closed" then
-    local when = breaker.retry_after and ("; it is tried again in %.1f s"):format(breaker.retry_after) or ""
-    note("The circuit is %s: the service has been failing%s.", breaker.state:gsub("_", " "), when)
+    local when = breaker.retry_after and ("; the next probe is in %.1f s"):format(breaker.retry_after) or ""
+    note("The circuit is %s because the service was failing%s.", breaker.state:gsub("_", " "), when)
   end
   if rate_limit and rate_limit.paused > 0 then
-    note("The service has refused requests as too many; nothing is sent for %.1f s.", rate_limit.paused)
+    note("The service answered 429: nothing is sent for %.1f s.", rate_limit.paused)
   end
   if lists and not lists.age_seconds then
-    note "The account's lists were not fetched yet."
+    note "The account's lists have not been fetched yet."
   elseif lists and lists.age_seconds >= lists.max_age_seconds then
-    note("The account's lists were fetched %.0f s ago: the whitelist counts no longer.", lists.age_seconds)
+    note("The account's lists were fetched %.0f s ago: the whitelist no longer counts.", lists.age_seconds)
   end
   if snapshot.errors.unauthorized > 0 then
     note("The service has refused the access key %d times.", snapshot.errors.unauthorized)
   end
   if snapshot.worker then
-    note("There is no shared dict: the numbers are those of worker %s alone.", snapshot.worker)
+    note("There is no shared dict: the numbers are those of worker %s.", snapshot.worker)
   elseif dict.free < dict.capacity * LITTLE_ROOM then
-    note "The shared dict is full: what was not asked for the longest is forgotten."
+    note "The shared dict is full: the least recently used entries are pushed out."
   end
   return notes
 end
 
 local M = {}
 
----@class riskscreen.nginx.GateFacts what the status says of the gate beside its counts
+---@class riskscreen.nginx.GateFacts the part of the status that is not counted
 ---@field monitor boolean
----@field outcomes table<string, string> what `unknown`, `review` and an invalid request come to
+---@field outcomes table<string, string> the effective actions of `unknown`, `review` and an invalid request
 
----What there is to say.
+---The status as a table for JSON.
 ---@param snapshot riskscreen.nginx.Snapshot
 ---@param gate riskscreen.nginx.GateFacts
----@return table status what JSON can say
+---@return table status
 function M.of(snapshot, gate)
   local notes = notes_of(snapshot, gate)
   return {
@@ -134,8 +134,8 @@ function M.of(snapshot, gate)
   }
 end
 
--- How much a request wants a type, as its Accept says: from 0 to 1; nil where it does not name it.
-local function wanted(accept, kind)
+-- The weight of a media type in an Accept header (RFC 9110, 12.5.1), from 0 to 1; nil where it is not named.
+local function weight_of(accept, kind)
   for range in accept:lower():gmatch "[^,]+" do
     if range:match "^%s*([^%s;]+)" == kind then
       return tonumber(range:match ";%s*q=([%d.]+)") or 1
@@ -143,15 +143,15 @@ local function wanted(accept, kind)
   end
 end
 
----Whether a request wants the page: it names HTML, and JSON not as much.
+---Whether a request prefers the page: its Accept names HTML with at least the weight of JSON.
 ---@param accept? string its header
 ---@return boolean
 function M.wants_page(accept)
-  local page = accept and wanted(accept, "text/html") or 0
-  return page > 0 and page >= (wanted(accept, "application/json") or 0)
+  local page = accept and weight_of(accept, "text/html") or 0
+  return page > 0 and page >= (weight_of(accept, "application/json") or 0)
 end
 
----Answers the request that is served: a content handler.
+---Answers the current request with the status: a content handler.
 ---@param recorder riskscreen.nginx.Recorder
 ---@param gate riskscreen.nginx.GateFacts
 function M.serve(recorder, gate)

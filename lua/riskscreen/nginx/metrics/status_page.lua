@@ -1,5 +1,4 @@
--- The status of a gate as a small page for a person: no script, nothing from elsewhere. Pure. What the status says is
--- in status.lua.
+-- The status of a gate as a small page: no script, and no resource from elsewhere. Pure.
 
 local ACTIONS = { "allow", "review", "block", "unknown" }
 local SOURCES = { "lru", "dict", "upstream", "stale", "list", "invalid", "exempt" }
@@ -68,7 +67,7 @@ local function decision_table(status)
   return "<h2>Decisions</h2>\n<table>" .. table.concat(rows, "\n") .. "</table>"
 end
 
--- What a map holds, by name.
+-- A table of a map's fields, sorted by name.
 local function map_table(title, map)
   local names = {}
   for name in pairs(map or {}) do
@@ -99,7 +98,7 @@ local function upstream_table(upstream)
   for _, name in ipairs(SECONDS) do
     times[name] = upstream[name]
   end
-  return map_table("Look-ups at the service", times)
+  return map_table("Fetches from the service", times)
 end
 
 local M = {}
@@ -119,14 +118,14 @@ function M.of(status, now)
   parts[#parts + 1] = decision_table(status)
   parts[#parts + 1] = cache_table(status.cache)
   parts[#parts + 1] = upstream_table(status.upstream)
-  parts[#parts + 1] = map_table("Failed look-ups", status.upstream.errors)
+  parts[#parts + 1] = map_table("Failed fetches", status.upstream.errors)
   parts[#parts + 1] = map_table("Answers of the service", status.upstream.answers)
   parts[#parts + 1] = map_table("Client", status.upstream.client)
   parts[#parts + 1] = map_table("Circuit breaker", status.circuit)
   parts[#parts + 1] = map_table("Rate limit", status.rate_limit)
   parts[#parts + 1] = map_table("Lists of the account", status.lists)
   parts[#parts + 1] = map_table("Shared dict", status.dict)
-  parts[#parts + 1] = map_table("What a request comes to", status.outcomes)
+  parts[#parts + 1] = map_table("Effective actions", status.outcomes)
   return PAGE:format(escape(status.gate), table.concat(parts, "\n"))
 end
 

@@ -1,11 +1,10 @@
--- Counters of all workers together: each counts in plain numbers of its own and adds to the shared dict now and then.
--- A total never goes back while nginx runs, reloads included. Without a dict it is the worker's own. What is counted is
--- not known here.
+-- Counters over all workers: each worker counts in plain numbers and adds them to the shared dict now and then. A total
+-- never decreases while nginx runs, reloads included. Without a dict a total is the worker's own.
 
 ---@class riskscreen.nginx.Counter
----@field value number of this worker; who counts adds to it
+---@field value number of this worker; the code that counts adds to it
 ---@field private key string
----@field private flushed number of `value`, what the dict has
+---@field private flushed number the part of `value` that was added to the dict
 ---@field private seen number the last known total
 
 ---@class riskscreen.nginx.Totals
@@ -15,7 +14,7 @@
 local Totals = {}
 Totals.__index = Totals
 
--- Where the dict has lost the counter, it goes on from what was known here.
+-- When the dict has lost the counter, it continues from the total that this worker saw last.
 local function flush(dict, counter)
   local counted = counter.value - counter.flushed
   local total = dict:incr(counter.key, counted, counter.seen)
@@ -24,7 +23,7 @@ local function flush(dict, counter)
   end
   local known = counter.seen + counted
   if total < known then
-    -- Another worker, which knew less, has brought it back.
+    -- Another worker has restored it from an older total.
     total = dict:incr(counter.key, known - total) or total
   end
   counter.flushed, counter.seen = counter.value, total
@@ -38,8 +37,8 @@ function Totals:counter(key)
   return counter
 end
 
----Adds what was counted since the last time. What the dict has no room for is kept for the next time.
----@param all boolean touches every counter, so that a full dict lets go of others first
+---Adds the new counts to the dict. Counts for which the dict has no room are kept for the next time.
+---@param all boolean touches every counter, so that a full dict pushes out other entries first
 function Totals:flush(all)
   local dict = self.dict
   if not dict then
@@ -52,7 +51,7 @@ function Totals:flush(all)
   end
 end
 
----The total as it was at the last flush, with what was counted since.
+---The total at the last flush, plus the counts since then.
 ---@param counter riskscreen.nginx.Counter
 ---@return number
 function Totals:of(counter)

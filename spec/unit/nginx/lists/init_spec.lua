@@ -127,7 +127,7 @@ describe("an address on the blacklist", function()
     assert.equal("scam", decision.reasons[1].risk.riskType)
   end)
 
-  it("is what each policy makes of it", function()
+  it("is evaluated by each policy", function()
     service.blacklist = { { address = ONE, network = "eth", risks = medium() } }
     refresh()
     assert.equal(
@@ -137,7 +137,7 @@ describe("an address on the blacklist", function()
     assert.is_nil(action(ONE))
   end)
 
-  it("is blocked on every network where the item names none, or one that nobody knows", function()
+  it("is blocked on every network where the item names none, or an unknown one", function()
     service.blacklist = {
       { address = ONE, risks = high "scam" },
       { address = OTHER, network = "Ethereum", risks = high "scam" },
@@ -149,7 +149,7 @@ describe("an address on the blacklist", function()
     end
   end)
 
-  it("is blocked where the item does not say why, whatever another item says", function()
+  it("is blocked where an item gives no reason, whatever another item says", function()
     service.blacklist = {
       { address = ONE, network = "eth" },
       { address = OTHER, network = "eth", risks = {} },
@@ -199,27 +199,27 @@ describe("an address on the whitelist", function()
     assert.is_nil(action(ONE, "bsc"))
   end)
 
-  it("passes only where the policy lets it", function()
+  it("passes only where the policy allows it", function()
     refresh()
     assert.is_nil(action(ONE, "eth", policies.new { rules = { { no_risk = true, action = "review" } } }))
     assert.is_nil(action(ONE, "eth", policies.new { rules = { { level = "low", action = "allow" } } }))
     assert.equal("allow", action(ONE, "eth", policies.new { rules = { { whitelist = true, action = "allow" } } }))
   end)
 
-  it("does not pass where what the policy needs besides is not known", function()
+  it("does not pass where the policy needs another lookup", function()
     refresh()
     local rules = { { category = { "mixer" }, action = "block" }, { no_risk = true, action = "allow" } }
     assert.is_nil(action(ONE, "eth", policies.new { rules = rules }))
   end)
 
-  it("does not pass by an item without a network that is known", function()
+  it("does not pass by an item without a known network", function()
     service.whitelist = { { address = ONE }, { address = OTHER, chain = "Ethereum" } }
     refresh()
     assert.same({}, { action(ONE), action(OTHER) })
     assert.equal(0, worker:facts().whitelist)
   end)
 
-  it("does not count unless somebody said so, even if another fetched it", function()
+  it("does not count unless the option says so, even if another gate fetched it", function()
     refresh()
     worker = new_worker("two", { whitelist = false })
     assert.is_nil(action(ONE))
@@ -237,14 +237,14 @@ describe("a refresh", function()
     refresh()
   end)
 
-  it("forgets what is no longer on a list", function()
+  it("removes addresses that are no longer on a list", function()
     service.blacklist, service.whitelist = {}, {}
     assert.same({ "block", "allow" }, { action(ONE), action(OTHER) })
     refresh()
     assert.same({}, { action(ONE), action(OTHER) })
   end)
 
-  it("that fails half-way changes nothing and says so", function()
+  it("that fails half-way changes nothing and reports the failure", function()
     service.blacklist[1] = { address = OTHER, risks = high "scam" }
     service.before_page = function(name)
       if name == "whitelist" then
@@ -259,7 +259,7 @@ describe("a refresh", function()
     assert.same({ nil, "block" }, { action(ONE), action(OTHER) })
   end)
 
-  it("that does not come leaves the blacklist, and the whitelist for a while", function()
+  it("that stays out leaves the blacklist, and the whitelist until max_age", function()
     local refreshed_at = now
     now = refreshed_at + MAX_AGE - 1
     assert.equal("allow", action(OTHER))
@@ -275,7 +275,7 @@ describe("a refresh", function()
     assert.equal("block", action(ONE))
   end)
 
-  it("is made when its time has come, also where the clock was set back", function()
+  it("is made on time although the clock was set back", function()
     now = now - 86400
     service.blacklist[4] = { address = OTHER, network = "eth", risks = high "scam" }
     worker:refresh()
@@ -286,7 +286,7 @@ describe("a refresh", function()
     assert.equal(pages, service.pages)
   end)
 
-  it("has the workers forget what they remember when something changed, and only then", function()
+  it("clears the LRU of the workers only when a list changed", function()
     local epoch = epochs.current(dict)
     refresh()
     assert.equal(epoch, epochs.current(dict))
@@ -309,7 +309,7 @@ describe("a refresh", function()
     end
   end)
 
-  it("comes once in an interval, over all workers", function()
+  it("happens once in an interval, over all workers", function()
     local other = new_worker "two"
     local pages = service.pages
     other:refresh()
@@ -325,7 +325,7 @@ describe("a refresh", function()
     assert.equal(pages, service.pages)
   end)
 
-  it("is taken over from a worker that is not heard of, and that changes nothing any more", function()
+  it("is taken over from a silent worker, whose later writes change nothing", function()
     local other = new_worker "two"
     service.before_page = function(name, page)
       if name == "blacklist" and page == 2 then
@@ -344,7 +344,7 @@ describe("a refresh", function()
     assert.equal("the lists are not refreshed: another worker has taken over", log[1])
   end)
 
-  it("is left to others by a worker that ends", function()
+  it("is left to the others by an exiting worker", function()
     local ending = new_worker("two", {
       exiting = function()
         return true
@@ -358,7 +358,7 @@ describe("a refresh", function()
     assert.same({}, log)
   end)
 
-  it("that finds no room in the dict is none for the whitelist", function()
+  it("that finds no room in the dict does not count for the whitelist", function()
     service.whitelist = {}
     service.blacklist = { { address = "0x" .. ("2"):rep(40), risks = high "scam" } }
     now = now + INTERVAL
@@ -375,7 +375,7 @@ describe("a refresh", function()
     assert.is_nil(action(OTHER))
   end)
 
-  it("that finds no room for its turn says so", function()
+  it("that finds no room for its lease reports it", function()
     now = now + INTERVAL
     dict.entries, dict.full = {}, true
     worker:refresh()
@@ -383,14 +383,14 @@ describe("a refresh", function()
   end)
 end)
 
-describe("lists of which the dict has lost something", function()
+describe("lists of which the dict has lost an entry", function()
   before_each(function()
     service.blacklist = { { address = ONE, network = "eth", risks = high "scam" } }
     service.whitelist = { { address = OTHER, chain = "eth" } }
     refresh()
   end)
 
-  it("let nobody pass when it is not known which refresh was the last", function()
+  it("let no address pass when the last generation is unknown", function()
     dict:evict ":state$"
     assert.is_nil(action(OTHER))
     assert.equal("block", action(ONE))
@@ -398,7 +398,7 @@ describe("lists of which the dict has lost something", function()
     assert.equal("allow", action(OTHER))
   end)
 
-  it("let nobody pass who was on the blacklist of a refresh that did not end", function()
+  it("let no address pass that was on the blacklist of an incomplete refresh", function()
     service.blacklist = { { address = OTHER, risks = medium() }, { address = TRON, risks = high "scam" } }
     local before_writing = dict.set
     dict.set = function(self, key, ...)
@@ -415,7 +415,7 @@ describe("lists of which the dict has lost something", function()
     assert.equal("block", action(TRON, "tron"))
   end)
 
-  it("say nothing of what is lost or damaged", function()
+  it("ignore damaged entries", function()
     for key, entry in pairs(dict.entries) do
       if type(entry.value) == "string" and key:find(OTHER:lower(), 1, true) then
         dict.entries[key:gsub(OTHER:lower(), ("3"):rep(40))] = entry
@@ -429,7 +429,7 @@ describe("lists of which the dict has lost something", function()
 end)
 
 describe("a worker", function()
-  it("begins at once, and looks several times in an interval whether it is its turn", function()
+  it("tries at once, and several times in an interval, to take the lease", function()
     local soon, often, seconds
     worker = new_worker("one", {
       at = function(_, callback)
@@ -456,7 +456,7 @@ describe("a worker", function()
     assert.is_nil(soon)
   end)
 
-  it("says so when nginx gives it no timer", function()
+  it("reports that nginx gives it no timer", function()
     worker = new_worker("one", {
       every = function()
         return nil, "too many pending timers"
@@ -517,7 +517,7 @@ describe("a cache with lists", function()
     }
   end
 
-  it("does not remember a yes about an address that was blacklisted while it was looked up", function()
+  it("keeps no allow for an address that was blacklisted during the fetch", function()
     worker.started = true
     refresh()
     local cache

@@ -57,7 +57,7 @@ local function decisions(read_metrics, action, source)
 end
 
 describe("a recorder", function()
-  it("says decisions by action and source, from nought", function()
+  it("shows decisions by action and source, beginning with zero", function()
     local worker = new_worker(0)
     worker.recorder:decided("block", "lru")
     worker.recorder:decided("block", "lru")
@@ -69,7 +69,7 @@ describe("a recorder", function()
     assert.equal("counter", said.families.riskscreen_decisions_total.type)
   end)
 
-  it("says how often each tier of the cache knew, and which look-ups failed", function()
+  it("shows the hits of each tier and the failed fetches", function()
     local worker = new_worker(0)
     worker.recorder:lookup("lru", true)
     worker.recorder:lookup("lru", false)
@@ -89,7 +89,7 @@ describe("a recorder", function()
     assert.equal(0, said:get("riskscreen_errors_total", { gate = "withdrawals", kind = "tls" }))
   end)
 
-  it("says how long the service took, in buckets", function()
+  it("shows the duration of fetches in buckets", function()
     local worker = new_worker(0)
     for _, seconds in ipairs { 0.002, 0.2, 0.25, 0.3, 1000 } do
       worker.recorder:upstream(seconds)
@@ -110,7 +110,7 @@ describe("a recorder", function()
     assert.near(1000.752, said:get("riskscreen_upstream_seconds_sum", { gate = "withdrawals" }), 1e-9)
   end)
 
-  it("says how much room the dict has", function()
+  it("shows the free room of the dict", function()
     local said = read(new_worker(0))
     assert.equal(65536, said:get("riskscreen_dict_capacity_bytes", { gate = "withdrawals" }))
     assert.equal(4096, said:get("riskscreen_dict_free_bytes", { gate = "withdrawals" }))
@@ -118,7 +118,7 @@ describe("a recorder", function()
 end)
 
 describe("a recorder of a gate with webhooks", function()
-  it("says how deliveries were answered, and how much room their dict has", function()
+  it("shows deliveries by status, and the free room of their dict", function()
     local events = shared_dict.new(function()
       return now
     end)
@@ -146,7 +146,7 @@ describe("a recorder of a gate with webhooks", function()
 end)
 
 describe("the recorders of several workers", function()
-  it("add up what each has counted, a second ago at the latest", function()
+  it("add up their counts within a second", function()
     local first, second = new_worker(0), new_worker(1)
     first.recorder:decided("allow", "lru")
     second.recorder:decided("allow", "lru")
@@ -159,7 +159,7 @@ describe("the recorders of several workers", function()
     assert.equal(2, decisions(read(second), "allow", "lru"))
   end)
 
-  it("go on where those before a reload ended", function()
+  it("continue the counts from before a reload", function()
     local old = new_worker(0)
     old.recorder:decided("allow", "lru")
     old.exiting = true
@@ -170,7 +170,7 @@ describe("the recorders of several workers", function()
     assert.equal(2, decisions(read(new), "allow", "lru"))
   end)
 
-  it("lose nothing of what a worker counts while it ends", function()
+  it("lose no count of an exiting worker", function()
     local old = new_worker(0)
     old.recorder:decided("allow", "lru")
     old.exiting = true
@@ -179,7 +179,7 @@ describe("the recorders of several workers", function()
     assert.equal(2, decisions(read(new_worker(0)), "allow", "lru"))
   end)
 
-  it("say the look-ups under way in all of them, those of a worker that is ending too", function()
+  it("show the fetches under way in all workers, exiting ones included", function()
     local function under_way(worker)
       return read(worker):get("riskscreen_in_flight", { gate = "withdrawals" })
     end
@@ -198,7 +198,7 @@ describe("the recorders of several workers", function()
     assert.equal(#others, under_way(first))
   end)
 
-  it("do not say look-ups that were swept away with their requests", function()
+  it("do not count the fetches of aborted requests as under way", function()
     local worker = new_worker(0)
     local kept = {}
     worker.recorder:begin(kept)
@@ -209,7 +209,7 @@ describe("the recorders of several workers", function()
     worker.recorder:finish(kept)
   end)
 
-  it("do not believe for long in the look-ups of a worker that has crashed", function()
+  it("drop the gauge of a crashed worker", function()
     local crashed, other = new_worker(0), new_worker(1)
     local lookup = {}
     crashed.recorder:begin(lookup)
@@ -219,7 +219,7 @@ describe("the recorders of several workers", function()
     crashed.recorder:finish(lookup)
   end)
 
-  it("never go back when the dict loses their counters", function()
+  it("never decrease when the dict loses counters", function()
     local first, second = new_worker(0), new_worker(1)
     for _ = 1, 10 do
       first.recorder:decided("allow", "lru")
@@ -235,7 +235,7 @@ describe("the recorders of several workers", function()
     assert.equal(12, decisions(read(second), "allow", "lru"))
   end)
 
-  it("never go back when it is a worker that knows less that brings a lost counter back", function()
+  it("never decrease when a worker restores a counter from an older total", function()
     local first, second = new_worker(0), new_worker(1)
     second.recorder:decided("allow", "lru")
     second.tick(false)
@@ -249,7 +249,7 @@ describe("the recorders of several workers", function()
     assert.equal(11, decisions(read(second), "allow", "lru"))
   end)
 
-  it("keep what a full dict has no room for", function()
+  it("keep counts for which a full dict has no room", function()
     dict.full = true
     local worker = new_worker(0)
     worker.recorder:decided("allow", "lru")
@@ -259,7 +259,7 @@ describe("the recorders of several workers", function()
     assert.equal(1, decisions(read(new_worker(1)), "allow", "lru"))
   end)
 
-  it("survive that something else of the same name is in the dict", function()
+  it("survive a foreign value under the same key", function()
     dict:set("riskscreen:metrics:withdrawals:decided:allow:lru", "not ours")
     dict:set("riskscreen:metrics:withdrawals:in_flight:0", "not ours")
     local worker = new_worker(0)
@@ -267,7 +267,7 @@ describe("the recorders of several workers", function()
     assert.equal(1, decisions(read(worker), "allow", "lru"))
   end)
 
-  it("say which worker they are of where there is no dict", function()
+  it("carry the worker as a label where there is no dict", function()
     local worker = without_dict(3)
     worker.recorder:decided("allow", "lru")
     local labels = { gate = "withdrawals", worker = "3", action = "allow", source = "lru" }
@@ -297,7 +297,7 @@ describe("the counts of a recorder's client", function()
     stats.retries = 2
   end)
 
-  it("are added up over the workers as well", function()
+  it("are added up over the workers", function()
     local first, second = new_worker(0, with_client()), new_worker(1, with_client())
     first.recorder:decided("allow", "lru")
     first.tick(false)
@@ -308,7 +308,7 @@ describe("the counts of a recorder's client", function()
     assert.equal(4, said:get("riskscreen_client_answers_total", { gate = "withdrawals", class = "5xx" }))
   end)
 
-  it("say how circuit and bucket stand, if there are any", function()
+  it("include the status of the circuit and of the rate limit", function()
     local said = read(new_worker(0, with_client()))
     local function state(name)
       return said:get("riskscreen_circuit_state", { gate = "withdrawals", state = name })
@@ -325,7 +325,7 @@ describe("the counts of a recorder's client", function()
 end)
 
 describe("the text of several gates", function()
-  it("says each metric once, with all of them", function()
+  it("has each metric once, with the samples of all gates", function()
     local first, second = new_worker(0), new_worker(0, { name = 'a "name"\n with \\ all' })
     second.recorder:decided("review", "dict")
     local said = prometheus.parse(metrics.render { first.recorder, second.recorder })
@@ -343,7 +343,7 @@ describe("the text format", function()
     return prometheus.parse(text):get "x", text
   end
 
-  it("writes every number so that it is read as the same", function()
+  it("writes every number so that it reads back as the same", function()
     for _, value in ipairs { 0, 1, -1, 0.1, 1 / 3, 1e-9, 2 ^ 53, 1e300, math.huge, -math.huge, 123456789012345 } do
       assert.equal(value, (line_of(value)))
     end
@@ -351,7 +351,7 @@ describe("the text format", function()
     assert.is_true(nan ~= nan)
   end)
 
-  it("keeps a description on its line", function()
+  it("keeps a description on one line", function()
     local _, text = line_of(1)
     assert.matches("# HELP x A \\\\ and\\na line.\n", text, 1, true)
   end)

@@ -70,7 +70,7 @@ describe("the status of a gate", function()
     assert.same({ total = 0, by_source = {} }, decisions.unknown)
   end)
 
-  it("says how often the cache knew", function()
+  it("shows the hit ratio of the cache", function()
     for index = 1, 4 do
       recorder:lookup("lru", index > 1)
     end
@@ -78,7 +78,7 @@ describe("the status of a gate", function()
     assert.same({ hits = 0, misses = 0 }, status().cache.dict)
   end)
 
-  it("says how long the service takes, and what goes wrong there", function()
+  it("shows the duration of fetches and their errors", function()
     for _ = 1, 98 do
       recorder:upstream(0.04)
     end
@@ -97,13 +97,13 @@ describe("the status of a gate", function()
     assert.same({ timeout = 1 }, upstream.errors)
   end)
 
-  it("says nothing of times where there were none", function()
+  it("shows no durations before the first fetch", function()
     local upstream = status().upstream
     assert.is_nil(upstream.mean_seconds)
     assert.is_nil(upstream.p95_seconds_at_most)
   end)
 
-  it("says since when it was counted, reloads included", function()
+  it("shows when counting began, before a reload", function()
     local dict = recorder.dict
     status()
     now = 2000
@@ -111,7 +111,7 @@ describe("the status of a gate", function()
     assert.equal(1000, status().counted_since)
   end)
 
-  it("can be said in JSON", function()
+  it("can be encoded as JSON", function()
     recorder:decided("allow", "lru")
     local said = json.decode(assert(json.encode(status())))
     assert.equal(1, said.decisions.total)
@@ -131,24 +131,24 @@ describe("the notes for an operator", function()
     return table.concat(notes, "; ")
   end
 
-  it("are none in peace", function()
+  it("are empty while all is well", function()
     assert.is_nil(next(status().notes))
   end)
 
-  it("say that nobody is refused", function()
+  it("say that monitor mode refuses no request", function()
     assert.is_true(note("Monitor mode", { monitor = true, outcomes = {} }))
   end)
 
-  it("say that the circuit is open, and until when", function()
+  it("say that the circuit is open, and when the next probe is", function()
     stats.breaker = { state = "open", opened = 1, retry_after = 2.5 }
     assert.is_true(note "circuit is open.*2%.5 s")
     stats.breaker = { state = "half_open", opened = 1 }
     assert.is_true(note "circuit is half open")
   end)
 
-  it("say that the service wants to be left alone", function()
+  it("say that the service answered 429", function()
     stats.rate_limit = { rate = 1, tokens = 0, waiting = 0, paused = 3.5 }
-    assert.is_true(note "too many.*3%.5 s")
+    assert.is_true(note "429.*3%.5 s")
   end)
 
   it("say that the access key is refused", function()
@@ -156,9 +156,9 @@ describe("the notes for an operator", function()
     assert.is_true(note "access key 1 times")
   end)
 
-  it("say that there is no shared dict, and whose numbers they are", function()
+  it("say which worker the numbers are of where there is no shared dict", function()
     recorder = new_recorder("withdrawals", { dict = false })
-    assert.is_true(note "worker 2 alone")
+    assert.is_true(note "of worker 2")
     assert.equal("2", status().worker)
   end)
 
@@ -171,7 +171,7 @@ describe("the notes for an operator", function()
 end)
 
 describe("the page", function()
-  it("shows what a person looks for", function()
+  it("shows decisions, cache and fetches", function()
     recorder:decided("block", "stale")
     recorder:error "timeout"
     stats.breaker = { state = "open", opened = 7, retry_after = 2.5 }
@@ -185,14 +185,14 @@ describe("the page", function()
     assert.matches("timeout 1", text, 1, true)
   end)
 
-  it("shows a name as it is, whatever it holds", function()
+  it("escapes the name of the gate", function()
     recorder = new_recorder [[<script>"a" & 'b'</script>]]
     local html = status_page.of(status(), now)
     assert.is_nil(html:find("<script", 1, true))
     assert.matches("<h1>&lt;script&gt;&quot;a&quot; &amp; &#39;b&#39;&lt;/script&gt;</h1>", html, 1, true)
   end)
 
-  it("is for those who ask for one", function()
+  it("is served to a client that prefers HTML", function()
     local browser = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
     assert.is_true(statuses.wants_page(browser))
     assert.is_true(statuses.wants_page "TEXT/HTML ; q=0.5")
