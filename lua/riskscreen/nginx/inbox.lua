@@ -1,5 +1,5 @@
--- An inbox of webhooks that all workers of nginx share. Its memory is a shared dict of its own: any worker may receive
--- an event, each event is handled once, and a transaction may await its event in any worker.
+-- An inbox of webhooks that all workers of nginx share. Its memory is a shared dict of its own. Any worker may
+-- receive an event, and any worker may await it. Each event is handled once.
 
 local check = require "riskscreen.options.check"
 local auth = require "riskscreen.webhook.auth"

@@ -1,5 +1,4 @@
--- The metrics of a gate: a recorder in each worker, whose counts are added up in the shared dict, and their text for
--- Prometheus. Recording costs a few additions. status.lua shows the same to a person.
+-- The metrics of a gate. Each worker has a recorder; the shared dict adds up their counts. Recording costs a few additions. status.lua shows the same to a person.
 local errors = require "riskscreen.errors"
 local definitions = require "riskscreen.nginx.metrics.definitions"
 local prometheus = require "riskscreen.nginx.metrics.prometheus"

@@ -44,7 +44,7 @@ local function cache_of(snapshot)
   return tiers
 end
 
--- The upper bound of a share of the fetches; nil where they are slower than the last bound, or where there are none.
+-- The upper bound of a share of the fetches, or nil where they are slower than the last bound.
 local function quantile(buckets, share)
   local rank, seen = share * sum(buckets), 0
   for index, count in ipairs(buckets) do
@@ -134,7 +134,7 @@ function M.of(snapshot, gate)
   }
 end
 
--- The weight of a media type in an Accept header (RFC 9110, 12.5.1), from 0 to 1; nil where it is not named.
+-- The weight of a media type in an Accept header (RFC 9110, 12.5.1), from 0 to 1, or nil.
 local function weight_of(accept, kind)
   for range in accept:lower():gmatch "[^,]+" do
     if range:match "^%s*([^%s;]+)" == kind then
