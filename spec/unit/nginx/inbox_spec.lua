@@ -1,4 +1,5 @@
--- The claims and events that an inbox of nginx keeps in a shared dict. The workers here have a virtual clock. In a real nginx: spec/in_nginx/inbox_nginx.lua.
+-- The claims and events that an inbox of nginx keeps in a shared dict. The workers here have a virtual clock. In a real
+-- nginx: spec/in_nginx/inbox_nginx.lua.
 local durable_dict = require "riskscreen.nginx.webhook.durable_dict"
 local shared_dict = require "spec.support.shared_dict"
 local store = require "riskscreen.nginx.webhook.store"

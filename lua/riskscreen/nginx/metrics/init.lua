@@ -1,4 +1,5 @@
--- The metrics of a gate. Each worker has a recorder; the shared dict adds up their counts. Recording costs a few additions. status.lua shows the same to a person.
+-- The metrics of a gate. Each worker has a recorder; the shared dict adds up their counts. Recording costs a few
+-- additions. status.lua shows the same counts to a person.
 local errors = require "riskscreen.errors"
 local definitions = require "riskscreen.nginx.metrics.definitions"
 local prometheus = require "riskscreen.nginx.metrics.prometheus"
