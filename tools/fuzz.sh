@@ -10,7 +10,7 @@ mkdir -p build/fuzz/found
 for target in build/fuzz/spec/c/${2:-*}_fuzz; do
   name=$(basename "$target" _fuzz)
   case $name in
-  decoder_plans | reader) seeds=decoder ;;
+  decoder_plans | strict_cjson) seeds=decoder ;;
   *) seeds=$name ;;
   esac
   mkdir -p "build/fuzz/corpus/$name"

@@ -1,32 +1,23 @@
--- Compares two decoders: the values they give, the texts they refuse, with which words and at which byte.
+-- Compares a decoder with the core: it must refuse what the core refuses and otherwise give the core's values.
+local core = require "riskscreen.core"
+
 local M = {}
 
-local math_type = rawget(math, "type") or type -- only where numbers have two types
-
-local function same_number(a, b)
-  return a == b and 1 / a == 1 / b and math_type(a) == math_type(b) -- the second tells 0.0 from -0.0
-end
-
----A side of a comparison.
----@class riskscreen.spec.JsonSide
----@field decode fun(text: string): any, string|nil, integer|nil
----@field empty_array_mt table
-
-local function same(a, b, left, right)
-  if type(a) == "number" and type(b) == "number" then
-    return same_number(a, b)
-  elseif type(a) ~= "table" or type(b) ~= "table" then
-    return a == b
-  elseif (getmetatable(a) == left.empty_array_mt) ~= (getmetatable(b) == right.empty_array_mt) then
+local function same(expected, value, empty_array_mt)
+  if type(expected) == "number" and type(value) == "number" then
+    return expected + 0.0 == value + 0.0
+  elseif type(expected) ~= "table" or type(value) ~= "table" then
+    return expected == value
+  elseif (getmetatable(expected) == core.empty_array_mt) ~= (getmetatable(value) == empty_array_mt) then
     return false
   end
-  for key, value in pairs(a) do
-    if not same(value, b[key], left, right) then
+  for key, member in pairs(expected) do
+    if not same(member, value[key], empty_array_mt) then
       return false
     end
   end
-  for key in pairs(b) do
-    if a[key] == nil then
+  for key in pairs(value) do
+    if expected[key] == nil then
       return false
     end
   end
@@ -41,34 +32,19 @@ local function shown(text)
   return ("%s (%d bytes)"):format(part, #text)
 end
 
----How two decoders differ about a text; nil when they do not.
----@param left riskscreen.spec.JsonSide
----@param right riskscreen.spec.JsonSide
+---How a decoder differs from the core about a text; nil when it does not.
+---@param module table riskscreen.json.strict_cjson
 ---@param text string
+---@param options? riskscreen.json.DecoderOptions
 ---@return string|nil
-function M.difference(left, right, text)
-  local value, message, position = left.decode(text)
-  local other_value, other_message, other_position = right.decode(text)
-  if message ~= other_message or position ~= other_position then
-    local told = { tostring(message), tostring(position), tostring(other_message), tostring(other_position) }
-    return ("%s at %s against %s at %s: %s"):format(told[1], told[2], told[3], told[4], shown(text))
-  elseif not same(value, other_value, left, right) then
+function M.difference(module, text, options)
+  local expected, refused = core.decoder(options):decode(text)
+  local value, message = module.decoder(options):decode(text)
+  if (refused == nil) ~= (message == nil) then
+    return ("the core: %s, the other: %s: %s"):format(refused or "decoded", message or "decoded", shown(text))
+  elseif not same(expected, value, module.empty_array_mt) then
     return "different values: " .. shown(text)
   end
-end
-
----The decoders of a module with the same options, as a side of a comparison.
----@param module table riskscreen.core or what stands for it
----@param options? table
----@return riskscreen.spec.JsonSide
-function M.side(module, options)
-  local decoder = module.decoder(options)
-  return {
-    empty_array_mt = module.empty_array_mt,
-    decode = function(text)
-      return decoder:decode(text)
-    end,
-  }
 end
 
 return M

@@ -34,7 +34,7 @@ local function scalar_text(value)
   if type(value) == "string" then
     return value
   elseif type(value) == "number" then
-    return (json.encode(value))
+    return json.number(value)
   elseif type(value) == "boolean" then
     return tostring(value)
   end
@@ -176,8 +176,10 @@ local function finish(request, call, settings)
 end
 
 local function encode_body(body)
-  local encoded, message = json.encode(body)
-  if not encoded then
+  local encoded, message, kind = json.encode(body)
+  if kind then
+    return nil, errors.new(kind, message, { sent = false })
+  elseif not encoded then
     return nil, errors.new("invalid_argument", "the body cannot be sent as JSON: " .. message, { sent = false })
   end
   return encoded

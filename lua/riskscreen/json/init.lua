@@ -1,15 +1,16 @@
--- JSON both ways: riskscreen.core decodes, or where it is not compiled riskscreen.json.cjson_decoder; a private
--- lua-cjson encodes. What lua-cjson cannot write (an empty array, a number of more than 14 digits) is written here.
+-- JSON both ways. riskscreen.core decodes; where it is not compiled, riskscreen.json.strict_cjson does. A private
+-- lua-cjson encodes, loaded at first use, with corrections for empty arrays and for numbers.
+local tables = require "riskscreen.util.tables"
 local kind_of = require("riskscreen.util.text").kind
 
-local cjson = require("cjson").new()
-
--- A core that is there but made for another Lua is as good as none.
+-- A core that was compiled for another Lua does not load.
 local has_core, core = pcall(require, "riskscreen.core")
-local decoding = has_core and core or require "riskscreen.json.cjson_decoder"
+local decoding = has_core and core or require "riskscreen.json.strict_cjson"
 local empty_array_mt = decoding.empty_array_mt
 
 local MAX_DEPTH = 100 -- tables inside tables
+local MAX_WRITTEN = 1e14 -- lua-cjson writes 14 digits of a number
+local NO_CJSON = "encoding JSON needs lua-cjson: apt install lua-cjson, or luarocks install lua-cjson"
 
 local math_type = math.type -- luacheck: ignore 143
   or function(value)
@@ -47,36 +48,39 @@ function M.kind(value)
   return kind_of(value)
 end
 
--- The JSON text of a value that lua-cjson would write wrongly, or nil. It prints 14 significant digits.
-local function own_text(value)
+---The shortest JSON text of a number; nil for NaN and infinity.
+---@param value number
+---@return string|nil
+function M.number(value)
+  if math_type(value) == "integer" then
+    return ("%d"):format(value)
+  elseif value ~= value or value == math.huge or value == -math.huge then
+    return nil
+  end
+  local short = ("%.14g"):format(value)
+  local written = tonumber(short) == value and short or ("%.17g"):format(value)
+  -- A locale may put a comma in place of the point.
+  return (written:gsub(",", "."))
+end
+
+-- The JSON text of a value that lua-cjson would write wrongly, or nil.
+local function correction(value)
   if type(value) == "table" then
     return next(value) == nil and getmetatable(value) == empty_array_mt and "[]" or nil
-  elseif math_type(value) == "integer" then
-    return (value >= 1e14 or value <= -1e14) and ("%d"):format(value) or nil
-  elseif type(value) == "number" and value == value and value ~= math.huge and value ~= -math.huge then
-    local short = ("%.14g"):format(value)
-    -- A locale may put a comma where JSON has a point.
-    return tonumber(short) ~= value and ("%.17g"):format(value):gsub(",", ".") or nil
+  elseif type(value) == "number" and (value % 1 ~= 0 or math.abs(value) >= MAX_WRITTEN) then
+    return M.number(value)
   end
 end
 
-local function copy_of(members)
-  local copy = {}
-  for key, member in pairs(members) do
-    copy[key] = member
-  end
-  return copy
-end
-
--- `value`, or where there is such a value in it a copy, in which that is a string "\1<tag>:<text>\1". Counts them in
--- `count[1]`.
+-- The value with every corrected value in it replaced by the string "\1<tag>:<text>\1". Tables are copied only where
+-- something in them is replaced. Counts the replacements in `count[1]`.
 local function mark(value, tag, count, depth)
   if type(value) == "string" then
     return value
   elseif depth > MAX_DEPTH then
     error("tables are nested deeper than " .. MAX_DEPTH .. " (or one contains itself)", 0)
   end
-  local text = own_text(value)
+  local text = correction(value)
   if text then
     count[1] = count[1] + 1
     return "\1" .. tag .. ":" .. text .. "\1"
@@ -87,23 +91,24 @@ local function mark(value, tag, count, depth)
   for key, member in pairs(value) do
     local marked = mark(member, tag, count, depth + 1)
     if marked ~= member then
-      copy = copy or copy_of(value)
+      copy = copy or tables.copy(value)
       copy[key] = marked
     end
   end
   return copy or value
 end
 
--- A string of the data may look like a mark. Each mark of ours is one match and no match overlaps another (a quote
--- inside a string is always escaped), so when the numbers agree every match is ours; otherwise another tag is tried.
+local cjson_encode
+
+-- A string of the data may look like a mark. Matches cannot overlap, because a quote inside a string is escaped. So
+-- every match is a mark when the numbers agree; otherwise the next tag is tried.
 local function encode(value)
+  cjson_encode = cjson_encode or require("cjson").new().encode
   local tag = 0
   while true do
     local count = { 0 }
-    local ok, text = pcall(cjson.encode, mark(value, tag, count, 1))
-    if not ok then
-      error(text, 0)
-    elseif count[1] == 0 then
+    local text = cjson_encode(mark(value, tag, count, 1))
+    if count[1] == 0 then
       return text
     end
     local result, matches = text:gsub('"\\u0001' .. tag .. ':([^"\\]*)\\u0001"', "%1")
@@ -118,7 +123,11 @@ end
 ---@param value any
 ---@return string|nil text
 ---@return string|nil message why it cannot be written: NaN, infinity, a function, a table with holes, too deep
+---@return riskscreen.ErrorKind|nil kind "unsupported" where lua-cjson is not installed
 function M.encode(value)
+  if not cjson_encode and not pcall(require, "cjson") then
+    return nil, NO_CJSON, "unsupported"
+  end
   local ok, text = pcall(encode, value)
   if ok then
     return text

@@ -52,6 +52,14 @@ describe("json.encode", function()
     end
   end)
 
+  it("writes numbers with a point in every locale", function()
+    local before = os.setlocale(nil, "numeric")
+    os.setlocale("de_DE.UTF-8", "numeric")
+    local text = json.encode { 12.5, 0.1 + 0.2 }
+    os.setlocale(before, "numeric")
+    assert.equal("[12.5,0.30000000000000004]", text)
+  end)
+
   for what, value in pairs {
     NaN = { 0 / 0 },
     infinity = { math.huge },
@@ -126,7 +134,48 @@ describe("json without the compiled core", function()
 
   it("has decoders with limits", function()
     without_core(function(portable)
-      assert.same({ nil, "the text is longer than 3 bytes", 4 }, { portable.decoder({ max_size = 3 }):decode "[1,2]" })
+      assert.same({ nil, "the text is longer than 3 bytes" }, { portable.decoder({ max_size = 3 }):decode "[1,2]" })
     end)
+  end)
+end)
+
+describe("json without lua-cjson", function()
+  -- Runs Lua code in a process where `require "cjson"` fails.
+  local function run(code)
+    local path = os.tmpname()
+    local file = assert(io.open(path, "w"))
+    file:write('package.preload.cjson = function() error "not installed" end\n' .. code)
+    file:close()
+    local process = assert(io.popen(os.getenv "RISKSCREEN_LUA" .. " " .. path .. " 2>&1"))
+    local output = process:read "*a"
+    process:close()
+    os.remove(path)
+    return output
+  end
+
+  it("loads the library, calls and decodes", function()
+    local output = run [[
+      local riskscreen = require "riskscreen"
+      local json = require "riskscreen.json"
+      local client = riskscreen.new {
+        base_url = "https://localhost",
+        access_key = "k",
+        transport = function(request)
+          assert(request.target:find("page=2", 1, true), request.target)
+          return { status = 200, headers = {}, value = json.decode '{"success":true,"code":1,"data":[]}' }
+        end,
+      }
+      local list, err = client.blacklist:list { page = 2 }
+      print(type(list), err.status)
+    ]]
+    assert.equal("table\t200\n", output)
+  end)
+
+  it("says what to install when something is to be encoded", function()
+    local output = run [[
+      local client = require("riskscreen").new { base_url = "https://localhost", access_key = "k", transport = print }
+      print(select(2, client.kya:entities { addresses = { "0x1" }, network = "eth" }))
+    ]]
+    assert.matches("riskscreen: unsupported: listAddressEntities: encoding JSON needs lua%-cjson: apt install", output)
   end)
 end)

@@ -1,0 +1,159 @@
+-- The decoder where riskscreen.core is not compiled: lua-cjson, with the checks of RFC 8259 that lua-cjson leaves out.
+-- It refuses every text that the core refuses. Its messages differ, and it gives no position.
+local cjson = require "cjson"
+local tables = require "riskscreen.util.tables"
+
+local LIMITS = { max_depth = 512, max_size = 2 ^ 26, max_values = 2 ^ 22 }
+local MAX_EXACT = 2 ^ 53 -- above this, doubles skip integers
+
+-- OpenResty's lua-cjson reads every integer beyond 64 bits as the largest or the smallest one.
+local CLAMPED = 2 ^ 63
+local clamps = cjson.new().decode("[99999999999999999999]")[1] + 0.0 == CLAMPED
+
+-- Well-formed UTF-8 beyond ASCII (RFC 3629), one pattern for each range of first bytes.
+local SEQUENCES = {
+  "[\194-\223][\128-\191]",
+  "\224[\160-\191][\128-\191]",
+  "[\225-\236\238\239][\128-\191][\128-\191]",
+  "\237[\128-\159][\128-\191]",
+  "\240[\144-\191][\128-\191][\128-\191]",
+  "[\241-\243][\128-\191][\128-\191][\128-\191]",
+  "\244[\128-\143][\128-\191][\128-\191]",
+}
+
+local to_integer = math.tointeger -- luacheck: ignore 143
+
+local M = { null = cjson.null, empty_array_mt = {} }
+
+local function is_utf8(text)
+  if not text:find "[\128-\255]" then
+    return true
+  end
+  for _, sequence in ipairs(SEQUENCES) do
+    text = text:gsub(sequence, " ")
+  end
+  return not text:find "[\128-\255]"
+end
+
+local function blank(quoted)
+  return ("s"):rep(#quoted)
+end
+
+-- The text with its strings blanked out, each byte at its place. A string with a control character keeps its quotes.
+local function outline_of(text)
+  return (text:gsub("\\.", "ss"):gsub('"[^"%z\1-\31]*"', blank))
+end
+
+-- lua-cjson decodes {} and [] to the same table. The null member is dropped later, so that only [] stays empty.
+local function mark_empty_objects(text, outline)
+  local pieces, from = {}, 1
+  for first, after in outline:gmatch "(){[ \t\n\r]*}()" do
+    pieces[#pieces + 1] = text:sub(from, first - 1)
+    from = after
+  end
+  pieces[#pieces + 1] = text:sub(from)
+  return table.concat(pieces, '{"":null}')
+end
+
+local function settle_number(value)
+  local magnitude = math.abs(value + 0.0)
+  if magnitude == math.huge or (clamps and magnitude == CLAMPED) then
+    error("a number is out of range", 0)
+  end
+  return to_integer and magnitude < MAX_EXACT and to_integer(value) or value
+end
+
+-- Drops null members, marks empty arrays, makes integers of whole numbers.
+local function settle(value)
+  if type(value) == "number" then
+    return settle_number(value)
+  elseif type(value) ~= "table" then
+    return value
+  elseif next(value) == nil then
+    return setmetatable(value, M.empty_array_mt)
+  end
+  for key, member in pairs(value) do
+    if member ~= cjson.null then
+      value[key] = settle(member)
+    elseif type(key) == "string" then
+      value[key] = nil
+    end
+  end
+  return value
+end
+
+---The reason why a text is refused before lua-cjson reads it.
+---@param text string
+---@param outline string
+---@param limits riskscreen.json.DecoderOptions
+---@return string|nil
+local function problem_of(text, outline, limits)
+  if not is_utf8(text) then
+    return "the text is not well-formed UTF-8"
+  elseif text:find "%z" or outline:find('"', 1, true) then
+    return "a string has no end, or a control character stands without an escape"
+  elseif outline:find "%.%D" or outline:find "%D%." or outline:find "%.$" then
+    return "a number needs digits on both sides of its point"
+  elseif #text > limits.max_values and select(2, outline:gsub("[,%[{]", "")) >= limits.max_values then
+    return "too many values"
+  end
+end
+
+---@class riskscreen.json.DecoderOptions
+---@field max_depth? integer arrays and objects within each other
+---@field max_size? integer bytes of text
+---@field max_values? integer values in a text, arrays and objects included
+
+---@class riskscreen.json.Decoder
+---@field decode fun(self: riskscreen.json.Decoder, text: string): any, string|nil, integer|nil
+
+---A decoder with its own limits.
+---@param options? riskscreen.json.DecoderOptions
+---@return riskscreen.json.Decoder
+function M.decoder(options)
+  local limits = tables.merge(LIMITS, options)
+  local parser = cjson.new()
+  parser.decode_max_depth(limits.max_depth)
+  parser.decode_invalid_numbers(false)
+
+  local function parse(text, outline)
+    if outline:find "{[ \t\n\r]*}" then
+      text = mark_empty_objects(text, outline)
+    end
+    return settle(parser.decode(text))
+  end
+
+  local decoder = {}
+
+  function decoder:decode(text)
+    if self ~= decoder or type(text) ~= "string" then
+      error("call it as decoder:decode(text) with a string", 2)
+    elseif #text > limits.max_size then
+      return nil, ("the text is longer than %d bytes"):format(limits.max_size)
+    end
+    local outline = outline_of(text)
+    local problem = problem_of(text, outline, limits)
+    if problem then
+      return nil, problem
+    end
+    local ok, value = pcall(parse, text, outline)
+    if ok then
+      return value
+    end
+    return nil, value
+  end
+
+  return decoder
+end
+
+local default = M.decoder()
+
+---The value of a JSON text, within the default limits.
+---@param text string
+---@return any value
+---@return string|nil message
+function M.decode(text)
+  return default:decode(text)
+end
+
+return M
