@@ -268,4 +268,15 @@ describe("the inbox of nginx", function()
     assert.matches("in content_by_lua", refused, 1, true)
     bed.server:stop()
   end)
+
+  it("does not listen by itself", function()
+    bed = inboxes.start { workers = 1 }
+    local kind, message = bed.server:eval [[
+      local _, err = require("spec.support.nginx_webhooks").inbox:listen()
+      return err.kind, err.message
+    ]]
+    assert.equal("unsupported", kind)
+    assert.matches("inbox:serve", message, 1, true)
+    bed.server:stop()
+  end)
 end)

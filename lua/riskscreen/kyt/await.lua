@@ -12,7 +12,7 @@ local LEASE = 1 -- seconds beyond its timeout for which a question counts as bei
 
 ---@class riskscreen.Pending: riskscreen.Awaited what nobody outside may see
 ---@field private ask? fun(timeout: number): table|nil, table absent where events alone can bring it
----@field private inbox? riskscreen.Inbox
+---@field private waiters? riskscreen.webhook.Waiters|riskscreen.nginx.Waiters
 ---@field private outcome? { result: table, source: "poll"|"webhook", response?: table, event?: table }
 ---@field private last? table the latest that was no result yet
 ---@field private problem? riskscreen.Error why the latest question failed
@@ -165,7 +165,7 @@ function Pending:wait(deadline)
   local question
   while not self.outcome do
     local now = self.now()
-    if now >= deadline or (self.failure and not self.inbox) then
+    if now >= deadline or (self.failure and not self.waiters) then
       break
     elseif self:next_wait(now) == 0 then
       question = self:start_question(now, deadline)
@@ -182,11 +182,11 @@ end
 function Pending:await(seconds)
   local started = self.now()
   self.failure = nil
-  local inbox = self.inbox
-  local waiting = inbox and not self.outcome and inbox:attend(self, seconds)
+  local waiters = self.waiters
+  local waiting = waiters and not self.outcome and waiters:attend(self, seconds)
   self:wait(started + seconds)
   if waiting then
-    inbox:leave(waiting)
+    waiters:leave(waiting)
   end
   local outcome = self.outcome
   if outcome then
@@ -219,7 +219,7 @@ function M.new(fields, delay)
   end
   setmetatable(pending, Pending)
   pending.next_at = pending.now() + delay
-  pending.hold = pending.inbox and pending.inbox:expect(pending)
+  pending.hold = pending.waiters and pending.waiters:expect(pending)
   return pending
 end
 

@@ -55,7 +55,7 @@ end
 -- Why no result can ever come, or nil; `identified` by a requestId or by a customId alone.
 function Transactions:without_source(identified)
   local inbox = self.settings.inbox
-  if inbox and (identified or inbox.by_custom_id ~= false) then
+  if inbox and (identified or inbox.waiters.by_custom_id) then
     return nil
   elseif not request.endpoint(RESULT, self.settings) then
     return unsupported(
@@ -83,7 +83,7 @@ function Transactions:new_pending(request_id, custom_id, delay)
     custom_id = custom_id,
     ask = ask or nil,
     timeout = settings.timeout,
-    inbox = settings.inbox,
+    waiters = settings.inbox and settings.inbox.waiters,
     polling = settings.polling,
     final = final,
     random = settings.random,
@@ -122,7 +122,7 @@ end
 local function uncertain(self, err, custom_id)
   err.uncertain = true
   local inbox = self.settings.inbox
-  if custom_id and inbox and inbox.by_custom_id ~= false then
+  if custom_id and inbox and inbox.waiters.by_custom_id then
     err.ticket = ticket_of(nil, custom_id)
   end
   return err

@@ -2,7 +2,6 @@
 -- where the address is, what is known of it, what the caller is answered. What a verdict follows from is the policy's.
 local address_sources = require "riskscreen.nginx.input.sources"
 local check = require "riskscreen.options.check"
-local deliveries = require "riskscreen.nginx.webhook.content"
 local metrics = require "riskscreen.nginx.metrics"
 local options = require "riskscreen.nginx.options"
 local parts = require "riskscreen.nginx.context"
@@ -279,7 +278,7 @@ end
 ---Takes a delivery of the service: a content handler.
 function Gate:webhook()
   local inbox = self.shared.inbox or error("webhook: the gate was made without the option `webhook`", 2)
-  self.recorder:delivered(deliveries.serve(inbox))
+  self.recorder:delivered(inbox:serve())
 end
 
 local M = {}

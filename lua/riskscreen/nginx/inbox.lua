@@ -1,8 +1,6 @@
 -- An inbox of webhooks that all workers of nginx share. Its memory is a shared dict of its own. Any worker may
 -- receive an event, and any worker may await it. Each event is handled once.
 
-local check = require "riskscreen.options.check"
-local auth = require "riskscreen.webhook.auth"
 local inbox = require "riskscreen.webhook.inbox"
 local durable_dict = require "riskscreen.nginx.webhook.durable_dict"
 local options = require "riskscreen.nginx.webhook.options"
@@ -10,9 +8,6 @@ local store = require "riskscreen.nginx.webhook.store"
 local text = require "riskscreen.util.text"
 local waiters = require "riskscreen.nginx.webhook.waiters"
 local worker = require "riskscreen.nginx.webhook.worker"
-
--- Loaded with the configuration: workers may not be allowed to read the files.
-require "riskscreen.nginx.webhook.content"
 
 local function report(failure, event)
   local what = text.printable(event.eventType) .. " " .. text.printable(event.webhookId)
@@ -26,12 +21,8 @@ local M = {}
 ---@return riskscreen.Inbox|nil inbox
 ---@return string|nil message
 function M.make(given)
-  if type(given) ~= "table" then
-    return nil, "expected a table of options (got " .. text.kind(given) .. ")"
-  end
-  local settings, wrong = check.options(options, given)
-  local message = wrong and wrong.message or auth.problem(settings)
-  if message then
+  local settings, message = inbox.check(options, given)
+  if not settings then
     return nil, message
   end
   local dict = durable_dict.new(settings.dict)
@@ -50,8 +41,6 @@ function M.make(given)
   settings.on_failure = settings.on_failure or report
   local made = inbox.assemble(settings, handled, kept)
   made.dict = settings.dict
-  -- Over several workers only a requestId tells which transaction an event belongs to.
-  made.by_custom_id = false
   return made
 end
 

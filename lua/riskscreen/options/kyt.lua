@@ -47,7 +47,7 @@ M.inbox = {
   name = "inbox",
   type = "table",
   check = function(value)
-    if type(value.expect) ~= "function" then
+    if type(value.waiters) ~= "table" then
       return nil, "must be made by riskscreen.webhook.inbox"
     end
     return value

@@ -1,17 +1,17 @@
--- Keeps values by key for a time, and no more than so many: the oldest go first. Time is given to it.
+-- Keeps values by key for a time, up to a limit: the oldest are dropped first. The clock is an argument.
 
----@class riskscreen.inbox.Shelf
+---@class riskscreen.TtlQueue
 ---@field private limit integer
 ---@field private ttl number seconds
 ---@field private now fun(): number
 ---@field private nodes table<string, { key: string, value: any, expires: number }>
----@field private queue table<integer, table> the nodes in the order in which they were put, replaced ones included
+---@field private queue table<integer, table> the nodes in the order of their insertion, replaced ones included
 ---@field private head integer
 ---@field private tail integer
-local Shelf = {}
-Shelf.__index = Shelf
+local TtlQueue = {}
+TtlQueue.__index = TtlQueue
 
-function Shelf:drop_oldest()
+function TtlQueue:drop_oldest()
   local node = self.queue[self.head]
   self.queue[self.head] = nil
   self.head = self.head + 1
@@ -20,7 +20,7 @@ function Shelf:drop_oldest()
   end
 end
 
-function Shelf:drop_expired()
+function TtlQueue:drop_expired()
   local now = self.now()
   while self.head <= self.tail and self.queue[self.head].expires <= now do
     self:drop_oldest()
@@ -30,16 +30,16 @@ end
 ---The value of a key, or nil.
 ---@param key string
 ---@return any
-function Shelf:get(key)
+function TtlQueue:get(key)
   self:drop_expired()
   local node = self.nodes[key]
   return node and node.value
 end
 
----Keeps a value from now on, in place of the one before.
+---Sets the value of a key.
 ---@param key string
 ---@param value any
-function Shelf:put(key, value)
+function TtlQueue:put(key, value)
   self:drop_expired()
   local node = { key = key, value = value, expires = self.now() + self.ttl }
   self.nodes[key] = node
@@ -52,13 +52,13 @@ end
 
 local M = {}
 
----An empty shelf.
+---An empty queue.
 ---@param limit integer values
 ---@param ttl number seconds
 ---@param now fun(): number seconds
----@return riskscreen.inbox.Shelf
+---@return riskscreen.TtlQueue
 function M.new(limit, ttl, now)
-  return setmetatable({ limit = limit, ttl = ttl, now = now, nodes = {}, queue = {}, head = 1, tail = 0 }, Shelf)
+  return setmetatable({ limit = limit, ttl = ttl, now = now, nodes = {}, queue = {}, head = 1, tail = 0 }, TtlQueue)
 end
 
 return M

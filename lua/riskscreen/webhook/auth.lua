@@ -1,13 +1,14 @@
--- Who may deliver: a shared secret, addresses, a function of the operator's. The service publishes no way to tell its
--- deliveries from others, so at least one of these has to be chosen. Nothing here reads the event.
+-- Authenticates deliveries by a shared secret or by the sender's address, before their body is read. The service
+-- publishes no way to tell its deliveries from others, so the operator must choose one.
 
+local build = require "riskscreen.options.build"
 local ip = require "riskscreen.util.ip"
 local text = require "riskscreen.util.text"
 
 local SHORTEST_SECRET = 16 -- bytes
 local LONGEST_GUESS = 1024 -- bytes of a text that is compared with a secret
 
----@class riskscreen.Delivery a request that an inbox is given
+---@class riskscreen.Delivery a request to an inbox
 ---@field method string
 ---@field headers table<string, string> names in lower case
 ---@field body string
@@ -46,42 +47,31 @@ end
 
 local M = {}
 
+local secret_fields = {
+  build.checked(
+    "value",
+    "string|table",
+    secret_values,
+    "The secret, or several of which any will do, so that it can be changed."
+  ),
+  { name = "header", type = "string", doc = "The header that carries it." },
+  { name = "query", type = "string", doc = "The query parameter that carries it." },
+  { name = "path", type = "boolean", doc = "true: it is the last segment of the path." },
+}
+secret_fields[1].required = true
+
 ---@type riskscreen.Option[]
 M.options = {
-  {
-    name = "secret",
-    type = "table",
-    secret = true,
-    fields = {
-      {
-        name = "value",
-        type = "string|table",
-        required = true,
-        secret = true,
-        check = secret_values,
-        doc = "The secret, or several of which any will do, so that it can be changed.",
-      },
-      { name = "header", type = "string", doc = "The header in which it comes." },
-      { name = "query", type = "string", doc = "The query parameter in which it comes." },
-      { name = "path", type = "boolean", doc = "true: it is the last part of the path." },
-    },
-    doc = "A shared secret: `value`, and one of `header`, `query` and `path`.",
-  },
-  { name = "allow", type = "table", check = networks, doc = "The addresses and networks that may deliver." },
-  {
-    name = "verify",
-    type = "function",
-    doc = "verify(body, headers, request) → whether the delivery is genuine; nil and a text, why it is not.",
-  },
-  {
-    name = "accept_unauthenticated",
-    type = "boolean",
-    default = false,
-    doc = "true: anyone who can reach the inbox may deliver.",
-  },
+  build.group("secret", secret_fields, "A shared secret: `value`, and one of `header`, `query` and `path`."),
+  build.checked("allow", "table", networks, "The addresses and networks that may deliver."),
+  build.callback(
+    "verify",
+    "verify(body, headers, request) → whether the delivery is genuine; or nil and the reason."
+  ),
+  build.flag("accept_unauthenticated", false, "true: anyone who can reach the inbox may deliver."),
 }
 
--- Takes as long for every text of one length, however much of it is right.
+-- Compares in constant time: the duration depends on the given text's length alone.
 local function equal(given, secret)
   local difference = #given == #secret and 0 or 1
   for i = 1, math.min(#given, LONGEST_GUESS) do
@@ -106,7 +96,7 @@ local function query_value(query, wanted)
   end
 end
 
--- What a delivery gives in the secret's place.
+-- The text of a delivery in the place of the secret.
 local function given_secret(place, delivery)
   if place.header then
     return delivery.headers[place.header:lower()]
@@ -138,15 +128,15 @@ local function is_allowed(allowed, remote)
   return false
 end
 
----Whether the options say who may deliver, and each in one way.
----@param settings table checked by `options`, and `fetch`, which needs no guard
----@return string|nil message what is wrong
+---Checks that the options say who may deliver.
+---@param settings table checked by `options`; with `fetch` nothing of the delivery but its requestId is used
+---@return string|nil message
 function M.problem(settings)
   local secret = settings.secret
   if secret then
     local places = (secret.header and 1 or 0) + (secret.query and 1 or 0) + (secret.path and 1 or 0)
     if places ~= 1 then
-      return "secret needs one of header, query and path: where it comes"
+      return "secret needs one of header, query and path"
     end
   end
   if not (secret or settings.allow or settings.verify or settings.fetch or settings.accept_unauthenticated) then
@@ -154,9 +144,9 @@ function M.problem(settings)
   end
 end
 
----The check of every delivery before its body is read.
+---Makes the check of every delivery.
 ---@param settings table
----@return fun(delivery: riskscreen.Delivery): integer|nil, string|nil a status to refuse with, and why; nil to go on
+---@return fun(delivery: riskscreen.Delivery): integer|nil, string|nil a status to refuse with and the reason, or nil
 function M.new(settings)
   local allowed, secret = settings.allow, settings.secret
   return function(delivery)

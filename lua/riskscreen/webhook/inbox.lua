@@ -1,16 +1,20 @@
--- An inbox of webhooks: checks who delivers, takes each event once, gives it to the transactions that await it and to
--- the operator's handlers. Any HTTP server can put deliveries in; it has one of its own in inbox/listener.lua.
+-- An inbox of webhooks: authenticates deliveries and handles each event once. An event goes to the transactions that
+-- await it and to the operator's handlers. Any HTTP server can call `deliver`; listener.lua is the library's own.
 
+local auth = require "riskscreen.webhook.auth"
+local build = require "riskscreen.options.build"
 local check = require "riskscreen.options.check"
 local errors = require "riskscreen.errors"
-local events = require "riskscreen.webhook.waiters"
-local guard = require "riskscreen.webhook.auth"
+local event_parser = require "riskscreen.webhook.event"
 local json = require "riskscreen.json"
+local listener = require "riskscreen.webhook.listener"
 local runtime = require "riskscreen.runtime"
 local store = require "riskscreen.webhook.store"
+local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
-local webhook = require "riskscreen.webhook"
+local waiters = require "riskscreen.webhook.waiters"
 
+local MAX_SIZE = event_parser.MAX_SIZE
 local MAX_REMEMBERED = 10000000 -- events
 local LONGEST_TTL = 30 * 86400 -- seconds
 local RETRY_AFTER = "1" -- seconds, for a delivery of an event that is being handled
@@ -49,32 +53,12 @@ local function store_of_operator(value)
 end
 
 local function bounds(name, limit, ttl, doc)
-  return {
-    name = name,
-    type = "table",
-    default = { limit = limit, ttl = ttl },
-    fields = {
-      {
-        name = "limit",
-        type = "integer",
-        default = limit,
-        minimum = 1,
-        maximum = MAX_REMEMBERED,
-        unit = "events",
-        doc = "How many; of more, the oldest go.",
-      },
-      {
-        name = "ttl",
-        type = "number",
-        default = ttl,
-        minimum = 0.001,
-        maximum = LONGEST_TTL,
-        unit = "seconds",
-        doc = "For how long.",
-      },
-    },
-    doc = doc,
-  }
+  local group = build.group(name, {
+    build.count("limit", "events", limit, 1, MAX_REMEMBERED, "How many; beyond that the oldest are dropped."),
+    build.seconds("ttl", ttl, "For how long.", nil, LONGEST_TTL),
+  }, doc)
+  group.default = { limit = limit, ttl = ttl }
+  return group
 end
 
 local function report(failure, event)
@@ -83,44 +67,34 @@ local function report(failure, event)
 end
 
 ---@type riskscreen.Option[]
-local inbox_options = {
-  {
-    name = "handlers",
-    type = "table",
-    default = {},
-    check = handlers,
-    doc = "Functions by type of event; `*` for all others. One that raises, or returns nil or false and an error, "
-      .. "fails: the answer is 500 and the event may come again.",
-  },
-  guard.options[1],
-  guard.options[2],
-  guard.options[3],
-  guard.options[4],
-  {
-    name = "fetch",
-    type = "function",
-    doc = "fetch(requestId) → result: asked for every event, whose own data is then not used at all.",
-  },
-  {
-    name = "store",
-    type = "table",
-    check = store_of_operator,
-    doc = "Which events were handled; by default in memory.",
-  },
+local inbox_options = tables.concat(auth.options, {
+  build.checked(
+    "handlers",
+    "table",
+    handlers,
+    "Functions by type of event; `*` for all others. One that raises, or returns nil or false and an error, fails: "
+      .. "the answer is 500 and the event may come again.",
+    {}
+  ),
+  build.callback("fetch", "fetch(requestId) → result: called for every event; its result replaces the event's data."),
+  build.checked("store", "table", store_of_operator, "Which events were handled; by default in memory."),
   bounds("remember", 100000, 7 * 86400, "How many handled events are remembered, and for how long."),
   bounds("early", 1000, 3600, "How many events are kept for transactions that are awaited later, and for how long."),
-  {
-    name = "on_failure",
-    type = "function",
-    default = report,
-    doc = "on_failure(failure, event): told of every event that was not handled; by default it is written to stderr.",
-  },
-  { name = "clock", type = "function", default = runtime.now, doc = "Seconds, for what is kept for a time." },
-}
+  build.callback(
+    "on_failure",
+    "on_failure(failure, event): called for every event that was not handled; by default it is written to stderr.",
+    report
+  ),
+  build.callback("clock", "Returns seconds, for `remember` and `early`.", runtime.now),
+})
 
 ---@class riskscreen.Inbox
----@field dict? table the shared dict of nginx that it keeps its events in
----@field by_custom_id? boolean false where it cannot match events by their customId alone
+---@field dict? table the shared dict of nginx that holds the inbox's events
+---@field waiters riskscreen.webhook.Waiters|riskscreen.nginx.Waiters the transactions that await events
+---@field private authenticate fun(delivery: riskscreen.Delivery): integer|nil, string|nil
+---@field private handlers table<string, function>
+---@field private store riskscreen.WebhookStore
+---@field private settings { fetch?: function, verify?: function, on_failure: function }
 local Inbox = {}
 Inbox.__index = Inbox
 Inbox.__name = "riskscreen.Inbox"
@@ -143,8 +117,8 @@ local function lower_names(headers)
   return lower
 end
 
--- A function of the operator's, which may wait and may raise. PUC Lua 5.1 cannot yield across pcall: there it blocks.
--- Cancelling the task in which it runs is not its failure.
+-- Calls a function of the operator that may wait or raise. PUC Lua 5.1 cannot yield across pcall: there it blocks.
+-- The third result is true when the task was cancelled, which is not the function's failure.
 local function protected(fn, ...)
   local ok, result = pcall(runtime.tasks.iterator(fn), ...)
   if not ok and errors.is(result) and result.kind == "cancelled" then
@@ -166,8 +140,8 @@ local function delivery_of(method, headers, body, where)
   }
 end
 
--- The result of a transaction, asked for rather than believed.
-local function fetched(self, event)
+-- The event with the fetched result in place of its own data.
+local function with_fetched_data(self, event)
   local request_id = event.data.requestId
   if type(request_id) ~= "string" or request_id == "" then
     return nil, errors.new("protocol", "the event names no requestId, so that nothing can be fetched")
@@ -178,24 +152,19 @@ local function fetched(self, event)
   elseif result.requestId ~= nil and result.requestId ~= request_id then
     return nil, errors.new("protocol", "fetch returned the result of another request")
   end
-  local copy = {}
-  for name, value in pairs(event) do
-    copy[name] = value
-  end
-  copy.data = result
-  return copy
+  return tables.merge(event, { data = result })
 end
 
--- Does with an event what is to be done; returns why it failed and with which status, or nothing.
+-- Handles an event. Returns the failure and the status to answer with, or nothing.
 local function process(self, event)
   if self.settings.fetch then
     local err
-    event, err = fetched(self, event)
+    event, err = with_fetched_data(self, event)
     if not event then
       return err
     end
   end
-  local kept, problem = self.events:add(event)
+  local kept, problem = self.waiters:add(event)
   if not kept then
     return problem, 503
   end
@@ -237,7 +206,7 @@ local function accept(self, event)
   return refuse(status, "the event could not be handled")
 end
 
--- The operator's own word on a delivery: a status to refuse with, or nil.
+-- Asks the operator's `verify`. Returns a status to refuse the delivery with, or nil.
 local function verify(self, delivery)
   local reason
   local ok, genuine, stopped = protected(function()
@@ -248,14 +217,14 @@ local function verify(self, delivery)
   if stopped then
     error(genuine, 0)
   elseif not ok then
-    self.settings.on_failure(genuine, { webhookId = "", eventType = "that verify was asked about" })
+    self.settings.on_failure(genuine, { webhookId = "", eventType = "being verified" })
     return 500, "the delivery could not be verified"
   elseif not genuine then
     return 401, type(reason) == "string" and text.printable(reason, 200) or "the delivery is not genuine"
   end
 end
 
----Takes one delivery, of whatever server.
+---Takes one delivery that any HTTP server has received.
 ---@param method string
 ---@param headers table<string, string>
 ---@param body string
@@ -268,18 +237,18 @@ function Inbox:deliver(method, headers, body, where)
     error("inbox:deliver: expected a method, a table of headers and a body", 2)
   end
   local delivery = delivery_of(method, headers, body, where or {})
-  local status, reason = self.guard(delivery)
+  local status, reason = self.authenticate(delivery)
   if not status and method ~= "POST" then
     return refuse(405, "events are delivered by POST", { Allow = "POST" })
-  elseif not status and #body > webhook.MAX_SIZE then
-    return refuse(413, ("a delivery has at most %d bytes"):format(webhook.MAX_SIZE))
+  elseif not status and #body > MAX_SIZE then
+    return refuse(413, ("a delivery has at most %d bytes"):format(MAX_SIZE))
   elseif not status and self.settings.verify then
     status, reason = verify(self, delivery)
   end
   if status then
     return refuse(status, reason)
   end
-  local event, err = webhook.parse(body, delivery.headers)
+  local event, err = event_parser.parse(body, delivery.headers)
   if not event then
     return refuse(400, err.message)
   end
@@ -296,33 +265,11 @@ function Inbox:on(event_type, handler)
   self.handlers[event_type] = handler
 end
 
----Has a transaction told of its events, those that came before included, for as long as the returned value is kept.
----@param awaited riskscreen.Awaited
----@return table hold
-function Inbox:expect(awaited)
-  return self.events:expect(awaited)
-end
-
----Says that somebody waits for the events of `awaited` now, until `leave` or for so long at most.
----@param awaited riskscreen.Awaited
----@param seconds number
----@return table|nil waiting for `leave`; nil where there is nothing to leave
-function Inbox:attend(awaited, seconds)
-  return self.events:attend(awaited, seconds)
-end
-
----Ends `attend`.
----@param waiting table
-function Inbox:leave(waiting)
-  self.events:leave(waiting)
-end
-
 ---Serves the inbox over HTTP with the library's own server, driven by its own loop.
 ---@param options? { host?: string, port?: integer, path?: string }
 ---@return riskscreen.InboxListener|nil listener `url`, `close()`
----@return string|nil message why it cannot listen
+---@return riskscreen.Error|nil err
 function Inbox:listen(options)
-  local listener = require "riskscreen.webhook.listener"
   local place, wrong = check.options(listener.options, options or {})
   if not place then
     error("inbox:listen: " .. wrong.message, 2)
@@ -330,49 +277,58 @@ function Inbox:listen(options)
   return listener.new(self, place)
 end
 
----Answers the request that nginx is serving: to be called in its content phase.
+---Answers the request that nginx is serving. Call it in content_by_lua.
+---@return integer status
 function Inbox:serve()
-  local ngx = rawget(_G, "ngx")
-  if not ngx or ngx.get_phase() ~= "content" then
-    error("inbox:serve: it answers a request of nginx, in content_by_lua", 2)
-  end
-  require("riskscreen.nginx.webhook.content").serve(self)
+  local status = runtime.serve and runtime.serve(MAX_SIZE, function(...)
+    return self:deliver(...)
+  end)
+  return status or error("inbox:serve: it answers a request of nginx, in content_by_lua", 2)
 end
 
 local M = { options = inbox_options }
 
----An inbox made of checked options and of what remembers.
+---Checks the options of an inbox.
+---@param specs riskscreen.Option[]
+---@param given any
+---@return table|nil settings
+---@return string|nil message
+function M.check(specs, given)
+  if type(given) ~= "table" then
+    return nil, "expected a table of options (got " .. text.kind(given) .. ")"
+  end
+  local settings, wrong = check.options(specs, given)
+  local message = wrong and wrong.message or auth.problem(settings)
+  return not message and settings or nil, message
+end
+
+---Makes an inbox of checked options, a store and waiters.
 ---@param settings table
----@param handled riskscreen.WebhookStore which events were handled
----@param kept riskscreen.inbox.Events|riskscreen.nginx.Events events, and who awaits them
+---@param handled riskscreen.WebhookStore the events that were handled
+---@param awaited riskscreen.webhook.Waiters|riskscreen.nginx.Waiters the transactions that await events
 ---@return riskscreen.Inbox
-function M.assemble(settings, handled, kept)
+function M.assemble(settings, handled, awaited)
   return setmetatable({
-    guard = guard.new(settings),
+    authenticate = auth.new(settings),
     handlers = settings.handlers,
     store = handled,
-    events = kept,
-    -- What needs no secret: the guard alone has that.
+    waiters = awaited,
+    -- The secret stays in `authenticate`.
     settings = { fetch = settings.fetch, verify = settings.verify, on_failure = settings.on_failure },
   }, Inbox)
 end
 
----An inbox, or what is wrong with its options.
+---A new inbox.
 ---@param given riskscreen.InboxOptions
----@return riskscreen.Inbox|nil inbox
----@return string|nil message
+---@return riskscreen.Inbox
 function M.new(given)
-  if type(given) ~= "table" then
-    return nil, "expected a table of options (got " .. text.kind(given) .. ")"
-  end
-  local settings, wrong = check.options(inbox_options, given)
-  local message = wrong and wrong.message or guard.problem(settings)
-  if message then
-    return nil, message
+  local settings, message = M.check(inbox_options, given)
+  if not settings then
+    error("webhook.inbox: " .. message, 2)
   end
   local remember, early, clock = settings.remember, settings.early, settings.clock
   local handled = settings.store or store.new(remember.limit, remember.ttl, clock)
-  return M.assemble(settings, handled, events.new(early.limit, early.ttl, clock))
+  return M.assemble(settings, handled, waiters.new(early.limit, early.ttl, clock))
 end
 
 return M

@@ -1,8 +1,10 @@
--- Serves an inbox over HTTP with riskscreen.server, driven by the native loop: every delivery in a task of its own, so
+-- Serves an inbox over HTTP with riskscreen.server, driven by the native loop. Each delivery has a task of its own, so
 -- that a handler may wait.
 
-local native = require "riskscreen.runtime.native"
-local webhook = require "riskscreen.webhook"
+local build = require "riskscreen.options.build"
+local errors = require "riskscreen.errors"
+local event = require "riskscreen.webhook.event"
+local runtime = require "riskscreen.runtime"
 
 local DEFAULT_PATH = "/webhooks"
 
@@ -16,7 +18,7 @@ local Listener = {}
 Listener.__index = Listener
 Listener.__name = "riskscreen.InboxListener"
 
--- Below the path lies at most a secret.
+-- Below the path comes at most one segment: a secret.
 local function is_served(self, path)
   return path == self.path or (path:sub(1, #self.path + 1) == self.path .. "/" and not path:find("/", #self.path + 2))
 end
@@ -37,25 +39,25 @@ function Listener:pollfd()
   return self.server:pollfd()
 end
 
----What to poll it for.
+---The events to poll it for.
 ---@return string
 function Listener:events()
   return self.server:events()
 end
 
----Seconds after which `step` has something to do although the descriptor is not ready; nil: never.
+---Seconds after which to call `step` although the descriptor is not ready; nil: never.
 ---@return number|nil
 function Listener:timeout()
   return self.server:timeout()
 end
 
----Takes the deliveries that have come.
+---Takes the deliveries that have arrived.
 ---@param seconds? number how long to wait for one
 function Listener:step(seconds)
   self.server:step(seconds)
   local request = self.server:next()
   while request do
-    native.tasks.spawn(respond, self, request)
+    runtime.tasks.spawn(respond, self, request)
     request = self.server:next()
   end
 end
@@ -64,52 +66,53 @@ end
 function Listener:close()
   if not self.closed then
     self.closed = true
-    native.detach(self)
+    runtime.detach(self)
     self.server:close()
   end
 end
 
 local M = {}
 
+local function path_of_server(value)
+  if not value:find "^/[%w/._~-]*[%w._~-]$" then
+    return nil, "must be such as " .. DEFAULT_PATH
+  end
+  return value
+end
+
 ---@type riskscreen.Option[]
 M.options = {
   { name = "host", type = "string", default = "127.0.0.1", doc = "The address to listen on." },
-  {
-    name = "port",
-    type = "integer",
-    default = 0,
-    minimum = 0,
-    maximum = 65535,
-    unit = "",
-    doc = "The port to listen on; 0: any that is free.",
-  },
-  {
-    name = "path",
-    type = "string",
-    default = DEFAULT_PATH,
-    check = function(value)
-      if not value:find "^/[%w/._~-]*[%w._~-]$" then
-        return nil, "must be such as " .. DEFAULT_PATH
-      end
-      return value
-    end,
-    doc = "Where deliveries go; a secret of the path comes after it.",
-  },
+  build.count("port", "", 0, 0, 65535, "The port to listen on; 0: any free one."),
+  build.checked(
+    "path",
+    "string",
+    path_of_server,
+    "The path of deliveries; a secret in the path comes after it.",
+    DEFAULT_PATH
+  ),
 }
+
+local function unsupported(message)
+  return nil, errors.new("unsupported", "inbox:listen: " .. message)
+end
 
 ---Listens.
 ---@param inbox riskscreen.Inbox
 ---@param place { host: string, port: integer, path: string }
 ---@return riskscreen.InboxListener|nil
----@return string|nil message
+---@return riskscreen.Error|nil err
 function M.new(inbox, place)
+  if not runtime.attach then
+    return unsupported "inside nginx call inbox:serve() in content_by_lua"
+  end
   local made, module = pcall(require, "riskscreen.server")
   if not made then
-    return nil, "riskscreen.server is not there: it is built when libmicrohttpd is"
+    return unsupported "riskscreen.server is missing: build the library with libmicrohttpd"
   end
-  local server, message = module.new { host = place.host, port = place.port, max_body = webhook.MAX_SIZE }
+  local server, message = module.new { host = place.host, port = place.port, max_body = event.MAX_SIZE }
   if not server then
-    return nil, message
+    return nil, errors.new("network", "inbox:listen: " .. message, { sent = false })
   end
   local host = place.host:find(":", 1, true) and "[" .. place.host .. "]" or place.host
   local listener = setmetatable({
@@ -119,7 +122,7 @@ function M.new(inbox, place)
     server = server,
     path = place.path,
   }, Listener)
-  native.attach(listener)
+  runtime.attach(listener)
   return listener
 end
 

@@ -1,12 +1,12 @@
--- Which events have been handled, so that none is handled twice: the store of an inbox in one process. One that several
--- processes share has the same three methods.
+-- The events that have been handled, so that none is handled twice: the store of an inbox in one process. A store that
+-- several processes share has the same three methods.
 
-local shelf = require "riskscreen.util.ttl_queue"
+local ttl_queue = require "riskscreen.util.ttl_queue"
 
 ---@class riskscreen.WebhookStore
----@field claim fun(self, id: string): "new"|"busy"|"done"|nil, any takes the event if nobody has; or nil, why
----@field complete fun(self, id: string) the event is handled
----@field release fun(self, id: string) it is not, and may come again
+---@field claim fun(self, id: string): "new"|"busy"|"done"|nil, any claims the event; or nil and the reason
+---@field complete fun(self, id: string) marks the event as handled
+---@field release fun(self, id: string) gives up the claim: the event may come again
 local Store = {}
 Store.__index = Store
 
@@ -32,12 +32,12 @@ end
 local M = {}
 
 ---A store in memory.
----@param limit integer events remembered; of more, the oldest are forgotten
+---@param limit integer the most events that are remembered; the oldest are dropped first
 ---@param ttl number seconds for which an event is remembered
 ---@param now fun(): number seconds
 ---@return riskscreen.WebhookStore
 function M.new(limit, ttl, now)
-  return setmetatable({ done = shelf.new(limit, ttl, now), claimed = {} }, Store)
+  return setmetatable({ done = ttl_queue.new(limit, ttl, now), claimed = {} }, Store)
 end
 
 return M

@@ -1,27 +1,28 @@
--- Brings events to the transactions that await them, by requestId or by customId, whichever comes first: the event or
--- the one who awaits it. Events are kept for a time and no more than so many.
+-- Passes events to the transactions that await them, by requestId or by customId. An event may come before its waiter:
+-- events are kept for a time, up to a limit.
 
-local shelf = require "riskscreen.util.ttl_queue"
+local ttl_queue = require "riskscreen.util.ttl_queue"
 
 local MAX_EVENTS_OF_KEY = 16 -- events kept for one requestId or customId
 
----@class riskscreen.Awaited what awaits a result
+---@class riskscreen.Awaited an awaited result
 ---@field request_id? string
 ---@field custom_id? string
----@field offer fun(self, event: riskscreen.WebhookEvent) takes the event if it is its own
+---@field offer fun(self, event: riskscreen.WebhookEvent) takes the event if it belongs to the result
 
----@class riskscreen.inbox.Slot whoever awaits one requestId or one customId
----@field awaited table<riskscreen.Awaited, true> weak: nobody is kept from being collected
+---@class riskscreen.webhook.Slot the waiters of one requestId or one customId
+---@field awaited table<riskscreen.Awaited, true> weak
 
-local UNKNOWN = {} -- the owner of an event that was offered to one without a requestId
-local NOBODY = {} -- of one that several could have meant
+local UNKNOWN = {} -- the owner of an event that was offered to a waiter without a requestId
+local NOBODY = {} -- the owner of an event that several waiters could claim
 
----@class riskscreen.inbox.Events
----@field private owners table<riskscreen.WebhookEvent, any> weak: whose those are that were offered by customId
----@field private shelf riskscreen.inbox.Shelf lists of events by key
----@field private slots table<string, riskscreen.inbox.Slot> weak: a slot lives as long as one of those in it
-local Events = {}
-Events.__index = Events
+---@class riskscreen.webhook.Waiters
+---@field by_custom_id boolean true: an event may be matched by its customId alone
+---@field private owners table<riskscreen.WebhookEvent, any> weak: the requestId that an event belongs to
+---@field private kept riskscreen.TtlQueue lists of events by key
+---@field private slots table<string, riskscreen.webhook.Slot> weak: a slot lives as long as one of its waiters
+local Waiters = {}
+Waiters.__index = Waiters
 
 -- A prefix keeps the two kinds of identifier apart.
 local function keys_of(request_id, custom_id)
@@ -35,7 +36,7 @@ local function event_keys(event)
   return keys_of(event.data.requestId, event.data.customId)
 end
 
-function Events:slot(key)
+function Waiters:slot(key)
   local slot = self.slots[key]
   if not slot then
     slot = { awaited = setmetatable({}, { __mode = "k" }) }
@@ -44,16 +45,16 @@ function Events:slot(key)
   return slot
 end
 
-function Events:keep(key, event)
+function Waiters:keep(key, event)
   local list = {}
-  for _, earlier in ipairs(self.shelf:get(key) or {}) do
+  for _, earlier in ipairs(self.kept:get(key) or {}) do
     list[#list + 1] = earlier
   end
   if #list == MAX_EVENTS_OF_KEY then
     table.remove(list, 1)
   end
   list[#list + 1] = event
-  self.shelf:put(key, list)
+  self.kept:put(key, list)
 end
 
 local function others(slot, event)
@@ -66,9 +67,9 @@ local function others(slot, event)
   return found
 end
 
--- A customId is the caller's own: where several transactions carry it, the event may be any one's and is nobody's.
--- Once somebody was there to own an event it is nobody else's, whoever comes later.
-function Events:offer_by_custom_id(slot, event, to)
+-- The caller chooses customIds: when several transactions have the same one, the event is ambiguous and nobody gets it.
+-- An event that once had an owner is never offered to another transaction.
+function Waiters:offer_by_custom_id(slot, event, to)
   local found = others(slot, event)
   local one = #found == 1 and found[1]
   local owner = one and (one.request_id or UNKNOWN) or #found > 1 and NOBODY or nil
@@ -78,10 +79,10 @@ function Events:offer_by_custom_id(slot, event, to)
   end
 end
 
----Brings an event to whoever awaits it now, and keeps it for those who will.
+---Offers an event to its waiters and keeps it for later ones.
 ---@param event riskscreen.WebhookEvent
 ---@return boolean kept
-function Events:add(event)
+function Waiters:add(event)
   local by_request, by_custom = event_keys(event)
   for _, key in pairs { by_request, by_custom } do
     self:keep(key, event)
@@ -97,10 +98,10 @@ function Events:add(event)
   return true
 end
 
----From now on, for as long as the returned value is kept, events are offered to `awaited`; at once those kept.
+---Offers `awaited` the kept events at once, and later ones for as long as the caller keeps the returned value.
 ---@param awaited riskscreen.Awaited
 ---@return table hold
-function Events:expect(awaited)
+function Waiters:expect(awaited)
   local by_request, by_custom = keys_of(awaited.request_id, awaited.custom_id)
   local hold = {}
   for _, key in pairs { by_request, by_custom } do
@@ -108,17 +109,17 @@ function Events:expect(awaited)
     slot.awaited[awaited] = true
     hold[#hold + 1] = slot
   end
-  for _, event in ipairs(by_request and self.shelf:get(by_request) or {}) do
+  for _, event in ipairs(by_request and self.kept:get(by_request) or {}) do
     awaited:offer(event)
   end
-  for _, event in ipairs(by_custom and self.shelf:get(by_custom) or {}) do
+  for _, event in ipairs(by_custom and self.kept:get(by_custom) or {}) do
     self:offer_by_custom_id(self.slots[by_custom], event, awaited)
   end
   return hold
 end
 
----Somebody waits: events are offered as they come, whether or not one does.
-function Events:attend() -- luacheck: ignore 212
+---Nothing to do in one process: events are offered as they come. An inbox that several processes share polls here.
+function Waiters:attend() -- luacheck: ignore 212
   return nil
 end
 
@@ -128,13 +129,14 @@ local M = {}
 ---@param limit integer
 ---@param ttl number seconds
 ---@param now fun(): number
----@return riskscreen.inbox.Events
+---@return riskscreen.webhook.Waiters
 function M.new(limit, ttl, now)
   return setmetatable({
-    shelf = shelf.new(limit, ttl, now),
+    by_custom_id = true,
+    kept = ttl_queue.new(limit, ttl, now),
     slots = setmetatable({}, { __mode = "v" }),
     owners = setmetatable({}, { __mode = "k" }),
-  }, Events)
+  }, Waiters)
 end
 
 return M

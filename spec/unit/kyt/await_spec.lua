@@ -100,7 +100,7 @@ local function new(answers, more)
   return pending.new(fields, more and more.delay or 1), runtime
 end
 
-local function inbox()
+local function waiters()
   return {
     expect = function()
       return {}
@@ -241,7 +241,7 @@ end)
 
 describe("an event for a pending result", function()
   it("ends the wait", function()
-    local one, runtime = new(nil, { inbox = inbox() })
+    local one, runtime = new(nil, { waiters = waiters() })
     runtime.at(4, function()
       one:offer(event(result(1003, { maxScore = "8" })))
     end)
@@ -253,7 +253,7 @@ describe("an event for a pending result", function()
     local runtime
     local one
     one, runtime = new(nil, {
-      inbox = inbox(),
+      waiters = waiters(),
       ask = function()
         one:offer(event(result(1003, { maxScore = "8" })))
         return result(1003, { maxScore = "9" }), { status = 200 }
@@ -272,7 +272,7 @@ describe("an event for a pending result", function()
   end)
 
   it("that is not final does not end the wait", function()
-    local one, runtime = new(nil, { inbox = inbox() })
+    local one, runtime = new(nil, { waiters = waiters() })
     runtime.at(1, function()
       one:offer(event(result(1999)))
     end)
@@ -281,7 +281,7 @@ describe("an event for a pending result", function()
   end)
 
   it("is waited for although asking failed for good", function()
-    local one, runtime = new({ errors.new("unauthorized", "the key") }, { inbox = inbox() })
+    local one, runtime = new({ errors.new("unauthorized", "the key") }, { waiters = waiters() })
     runtime.at(50, function()
       one:offer(event(result(1003)))
     end)
@@ -290,7 +290,7 @@ describe("an event for a pending result", function()
   end)
 
   it("that never comes after asking failed for good leaves the reason", function()
-    local one = new({ errors.new("unauthorized", "the key") }, { inbox = inbox() })
+    local one = new({ errors.new("unauthorized", "the key") }, { waiters = waiters() })
     local _, err = one:await(100)
     assert.equal("unauthorized", err.kind)
   end)
@@ -305,17 +305,17 @@ describe("an event for a pending result", function()
   }
   for _, case in ipairs(foreign) do
     it("does not count " .. case[1], function()
-      local one = new(nil, { inbox = inbox(), custom_id = "c1" })
+      local one = new(nil, { waiters = waiters(), custom_id = "c1" })
       one:offer(event(case[2]))
       assert.is_nil((one:await(10)))
     end)
   end
 
   it("counts by customId where it names no request, or the request is not known", function()
-    local one = new(nil, { inbox = inbox(), custom_id = "c1" })
+    local one = new(nil, { waiters = waiters(), custom_id = "c1" })
     one:offer(event { customId = "c1", status = 1003, maxScore = "4" })
     assert.equal("4", one:await(10).maxScore)
-    local unknown = new(nil, { inbox = inbox(), custom_id = "c1", request_id = false })
+    local unknown = new(nil, { waiters = waiters(), custom_id = "c1", request_id = false })
     unknown:offer(event(result(1003, { customId = "c1" })))
     assert.equal("1", unknown:await(10).maxScore)
   end)

@@ -277,12 +277,20 @@ describe("an inbox that listens", function()
     assert.equal(200, post(origin .. "/hooks/" .. SECRET:gsub(" ", "%%20"), event "w1"))
   end)
 
-  it("says why it cannot listen", function()
+  it("returns an error object when it cannot listen", function()
     local inbox = new_inbox()
     local listener = keep(inbox:listen())
-    local second, message = inbox:listen { port = listener.port }
+    local second, err = inbox:listen { port = listener.port }
     assert.is_nil(second)
-    assert.is_string(message)
+    assert.is_true(riskscreen.errors.is(err))
+    assert.same({ "network", false }, { err.kind, err.sent })
+    assert.matches("inbox:listen: .*address already in use", err.message:lower())
+  end)
+
+  it("is not served by nginx here", function()
+    assert.has_error(function()
+      new_inbox():serve()
+    end, "inbox:serve: it answers a request of nginx, in content_by_lua")
   end)
 
   it("can be closed twice", function()

@@ -45,20 +45,20 @@ local function parse(value)
 end
 
 describe("webhook.parse", function()
-  it("gives the event with its data as they were delivered", function()
+  it("returns the event and its data as delivered", function()
     assert.same(event(), parse(event()))
   end)
 
-  it("keeps types of events and fields that it does not know", function()
+  it("keeps unknown types of events and unknown fields", function()
     local strange = event { eventType = "somethingNew", data = { anything = { 1, "x", true } }, version = 2 }
     assert.same(strange, parse(strange))
   end)
 
-  it("keeps a status that it never saw", function()
+  it("keeps an unknown status", function()
     assert.equal(1999, parse(data { status = 1999 }).data.status)
   end)
 
-  it("takes a direction that is null, empty or an empty array for one without strategies", function()
+  it("accepts a direction that is null, {} or [] as one without strategies", function()
     for _, text in ipairs { "null", "{}", "[]" } do
       local body = (
         '{"webhookId":"w","eventType":"getTxHashCustomRiskScore","timestamp":"2026-01-01 00:00:00",'
@@ -131,7 +131,7 @@ describe("webhook.parse", function()
 
   for name, body in pairs {
     ["no body"] = "",
-    ["what is not JSON"] = "<html>",
+    ["a body that is not JSON"] = "<html>",
     ["half an event"] = json.encode(event()):sub(1, -2),
     ["an array"] = "[]",
     ["a text"] = '"event"',
@@ -146,7 +146,7 @@ describe("webhook.parse", function()
     end)
   end
 
-  it("says once where a body is not JSON", function()
+  it("names the position of a JSON error once", function()
     local _, err = webhook.parse "<html>"
     assert.matches("is not JSON: [^\n]* at byte 1$", err.message)
     assert.is_nil(err.message:find "at byte.*at byte")
@@ -158,7 +158,7 @@ describe("webhook.parse", function()
     assert.matches("at most 65536", err.message)
   end)
 
-  it("refuses a body that is nested deeply", function()
+  it("refuses a deeply nested body", function()
     local depth = 100
     local body = json.encode(event()):sub(1, -2) .. ',"more":' .. ("["):rep(depth) .. ("]"):rep(depth) .. "}"
     assert.is_nil((webhook.parse(body)))
@@ -170,7 +170,7 @@ describe("webhook.parse", function()
     assert.matches("encoded as 'gzip'", err.message)
   end)
 
-  it("raises at the caller's line for what is no body", function()
+  it("raises at the caller's line when the body is not a string", function()
     local line = debug.getinfo(1, "l").currentline + 2
     local ok, message = pcall(function()
       webhook.parse(nil)
@@ -179,7 +179,7 @@ describe("webhook.parse", function()
     assert.matches("event_spec.lua:" .. line .. ": webhook.parse: body must be a string", message, 1, true)
   end)
 
-  it("never raises and never gives half an event, whatever is done to a body", function()
+  it("never raises and never returns half an event for a mutated body", function()
     local original, generator = json.encode(event()), random.new(20260101)
     local pieces =
       { "{", "}", "[", "]", '"', ",", ":", "0", "-", "\\", "\0", "\255", "null", "1e9", "true", "\\u0000", "" }

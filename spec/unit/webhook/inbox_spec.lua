@@ -17,7 +17,7 @@ local function body_of(id, data, event_type)
   }
 end
 
--- An inbox that anyone may deliver to, and what its handler was given.
+-- An inbox without authentication, the events that its handler got, and the failures.
 local function new_inbox(options)
   local handled, failures = {}, {}
   local all = {
@@ -42,7 +42,7 @@ local function deliver(inbox, id, data, where, headers)
 end
 
 describe("an inbox", function()
-  it("gives an event to the handler of its type and answers 200", function()
+  it("passes an event to the handler of its type and answers 200", function()
     local inbox, handled = new_inbox()
     local status, headers, body = deliver(inbox, "w1")
     assert.equal(200, status)
@@ -51,7 +51,7 @@ describe("an inbox", function()
     assert.same({ 1, "w1", "r-w1" }, { #handled, handled[1].webhookId, handled[1].data.requestId })
   end)
 
-  it("gives types without a handler of their own to the one for all others", function()
+  it("passes other types to the handler '*'", function()
     local others = {}
     local inbox, handled = new_inbox()
     inbox:on("*", function(event)
@@ -63,12 +63,12 @@ describe("an inbox", function()
     assert.equal(1, #handled)
   end)
 
-  it("takes an event that nobody handles", function()
+  it("accepts an event without a handler", function()
     local inbox = webhook.inbox { accept_unauthenticated = true }
     assert.equal(200, (deliver(inbox, "w1")))
   end)
 
-  it("answers 405 to another method, 400 to what is no event and 413 to what is too long", function()
+  it("answers 405 to another method, 400 to a malformed event and 413 to a long body", function()
     local inbox, handled = new_inbox()
     local status, headers = inbox:deliver("GET", {}, "")
     assert.same({ 405, "POST" }, { status, headers.Allow })
@@ -77,7 +77,7 @@ describe("an inbox", function()
     assert.equal(0, #handled)
   end)
 
-  it("raises at the caller's line when it is not given a delivery", function()
+  it("raises at the caller's line when an argument is missing", function()
     local line = debug.getinfo(1, "l").currentline + 2
     local ok, message = pcall(function()
       new_inbox():deliver "POST"
@@ -88,7 +88,7 @@ describe("an inbox", function()
 end)
 
 describe("a duplicate", function()
-  it("is answered like the first and not handled again", function()
+  it("is answered 200 and not handled again", function()
     local inbox, handled = new_inbox()
     deliver(inbox, "w1")
     local status, _, body = deliver(inbox, "w1")
@@ -103,7 +103,7 @@ describe("a duplicate", function()
     assert.same({ 2, "w2" }, { #handled, handled[2].webhookId })
   end)
 
-  it("is handled again when its time to live is over", function()
+  it("is handled again after the time to live", function()
     local now = 100
     local inbox, handled = new_inbox {
       remember = { ttl = 60 },
@@ -120,7 +120,7 @@ describe("a duplicate", function()
     assert.equal(2, #handled)
   end)
 
-  it("is recognised among as many as are remembered, and no more", function()
+  it("is recognised while it is among the remembered events", function()
     local inbox, handled = new_inbox { remember = { limit = 3 } }
     for index = 1, 4 do
       deliver(inbox, "w" .. index)
@@ -133,7 +133,7 @@ describe("a duplicate", function()
     assert.equal(5, #handled)
   end)
 
-  it("that comes while the event is being handled is put off", function()
+  it("is answered 503 while the first delivery is being handled", function()
     local inbox, statuses, runs = new_inbox(), {}, 0
     inbox:on(TYPE, function()
       runs = runs + 1
@@ -185,7 +185,7 @@ describe("a handler that fails", function()
     end)
   end
 
-  it("is not one that returns nothing, or false alone", function()
+  it("is not a handler that returns nothing, or false without an error", function()
     for _, result in ipairs { { n = 0 }, { n = 1, false } } do
       local inbox = new_inbox()
       inbox:on(TYPE, function()
@@ -195,7 +195,7 @@ describe("a handler that fails", function()
     end
   end)
 
-  it("may wait before", function()
+  it("may wait before it returns", function()
     local inbox = new_inbox()
     local before = {}
     inbox:on(TYPE, function()
@@ -224,7 +224,7 @@ describe("a store of the operator's", function()
     return made, calls
   end
 
-  it("is told what became of an event", function()
+  it("is told whether the event was handled", function()
     local made, calls = store { "new" }
     local inbox = new_inbox { store = made }
     deliver(inbox, "w1")
@@ -233,13 +233,13 @@ describe("a store of the operator's", function()
     assert.same({ "claim w1", "complete w1", "claim w2", "release w2" }, calls)
   end)
 
-  it("decides what is a duplicate", function()
+  it("decides which event is a duplicate", function()
     local inbox, handled = new_inbox { store = store { "done" } }
     assert.equal(200, (deliver(inbox, "w1")))
     assert.equal(0, #handled)
   end)
 
-  it("that cannot say makes the sender come again", function()
+  it("that fails leads to a 503, so that the sender tries again", function()
     local inbox, handled, failures = new_inbox { store = store { nil, "no connection" } }
     assert.equal(503, (deliver(inbox, "w1")))
     assert.same({ 0, { "no connection" } }, { #handled, failures })
@@ -259,13 +259,13 @@ describe("a shared secret", function()
     return (deliver(inbox, "w1", nil, { target = target }, headers))
   end
 
-  it("comes in a header, whatever its case", function()
+  it("is read from a header, case-insensitively", function()
     assert.equal(200, status_of({ header = "X-Secret" }, { ["x-sEcret"] = SECRET }))
     assert.equal(401, status_of({ header = "X-Secret" }, { ["X-Secret"] = SECRET .. "!" }))
     assert.equal(401, status_of({ header = "X-Secret" }, { ["X-Other"] = SECRET }))
   end)
 
-  it("comes in the query", function()
+  it("is read from the query", function()
     local encoded = SECRET:gsub(" ", "%%20")
     assert.equal(200, status_of({ query = "token" }, {}, "/hooks?a=b&token=" .. encoded))
     assert.equal(200, status_of({ query = "token" }, {}, "/hooks?token=" .. SECRET:gsub(" ", "+")))
@@ -275,16 +275,16 @@ describe("a shared secret", function()
     assert.equal(401, status_of({ query = "token" }, {}))
   end)
 
-  it("comes as the last part of the path", function()
+  it("is read from the last segment of the path", function()
     local encoded = SECRET:gsub(" ", "%%20")
     assert.equal(200, status_of({ path = true }, {}, "/hooks/" .. encoded .. "?x=1"))
     assert.equal(401, status_of({ path = true }, {}, "/hooks/" .. encoded .. "/"))
     assert.equal(401, status_of({ path = true }, {}, "/hooks"))
-    -- However long it is, it is read but once.
+    -- A long path is scanned only once.
     assert.equal(401, status_of({ path = true }, {}, "/" .. ("a"):rep(1000000) .. "/"))
   end)
 
-  it("may be one of several, so that it can be changed", function()
+  it("may be one of several", function()
     local values = { SECRET, "the next secret of this inbox" }
     for _, value in ipairs(values) do
       assert.equal(200, status_of({ value = values, header = "x" }, { x = value }))
@@ -292,13 +292,13 @@ describe("a shared secret", function()
     assert.equal(401, status_of({ value = values, header = "x" }, { x = values[1] .. values[2] }))
   end)
 
-  it("is not met by a part of it, nor by a repetition", function()
+  it("does not match a part of it or a repetition", function()
     for _, guess in ipairs { "", SECRET:sub(1, -2), SECRET:sub(2), SECRET .. SECRET, SECRET:upper() } do
       assert.equal(401, status_of({ header = "x" }, { x = guess }))
     end
   end)
 
-  it("is in no answer, message or field", function()
+  it("appears in no answer, message or field", function()
     local inbox = webhook.inbox { secret = { value = SECRET, header = "x" } }
     local _, _, body = deliver(inbox, "w1", nil, nil, { x = SECRET .. "?" })
     assert.is_nil(body:find(SECRET, 1, true))
@@ -385,7 +385,7 @@ describe("an allow-list", function()
 end)
 
 describe("a verify function", function()
-  it("is given body, headers and delivery, and decides", function()
+  it("gets the body, the headers and the delivery, and decides", function()
     local given
     local inbox, handled = new_inbox {
       verify = function(body, headers, delivery)
@@ -400,7 +400,7 @@ describe("a verify function", function()
     assert.equal(200, (deliver(inbox, "w1", nil, where, { ["X-Signature"] = "good" })))
   end)
 
-  it("that raises makes the sender come again", function()
+  it("that raises leads to a 500, so that the sender tries again", function()
     local inbox, handled, failures = new_inbox {
       verify = function()
         error("no key", 0)
@@ -427,7 +427,7 @@ describe("an inbox that fetches", function()
   local failing = {
     { "cannot fetch", nil, errors.new("network", "cut") },
     { "fetches another request's result", { requestId = "other", maxScore = "0", status = 1003 } },
-    { "fetches what is no result", "ok" },
+    { "fetches a value that is not a result", "ok" },
   }
   for _, case in ipairs(failing) do
     it("answers 500 when it " .. case[1] .. ", and handles nothing", function()
@@ -441,7 +441,7 @@ describe("an inbox that fetches", function()
     end)
   end
 
-  it("does not take an event that names no requestId", function()
+  it("refuses an event without a requestId", function()
     local inbox, handled = new_inbox {
       fetch = function()
         return {}
@@ -452,7 +452,7 @@ describe("an inbox that fetches", function()
   end)
 end)
 
-describe("what awaits an event", function()
+describe("a waiter", function()
   local function awaited(request_id, custom_id)
     local offered = {}
     return {
@@ -465,51 +465,51 @@ describe("what awaits an event", function()
       offered
   end
 
-  it("is offered it by requestId, whichever of them came first", function()
+  it("gets an event by requestId, before or after it comes", function()
     local inbox = new_inbox()
     local early, offered_early = awaited "r-w1"
-    local hold = inbox:expect(early)
+    local hold = inbox.waiters:expect(early)
     deliver(inbox, "w1")
     local late, offered_late = awaited "r-w1"
-    local hold_late = inbox:expect(late)
+    local hold_late = inbox.waiters:expect(late)
     assert.same({ { "w1" }, { "w1" } }, { offered_early, offered_late })
     assert.is_not_nil(hold and hold_late)
   end)
 
-  it("is not offered another's", function()
+  it("does not get another waiter's event", function()
     local inbox = new_inbox()
     local one, offered = awaited("r1", "c1")
-    local hold = inbox:expect(one)
+    local hold = inbox.waiters:expect(one)
     deliver(inbox, "w1", { requestId = "r2", customId = "c2", status = 1003 })
     deliver(inbox, "w2", { requestId = "c1", customId = "r1", status = 1003 })
     assert.same({}, offered)
     assert.is_not_nil(hold)
   end)
 
-  it("is offered it by customId where the event has no requestId", function()
+  it("gets an event without a requestId by customId", function()
     local inbox = new_inbox()
     local one, offered = awaited("r1", "c1")
-    local hold = inbox:expect(one)
+    local hold = inbox.waiters:expect(one)
     deliver(inbox, "w1", { customId = "c1", status = 1003 })
     assert.same({ "w1" }, offered)
     assert.is_not_nil(hold)
   end)
 
-  it("is offered nothing by a customId that several carry", function()
+  it("gets nothing by a customId that several waiters share", function()
     local inbox = new_inbox()
     local one, offered_one = awaited("r1", "same")
     local two, offered_two = awaited("r2", "same")
-    local holds = { inbox:expect(one), inbox:expect(two) }
+    local holds = { inbox.waiters:expect(one), inbox.waiters:expect(two) }
     deliver(inbox, "w1", { customId = "same", status = 1003 })
     assert.same({ {}, {}, 2 }, { offered_one, offered_two, #holds })
   end)
 
-  it("is offered nothing by a customId that was another's when the event came", function()
+  it("gets nothing by a customId that belonged to another waiter when the event came", function()
     local inbox = new_inbox()
-    inbox:expect((awaited("r1", "c1")))
+    inbox.waiters:expect((awaited("r1", "c1")))
     deliver(inbox, "w1", { customId = "c1", status = 1003 })
     local one, two = awaited("r2", "c2"), awaited("r3", "c2")
-    local holds = { inbox:expect(one), inbox:expect(two) }
+    local holds = { inbox.waiters:expect(one), inbox.waiters:expect(two) }
     deliver(inbox, "w2", { customId = "c2", status = 1003 })
     assert.equal(2, #holds)
     one, two, holds = nil, nil, nil -- luacheck: ignore 311
@@ -517,34 +517,34 @@ describe("what awaits an event", function()
     collectgarbage()
     for _, custom_id in ipairs { "c1", "c2" } do
       local later, offered = awaited("r4", custom_id)
-      inbox:expect(later)
+      inbox.waiters:expect(later)
       assert.same({}, offered)
     end
   end)
 
-  it("is offered nothing by a customId that another has taken by its requestId", function()
+  it("gets nothing by customId when the event's requestId belongs to another waiter", function()
     local inbox = new_inbox()
-    inbox:expect((awaited("r1", "c1")))
+    inbox.waiters:expect((awaited("r1", "c1")))
     deliver(inbox, "w1", { requestId = "r1", customId = "c1", status = 1003 })
     collectgarbage()
     collectgarbage()
     local uncertain, offered = awaited(nil, "c1")
-    inbox:expect(uncertain)
+    inbox.waiters:expect(uncertain)
     assert.same({}, offered)
   end)
 
-  it("is offered what it was offered before when it is taken up again", function()
+  it("gets the same event again when its transaction is resumed", function()
     local inbox = new_inbox()
-    inbox:expect((awaited("r1", "c1")))
+    inbox.waiters:expect((awaited("r1", "c1")))
     deliver(inbox, "w1", { customId = "c1", status = 1003 })
     collectgarbage()
     collectgarbage()
     local again, offered = awaited("r1", "c1")
-    inbox:expect(again)
+    inbox.waiters:expect(again)
     assert.same({ "w1" }, offered)
   end)
 
-  it("is offered an early event only for a time, and only among so many", function()
+  it("gets an early event only within the time and the limit", function()
     local now = 0
     local inbox = new_inbox {
       early = { ttl = 10, limit = 2 },
@@ -557,7 +557,7 @@ describe("what awaits an event", function()
     end
     local function offered_to(request_id)
       local one, offered = awaited(request_id)
-      inbox:expect(one)
+      inbox.waiters:expect(one)
       return #offered
     end
     assert.same({ 0, 1, 1 }, { offered_to "r-w1", offered_to "r-w2", offered_to "r-w3" })
@@ -565,20 +565,20 @@ describe("what awaits an event", function()
     assert.equal(0, offered_to "r-w3")
   end)
 
-  it("is offered it although its handler fails", function()
+  it("gets the event although the handler fails", function()
     local inbox = new_inbox()
     inbox:on(TYPE, error)
     local one, offered = awaited "r-w1"
-    local hold = inbox:expect(one)
+    local hold = inbox.waiters:expect(one)
     assert.equal(500, (deliver(inbox, "w1")))
     assert.same({ "w1" }, offered)
     assert.is_not_nil(hold)
   end)
 
-  it("is offered nothing that was refused", function()
+  it("does not get a refused delivery", function()
     local inbox = webhook.inbox { secret = { value = SECRET, header = "x" } }
     local one, offered = awaited "r-w1"
-    local hold = inbox:expect(one)
+    local hold = inbox.waiters:expect(one)
     assert.equal(401, (deliver(inbox, "w1")))
     assert.same({}, offered)
     assert.is_not_nil(hold)
@@ -587,13 +587,13 @@ end)
 
 describe("webhook.inbox", function()
   local refused = {
-    { "nothing that says who may deliver", {}, "who may deliver" },
-    { "a secret that comes nowhere", { secret = { value = SECRET } }, "one of header, query and path" },
-    { "a secret that comes in two places", { secret = { value = SECRET, path = true, query = "q" } }, "one of header" },
+    { "options without any authentication", {}, "who may deliver" },
+    { "a secret without a place", { secret = { value = SECRET } }, "one of header, query and path" },
+    { "a secret with two places", { secret = { value = SECRET, path = true, query = "q" } }, "one of header" },
     { "a short secret", { secret = { value = "0123456789abcde", path = true } }, "16 to 1024 bytes" },
-    { "no secret", { secret = { path = true } }, "secret.value is required" },
+    { "a secret without a value", { secret = { path = true } }, "secret.value is required" },
     { "an empty allow-list", { allow = {} }, "at least one address" },
-    { "a handler that is none", { handlers = { x = 1 } }, "types of events to functions" },
+    { "a handler that is not a function", { handlers = { x = 1 } }, "types of events to functions" },
     { "an unknown option", { secrets = {} }, "did you mean 'secret'" },
   }
   for _, case in ipairs(refused) do

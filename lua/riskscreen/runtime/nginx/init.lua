@@ -2,6 +2,7 @@
 -- wait; elsewhere it fails. What a request or a reply means is not known here.
 local cosocket = require "riskscreen.runtime.nginx.http"
 local light_threads = require "riskscreen.runtime.nginx.threads"
+local request = require "riskscreen.runtime.nginx.serve"
 
 local M = {
   name = "nginx",
@@ -11,6 +12,7 @@ local M = {
   refusal = light_threads.refusal,
   abortable = light_threads.abortable,
   problem = cosocket.problem,
+  serve = request.serve,
   shares_headers = true,
 }
 
