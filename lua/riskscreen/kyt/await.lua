@@ -3,7 +3,6 @@
 
 local errors = require "riskscreen.errors"
 local json = require "riskscreen.json"
-local polling = require "riskscreen.options.polling"
 local records = require "riskscreen.interface.records"
 local shape = require "riskscreen.interface.shape"
 local text = require "riskscreen.util.text"
@@ -23,6 +22,19 @@ local LEASE = 1 -- seconds beyond its timeout for which a question counts as bei
 ---@field private asking? { task: riskscreen.Task, ends: number } who is asking, and when that must be over
 local Pending = {}
 Pending.__index = Pending
+
+local M = {}
+
+---The time before a poll.
+---@param polling riskscreen.Polling
+---@param number integer the poll's number, from 1
+---@param random fun(): number at least 0, less than 1
+---@return number seconds
+function M.interval(polling, number, random)
+  -- The power may be infinite; the ceiling holds then, too.
+  local interval = math.min(polling.first * polling.growth ^ (number - 1), polling.ceiling)
+  return interval * (1 - polling.jitter * random())
+end
 
 local function known(value)
   if value ~= json.null and value ~= "" then
@@ -86,7 +98,7 @@ local function problem_of(self, result)
 end
 
 function Pending:wait_before_next(at_least)
-  local now, interval = self.now(), polling.interval(self.polling, self.questions + 1, self.random)
+  local now, interval = self.now(), M.interval(self.polling, self.questions + 1, self.random)
   self.not_before = now + (at_least or 0)
   self.next_at = math.max(now + interval, self.not_before)
 end
@@ -204,8 +216,6 @@ function Pending:await(seconds)
   end
   return nil, self.failure or self:timed_out(seconds, started)
 end
-
-local M = {}
 
 ---A result that nobody awaits yet. Events that its inbox has for it are taken at once.
 ---@param fields table request_id and/or custom_id, ask, timeout, inbox, polling, final, random, and of the runtime

@@ -7,7 +7,6 @@ local json = require "riskscreen.json"
 local operations = require "riskscreen.interface.operations"
 local options = require "riskscreen.options"
 local pending = require "riskscreen.kyt.await"
-local polling = require "riskscreen.options.polling"
 local request = require "riskscreen.interface.request"
 local text = require "riskscreen.util.text"
 
@@ -134,7 +133,7 @@ function Transactions:submit(parameters, call)
     value, other = nil, errors.new("protocol", "data.requestId is empty", { operation = SUBMIT.name, sent = true })
   end
   if value then
-    local delay = polling.interval(self.settings.polling, 1, self.settings.random)
+    local delay = pending.interval(self.settings.polling, 1, self.settings.random)
     return self:transaction(value.requestId, parameters.customId, delay), other
   elseif errors.is_uncertain(other) then
     return nil, uncertain(self, other, parameters.customId)

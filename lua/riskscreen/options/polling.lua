@@ -1,4 +1,4 @@
--- When to ask again for a result that is not there yet: pure. Who asks, and how, is in pending.lua.
+-- The options of polling for a transaction's result. kyt/await.lua polls.
 
 local LONGEST_WAIT = 86400 -- seconds
 
@@ -47,16 +47,5 @@ M.options = {
   seconds("ceiling", 30, "The longest wait between two questions."),
   seconds("deadline", 600, "How long a result is awaited where the call does not say."),
 }
-
----How long to wait before a question.
----@param polling riskscreen.Polling
----@param number integer which question, from 1
----@param random fun(): number at least 0, less than 1
----@return number seconds
-function M.interval(polling, number, random)
-  -- A power beyond what a number holds is infinite, and the ceiling holds.
-  local wait = math.min(polling.first * polling.growth ^ (number - 1), polling.ceiling)
-  return wait * (1 - polling.jitter * random())
-end
 
 return M

@@ -1,6 +1,5 @@
 local errors = require "riskscreen.errors"
 local pending = require "riskscreen.kyt.await"
-local polling = require "riskscreen.options.polling"
 
 -- A runtime whose time passes only while somebody waits, and what happens at which time.
 local function virtual()
@@ -226,7 +225,7 @@ describe("a pending result", function()
   it("shortens its waits at random by the jitter at most", function()
     local jittered = { first = 10, growth = 1, jitter = 0.5, ceiling = 10, deadline = 600 }
     local function interval(random)
-      return polling.interval(jittered, 1, function()
+      return pending.interval(jittered, 1, function()
         return random
       end)
     end
@@ -235,7 +234,7 @@ describe("a pending result", function()
 
   it("waits for the ceiling where the growth is beyond all numbers", function()
     local steep = { first = 86400, growth = 100, jitter = 0, ceiling = 30, deadline = 600 }
-    assert.equal(30, polling.interval(steep, 1000, math.random))
+    assert.equal(30, pending.interval(steep, 1000, math.random))
   end)
 end)
 
