@@ -1,6 +1,5 @@
-/* What went wrong in a part that knows nothing of Lua.
- *
- * Such a part returns a status and fills the caller's struct; it never prints, aborts or raises. */
+/* Errors of the parts without Lua. They return a status and fill the caller's error struct. They never print, abort or
+ * raise. */
 #ifndef RSC_ERROR_H
 #define RSC_ERROR_H
 
@@ -10,17 +9,17 @@
 
 enum rsc_status {
     RSC_OK = 0,
-    RSC_ERROR_SYNTAX, /* the input breaks its grammar */
-    RSC_ERROR_RANGE,  /* well formed, but a value that cannot be represented */
-    RSC_ERROR_LIMIT,  /* a configured maximum was passed */
+    RSC_ERROR_SYNTAX, /* the input violates its grammar */
+    RSC_ERROR_RANGE,  /* a valid value that cannot be represented */
+    RSC_ERROR_LIMIT,  /* over a configured maximum */
     RSC_ERROR_MEMORY, /* an allocation failed */
 };
 
 #define RSC_ERROR_MESSAGE_MAX 256 /* bytes, with the final NUL */
 
 struct rsc_error {
-    int code;        /* an enum rsc_status, or a code of the module that set it */
-    size_t position; /* 1-based byte in the input; 0 where there is none */
+    int code;        /* an enum rsc_status, or a code of the part that failed */
+    size_t position; /* 1-based byte in the input; 0 without a position */
     char message[RSC_ERROR_MESSAGE_MAX];
 };
 
@@ -30,7 +29,7 @@ struct rsc_error {
 #    define RSC_PRINTF(format_index, first_index)
 #endif
 
-/* Fills `error` (a longer message is cut) and returns `code`. */
+/* Fills `error` and returns `code`. Truncates a long message. */
 RSC_PRINTF(4, 5)
 static inline int rsc_error_set(struct rsc_error *error, int code, size_t position, const char *format, ...) {
     va_list arguments;

@@ -1,7 +1,7 @@
 /* An intrusive, circular, doubly linked list.
  *
- * The head and the links are the caller's memory. A link that is in no list points at itself, so removing it twice is
- * harmless; a zeroed link must be initialized before use. */
+ * The caller owns the head and the links, and initializes them before use. A link outside any list points to itself, so
+ * removing it twice is harmless. */
 #ifndef RSC_LIST_H
 #define RSC_LIST_H
 
@@ -12,7 +12,7 @@ struct rsc_link {
     struct rsc_link *next, *previous;
 };
 
-/* The struct of `type` whose `member` is at `link`. */
+/* The struct of `type` that contains `link` as its `member`. */
 #define RSC_CONTAINER(link, type, member) ((type *)(void *)((char *)(link)-offsetof(type, member)))
 
 static inline void rsc_link_init(struct rsc_link *link) {

@@ -8,7 +8,7 @@ static const char *const kind_names[] = {RSC_FAILURE_KINDS(NAME)};
 static const char *const phase_names[] = {RSC_PHASES(NAME)};
 #undef NAME
 
-/* The last row is for every other code. */
+/* The first row that applies counts. The last row applies to every other code. */
 static const struct rsc_failure_row rows[] = {
     {CURLE_OPERATION_TIMEDOUT, NULL, RSC_TIMEOUT, "timed out connecting to"},
     {CURLE_COULDNT_RESOLVE_HOST, NULL, RSC_NETWORK, "could not find the address of"},
@@ -26,7 +26,7 @@ static const struct rsc_failure_row rows[] = {
     {CURLE_HTTP2_STREAM, NULL, RSC_NETWORK, "HTTP/2 stream failed to"},
     {CURLE_AGAIN, NULL, RSC_NETWORK, "lost the connection to"},
     {CURLE_OUT_OF_MEMORY, NULL, RSC_PROTOCOL, "not enough memory, or a header line above libcurl's limit, for"},
-    /* libcurl has one code for a peer that refuses the handshake and for one that goes away during it. */
+    /* libcurl uses one code for a refused handshake and for a connection lost during it. */
     {CURLE_SSL_CONNECT_ERROR, " in connection to ", RSC_NETWORK, "lost the connection during the TLS handshake with"},
     {CURLE_SSL_CONNECT_ERROR, "Recv failure", RSC_NETWORK, "lost the connection during the TLS handshake with"},
     {CURLE_SSL_CONNECT_ERROR, "Send failure", RSC_NETWORK, "lost the connection during the TLS handshake with"},
@@ -81,7 +81,7 @@ const char *rsc_strerror(int number, char *text, size_t size) {
 #endif
 }
 
-int rsc_system_error(struct rsc_error *error, const char *what) {
+int rsc_system_error(struct rsc_error *error, const char *problem) {
     char text[128];
-    return rsc_error_set(error, RSC_ERROR_SYSTEM, 0, "%s: %s", what, rsc_strerror(errno, text, sizeof text));
+    return rsc_error_set(error, RSC_ERROR_SYSTEM, 0, "%s: %s", problem, rsc_strerror(errno, text, sizeof text));
 }

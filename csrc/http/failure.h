@@ -1,4 +1,4 @@
-/* Why a transfer failed: the kinds, the phases and the one table that maps libcurl's codes to them. */
+/* Failures of a transfer: their kinds and phases, and the table that maps libcurl's codes to them. */
 #ifndef RSC_FAILURE_H
 #define RSC_FAILURE_H
 
@@ -15,7 +15,7 @@
     X(RSC_PROTOCOL, "protocol")                                                                                        \
     X(RSC_CANCELLATION, "cancelled")
 
-/* How far it came, in order. */
+/* How far the transfer got, in order. */
 #define RSC_PHASES(X)                                                                                                  \
     X(RSC_PHASE_QUEUE, "queue")                                                                                        \
     X(RSC_PHASE_NAME_LOOKUP, "name_lookup")                                                                            \
@@ -29,34 +29,34 @@ enum rsc_failure_kind { RSC_FAILURE_KINDS(RSC_ENUMERATE) };
 enum rsc_phase { RSC_PHASES(RSC_ENUMERATE) };
 #undef RSC_ENUMERATE
 
-enum { RSC_ERROR_SYSTEM = 64 /* beside enum rsc_status: the operating system refused */ };
+enum { RSC_ERROR_SYSTEM = 64 /* extends enum rsc_status: a system call failed */ };
 
 #define RSC_FAILURE_MESSAGE_MAX 512 /* bytes, with the final NUL */
 
 struct rsc_failure {
     enum rsc_failure_kind kind;
     enum rsc_phase phase;
-    bool sent;     /* part of the request may have left */
-    char *message; /* malloc's; NULL when there was no memory for it */
+    bool sent;     /* part of the request may have been sent */
+    char *message; /* malloc'ed and owned by the struct; NULL if memory ran out */
 };
 
 struct rsc_failure_row {
     CURLcode code;
-    const char *hint; /* the row applies if libcurl's text contains this; NULL: always */
+    const char *hint; /* the row applies only if libcurl's message contains this; NULL for always */
     enum rsc_failure_kind kind;
-    const char *what; /* goes before the name of the peer */
+    const char *problem; /* precedes the peer's name in messages */
 };
 
 const char *rsc_failure_kind_name(enum rsc_failure_kind kind);
 const char *rsc_phase_name(enum rsc_phase phase);
 
-/* The row for a code; `detail` is libcurl's text, maybe empty. Never NULL. */
+/* Returns the row for a code, never NULL. `detail` is libcurl's message, which may be empty. */
 const struct rsc_failure_row *rsc_failure_find(CURLcode code, const char *detail);
 
-/* strerror without shared state; `text` has `size` bytes and may be what is returned. */
+/* A thread-safe strerror. Returns a static string or `text`, a buffer of `size` bytes. */
 const char *rsc_strerror(int number, char *text, size_t size);
 
-/* RSC_ERROR_SYSTEM: what could not be done, and errno's text. */
-int rsc_system_error(struct rsc_error *error, const char *what);
+/* Sets RSC_ERROR_SYSTEM with a message from `problem` and errno. */
+int rsc_system_error(struct rsc_error *error, const char *problem);
 
 #endif

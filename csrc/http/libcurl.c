@@ -6,9 +6,9 @@
 
 static struct rsc_libcurl about;
 
-static void ask(void) {
+static void read_version(void) {
     const curl_version_info_data *info = curl_version_info(CURLVERSION_NOW);
-    /* curl_version() would also ask the LDAP library, which looks up this machine's name. */
+    /* curl_version() would also query the LDAP library, which looks up this machine's host name. */
     (void)snprintf(about.version, sizeof about.version, "libcurl/%s %s", info->version,
                    info->ssl_version != NULL ? info->ssl_version : "without TLS");
     about.number = info->version_num;
@@ -21,7 +21,7 @@ static void initialize(void) {
 
 const struct rsc_libcurl *rsc_libcurl(void) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    (void)pthread_once(&once, ask);
+    (void)pthread_once(&once, read_version);
     return &about;
 }
 

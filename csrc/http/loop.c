@@ -13,8 +13,8 @@
 
 #define NS_PER_MS        1000000u
 #define NS_PER_S         1000000000u
-#define WAIT_MAX_MS      3600000 /* longest single wait for epoll, ms; the loop then waits again */
-#define CONNECTIONS_KEPT 64      /* idle connections kept at least, when the option does not say */
+#define WAIT_MAX_MS      3600000 /* longest wait for one epoll_wait; the loop then waits again */
+#define CONNECTIONS_KEPT 64      /* minimum of idle connections to keep, unless the option says otherwise */
 
 /* libcurl's callbacks */
 
@@ -27,11 +27,11 @@ static int on_socket(CURL *easy, curl_socket_t fd, int what, void *context, void
                  ((what & CURL_POLL_OUT) != 0 ? (uint32_t)EPOLLOUT : 0u);
     }
     if ((events & EPOLLIN) != 0 && rsc_sockets_clear_fresh(&loop->sockets, fd)) {
-        /* While a connection is being made libcurl waits for writing alone. */
+        /* While libcurl connects, it waits only for writing. */
         rsc_transfer_connected(easy);
     }
     if (rsc_sockets_want(&loop->sockets, fd, events) != 0) {
-        /* An error returned from here would end every transfer of the multi handle; this one alone is affected. */
+        /* Returning an error would fail every transfer of the multi handle, not only this one. */
         rsc_transfer_fail_later(easy, errno);
     }
     return 0;
@@ -171,8 +171,7 @@ void rsc_loop_sync(struct rsc_loop *loop) {
     }
     uint64_t due = due_after(loop);
     if (due < loop->armed) {
-        /* Never set to a later time: it then goes off for nothing at most once, instead of a system call per request.
-         */
+        /* The timer is never moved to a later time. One early wakeup costs less than a system call per request. */
         struct itimerspec when = {.it_value = {.tv_sec = (time_t)(due / NS_PER_S), .tv_nsec = (long)(due % NS_PER_S)}};
         if (timerfd_settime(loop->timerfd, TFD_TIMER_ABSTIME, &when, NULL) == 0) {
             loop->armed = due;
@@ -194,7 +193,7 @@ int rsc_loop_pollfd(struct rsc_loop *loop) {
 
 /* Stepping */
 
-static void gather(struct rsc_loop *loop) {
+static void finish_completed(struct rsc_loop *loop) {
     int left;
     CURLMsg *message;
     while ((message = curl_multi_info_read(loop->multi, &left)) != NULL) {
@@ -216,24 +215,23 @@ static void fail_all_later(struct rsc_loop *loop) {
     }
 }
 
-static void act(struct rsc_loop *loop, curl_socket_t fd, int events) {
+static void socket_action(struct rsc_loop *loop, curl_socket_t fd, int events) {
     int running = 0;
     if (curl_multi_socket_action(loop->multi, fd, events, &running) != CURLM_OK) {
-        /* Most likely memory ran out half-way through a transfer. libcurl does not say which one, and it will not get
-         * on by itself. */
+        /* Most likely libcurl ran out of memory during a transfer. It does not say which, and that transfer would never
+         * finish. */
         fail_all_later(loop);
     }
 }
 
 void rsc_loop_advance(struct rsc_loop *loop) {
-    gather(loop);
+    finish_completed(loop);
     for (int round = 0; round < RSC_ADVANCE_MAX && loop->curl_due <= rsc_now(); round++) {
         loop->curl_due = RSC_NEVER;
-        act(loop, CURL_SOCKET_TIMEOUT, 0);
-        gather(loop);
+        socket_action(loop, CURL_SOCKET_TIMEOUT, 0);
+        finish_completed(loop);
         if (loop->curl_due == RSC_NEVER && loop->transfer_count > 0) {
-            /* libcurl does not announce a time again that it announced before, even if it has only been reached early.
-             */
+            /* libcurl does not announce the same time twice, even if the first wakeup was slightly early. */
             long timeout_ms = -1;
             (void)curl_multi_timeout(loop->multi, &timeout_ms);
             (void)on_timer(loop->multi, timeout_ms, loop);
@@ -271,8 +269,9 @@ static void dispatch(struct rsc_loop *loop, const struct epoll_event *event) {
     } else if (fd != loop->eventfd) {
         uint32_t ready = rsc_sockets_ready(&loop->sockets, fd, event->events);
         if (ready != 0) {
-            act(loop, fd,
-                ((ready & EPOLLIN) != 0 ? CURL_CSELECT_IN : 0) | ((ready & EPOLLOUT) != 0 ? CURL_CSELECT_OUT : 0));
+            socket_action(loop, fd,
+                          ((ready & EPOLLIN) != 0 ? CURL_CSELECT_IN : 0) |
+                              ((ready & EPOLLOUT) != 0 ? CURL_CSELECT_OUT : 0));
         }
     }
 }
@@ -281,7 +280,7 @@ static bool idle(const struct rsc_loop *loop) {
     return loop->transfer_count + loop->queued_count + loop->timer_count + loop->watch_count == 0;
 }
 
-/* Rounded up, so that a timer is due when the wait for it is over. */
+/* Rounds up, so that the timer is due after the wait. */
 static int wait_ms(const struct rsc_loop *loop, uint64_t until) {
     uint64_t due = rsc_loop_due(loop);
     if (due < until) {
@@ -313,7 +312,7 @@ size_t rsc_loop_step(struct rsc_loop *loop, uint64_t wait) {
         for (int i = 0; i < count; i++) {
             dispatch(loop, &events[i]);
         }
-        /* What has arrived counts before what has expired: an answer is not thrown away because nobody stepped. */
+        /* Responses count before timeouts, so that a late step does not discard a response that has arrived. */
         rsc_loop_advance(loop);
         expire(loop);
         rsc_loop_advance(loop);

@@ -52,7 +52,7 @@ int rsc_watch_start(struct rsc_watch *watch, int fd, uint32_t events, struct rsc
         if (errno != EEXIST) {
             return rsc_system_error(error, "the descriptor cannot be watched");
         }
-        /* epoll takes a descriptor once; a second watch of it goes by another number. */
+        /* epoll accepts a descriptor only once, so a second watch needs a duplicate. */
         watch->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
         if (watch->fd < 0 || epoll_ctl(loop->epoll, EPOLL_CTL_ADD, watch->fd, &event) != 0) {
             int status = rsc_system_error(error, "the descriptor cannot be watched twice");

@@ -7,7 +7,7 @@
 #include "http/libcurl.h"
 #include "http/transfer.h"
 
-/* The model handle: every option that does not depend on the transfer */
+/* The model handle: the options that are the same for every transfer */
 
 static const struct {
     CURLoption option;
@@ -19,13 +19,13 @@ static const struct {
     {CURLOPT_NETRC, CURL_NETRC_IGNORED},
     {CURLOPT_SSL_VERIFYPEER, 1},
     {CURLOPT_SSL_VERIFYHOST, 2},
-    /* At least; an OpenSSL that is configured leniently would still speak what came before. */
+    /* A minimum: OpenSSL's configuration might allow older versions. */
     {CURLOPT_SSLVERSION, CURL_SSLVERSION_TLSv1_2},
     {CURLOPT_PROXY_SSLVERSION, CURL_SSLVERSION_TLSv1_2},
     {CURLOPT_TCP_KEEPALIVE, 1},
     {CURLOPT_TCP_NODELAY, 1},
     {CURLOPT_SUPPRESS_CONNECT_HEADERS, 1},
-    /* Through a proxy plain http goes in a tunnel as well, so that the target is the same with and without one. */
+    /* Plain http uses a tunnel too, so that the request target is the same with and without a proxy. */
     {CURLOPT_HTTPPROXYTUNNEL, 1},
 };
 
@@ -35,7 +35,7 @@ static CURLcode set_fixed(CURL *easy) {
         code = curl_easy_setopt(easy, fixed_options[i].option, fixed_options[i].value);
     }
 #if LIBCURL_VERSION_NUM >= 0x075700
-    /* Without it, leaving a name lookup early waits for the resolver's thread. An older library does not know it. */
+    /* Without it, cancelling a name lookup waits for the resolver's thread. An older libcurl at run time lacks it. */
     (void)curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
 #endif
 #if LIBCURL_VERSION_NUM >= 0x075500
@@ -57,8 +57,8 @@ static long http_version(const struct rsc_origin *origin, enum rsc_http_version 
     return origin->tls ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE;
 }
 
-/* libcurl keeps parsed CA files for its next connections, but not where a CA path is set as well, as some distributions
- * do by default: each connection would parse the whole bundle again. */
+/* Unsets the CA path that some distributions set by default. With it, libcurl does not cache the parsed CA file, and
+ * every new connection would parse the whole file again. */
 static CURLcode set_authorities(CURL *easy, const char *ca_file) {
     if (ca_file == NULL) {
         const struct rsc_libcurl *libcurl = rsc_libcurl();
@@ -76,7 +76,7 @@ static CURLcode set_strings(CURL *easy, const struct rsc_origin_options *options
         CURLoption option;
         const char *value;
     } strings[] = {
-        /* An empty string, not NULL: the environment's proxies are ignored. */
+        /* With an empty string, libcurl ignores the proxies of the environment. */
         {CURLOPT_PROXY, options->proxy != NULL ? options->proxy : ""},
         {CURLOPT_NOPROXY, options->proxy != NULL ? "" : "*"},
         {CURLOPT_SSLCERT, options->client_cert},
@@ -110,7 +110,7 @@ static int open_model(struct rsc_origin *origin, const struct rsc_origin_options
         code = curl_easy_setopt(origin->model, CURLOPT_HTTP_VERSION, http_version(origin, options->http_version));
     }
     if (code == CURLE_OK && origin->tls && options->http_version != RSC_HTTP_1_1) {
-        /* Transfers started together wait to learn whether one connection can carry them all. */
+        /* Parallel transfers first wait whether the new connection supports HTTP/2 and can carry them all. */
         code = curl_easy_setopt(origin->model, CURLOPT_PIPEWAIT, 1L);
     }
     if (code == CURLE_OK) {
@@ -122,7 +122,7 @@ static int open_model(struct rsc_origin *origin, const struct rsc_origin_options
 
 /* The base URL */
 
-/* Whether the URL has the part; `part` is freed by curl_free. */
+/* Returns a part of the URL, or NULL. The caller frees it with curl_free. */
 static char *part_of(CURLU *url, CURLUPart what, unsigned flags) {
     char *part = NULL;
     return curl_url_get(url, what, &part, flags) == CURLUE_OK ? part : NULL;
@@ -217,7 +217,7 @@ void rsc_origin_close(struct rsc_origin *origin) {
     }
     while (!rsc_list_empty(&origin->handles)) {
         struct rsc_handle *handle = RSC_CONTAINER(origin->handles.next, struct rsc_handle, handles);
-        /* free_handle takes each from the list, which the analyzer does not follow. */
+        /* The analyzer does not see that free_handle removes each handle from the list. */
         if (handle->transfer != NULL) { /* NOLINT(clang-analyzer-unix.Malloc) */
             rsc_transfer_cancel(handle->transfer);
         }

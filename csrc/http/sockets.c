@@ -28,7 +28,7 @@ static struct rsc_socket *entry_of(struct rsc_sockets *sockets, int fd) {
     return &sockets->table[index];
 }
 
-static void drop(struct rsc_sockets *sockets, int fd, struct rsc_socket *entry) {
+static void unregister(struct rsc_sockets *sockets, int fd, struct rsc_socket *entry) {
     if (entry->registered != 0) {
         (void)epoll_ctl(sockets->epoll, EPOLL_CTL_DEL, fd, NULL);
         entry->registered = 0;
@@ -52,8 +52,8 @@ int rsc_sockets_open(struct rsc_sockets *sockets, int family, int type, int prot
 
 int rsc_sockets_close(struct rsc_sockets *sockets, int fd) {
     if ((size_t)fd < sockets->capacity) {
-        /* Closing is not enough where a forked child still holds the connection: epoll would go on reporting it. */
-        drop(sockets, fd, &sockets->table[fd]);
+        /* If a forked child still holds the connection, epoll would report it even after close. */
+        unregister(sockets, fd, &sockets->table[fd]);
         sockets->table[fd] = (struct rsc_socket){0};
     }
     return close(fd);
@@ -67,7 +67,7 @@ int rsc_sockets_want(struct rsc_sockets *sockets, int fd, uint32_t events) {
     entry->wanted = events;
     if (events == 0) {
         if (!entry->ours) {
-            drop(sockets, fd, entry);
+            unregister(sockets, fd, entry);
         }
         return 0;
     }
@@ -97,8 +97,8 @@ uint32_t rsc_sockets_ready(struct rsc_sockets *sockets, int fd, uint32_t events)
     }
     struct rsc_socket *entry = &sockets->table[fd];
     if (entry->wanted == 0) {
-        /* An idle connection that its peer closed, most often. Left registered, it would wake every wait. */
-        drop(sockets, fd, entry);
+        /* Most often the peer closed an idle connection. If it stayed registered, it would end every wait at once. */
+        unregister(sockets, fd, entry);
         return 0;
     }
     if ((events & (EPOLLERR | EPOLLHUP)) != 0) {

@@ -57,7 +57,7 @@ static int grow(struct rsc_timers *timers) {
     if (capacity > RSC_TIMERS_MAX) {
         return RSC_ERROR_LIMIT;
     }
-    /* The heap holds pointers: their size is meant. */
+    /* The heap holds pointers, so this is their size. */
     struct rsc_timer **heap = realloc(timers->heap, capacity * sizeof *heap); /* NOLINT(bugprone-sizeof-expression) */
     if (heap == NULL) {
         return RSC_ERROR_MEMORY;

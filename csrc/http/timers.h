@@ -1,8 +1,7 @@
-/* Timers on the monotonic clock, earliest first; those of one instant in the order they were added.
+/* Timers in a binary heap: the earliest first, equal ones in the order of rsc_timers_add.
  *
- * A binary heap of pointers. The timers themselves are the caller's memory and must stay where they are while they are
- * added; the heap's array is malloc's and belongs to `struct rsc_timers` until rsc_timers_free. Times are nanoseconds
- * of CLOCK_MONOTONIC. One thread at a time. */
+ * The caller owns the timers, which must not move while they are in the heap. `struct rsc_timers` owns the heap's array
+ * until rsc_timers_free. Times are nanoseconds of CLOCK_MONOTONIC. One thread at a time. */
 #ifndef RSC_TIMERS_H
 #define RSC_TIMERS_H
 
@@ -15,8 +14,8 @@
 
 struct rsc_timer {
     uint64_t due;      /* ns */
-    uint64_t sequence; /* orders timers of one instant */
-    size_t place;      /* 1-based index in the heap; 0 while it is in none */
+    uint64_t sequence; /* orders timers with the same due time */
+    size_t place;      /* 1-based index in the heap; 0 outside a heap */
 };
 
 struct rsc_timers {
@@ -25,24 +24,24 @@ struct rsc_timers {
     uint64_t sequence;
 };
 
-/* Now, in ns. */
+/* Returns the current time in ns. */
 uint64_t rsc_now(void);
 
-/* RSC_OK, RSC_ERROR_LIMIT or RSC_ERROR_MEMORY. `timer` must be in no heap. */
+/* Adds a timer that is in no heap. Returns RSC_OK, RSC_ERROR_LIMIT or RSC_ERROR_MEMORY. */
 int rsc_timers_add(struct rsc_timers *timers, struct rsc_timer *timer, uint64_t due);
 
-/* Harmless on a timer that is in no heap. */
+/* Removes a timer. Harmless if it is in no heap. */
 void rsc_timers_remove(struct rsc_timers *timers, struct rsc_timer *timer);
 
-/* The earliest timer if it is due at `now`, taken out of the heap; NULL otherwise. */
+/* Removes and returns the earliest timer if it is due at `now`, else returns NULL. */
 struct rsc_timer *rsc_timers_expire(struct rsc_timers *timers, uint64_t now);
 
-/* When the earliest is due; RSC_NEVER if there is none. */
+/* Returns when the earliest timer is due, or RSC_NEVER. */
 static inline uint64_t rsc_timers_due(const struct rsc_timers *timers) {
     return timers->count > 0 ? timers->heap[0]->due : RSC_NEVER;
 }
 
-/* Takes every timer out and frees the array. */
+/* Removes every timer and frees the array. Idempotent. */
 void rsc_timers_free(struct rsc_timers *timers);
 
 #endif

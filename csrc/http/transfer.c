@@ -36,7 +36,7 @@ static void explain(struct rsc_transfer *transfer, const char *format, ...) {
     transfer->outcome.failure.message = strdup(text);
 }
 
-/* libcurl's times count from the start and are 0 for what did not happen; ours count from rsc_transfer_send. */
+/* libcurl's times count from its start, and 0 means not reached. Ours count from rsc_transfer_send. */
 static double since_sent(double waited, curl_off_t microseconds) {
     return microseconds > 0 ? waited + (double)microseconds / US_PER_S : 0;
 }
@@ -58,12 +58,12 @@ static enum rsc_phase phase_of(const struct rsc_transfer *transfer) {
     if (handle->connected) {
         return transfer->origin->tls ? RSC_PHASE_TLS : RSC_PHASE_CONNECT;
     }
-    /* libcurl tells of a finished lookup at once, but of a finished connection only when TLS is done as well. */
+    /* libcurl reports a finished lookup at once, but a finished connection only after the TLS handshake. */
     bool found = transfer->origin->local || time_of(handle, CURLINFO_NAMELOOKUP_TIME_T) > 0;
     return found ? RSC_PHASE_CONNECT : RSC_PHASE_NAME_LOOKUP;
 }
 
-/* The transfer leaves the multi handle, or the queue, and is about to be finished or cancelled. */
+/* Removes the transfer from the multi handle or the queue. The caller then finishes or cancels it. */
 static void detach(struct rsc_transfer *transfer) {
     struct rsc_loop *loop = transfer->operation.loop;
     rsc_timers_remove(&loop->timers, &transfer->operation.timer);
@@ -99,7 +99,7 @@ static void succeed(struct rsc_transfer *transfer) {
     response->first_byte = since_sent(waited, time_of(handle, CURLINFO_STARTTRANSFER_TIME_T));
     response->total = (double)(rsc_now() - transfer->sent_at) / NS_PER_S;
 
-    /* The next answer probably needs as much; one large answer is forgotten slowly. */
+    /* The next response probably has a similar size. The maximum decays slowly. */
     size_t *typical = &transfer->origin->typical_size;
     size_t size = transfer->received.length < RSC_TYPICAL_SIZE_MAX ? transfer->received.length : RSC_TYPICAL_SIZE_MAX;
     *typical = size > *typical ? size : *typical - (*typical - size) / 16;
@@ -129,7 +129,7 @@ static void fail_with_code(struct rsc_transfer *transfer, CURLcode code) {
     }
     enum rsc_phase phase = phase_of(transfer);
     fail(transfer, row->kind, row->kind == RSC_TLS && phase == RSC_PHASE_CONNECT ? RSC_PHASE_TLS : phase);
-    explain(transfer, "%s %s (%s)", row->what, peer, detail);
+    explain(transfer, "%s %s (%s)", row->problem, peer, detail);
 }
 
 /* Starting */
@@ -204,7 +204,7 @@ void rsc_transfer_complete(CURL *easy, CURLcode code) {
         return;
     }
     if (code == CURLE_OK && !transfer->head_complete) {
-        /* libcurl takes a connection that is closed within the headers for a sound answer without a body. */
+        /* libcurl reports success if the connection closes within the headers. */
         fail(transfer, RSC_NETWORK, RSC_PHASE_BODY);
         explain(transfer, "incomplete answer from %s (the connection was closed within the headers)",
                 transfer->origin->name);

@@ -1,8 +1,8 @@
-/* A transfer: one request to an origin and its answer.
+/* A transfer: one request to an origin and its response.
  *
- * The struct lies in one block of the caller's memory together with a copy of its request (rsc_request_size says how
- * much), so that nothing has to be allocated or kept alive beside it. Only the receive buffer is malloc's; it belongs
- * to the transfer until rsc_transfer_close. */
+ * The caller owns one block of rsc_request_size bytes for the struct and a copy of its request. The transfer owns its
+ * receive buffer until rsc_transfer_close. The block must not move, and must not outlive the origin. The thread rules
+ * are the loop's. */
 #ifndef RSC_TRANSFER_H
 #define RSC_TRANSFER_H
 
@@ -21,13 +21,13 @@
 #define RSC_REQUEST_TEXT_MAX    (256u << 10) /* bytes of method, target and headers */
 #define RSC_REQUEST_BODY_MAX    (256u << 20) /* bytes */
 
-/* Borrowed until rsc_transfer_init and rsc_transfer_add_header have copied it. */
+/* A request. rsc_transfer_init and rsc_transfer_add_header copy its strings. */
 struct rsc_request {
     struct rsc_text method, target, body;
     bool has_body;
-    bool replay;          /* libcurl may repeat it when a kept-alive connection turns out to be dead */
-    size_t header_count;  /* lines that will be added */
-    size_t header_bytes;  /* … and their bytes together */
+    bool replay;          /* libcurl may send it again if a kept-alive connection was dead */
+    size_t header_count;  /* header lines to be added */
+    size_t header_bytes;  /* their total length */
     uint64_t timeout;     /* ns */
     long connect_timeout; /* ms */
 };
@@ -51,14 +51,15 @@ struct rsc_transfer {
     long connect_timeout; /* ms */
     struct curl_slist *headers;
     size_t header_count;
-    char *end; /* of the copied request so far */
+    char *end; /* of the copied request */
 
     uint64_t sent_at, launched_at; /* ns */
-    struct rsc_buffer received;    /* the header lines of the final answer, names in lower case, then the body */
-    size_t head_size;              /* bytes of header lines in it */
-    bool head_complete;            /* the empty line after the headers was there */
+
+    struct rsc_buffer received; /* header lines of the final response, with lower-case names, then the body */
+    size_t head_size;           /* bytes of header lines in `received` */
+    bool head_complete;         /* the empty line after the headers has arrived */
     bool in_body;
-    const char *limit; /* the name of the limit that was passed, or NULL */
+    const char *limit; /* name of the exceeded limit, or NULL */
     size_t limit_size;
     bool failed;
     union {
@@ -67,52 +68,60 @@ struct rsc_transfer {
     } outcome;
 };
 
-/* The bytes of memory for a transfer with this request; 0 when the request is above a maximum. */
+/* Returns the bytes that a transfer with this request needs, or 0 if the request exceeds a maximum. */
 size_t rsc_request_size(const struct rsc_request *request);
 
-/* The checks of last resort against a request that would be read as two. */
+/* The last checks against request smuggling: no byte that could end a line early. */
 bool rsc_request_method_valid(struct rsc_text method);
 bool rsc_request_target_valid(struct rsc_text target);
 bool rsc_request_header_valid(struct rsc_text line);
 
-/* `transfer` is zeroed memory of rsc_request_size bytes. */
+/* Initializes zeroed memory of rsc_request_size bytes. */
 void rsc_transfer_init(struct rsc_transfer *transfer, struct rsc_origin *origin, const struct rsc_request *request);
 
-/* Copies one valid line "Name: value"; exactly request.header_count of them, header_bytes long together. */
+/* Copies one valid line "Name: value". Call it header_count times, with header_bytes in total, as in the request. */
 void rsc_transfer_add_header(struct rsc_transfer *transfer, struct rsc_text line);
 
-/* Adds the lines that keep libcurl from sending headers of its own making. */
+/* Adds lines that suppress libcurl's own default headers. */
 void rsc_transfer_add_defaults(struct rsc_transfer *transfer);
 
-/* Starts or queues it. RSC_OK, RSC_ERROR_LIMIT or RSC_ERROR_MEMORY; every other failure is the transfer's own. */
+/* Starts or queues the transfer. Returns RSC_OK, RSC_ERROR_LIMIT or RSC_ERROR_MEMORY. Any other failure becomes the
+ * transfer's outcome. */
 int rsc_transfer_send(struct rsc_transfer *transfer);
 
-/* Aborts it in any state before RSC_TAKEN; idempotent, and harmless after the origin or the loop was closed. */
+/* Cancels the transfer in any state before RSC_TAKEN. Idempotent, and harmless after the origin or the loop is closed.
+ */
 void rsc_transfer_cancel(struct rsc_transfer *transfer);
 
-/* Cancels it and frees its buffer; idempotent. */
+/* Cancels the transfer and frees its buffer. Idempotent. */
 void rsc_transfer_close(struct rsc_transfer *transfer);
 
-/* Its body, while it is not closed. */
+/* Returns the body, which is valid until rsc_transfer_close. */
 struct rsc_text rsc_transfer_body(const struct rsc_transfer *transfer);
 
-/* For transfer.c: sets what differs from the handle's last request. */
+/* For transfer.c: sets the options that differ from the handle's last request. */
 CURLcode rsc_transfer_apply(struct rsc_handle *handle, struct rsc_transfer *transfer);
 
-/* For origin.c: sets the options of a new pooled handle that point at it. */
+/* For origin.c: sets the callbacks of a new pooled handle. */
 CURLcode rsc_transfer_set_callbacks(CURL *easy, struct rsc_handle *handle);
 
-/* For origin.c: takes a queued transfer out of the queue and into the multi handle. */
+/* For origin.c: moves a queued transfer into the multi handle. */
 void rsc_transfer_launch(struct rsc_transfer *transfer);
 
-/* For loop.c, called by libcurl: its connection is made, though maybe not its TLS session. */
+/* For loop.c, callable from libcurl's callbacks: the transfer's TCP connection is open. */
 void rsc_transfer_connected(CURL *easy);
 
-/* For loop.c: libcurl is done with it; its time is over; its socket cannot be polled (called by libcurl: only noted),
- * and, after libcurl has returned, what was noted. */
+/* For loop.c: finishes a transfer that libcurl has completed. */
 void rsc_transfer_complete(CURL *easy, CURLcode code);
+
+/* For loop.c: finishes a transfer whose timeout has passed. */
 void rsc_transfer_expire(struct rsc_operation *operation);
+
+/* For loop.c, callable from libcurl's callbacks: puts the transfer on the loop's failing list, because its socket
+ * cannot be polled. `error_number` is an errno value. */
 void rsc_transfer_fail_later(CURL *easy, int error_number);
+
+/* For loop.c: finishes a transfer of the failing list. */
 void rsc_transfer_finish_failing(struct rsc_operation *operation);
 
 #endif

@@ -1,11 +1,9 @@
-/* What libcurl calls while a transfer is in flight: the answer and its limits, and the sockets. */
+/* libcurl's callbacks during a transfer: they receive the response, enforce its limits and open sockets. */
 #include "http/transfer.h"
 
 #include <string.h>
 
-/* libcurl's callbacks. The context is the pooled handle. */
-
-/* Whether `size` more bytes stay within the limit; if not, the transfer remembers which limit it was. */
+/* Returns whether `size` more bytes stay within the limit. If not, records the limit in the transfer. */
 static bool admit(struct rsc_transfer *transfer, size_t used, size_t size, const char *name, size_t limit) {
     if (size <= limit && used <= limit - size) {
         return true;
@@ -15,7 +13,7 @@ static bool admit(struct rsc_transfer *transfer, size_t used, size_t size, const
     return false;
 }
 
-/* Names of fields are compared without regard to case: they are kept in lower case. */
+/* Field names are case-insensitive, so they are stored in lower case. */
 static void lower_name(char *line, size_t length) {
     for (size_t i = 0; i < length && line[i] != ':'; i++) {
         if (line[i] >= 'A' && line[i] <= 'Z') {
@@ -28,10 +26,10 @@ static size_t on_header(char *bytes, size_t size, size_t count, void *context) {
     struct rsc_transfer *transfer = ((struct rsc_handle *)context)->transfer;
     size_t length = size * count;
     if (transfer->in_body) {
-        return length; /* a trailer: nothing here reads those */
+        return length; /* ignore trailers */
     }
     if (length > 5 && memcmp(bytes, "HTTP/", 5) == 0) {
-        /* Of several answers to one request (100, 103 …) the last counts. */
+        /* After interim responses (100, 103 …) only the last response counts. */
         rsc_origin_reuse_buffer(transfer->origin, &transfer->received);
         rsc_buffer_reset(&transfer->received);
         transfer->head_size = 0;
@@ -70,9 +68,8 @@ static size_t on_body(char *bytes, size_t size, size_t count, void *context) {
     return rsc_buffer_append(&transfer->received, bytes, length) == RSC_OK ? length : 0;
 }
 
-/* libcurl is about to give the request to a connection. It may come here again with the same request, when a connection
- * that was kept alive turns out to be dead: that is the only place where a second sending can be stopped whatever the
- * method and the size of the body are. */
+/* libcurl calls this just before it sends a request. If a kept-alive connection was dead, it calls this again for the
+ * same request. Only here can a second send be stopped for every method and body size. */
 static int on_request(void *context, char *remote_ip, char *local_ip, int remote_port, int local_port) {
     struct rsc_handle *handle = context;
     (void)remote_ip;
@@ -112,7 +109,7 @@ CURLcode rsc_transfer_set_callbacks(CURL *easy, struct rsc_handle *handle) {
         curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, on_open),
         curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, loop),
         curl_easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, on_close),
-        /* The connection outlives the handle; the loop outlives both. */
+        /* The connection may outlive the handle, so its context is the loop. */
         curl_easy_setopt(easy, CURLOPT_CLOSESOCKETDATA, loop),
     };
     for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) {

@@ -1,10 +1,10 @@
-/* The request of a transfer: checked, copied behind the transfer, given to an easy handle. */
+/* Checks a request, copies it into the transfer's memory and passes it to an easy handle. */
 #include "http/transfer.h"
 
 #include <string.h>
 #include <strings.h>
 
-/* libcurl sends a default for these unless a header line says otherwise; a line without a value leaves it out. */
+/* libcurl adds defaults for these headers. A line without a value suppresses the header. */
 static const char no_expect[] = "Expect:";
 static const char no_content_type[] = "Content-Type:";
 #define ADDED_HEADERS 2
@@ -55,7 +55,7 @@ size_t rsc_request_size(const struct rsc_request *request) {
            request->header_count + request->method.length + 1 + request->target.length + 1 + request->body.length;
 }
 
-/* A copy with a NUL, which libcurl wants. */
+/* Copies the text and adds the NUL that libcurl needs. */
 static char *copy(struct rsc_transfer *transfer, struct rsc_text text) {
     char *to = transfer->end;
     memcpy(to, text.bytes, text.length);
@@ -112,7 +112,7 @@ void rsc_transfer_add_defaults(struct rsc_transfer *transfer) {
         return;
     }
     bool typed = has_header(transfer, no_content_type, sizeof no_content_type - 1);
-    /* libcurl reads the lines and never writes to them. */
+    /* libcurl never writes to the lines. */
     link_header(transfer, (char *)(uintptr_t)no_expect);
     if (!typed) {
         link_header(transfer, (char *)(uintptr_t)no_content_type);
@@ -132,7 +132,7 @@ static const char *native_method(enum rsc_method_kind method_kind) {
     return method_kind == RSC_METHOD_POST ? "POST" : method_kind == RSC_METHOD_HEAD ? "HEAD" : "GET";
 }
 
-/* Setting an option costs, so the method's are left alone where the handle's last transfer had the same. */
+/* Skips options that the handle already has, because setting an option is slow. */
 static CURLcode set_method(struct rsc_handle *handle, const struct rsc_transfer *transfer) {
     static const CURLoption options[] = {
         [RSC_METHOD_GET] = CURLOPT_HTTPGET, [RSC_METHOD_HEAD] = CURLOPT_NOBODY, [RSC_METHOD_POST] = CURLOPT_POST};

@@ -21,7 +21,7 @@ uint16_t rsc_key_cache_find_key(const struct rsc_key_cache *cache, const struct 
     return 0;
 }
 
-/* A free bucket for the hash, or NULL. */
+/* Returns a free bucket for the hash, or NULL. */
 static uint16_t *free_bucket(struct rsc_key_cache *cache, uint32_t hash) {
     for (unsigned probe = 0; probe < RSC_KEY_PROBES_MAX; probe++) {
         uint16_t *bucket = &cache->buckets[(hash + probe) % RSC_KEY_BUCKETS];
@@ -69,7 +69,7 @@ bool rsc_key_cache_learn_value(struct rsc_key_cache *cache, const struct rsc_sho
     return true;
 }
 
-static bool has_twice(const uint16_t *keys, size_t count) {
+static bool has_duplicate(const uint16_t *keys, size_t count) {
     for (size_t i = 1; i < count; i++) {
         for (size_t j = 0; j < i; j++) {
             if (keys[i] == keys[j]) {
@@ -87,7 +87,7 @@ uint16_t rsc_key_cache_learn_plan(struct rsc_key_cache *cache, struct rsc_shape 
         return 0;
     }
     shape->steady = 0;
-    if (has_twice(keys, count)) {
+    if (has_duplicate(keys, count)) {
         return 0;
     }
     struct rsc_plan *plan = &cache->plans[++cache->plan_count];
@@ -96,17 +96,17 @@ uint16_t rsc_key_cache_learn_plan(struct rsc_key_cache *cache, struct rsc_shape 
     return cache->plan_count;
 }
 
-void rsc_key_cache_rate_plan(struct rsc_key_cache *cache, struct rsc_shape *shape, bool held) {
+void rsc_key_cache_rate_plan(struct rsc_key_cache *cache, struct rsc_shape *shape, bool matched) {
     struct rsc_plan *plan = &cache->plans[shape->plan];
     if (shape->plan == 0) {
-        return; /* an object within this one gave the plan up */
+        return; /* a nested object has already removed the plan */
     }
-    if (held) {
+    if (matched) {
         plan->failures = (uint16_t)(plan->failures - (plan->failures > 0));
         return;
     }
     plan->failures = (uint16_t)(plan->failures + 4);
-    if (plan->failures > RSC_PLAN_PATIENCE) {
+    if (plan->failures > RSC_PLAN_FAILURES_MAX) {
         shape->plan = 0;
         shape->steady = -RSC_PLAN_PAUSE;
     }

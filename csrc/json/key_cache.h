@@ -1,10 +1,10 @@
-/* What a decoder remembers of the texts it has read: their keys, the order keys come in, how large the tables under
- * each key were, and short values that come again. Knows nothing of Lua: a string is a number, and whoever builds
- * values keeps the interned string of each number.
+/* The key cache: what a decoder learns from the texts it reads. It holds their keys, the order of the keys, the sizes
+ * of the tables under each key, and short string values. Independent of Lua: each entry has a number, and the caller
+ * keeps the Lua string for that number.
  *
- * A string enters at its second sighting, so that keys and values seen once push nothing out. Everything has a fixed
- * size and lies in one struct, which the caller owns; a zeroed struct is an empty cache. It holds bytes of the
- * texts it saw for as long as it lives. */
+ * A string enters the cache the second time it occurs, so that unique strings replace nothing. The caller owns the
+ * struct, which has a fixed size. A zeroed struct is an empty cache. It keeps bytes of the texts until it is freed. One
+ * thread at a time. */
 #ifndef RSC_KEY_CACHE_H
 #define RSC_KEY_CACHE_H
 
@@ -13,57 +13,61 @@
 #include <stdint.h>
 #include <string.h>
 
-#define RSC_KEYS_MAX         256 /* keys, the unused number 0 included */
-#define RSC_KEY_BUCKETS      512
-#define RSC_KEY_PROBES_MAX   8    /* buckets looked at before a key counts as unknown */
-#define RSC_VALUES_MAX       256  /* values */
-#define RSC_SHORT_STRING_MAX 31   /* bytes of a key or a value */
-#define RSC_KEYS_RELEARN     4096 /* unknown keys met by a full cache before it starts anew */
+#define RSC_KEYS_MAX       256 /* keys; number 0 is unused */
+#define RSC_KEY_BUCKETS    512
+#define RSC_KEYS_RELEARN   4096 /* unknown keys after which a full cache is cleared */
+#define RSC_KEY_PROBES_MAX 8    /* buckets to search for a key */
 
-#define RSC_PLANS_MAX     32   /* plans, the unused number 0 included */
-#define RSC_PLAN_KEYS_MAX 12   /* members of an object that has a plan */
-#define RSC_PLAN_AFTER    8    /* objects in a row with the same keys before a shape gets a plan */
-#define RSC_PLAN_PATIENCE 64   /* how much more often a plan may fail than hold, each failure counting four times */
-#define RSC_PLAN_PAUSE    4096 /* objects before a shape whose plan was given up may get another */
+#define RSC_VALUES_MAX       256 /* string values */
+#define RSC_SHORT_STRING_MAX 31  /* bytes of a key or a value */
+
+#define RSC_PLANS_MAX     32 /* plans; number 0 is unused */
+#define RSC_PLAN_KEYS_MAX 12 /* members of an object with a plan */
+#define RSC_PLAN_AFTER    8  /* consecutive objects with the same keys before their shape gets a plan */
+
+#define RSC_PLAN_FAILURES_MAX 64   /* failure score at which a plan is removed: +4 for a failure, -1 for a success */
+#define RSC_PLAN_PAUSE        4096 /* objects before a shape may get a plan again after losing one */
 
 #define RSC_SHORT_STRING_WORDS ((RSC_SHORT_STRING_MAX + 1) / 8)
 
-/* The bytes of a short string as they stand in the text, then zeros. The length need not be kept: text has no zero
- * bytes. Words are compared and hashed whole, since branches on lengths that vary would cost more than the bytes. */
+/* The bytes of a short string in the text, padded with zeros. The length is implied, because JSON text has no zero
+ * bytes. Comparing and hashing the whole struct is faster than branching on the length. */
 struct rsc_short_string {
     uint64_t words[RSC_SHORT_STRING_WORDS];
 };
 
-/* What is known of the containers in one place: under one key, or at the top. */
+/* The usual size and layout of the objects and arrays under one key, or at the top level. */
 struct rsc_shape {
-    uint32_t members;  /* of objects, in sixteenths: the largest, slowly forgotten */
-    uint32_t elements; /* of arrays, likewise */
-    uint16_t first;    /* the key that last came first in an object, or 0 */
-    uint16_t plan;     /* the plan its objects are built by, or 0 */
-    int32_t steady;    /* objects in a row whose keys were the expected ones */
-    bool temporary;    /* of a key that is not in the cache: forgotten with the text */
+    uint32_t members;  /* size of the largest recent object, in sixteenths of a member */
+    uint32_t elements; /* size of the largest recent array, in sixteenths of an element */
+
+    uint16_t first; /* the first key of the last object, or 0 */
+    uint16_t plan;  /* the plan of its objects, or 0 */
+    int32_t steady; /* consecutive objects whose keys were all expected */
+    bool temporary; /* belongs to a key outside the cache, so it gets no plan */
 };
 
 struct rsc_key {
     struct rsc_short_string text; /* the key and its closing quote */
-    struct rsc_short_string mask; /* ones where `text` has bytes */
-    uint32_t hash;                /* of the key without the quote */
-    uint16_t size;                /* bytes of `text`, with the quote */
-    uint16_t next;                /* the key that last came after this one, or 0 */
+    struct rsc_short_string mask; /* 0xFF for each byte of `text` */
+
+    uint32_t hash; /* of the key without the quote */
+    uint16_t size; /* bytes of `text`, with the quote */
+    uint16_t next; /* the key that last followed this one, or 0 */
     struct rsc_shape shape;
 };
 
-/* The keys that the objects of one shape always have, in order, none twice. Whoever builds values can make such objects
- * all at once. */
+/* A plan: the keys of a shape whose objects always have the same keys in the same order, none of them twice. The caller
+ * can create such an object at once instead of member by member. */
 struct rsc_plan {
     uint16_t keys[RSC_PLAN_KEYS_MAX];
     uint16_t count;
-    uint16_t failures; /* see RSC_PLAN_PATIENCE */
+    uint16_t failures; /* the failure score, see RSC_PLAN_FAILURES_MAX */
 };
 
 struct rsc_value {
     struct rsc_short_string text;
-    uint32_t candidate; /* the hash that was here last without being known */
+    uint32_t candidate; /* hash of the last unknown value in this slot */
     bool is_set;
 };
 
@@ -71,29 +75,30 @@ struct rsc_key_cache {
     struct rsc_key keys[RSC_KEYS_MAX];
     struct rsc_value values[RSC_VALUES_MAX];
     uint16_t buckets[RSC_KEY_BUCKETS]; /* key numbers by hash */
-    uint32_t candidates[RSC_KEYS_MAX]; /* hashes of keys seen once */
+    uint32_t candidates[RSC_KEYS_MAX]; /* hashes of keys that occurred once */
     struct rsc_plan plans[RSC_PLANS_MAX];
     struct rsc_shape top;
     uint16_t key_count;
     uint16_t plan_count;
-    uint32_t unknown; /* unknown keys since it was full */
+    uint32_t unknown; /* unknown keys since the cache was full */
 };
 
-/* Call before a text is read: a full cache that no longer fits the texts starts anew. */
+/* Call before each text. Clears a full cache that no longer matches the texts. */
 void rsc_key_cache_begin(struct rsc_key_cache *cache);
 
-/* The number of a key of `length` bytes, or 0. */
+/* Returns the number of a key of `length` bytes, or 0. */
 uint16_t rsc_key_cache_find_key(const struct rsc_key_cache *cache, const struct rsc_short_string *string, size_t length,
                                 uint32_t hash);
 
-/* Notes a key that rsc_key_cache_find_key did not know. Returns its new number, or 0 while it is not taken in. */
+/* Records a key that rsc_key_cache_find_key did not find. Returns its new number, or 0 if the key is not yet cached. */
 uint16_t rsc_key_cache_learn_key(struct rsc_key_cache *cache, const struct rsc_short_string *string, size_t length,
                                  uint32_t hash);
 
-/* Notes a value that rsc_key_cache_has_value did not know. True when it was taken in, at the number of its hash. */
+/* Records a value that rsc_key_cache_has_value did not find. Returns whether it is now cached, under the number of its
+ * hash. */
 bool rsc_key_cache_learn_value(struct rsc_key_cache *cache, const struct rsc_short_string *string, uint32_t hash);
 
-/* The string of the `length` bytes at `p`, at most RSC_SHORT_STRING_MAX; the text ends at `end`. */
+/* Returns the `length` bytes at `p`, at most RSC_SHORT_STRING_MAX, as a short string. The text ends at `end`. */
 static inline struct rsc_short_string rsc_short_string_at(const char *p, size_t length, const char *end) {
     static const unsigned char ones_then_zeros[2 * sizeof(struct rsc_short_string)] = {
         0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF,
@@ -127,26 +132,26 @@ static inline uint32_t rsc_short_string_hash(const struct rsc_short_string *stri
     return (uint32_t)((hash ^ hash >> 32) * UINT64_C(0x9E3779B97F4A7C15) >> 32);
 }
 
-/* Notes an object's keys, all of them the expected ones. Returns the number of a new plan for the shape when it is time
- * for one, otherwise 0; the plan is used once rsc_shape's `plan` is set to it. */
+/* Records the keys of an object in which all keys were expected. Returns the number of a new plan if the shape is due
+ * to get one, else 0. The caller activates the plan by setting the shape's `plan`. */
 uint16_t rsc_key_cache_learn_plan(struct rsc_key_cache *cache, struct rsc_shape *shape, const uint16_t *keys,
                                   size_t count);
 
-/* Notes whether an object went by its shape's plan, and gives the plan up when it fails too often. */
-void rsc_key_cache_rate_plan(struct rsc_key_cache *cache, struct rsc_shape *shape, bool held);
+/* Records whether an object matched its shape's plan, and removes a plan that fails too often. */
+void rsc_key_cache_rate_plan(struct rsc_key_cache *cache, struct rsc_shape *shape, bool matched);
 
 static inline unsigned rsc_key_cache_value_number(uint32_t hash) {
     return hash % RSC_VALUES_MAX;
 }
 
-/* Whether the value is known, at the number of its hash. */
+/* Returns whether the value is cached, under the number of its hash. */
 static inline bool rsc_key_cache_has_value(const struct rsc_key_cache *cache, const struct rsc_short_string *string,
                                            uint32_t hash) {
     const struct rsc_value *value = &cache->values[rsc_key_cache_value_number(hash)];
     return value->is_set && rsc_short_string_equals(&value->text, string);
 }
 
-/* Whether the text at `p` begins with this key and its closing quote. */
+/* Returns whether the text at `p` begins with this key and its closing quote. */
 static inline bool rsc_key_is_at(const struct rsc_key *key, const char *p, const char *end) {
     if ((size_t)(end - p) < sizeof key->text) {
         return (size_t)(end - p) >= key->size && memcmp(key->text.words, p, key->size) == 0;
@@ -160,13 +165,13 @@ static inline bool rsc_key_is_at(const struct rsc_key *key, const char *p, const
     return different == 0;
 }
 
-/* Learns from one more size. Sizes in sixteenths let a maximum decay slowly with whole numbers. */
+/* Updates a shape's size with one more container. Sixteenths let the maximum decay slowly in integers. */
 static inline uint32_t rsc_shape_learn(uint32_t sixteenths, size_t size) {
     uint32_t seen = size < UINT32_MAX / 16 ? (uint32_t)size * 16 : UINT32_MAX;
     return seen >= sixteenths ? seen : sixteenths - (sixteenths - seen) / 16 - 1;
 }
 
-/* The size to expect, and no more than a text of `bytes` can hold at `each` bytes an item. */
+/* Returns the expected size, limited to the items that fit `bytes` of text at `each` bytes per item. */
 static inline int rsc_shape_expect(uint32_t sixteenths, size_t bytes, size_t each) {
     size_t expected = (sixteenths + 15) / 16;
     size_t most = bytes / each + 1;

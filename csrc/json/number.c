@@ -7,16 +7,16 @@
 #include "json/powers_of_five.h"
 
 #define RSC_NUMBER_DIGITS_MAX   19                     /* significant decimal digits that always fit uint64 */
-#define RSC_NUMBER_EXPONENT_MAX INT64_C(1000000000000) /* past any text's length: larger exponents are all alike */
+#define RSC_NUMBER_EXPONENT_MAX INT64_C(1000000000000) /* larger exponents make no difference */
 
-/* A number as scanned: digits * 10^exponent, with the digits after the nineteenth significant one left out. */
+/* A scanned number: digits * 10^exponent. Holds the first nineteen significant digits. */
 struct decimal {
     uint64_t digits;
     int64_t exponent;
     int significant; /* digits in `digits`, leading zeros not counted */
     bool negative;
-    bool truncated;  /* nonzero or not, digits were left out */
-    bool is_integer; /* neither a fraction nor an exponent was written */
+    bool truncated;  /* more digits followed, zero or not */
+    bool is_integer; /* has neither a fraction nor an exponent */
 };
 
 void rsc_numbers_free(struct rsc_numbers *numbers) {
@@ -30,7 +30,7 @@ static bool is_digit(const char *p, const char *end) {
     return p < end && *p >= '0' && *p <= '9';
 }
 
-/* Adds the digits at `p` to the decimal; returns the byte after them. */
+/* Adds the digits at `p` to the decimal and returns the byte after them. */
 static const char *scan_digits(const char *p, const char *end, struct decimal *decimal, bool fraction) {
     while (is_digit(p, end)) {
         if (decimal->significant < RSC_NUMBER_DIGITS_MAX) {
@@ -95,7 +95,8 @@ static const char *scan_decimal(const struct rsc_input *input, const char *p, st
     return p;
 }
 
-/* Exact: both operands are, so the one operation rounds correctly (Clinger). Not where doubles are computed wider. */
+/* Clinger's fast path: both operands are exact doubles, so their product or quotient is correctly rounded. Does not
+ * apply if the machine computes with wider doubles. */
 static bool convert_exactly(uint64_t digits, int64_t exponent, double *real) {
     static const double powers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
                                     1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
@@ -116,7 +117,7 @@ static double assemble(uint64_t mantissa, int64_t biased_exponent) {
     return real;
 }
 
-/* The upper 128 bits of w * 5^exponent, to enough of them for one rounding. */
+/* Computes the upper 128 bits of w * 5^exponent. Returns false if the bits below them could change the rounding. */
 static bool multiply(uint64_t w, int64_t exponent, uint64_t *high, uint64_t *low) {
     const uint64_t *power = rsc_powers_of_five[exponent - RSC_POWER_OF_FIVE_MIN];
     rsc_uint128 product = (rsc_uint128)w * power[0];
@@ -127,7 +128,7 @@ static bool multiply(uint64_t w, int64_t exponent, uint64_t *high, uint64_t *low
         *low += carry;
         *high += *low < carry;
     }
-    /* All ones: the bits that were not computed could still carry, unless the power was exact. */
+    /* If all bits of *low are ones, the bits below could carry, unless the power of five is exact. */
     return *low != UINT64_MAX || (exponent >= -27 && exponent <= 55);
 }
 
@@ -149,7 +150,7 @@ bool rsc_number_lemire(uint64_t digits, int64_t exponent, double *real) {
     }
     int upper = (int)(high >> 63);
     uint64_t mantissa = high >> (upper + 9);
-    /* 217706 / 2^16 is log2(10) from above, close enough to give floor(log2(10^q)) for every q of the table. */
+    /* 217706 / 2^16 is slightly above log2(10). It gives the exact floor(log2(10^q)) for every q of the table. */
     int64_t binary = ((217706 * exponent) >> 16) + 63 + upper - zeros + 1023;
     if (binary <= 0) {
         if (binary <= -63) {
@@ -161,7 +162,7 @@ bool rsc_number_lemire(uint64_t digits, int64_t exponent, double *real) {
         *real = assemble(mantissa, (int64_t)(mantissa >> 52));
         return true;
     }
-    /* Exactly half way between two doubles: round to even. Possible for these exponents only. */
+    /* Round to even exactly half way between two doubles, which is possible only for these exponents. */
     if (low <= 1 && exponent >= -4 && exponent <= 23 && (mantissa & 3) == 1 && mantissa << (upper + 9) == high) {
         mantissa &= ~UINT64_C(1);
     }
@@ -182,7 +183,7 @@ bool rsc_number_lemire(uint64_t digits, int64_t exponent, double *real) {
 }
 #endif
 
-/* Any number of digits; the truncated ones decide only when rounding the digits up would give another double. */
+/* Truncated digits matter only if digits + 1 would give another double. Then this returns false. */
 static bool convert_decimal(const struct decimal *decimal, double *real) {
     if (decimal->digits == 0) {
         *real = 0;
@@ -198,7 +199,7 @@ static bool convert_decimal(const struct decimal *decimal, double *real) {
     return !decimal->truncated || (rsc_number_lemire(decimal->digits + 1, decimal->exponent, &above) && above <= *real);
 }
 
-/* The library's own conversion, in the "C" locale, of the text from `p` to `after` without its sign. */
+/* Converts the text from `p` to `after`, without its sign, with strtod in the "C" locale. */
 static int convert_with_library(struct rsc_numbers *numbers, const struct rsc_input *input, const char *p,
                                 const char *after, double *real) {
     if (numbers->locale == (locale_t)0) {

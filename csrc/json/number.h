@@ -1,7 +1,7 @@
-/* JSON numbers: scanning and conversion. Knows nothing of Lua, and nothing of the process's locale.
+/* Scans JSON numbers and converts them. Independent of the process's locale.
  *
- * An integer that fits int64 is exact; a larger one, a number with a fraction or an exponent, and -0 are doubles,
- * correctly rounded to nearest. A number that rounds to infinity is an error at its first byte. */
+ * An integer that fits int64 stays exact. Every other number becomes the nearest double: larger integers, -0, and
+ * numbers with a fraction or an exponent. A number that rounds to infinity is an error at its first byte. */
 #ifndef RSC_NUMBER_H
 #define RSC_NUMBER_H
 
@@ -20,23 +20,23 @@ struct rsc_number {
     double real;     /* set otherwise */
 };
 
-/* The "C" locale for the rare numbers that go to strtod_l. A zeroed struct is valid; it is filled when first needed and
- * owned by the caller until rsc_numbers_free. */
+/* The "C" locale, created when the first number needs strtod_l. A zeroed struct is valid. The caller owns it and frees
+ * it with rsc_numbers_free. One thread at a time. */
 struct rsc_numbers {
     locale_t locale;
 };
 
 void rsc_numbers_free(struct rsc_numbers *numbers);
 
-/* Reads the number at `p`, which is '-' or a digit. Returns the byte after it, or NULL with the error set. Uses the
- * input's scratch buffer. */
+/* Reads the number at `p`, which must be '-' or a digit. Returns the byte after the number, or NULL with the error set.
+ * Overwrites the input's scratch buffer. */
 const char *rsc_number_scan(struct rsc_numbers *numbers, const struct rsc_input *input, const char *p,
                             struct rsc_number *number);
 
 #define RSC_NUMBER_SHORT_DIGITS 18 /* decimal digits that always fit int64 */
 
-/* The usual case, inline: an unsigned integer of at most RSC_NUMBER_SHORT_DIGITS digits. Returns the byte after it, or
- * NULL when the number at `p` is of another kind (it may even be malformed) and is for rsc_number_scan. */
+/* Reads an unsigned integer of at most RSC_NUMBER_SHORT_DIGITS digits, the most frequent kind. Returns the byte after
+ * it, or NULL for any other number or an invalid one: rsc_number_scan handles those. */
 static inline const char *rsc_number_short(const char *p, const char *end, int64_t *integer) {
     const char *start = p;
     int64_t value = 0;
@@ -54,8 +54,8 @@ static inline const char *rsc_number_short(const char *p, const char *end, int64
     return p;
 }
 
-/* Correctly rounded digits * 10^exponent, digits != 0. False when this method cannot tell (very rare); *real may then
- * be anything. Overflow gives infinity. Visible for its tests. */
+/* Computes digits * 10^exponent, correctly rounded, for digits != 0. Returns false in the rare cases that the algorithm
+ * cannot decide; *real is then undefined. Overflow gives infinity. Public for its tests only. */
 bool rsc_number_lemire(uint64_t digits, int64_t exponent, double *real);
 
 #endif

@@ -1,6 +1,6 @@
-/* The first 128 bits of each power of five, high word first: cut, but from 5^-27 to 5^-1 rounded up.
+/* The first 128 bits of each power of five, high word first. Entries are truncated, but rounded up from 5^-27 to 5^-1.
  *
- * spec/c/number_test.c computes every entry again. */
+ * spec/c/number_test.c recomputes every entry. */
 #ifndef RSC_POWERS_OF_FIVE_H
 #define RSC_POWERS_OF_FIVE_H
 

@@ -1,6 +1,6 @@
 #include "json/scan.h"
 
-#define ESCAPE_SIZE_MAX 4 /* bytes of what one escape stands for */
+#define ESCAPE_SIZE_MAX 4 /* bytes of one decoded escape */
 
 static size_t position_of(const struct rsc_input *input, const char *at) {
     return (size_t)(at - input->text) + 1;
@@ -27,7 +27,7 @@ const char *rsc_scan_fail(const struct rsc_input *input, const char *at, int cod
     return NULL;
 }
 
-/* How many bytes a sequence has, from its first byte, and the range its second byte must be in. */
+/* Returns the length of the sequence that starts with `lead`, or 0, and the valid range of its second byte. */
 static int utf8_shape(unsigned char lead, unsigned char *low, unsigned char *high) {
     *low = 0x80;
     *high = 0xBF;
@@ -38,12 +38,12 @@ static int utf8_shape(unsigned char lead, unsigned char *low, unsigned char *hig
         return 2;
     }
     if (lead < 0xF0) {
-        *low = lead == 0xE0 ? 0xA0 : 0x80;  /* below: overlong */
-        *high = lead == 0xED ? 0x9F : 0xBF; /* above: surrogates */
+        *low = lead == 0xE0 ? 0xA0 : 0x80;  /* lower would be overlong */
+        *high = lead == 0xED ? 0x9F : 0xBF; /* higher would be a surrogate */
         return 3;
     }
-    *low = lead == 0xF0 ? 0x90 : 0x80;  /* below: overlong */
-    *high = lead == 0xF4 ? 0x8F : 0xBF; /* above: past U+10FFFF */
+    *low = lead == 0xF0 ? 0x90 : 0x80;  /* lower would be overlong */
+    *high = lead == 0xF4 ? 0x8F : 0xBF; /* higher would exceed U+10FFFF */
     return 4;
 }
 
@@ -71,9 +71,9 @@ bool rsc_scan_utf8(const char **cursor, const char *end) {
     return true;
 }
 
-/* -1 for what is not a hexadecimal digit. */
+/* Returns -1 if `c` is not a hexadecimal digit. */
 static int hex_digit(char c) {
-    /* Each digit's value and one, so that what is not named is none. */
+    /* Entries are the digit's value plus one, so that 0 means no digit. */
     static const signed char digits[256] = {
         ['0'] = 1,  ['1'] = 2,  ['2'] = 3,  ['3'] = 4,  ['4'] = 5,  ['5'] = 6,  ['6'] = 7,  ['7'] = 8,
         ['8'] = 9,  ['9'] = 10, ['a'] = 11, ['b'] = 12, ['c'] = 13, ['d'] = 14, ['e'] = 15, ['f'] = 16,
@@ -81,8 +81,8 @@ static int hex_digit(char c) {
     return digits[(unsigned char)c] - 1;
 }
 
-/* Reads four digits one by one, to say which is at fault. A low surrogate is welcome only where `low_expected`,
- * and then nothing else is. */
+/* Reads four digits one by one, to find the position of a fault. They must be a low surrogate exactly if
+ * `low_expected`. */
 static const char *scan_unit_slowly(const struct rsc_input *input, const char *p, bool low_expected, unsigned *unit) {
     unsigned value = 0;
     for (int i = 0; i < 4; i++, p++) {
@@ -102,11 +102,11 @@ static const char *scan_unit_slowly(const struct rsc_input *input, const char *p
     return p;
 }
 
-/* Reads the four digits at `p` into *unit. Returns the byte after them, or NULL with the error set. */
+/* Reads the four hexadecimal digits at `p` into *unit. Returns the byte after them, or NULL with the error set. */
 static const char *scan_unit(const struct rsc_input *input, const char *p, unsigned *unit) {
     if (input->end - p >= 4) {
         int value = hex_digit(p[0]) * 4096 | hex_digit(p[1]) * 256 | hex_digit(p[2]) * 16 | hex_digit(p[3]);
-        /* A digit that is none is -1 and makes the value negative. */
+        /* hex_digit returns -1 for a bad digit, which makes the value negative. */
         if (value >= 0 && (value < 0xDC00 || value > 0xDFFF)) {
             *unit = (unsigned)value;
             return p + 4;
@@ -138,7 +138,7 @@ static size_t encode_utf8(unsigned code_point, char *out) {
     return 4;
 }
 
-/* Reads what follows `\u` and writes it as UTF-8 (4 bytes at most). */
+/* Reads the digits after `\u`, and a second escape for a surrogate pair. Writes 1 to 4 bytes of UTF-8. */
 static const char *scan_unicode(const struct rsc_input *input, const char *p, char *out, size_t *size) {
     unsigned code_point;
     p = scan_unit(input, p, &code_point);
@@ -179,7 +179,7 @@ static const char *scan_escape(const struct rsc_input *input, const char *p, cha
     return rsc_scan_expected(input, p, "an escape character");
 }
 
-/* Moves over plain bytes and well-formed UTF-8 to a quote or a backslash; NULL with the error set otherwise. */
+/* Moves over plain bytes and valid UTF-8. Returns the next quote or backslash, or NULL with the error set. */
 static const char *scan_run(const struct rsc_input *input, const char *p) {
     for (;;) {
         p = rsc_scan_plain(p, input->end);
@@ -203,7 +203,7 @@ static const char *scratch_failed(const struct rsc_input *input, const char *at,
     return rsc_scan_fail(input, at, status, message);
 }
 
-/* Reads escapes for as long as one follows another and fits RSC_SCAN_ROOM bytes, which must be reserved. */
+/* Decodes consecutive escapes while they fit RSC_SCAN_ROOM bytes, which the caller has reserved. */
 static const char *scan_escapes(const struct rsc_input *input, const char *p) {
     struct rsc_buffer *scratch = input->scratch;
     char *out = scratch->data + scratch->length;
@@ -220,7 +220,7 @@ static const char *scan_escapes(const struct rsc_input *input, const char *p) {
     return p;
 }
 
-/* The string from `start`, whose first escape is at `p`. */
+/* Reads the string from `start`, whose first escape is at `p`. */
 static const char *scan_escaped(const struct rsc_input *input, const char *start, const char *p,
                                 struct rsc_span *span) {
     struct rsc_buffer *scratch = input->scratch;

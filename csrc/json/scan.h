@@ -1,9 +1,8 @@
-/* JSON strings: finding their end, checking their UTF-8, undoing their escapes. Knows nothing of Lua.
+/* Scans JSON strings: finds their end, checks their UTF-8, decodes their escapes.
  *
- * Positions. A fault is reported at the 1-based index of the first byte that cannot continue a valid text: the bytes
- * before it are the beginning of some valid text, and with it they are not. A text that ends too early has its fault at
- * its length + 1. (So a lone low surrogate is at fault in its second hexadecimal digit, an overlong form in the byte
- * that makes it overlong.) */
+ * The position of a fault is the 1-based index of the first byte that cannot continue a valid text. The bytes before it
+ * begin some valid text; with it they do not. A text that ends too early has its fault at length + 1. For example, a
+ * lone low surrogate has its fault in its second hexadecimal digit. */
 #ifndef RSC_SCAN_H
 #define RSC_SCAN_H
 
@@ -21,42 +20,43 @@
 #    include <arm_neon.h>
 #endif
 
-#define RSC_SCAN_ROOM 128 /* bytes: how much larger than the text the scratch buffer's limit must be */
+#define RSC_SCAN_ROOM 128 /* bytes by which the scratch buffer's limit must exceed the text's length */
 
-/* The text being read and what reading needs. Owns nothing; everything it points to must outlive its use. */
+/* A text and the memory for scanning it. Owns nothing: the caller keeps everything alive during the scan. */
 struct rsc_input {
     const char *text;           /* first byte */
-    const char *end;            /* one past the last; never read */
-    struct rsc_buffer *scratch; /* where strings are unescaped; its contents last until the next string or number */
-    struct rsc_error *error;    /* filled on a failure */
+    const char *end;            /* one past the last byte */
+    struct rsc_buffer *scratch; /* holds an unescaped string until the next string or number */
+    struct rsc_error *error;    /* set on a failure */
 };
 
-/* Bytes of a string: in the text when it had no escapes, otherwise in the scratch buffer. */
+/* The bytes of a string. They lie in the text, or in the scratch buffer if the string had escapes. */
 struct rsc_span {
     const char *bytes;
     size_t length;
     bool escaped;
 };
 
-/* Reads the string whose first byte after the opening quote is `p`. Returns the byte after the closing quote, or NULL
- * with the error set. */
+/* Reads the string whose opening quote is just before `p`. Returns the byte after the closing quote, or NULL with the
+ * error set. */
 const char *rsc_scan_string(const struct rsc_input *input, const char *p, struct rsc_span *span);
 
-/* Moves *p over sequences that start with a byte >= 0x80. True when it stopped at an ASCII byte or the end, false when
- * it stopped at a byte (or the end) where a sequence is broken. */
+/* Moves *p over UTF-8 sequences of two or more bytes. Returns false if it stops within a sequence that is invalid or
+ * incomplete. */
 bool rsc_scan_utf8(const char **p, const char *end);
 
-/* Sets a syntax error at `at`: "expected <what>, got <the byte there>". Returns NULL. */
+/* Sets the syntax error "expected <what>, got <the byte>" at `at`. Returns NULL. */
 const char *rsc_scan_expected(const struct rsc_input *input, const char *at, const char *what);
 
-/* Sets an error with its own message at `at`. Returns NULL. */
+/* Sets an error with the given message at `at`. Returns NULL. */
 const char *rsc_scan_fail(const struct rsc_input *input, const char *at, int code, const char *message);
 
 static inline bool rsc_scan_is_plain(char c) {
     return (unsigned char)c >= 0x20 && (unsigned char)c < 0x80 && c != '"' && c != '\\';
 }
 
-/* The portable way, and the tail of the others: eight bytes at a time, then one. */
+/* Portable version of rsc_scan_plain: eight bytes at a time, then one at a time. Also handles the tail of the others.
+ */
 static inline const char *rsc_scan_plain_words(const char *p, const char *end) {
     const uint64_t ones = UINT64_C(0x0101010101010101);
     const uint64_t highs = ones * 0x80;
@@ -65,8 +65,7 @@ static inline const char *rsc_scan_plain_words(const char *p, const char *end) {
         memcpy(&word, p, sizeof word);
         uint64_t quote = word ^ (ones * '"');
         uint64_t backslash = word ^ (ones * '\\');
-        /* Each term has its high bit set in a byte that is zero (or below 0x20), and perhaps in bytes above that one.
-         */
+        /* Each term sets the high bit of a matching byte, and perhaps of the bytes above it. */
         uint64_t found = ((quote - ones) & ~quote) | ((backslash - ones) & ~backslash) | (word - ones * 0x20) | word;
         if ((found & highs) != 0) {
             break;
@@ -79,7 +78,7 @@ static inline const char *rsc_scan_plain_words(const char *p, const char *end) {
     return p;
 }
 
-/* The first byte at or after `p` that is not plain: a quote, a backslash, a control character, or >= 0x80. */
+/* Returns the first byte at or after `p` that is a quote, a backslash, a control character or not ASCII. */
 static inline const char *rsc_scan_plain(const char *p, const char *end) {
 #if defined(__SSE2__)
     const __m128i quote = _mm_set1_epi8('"');
@@ -87,7 +86,7 @@ static inline const char *rsc_scan_plain(const char *p, const char *end) {
     const __m128i space = _mm_set1_epi8(0x20);
     while (end - p >= 16) {
         __m128i block = _mm_loadu_si128((const __m128i *)(const void *)p);
-        /* The comparison is signed, so it finds the bytes >= 0x80 as well as those below 0x20. */
+        /* The comparison is signed, so bytes >= 0x80 also count as below 0x20. */
         __m128i found = _mm_or_si128(_mm_or_si128(_mm_cmpeq_epi8(block, quote), _mm_cmpeq_epi8(block, backslash)),
                                      _mm_cmplt_epi8(block, space));
         int mask = _mm_movemask_epi8(found);
@@ -116,7 +115,7 @@ static inline bool rsc_scan_is_space(char c) {
     return c == ' ' || c == '\n' || c == '\r' || c == '\t';
 }
 
-/* The first byte at or after `p` that is not white space. */
+/* Returns the first byte at or after `p` that is not white space. */
 static inline const char *rsc_scan_space(const char *p, const char *end) {
     while (p < end && rsc_scan_is_space(*p)) {
         p++;

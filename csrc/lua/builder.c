@@ -2,12 +2,14 @@
 
 #include "lua/plan.h"
 
-#define HELD_ELEMENTS     8 /* elements kept on the stack first, so that a smaller array gets a table of its exact size */
-#define SLOTS_PER_DEPTH   ((RSC_LUA_PLANS ? RSC_PLAN_KEYS_MAX : HELD_ELEMENTS) + 2) /* stack slots per container */
-#define DEPTHS_PER_CHECK  16 /* containers for which lua_checkstack reserves slots at once */
-#define SLOTS_FOR_CALLS   8  /* stack slots for temporary values */
-#define MEMBER_BYTES_MIN  5  /* "":0, */
-#define ELEMENT_BYTES_MIN 2  /* 0, */
+#define HELD_ELEMENTS   8 /* elements kept on the stack first, so that a smaller array gets a table of its exact size */
+#define SLOTS_PER_DEPTH ((RSC_LUA_PLANS ? RSC_PLAN_KEYS_MAX : HELD_ELEMENTS) + 2) /* stack slots per container */
+
+#define DEPTHS_PER_CHECK 16 /* containers for which lua_checkstack reserves slots at once */
+#define SLOTS_FOR_CALLS  8  /* stack slots for temporary values */
+
+#define MEMBER_BYTES_MIN  5 /* "":0, */
+#define ELEMENT_BYTES_MIN 2 /* 0, */
 
 static const char *build_value(struct rsc_builder *b, const char *p, struct rsc_shape *shape);
 
@@ -135,8 +137,8 @@ static const char *skip_colon(const struct rsc_builder *b, const char *p) {
     return skip_space(b, p + 1);
 }
 
-/* Reads a key and its colon and pushes the key. *link is the number of the expected key; it becomes that of the actual
- * key. */
+/* Reads a key and its colon and pushes the key. *link is the number of the expected key. It becomes the number of the
+ * key that came. */
 static const char *build_key(struct rsc_builder *b, const char *p, uint16_t *link, uint16_t *number) {
     if (!is_at(b, p, '"')) {
         return rsc_scan_expected(&b->input, p, "a member's name");

@@ -30,8 +30,8 @@ struct decoder {
     int64_t max_size;   /* bytes of text */
     int64_t max_values; /* values in a text, arrays and objects included */
     int null;
-    /* True while a call uses the workspace. A call that finds it true takes a new workspace: either an error cut off
-     * the earlier call, or this call comes from a finalizer that runs during it. */
+    /* True while a call uses the workspace. A call that finds it true takes a new workspace. This happens after an
+     * error in an earlier call, or in a finalizer that runs during a call. */
     bool busy;
     struct workspace *workspace; /* kept alive by the decoder's user value */
 };

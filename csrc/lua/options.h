@@ -1,6 +1,6 @@
 /* Reads a Lua table of options into a C struct, as a table of options describes it.
  *
- * An unknown name, a wrong type or a value out of range raises an error that names the option and its valid values.
+ * An unknown name, a wrong type or a value out of range raises an error. It names the option and its valid values.
  * Strings may be secret, so messages show a string only where the option has a fixed set of choices. */
 #ifndef RSC_LUA_OPTIONS_H
 #define RSC_LUA_OPTIONS_H
@@ -10,12 +10,12 @@
 #include "lua/compat.h"
 
 enum rsc_option_type {
-    RSC_OPTION_TEXT,    /* const char *: NUL-terminated, no NUL inside; least to most bytes, any length if most is 0 */
+    RSC_OPTION_TEXT,    /* const char *, without NUL inside: least to most bytes, or any length if most is 0 */
     RSC_OPTION_BYTES,   /* struct rsc_text: any bytes */
     RSC_OPTION_FLAG,    /* bool */
     RSC_OPTION_COUNT,   /* int64_t, least to most */
     RSC_OPTION_SECONDS, /* double, least to most */
-    RSC_OPTION_CHOICE,  /* int: an index in `choices`, a NULL-terminated list */
+    RSC_OPTION_CHOICE,  /* int, an index in `choices` */
     RSC_OPTION_OTHER,   /* read by the caller */
 };
 
@@ -24,7 +24,7 @@ struct rsc_option {
     enum rsc_option_type type;
     size_t offset; /* of the member in the target struct */
     double least, most;
-    const char *const *choices;
+    const char *const *choices; /* NULL-terminated */
 };
 
 /* Reads the table at the absolute stack index into `target`. `kind` goes into messages: "unknown <kind> option". An

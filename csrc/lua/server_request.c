@@ -97,7 +97,7 @@ static int request_index(lua_State *L) {
 
 static struct request_box *check_open(lua_State *L) {
     struct request_box *box = luaL_checkudata(L, 1, REQUEST_TYPE);
-    if (box->request == NULL || rsc_exchange_answered(box->request)) {
+    if (box->request == NULL || rsc_exchange_replied(box->request)) {
         luaL_error(L, "the request has been answered already");
     }
     return box;

@@ -220,7 +220,7 @@ static void push_failure(lua_State *L, const struct rsc_failure *failure) {
     lua_createtable(L, 0, 4);
     lua_pushstring(L, rsc_failure_kind_name(failure->kind));
     lua_setfield(L, -2, "kind");
-    lua_pushstring(L, failure->message != NULL ? failure->message : "not enough memory to say what failed");
+    lua_pushstring(L, failure->message != NULL ? failure->message : "not enough memory for a message");
     lua_setfield(L, -2, "message");
     lua_pushboolean(L, failure->sent);
     lua_setfield(L, -2, "sent");

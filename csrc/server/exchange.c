@@ -67,16 +67,16 @@ struct rsc_exchange *rsc_server_next(struct rsc_server *server) {
     return exchange;
 }
 
-void rsc_exchange_set_answered(struct rsc_exchange *exchange) {
+void rsc_exchange_set_replied(struct rsc_exchange *exchange) {
     uncount(exchange);
-    exchange->state = RSC_EXCHANGE_ANSWERED;
+    exchange->state = RSC_EXCHANGE_REPLIED;
 }
 
 void rsc_exchange_stall(struct rsc_exchange *exchange) {
     exchange->state = RSC_EXCHANGE_STALLED;
 }
 
-/* The state stays: an answer may still come, and go nowhere. */
+/* The state stays: the caller may still reply, and the reply is dropped. */
 void rsc_exchange_detach(struct rsc_exchange *exchange) {
     unqueue(exchange);
     uncount(exchange);
@@ -96,8 +96,8 @@ void rsc_exchange_close(struct rsc_exchange *exchange) {
     }
 }
 
-/* A request that waits is still handed out: the client may be one that does not care for the answer. It keeps its
- * place among the connections until then, which bounds how many there can be. */
+/* A waiting request is still delivered, because the client may not need the reply. It keeps its connection until then,
+ * which bounds the number of such requests. */
 void rsc_exchange_client_left(struct rsc_exchange *exchange) {
     exchange->gone = true;
     if (exchange->state == RSC_EXCHANGE_WAITING) {
@@ -112,7 +112,7 @@ void rsc_exchange_release(struct rsc_exchange *exchange) {
     if (exchange->connection == NULL) {
         destroy(exchange);
     } else if (exchange->state == RSC_EXCHANGE_OPEN) {
-        rsc_exchange_set_answered(exchange);
+        rsc_exchange_set_replied(exchange);
         rsc_exchange_close(exchange);
     }
 }
@@ -133,6 +133,6 @@ void rsc_exchange_forget_input(struct rsc_exchange *exchange) {
     rsc_buffer_free(&exchange->body);
 }
 
-bool rsc_exchange_answered(const struct rsc_exchange *exchange) {
+bool rsc_exchange_replied(const struct rsc_exchange *exchange) {
     return exchange->state != RSC_EXCHANGE_OPEN;
 }

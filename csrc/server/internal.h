@@ -1,8 +1,7 @@
-/* What the server's own files share: server.c (sockets, time), server_exchange.c (who owns an exchange, and its state),
- * server_request.c (reading, as libmicrohttpd calls back), server_reply.c (answering). Nothing else includes it.
+/* Declarations for the files of this folder only.
  *
- * libmicrohttpd is called from its own callbacks and from server.c alone; a suspended connection is the only kind that
- * the rest may touch, and only to resume it. */
+ * Only server.c and libmicrohttpd's callbacks call libmicrohttpd. Other code may touch a connection only while it is
+ * suspended, and only to resume it. */
 #ifndef RSC_SERVER_INTERNAL_H
 #define RSC_SERVER_INTERNAL_H
 
@@ -15,73 +14,77 @@
 #include "base/list.h"
 #include "server/server.h"
 
-/* Bytes of a refused body that are read and thrown away, so that the client, still sending, gets to see the 413. */
+/* Bytes of a body over max_body to read and discard. A client that is still sending would miss status 413 otherwise. */
 #define RSC_SERVER_MAX_DISCARD ((uint64_t)16 << 20)
 
 #define RSC_NS_PER_SECOND INT64_C(1000000000)
 
 enum rsc_exchange_state {
     RSC_EXCHANGE_READING,
-    RSC_EXCHANGE_WAITING,  /* complete, in the queue */
-    RSC_EXCHANGE_OPEN,     /* handed out */
-    RSC_EXCHANGE_STALLED,  /* never to be answered */
-    RSC_EXCHANGE_ANSWERED, /* has a reply, or is to be closed */
+    RSC_EXCHANGE_WAITING, /* complete, in the queue */
+    RSC_EXCHANGE_OPEN,    /* returned by rsc_server_next */
+    RSC_EXCHANGE_STALLED, /* never gets a reply */
+    RSC_EXCHANGE_REPLIED, /* has a reply, or is to be closed */
 };
 
-/* One TCP connection; lives from libmicrohttpd's "started" to its "closed". */
+/* One TCP connection. libmicrohttpd's connection callback creates and frees it. */
 struct rsc_connection {
     struct rsc_server *server;
     struct MHD_Connection *handle;
-    struct rsc_exchange *exchange; /* the one being read or answered */
+    struct rsc_exchange *exchange; /* the current exchange, or NULL */
     int fd;
     char remote[INET6_ADDRSTRLEN];
 };
 
-/* A request and its answer. Owned by its connection until the answer is sent or the client is gone, and by whoever took
- * it from the queue. */
+/* A request and its reply. It has two owners, and the last one frees it. Its connection owns it until the reply is sent
+ * or the client is gone. The caller of rsc_server_next owns it until rsc_exchange_release. */
 struct rsc_exchange {
     struct rsc_link queued;            /* in server->queue */
-    struct rsc_link suspended;         /* in server->suspended; only then may `connection` be touched */
+    struct rsc_link suspended;         /* in server->suspended */
     struct rsc_link unwatched;         /* in server->unwatched */
     struct rsc_link timed;             /* in server->timed */
     struct rsc_connection *connection; /* NULL once detached */
-    bool held;                         /* the taker's share of the ownership */
-    bool begun;                        /* the head was looked at */
-    bool too_large;                    /* the body is being thrown away */
-    bool head_only;                    /* the method is HEAD */
-    bool counted;                      /* in server->open */
-    bool watched;                      /* its socket is in the server's epoll set */
-    bool gone;                         /* the client left */
-    bool closing;                      /* give the connection up at the next callback */
+
     enum rsc_exchange_state state;
+    bool held;      /* owned by the caller of rsc_server_next */
+    bool begun;     /* the head was checked */
+    bool too_large; /* the body is being discarded */
+    bool head_only; /* the method is HEAD */
+
+    bool counted; /* in server->open */
+    bool watched; /* its socket is in the server's epoll set */
+    bool gone;    /* the client left */
+    bool closing; /* close the connection at the next callback */
 
     char *method;
     char *target;
     char remote[INET6_ADDRSTRLEN];
     struct rsc_buffer headers;
     struct rsc_buffer body;
-    uint64_t discarded; /* bytes of a body that is thrown away */
+    uint64_t discarded; /* bytes of a discarded body */
 
     unsigned status;
-    struct MHD_Response *response; /* until it is given to libmicrohttpd */
-    struct rsc_buffer content;     /* of a reply that is truncated or sent in pieces */
-    size_t sent, piece, piece_end; /* where to stop, the size of a piece, the end of the current one */
-    int64_t interval, due;         /* ns; due: when the next piece may start */
+    struct MHD_Response *response; /* until libmicrohttpd takes it */
+    struct rsc_buffer content;     /* the body of a reply that is truncated or sent in pieces */
+
+    size_t sent, piece, piece_end; /* bytes to send, bytes of a piece, end of the current piece */
+    int64_t interval, due;         /* ns between pieces; when the next piece may start */
 };
 
 struct rsc_server {
     struct MHD_Daemon *daemon;
-    int epoll; /* libmicrohttpd's own descriptor, `wake`, and the sockets of suspended connections */
+    int epoll; /* watches libmicrohttpd's epoll descriptor, `wake`, and the sockets of suspended connections */
     int wake;  /* an eventfd, readable while `woken` */
     bool woken;
     unsigned port;
     size_t max_body;
     size_t waiting, open;
-    bool again;                /* libmicrohttpd has work that its descriptor does not show */
+    bool again; /* libmicrohttpd has work but its descriptor is not readable */
+
     struct rsc_link queue;     /* complete requests, oldest first */
-    struct rsc_link suspended; /* every connection that is suspended */
-    struct rsc_link unwatched; /* those of them not yet in the epoll set */
-    struct rsc_link timed;     /* those of them between two pieces, soonest first */
+    struct rsc_link suspended; /* exchanges of suspended connections */
+    struct rsc_link unwatched; /* suspended, but not yet in the epoll set */
+    struct rsc_link timed;     /* suspended between two pieces, earliest first */
 };
 
 static inline int64_t rsc_server_now(void) {
@@ -90,13 +93,13 @@ static inline int64_t rsc_server_now(void) {
     return (int64_t)time.tv_sec * RSC_NS_PER_SECOND + time.tv_nsec;
 }
 
-/* server.c */
+/* server.c: suspend and resume an exchange's connection. */
 void rsc_server_suspend(struct rsc_exchange *exchange);
 void rsc_server_resume(struct rsc_exchange *exchange);
 void rsc_server_unwatch(struct rsc_exchange *exchange);
 void rsc_server_suspend_until_due(struct rsc_exchange *exchange);
 
-/* server_request.c: what libmicrohttpd calls. */
+/* request.c: libmicrohttpd's callbacks. */
 void rsc_server_on_connection(void *server, struct MHD_Connection *handle, void **connection,
                               enum MHD_ConnectionNotificationCode code);
 void *rsc_server_on_target(void *server, const char *target, struct MHD_Connection *handle);
@@ -105,18 +108,23 @@ enum MHD_Result rsc_server_on_request(void *server, struct MHD_Connection *handl
 void rsc_server_on_completed(void *server, struct MHD_Connection *handle, void **context,
                              enum MHD_RequestTerminationCode code);
 
-/* server_exchange.c */
-struct rsc_exchange *rsc_exchange_new(struct rsc_connection *connection, const char *target);
-void rsc_exchange_enqueue(struct rsc_exchange *exchange);
-void rsc_exchange_set_answered(struct rsc_exchange *exchange);
+/* exchange.c */
 
-/* The client of a suspended connection has gone. */
+/* Creates the connection's current exchange. Returns NULL if memory runs out. */
+struct rsc_exchange *rsc_exchange_new(struct rsc_connection *connection, const char *target);
+
+/* Queues a complete request for rsc_server_next. */
+void rsc_exchange_enqueue(struct rsc_exchange *exchange);
+
+void rsc_exchange_set_replied(struct rsc_exchange *exchange);
+
+/* Handles a client that left while its connection was suspended. */
 void rsc_exchange_client_left(struct rsc_exchange *exchange);
 
-/* Has the connection closed at its next callback, which comes soon. */
+/* Closes the connection at its next callback, which comes soon. */
 void rsc_exchange_close(struct rsc_exchange *exchange);
 
-/* Gives the connection's share of the ownership up. */
+/* Ends the connection's ownership of the exchange. */
 void rsc_exchange_detach(struct rsc_exchange *exchange);
 
 #endif

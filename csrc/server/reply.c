@@ -4,10 +4,10 @@
 #include <strings.h>
 #include <sys/socket.h>
 
-#define RSC_SERVER_MAX_BLOCK ((size_t)1 << 14) /* bytes of a truncated or dripping body taken at once */
+#define RSC_SERVER_MAX_BLOCK ((size_t)1 << 14) /* bytes per callback of a body that is truncated or sent in pieces */
 
-static bool is(const char *text, size_t length, const char *word) {
-    return length == strlen(word) && strncasecmp(text, word, length) == 0;
+static bool equals_ignoring_case(const char *text, size_t length, const char *expected) {
+    return length == strlen(expected) && strncasecmp(text, expected, length) == 0;
 }
 
 static bool is_token(const char *text, size_t length) {
@@ -31,12 +31,13 @@ const char *rsc_reply_header_problem(const char *name, size_t name_length, const
             return "the value must not contain CR, LF or NUL";
         }
     }
-    if (is(name, name_length, MHD_HTTP_HEADER_CONTENT_LENGTH) ||
-        is(name, name_length, MHD_HTTP_HEADER_TRANSFER_ENCODING)) {
+    if (equals_ignoring_case(name, name_length, MHD_HTTP_HEADER_CONTENT_LENGTH) ||
+        equals_ignoring_case(name, name_length, MHD_HTTP_HEADER_TRANSFER_ENCODING)) {
         return "the server sets it";
     }
-    if (is(name, name_length, MHD_HTTP_HEADER_CONNECTION) && !is(value, value_length, "close") &&
-        !is(value, value_length, "keep-alive")) {
+    if (equals_ignoring_case(name, name_length, MHD_HTTP_HEADER_CONNECTION) &&
+        !equals_ignoring_case(value, value_length, "close") &&
+        !equals_ignoring_case(value, value_length, "keep-alive")) {
         return "the value must be close or keep-alive";
     }
     return NULL;
@@ -44,9 +45,9 @@ const char *rsc_reply_header_problem(const char *name, size_t name_length, const
 
 static bool add_header(struct MHD_Response *response, const char *name, const char *value) {
     if (strcasecmp(name, MHD_HTTP_HEADER_CONNECTION) == 0 && strcasecmp(value, "keep-alive") == 0) {
-        return true; /* the default, and libmicrohttpd refuses it */
+        return true; /* the default; libmicrohttpd rejects it as a header */
     }
-    /* It refuses an empty value too; blanks around a value are no part of it. */
+    /* libmicrohttpd rejects an empty value. A blank means the same, since blanks around a value do not count. */
     return MHD_add_response_header(response, name, value[0] == '\0' ? " " : value) == MHD_YES;
 }
 
@@ -63,11 +64,11 @@ static bool add_headers(struct MHD_Response *response, const struct rsc_buffer *
     return true;
 }
 
-/* The content of a truncated or dripping reply. It is not called for a HEAD request, nor past the announced length. */
+/* libmicrohttpd reads the body of a truncated or slow reply from here, but not for HEAD requests. */
 static ssize_t read_content(void *context, uint64_t position, char *out, size_t room) {
     struct rsc_exchange *exchange = context;
     if (exchange->closing || position >= exchange->sent) {
-        return MHD_CONTENT_READER_END_WITH_ERROR; /* closes the connection */
+        return MHD_CONTENT_READER_END_WITH_ERROR; /* close the connection */
     }
     size_t from = (size_t)position;
     if (from >= exchange->piece_end) {
@@ -97,9 +98,8 @@ static struct MHD_Response *create_staged(struct rsc_exchange *exchange, const s
     return MHD_create_response_from_callback(reply->body_length, block, &read_content, exchange, NULL);
 }
 
-/* Whether a truncated reply ends with nothing missing that the client could notice, so that only the header says that
- * the connection closes. */
-static bool ends_whole(const struct rsc_exchange *exchange, const struct rsc_reply *reply) {
+/* Returns whether the client cannot notice the truncation. Then a Connection header must announce the close. */
+static bool appears_complete(const struct rsc_exchange *exchange, const struct rsc_reply *reply) {
     return reply->sent == reply->body_length || reply->status == MHD_HTTP_NO_CONTENT ||
            reply->status == MHD_HTTP_NOT_MODIFIED || exchange->head_only;
 }
@@ -109,14 +109,14 @@ static struct MHD_Response *create_response(struct rsc_exchange *exchange, const
     if (reply->body_length > 0 && (reply->truncated || reply->piece > 0)) {
         response = create_staged(exchange, reply);
     } else {
-        /* The bytes are copied; the parameter is not const for the sake of other modes. */
+        /* MHD_RESPMEM_MUST_COPY only reads the buffer, although the parameter is not const. */
         void *body = (void *)(uintptr_t)reply->body;
         response = MHD_create_response_from_buffer(reply->body_length, body, MHD_RESPMEM_MUST_COPY);
     }
     if (response == NULL) {
         return NULL;
     }
-    bool close = reply->truncated && ends_whole(exchange, reply);
+    bool close = reply->truncated && appears_complete(exchange, reply);
     if ((close && !add_header(response, MHD_HTTP_HEADER_CONNECTION, "close")) ||
         !add_headers(response, reply->headers)) {
         MHD_destroy_response(response);
@@ -125,13 +125,13 @@ static struct MHD_Response *create_response(struct rsc_exchange *exchange, const
     return response;
 }
 
-static bool client_is_there(const struct rsc_exchange *exchange) {
+static bool client_connected(const struct rsc_exchange *exchange) {
     return exchange->connection != NULL && !exchange->closing;
 }
 
 enum rsc_reply_result rsc_exchange_reply(struct rsc_exchange *exchange, const struct rsc_reply *reply) {
-    if (!client_is_there(exchange)) {
-        rsc_exchange_set_answered(exchange);
+    if (!client_connected(exchange)) {
+        rsc_exchange_set_replied(exchange);
         return RSC_REPLY_CLIENT_GONE;
     }
     exchange->response = create_response(exchange, reply);
@@ -140,16 +140,16 @@ enum rsc_reply_result rsc_exchange_reply(struct rsc_exchange *exchange, const st
         return RSC_REPLY_FAILED;
     }
     exchange->status = reply->status;
-    rsc_exchange_set_answered(exchange);
+    rsc_exchange_set_replied(exchange);
     rsc_server_resume(exchange);
     return RSC_REPLY_QUEUED;
 }
 
-/* libmicrohttpd would shut the socket down in order before it closes it, so the linger option alone is not enough;
- * dissolving the association is what sends the reset. */
+/* The linger option alone is not enough, because libmicrohttpd shuts the socket down before it closes it. Connecting to
+ * AF_UNSPEC dissolves the association and sends the reset. */
 void rsc_exchange_reset(struct rsc_exchange *exchange) {
-    rsc_exchange_set_answered(exchange);
-    if (client_is_there(exchange)) {
+    rsc_exchange_set_replied(exchange);
+    if (client_connected(exchange)) {
         struct linger linger = {.l_onoff = 1, .l_linger = 0};
         struct sockaddr nobody = {.sa_family = AF_UNSPEC};
         (void)setsockopt(exchange->connection->fd, SOL_SOCKET, SO_LINGER, &linger, sizeof linger);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Connections ----------------------------------------------------------------------------------------------------- */
+/* Connections */
 
 static void describe_peer(struct rsc_connection *connection) {
     const union MHD_ConnectionInfo *info =
@@ -36,13 +36,13 @@ static struct rsc_connection *open_connection(struct rsc_server *server, struct 
     return connection;
 }
 
-/* Without a struct of ours (memory) the connection's requests are refused, in rsc_server_on_request. */
+/* If memory runs out, *connection stays NULL and rsc_server_on_request closes the connection. */
 void rsc_server_on_connection(void *server, struct MHD_Connection *handle, void **connection,
                               enum MHD_ConnectionNotificationCode code) {
     if (code == MHD_CONNECTION_NOTIFY_STARTED) {
         *connection = open_connection(server, handle);
     } else if (*connection != NULL) {
-        /* In a few failures libmicrohttpd drops a connection without completing its request. */
+        /* In some failures libmicrohttpd closes a connection without the completed callback. */
         struct rsc_exchange *exchange = ((struct rsc_connection *)*connection)->exchange;
         if (exchange != NULL) {
             rsc_exchange_detach(exchange);
@@ -52,9 +52,9 @@ void rsc_server_on_connection(void *server, struct MHD_Connection *handle, void 
     }
 }
 
-/* Reading --------------------------------------------------------------------------------------------------------- */
+/* Requests */
 
-/* libmicrohttpd splits and unescapes the target after this call. */
+/* Gets the original target: libmicrohttpd splits and unescapes it after this call. */
 void *rsc_server_on_target(void *server, const char *target, struct MHD_Connection *handle) {
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(handle, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
     struct rsc_connection *connection = info == NULL ? NULL : info->socket_context;
@@ -72,9 +72,9 @@ static enum MHD_Result refuse_too_large(struct MHD_Connection *handle) {
     return queued;
 }
 
-/* Decides by the announced length. A client that asked first, or would send for too long, is refused at once, which
- * costs the connection; for others see RSC_SERVER_MAX_DISCARD. */
-static enum MHD_Result look_at_head(struct rsc_exchange *exchange, struct MHD_Connection *handle) {
+/* Checks the announced length. A body that is too large is read and discarded before status 413. A client that sent
+ * Expect, or has more than RSC_SERVER_MAX_DISCARD bytes to send, gets 413 at once and loses the connection. */
+static enum MHD_Result check_head(struct rsc_exchange *exchange, struct MHD_Connection *handle) {
     const char *announced = MHD_lookup_connection_value(handle, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONTENT_LENGTH);
     const char *expect = MHD_lookup_connection_value(handle, MHD_HEADER_KIND, MHD_HTTP_HEADER_EXPECT);
     errno = 0;
@@ -117,7 +117,7 @@ static enum MHD_Result copy_header(void *context, enum MHD_ValueKind kind, const
     (void)kind;
     value_length = value == NULL ? 0 : strnlen(value, value_length);
     while (value_length > 0 && (value[value_length - 1] == ' ' || value[value_length - 1] == '\t')) {
-        value_length--; /* libmicrohttpd drops the blanks before a value only */
+        value_length--; /* libmicrohttpd removes only leading blanks */
     }
     copy->status = rsc_buffer_reserve(headers, name_length + value_length + 2);
     if (copy->status != RSC_OK) {
@@ -155,9 +155,8 @@ static enum MHD_Result complete(struct rsc_exchange *exchange, struct MHD_Connec
     return MHD_YES;
 }
 
-/* Comes once with the head, once for each part of the body, and at the end until there is an answer: then once to queue
- * the request and, after it was resumed, once more. MHD_NO closes the connection; that is also what happens when memory
- * is short. */
+/* libmicrohttpd calls this with the head, with each part of the body, and at the end. It calls again after the
+ * connection is resumed, to get the reply. MHD_NO closes the connection; out of memory does so too. */
 enum MHD_Result rsc_server_on_request(void *server, struct MHD_Connection *handle, const char *url, const char *method,
                                       const char *version, const char *upload, size_t *upload_length, void **context) {
     struct rsc_exchange *exchange = *context;
@@ -166,7 +165,7 @@ enum MHD_Result rsc_server_on_request(void *server, struct MHD_Connection *handl
         return MHD_NO;
     }
     if (!exchange->begun) {
-        return look_at_head(exchange, handle);
+        return check_head(exchange, handle);
     }
     if (*upload_length > 0) {
         return take_body(exchange, upload, upload_length);

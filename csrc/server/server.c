@@ -11,16 +11,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define RSC_SERVER_BACKLOG    511 /* connections the kernel keeps for us */
-#define RSC_SERVER_MAX_EVENTS 64  /* taken from epoll at once */
-#define RSC_SERVER_MAX_PASSES 16  /* rounds of I/O in one step that was not asked to wait */
+#define RSC_SERVER_BACKLOG    511 /* connections in the kernel's listen queue */
+#define RSC_SERVER_MAX_EVENTS 64  /* descriptors handled per wait */
+#define RSC_SERVER_MAX_PASSES 16  /* rounds of I/O without a wait in one step */
 
 static int64_t to_nanoseconds(double seconds) {
     double ns = seconds * (double)RSC_NS_PER_SECOND;
     return ns >= (double)(INT64_MAX / 2) ? INT64_MAX / 2 : (int64_t)ns;
 }
 
-/* Listening ------------------------------------------------------------------------------------------------------- */
+/* Listening */
 
 static int listen_on(const struct addrinfo *address, unsigned *port) {
     int on = 1;
@@ -68,7 +68,7 @@ static int open_listener(const char *host, size_t port, unsigned *bound_port, st
     return fd;
 }
 
-/* libmicrohttpd closes the listener in some of its failures and leaves it in others. */
+/* After a failed start, libmicrohttpd has closed the listener in some cases but not in others. */
 static void close_if_still(int fd, const struct stat *before) {
     struct stat now;
     if (fstat(fd, &now) == 0 && now.st_dev == before->st_dev && now.st_ino == before->st_ino) {
@@ -76,7 +76,7 @@ static void close_if_still(int fd, const struct stat *before) {
     }
 }
 
-/* Takes `listener` over, whatever happens. */
+/* Takes ownership of `listener`, even on a failure. */
 static struct MHD_Daemon *start_daemon(struct rsc_server *server, const struct rsc_server_options *options,
                                        int listener) {
     unsigned idle = (unsigned)options->idle_timeout;
@@ -96,7 +96,7 @@ static struct MHD_Daemon *start_daemon(struct rsc_server *server, const struct r
         (void)close(listener);
         return NULL;
     }
-    errno = ENOMEM; /* it does not say why it fails */
+    errno = ENOMEM; /* libmicrohttpd may fail without setting errno */
     struct MHD_Daemon *daemon =
         MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, &rsc_server_on_request, server,
                          MHD_OPTION_ARRAY, items, MHD_OPTION_END);
@@ -152,9 +152,9 @@ struct rsc_server *rsc_server_new(const struct rsc_server_options *options, stru
     return server;
 }
 
-/* Connections that are suspended ---------------------------------------------------------------------------------- */
+/* Suspended connections */
 
-/* Most requests are answered before the next step, so registering with epoll waits until then. */
+/* Most requests get their reply before the next step, so the socket is added to epoll only then. */
 void rsc_server_suspend(struct rsc_exchange *exchange) {
     MHD_suspend_connection(exchange->connection->handle);
     rsc_list_append(&exchange->connection->server->suspended, &exchange->suspended);
@@ -179,7 +179,7 @@ void rsc_server_unwatch(struct rsc_exchange *exchange) {
     }
 }
 
-/* libmicrohttpd must run again, and whoever polls our descriptor must learn it. */
+/* Makes the descriptor readable, because libmicrohttpd must run again. */
 static void wake(struct rsc_server *server) {
     uint64_t one = 1;
     server->again = true;
@@ -188,7 +188,7 @@ static void wake(struct rsc_server *server) {
     }
 }
 
-static void settle_wake(struct rsc_server *server) {
+static void clear_wake(struct rsc_server *server) {
     uint64_t count;
     if (server->woken) {
         server->woken = read(server->wake, &count, sizeof count) < 0;
@@ -203,7 +203,7 @@ void rsc_server_resume(struct rsc_exchange *exchange) {
     wake(exchange->connection->server);
 }
 
-/* libmicrohttpd does not look at a suspended connection; we have to notice that its client leaves. */
+/* libmicrohttpd ignores suspended connections, so the server itself watches for clients that leave. */
 static void watch_suspended(struct rsc_server *server) {
     while (!rsc_list_empty(&server->unwatched)) {
         struct rsc_exchange *exchange = RSC_CONTAINER(server->unwatched.next, struct rsc_exchange, unwatched);
@@ -224,9 +224,9 @@ static void resume_due(struct rsc_server *server) {
     }
 }
 
-/* Stepping -------------------------------------------------------------------------------------------------------- */
+/* Stepping */
 
-/* Nanoseconds until libmicrohttpd or a piece is due; INT64_MAX: never. */
+/* Returns the nanoseconds until libmicrohttpd or a piece is due, or INT64_MAX. */
 static int64_t time_left(const struct rsc_server *server) {
     MHD_UNSIGNED_LONG_LONG ms;
     int64_t left = INT64_MAX;
@@ -254,12 +254,12 @@ double rsc_server_timeout(const struct rsc_server *server) {
 static void run_daemon(struct rsc_server *server) {
     size_t before = count_connections(server);
     (void)MHD_run(server->daemon);
-    /* It stops listening at its connection limit, and listens again only when it is next run. */
+    /* At its connection limit libmicrohttpd stops listening. It starts again only in the next run. */
     server->again = count_connections(server) < before;
 }
 
-/* One round: waits up to `wait` ns for something to happen, then lets everybody do what they can without waiting.
- * Returns the number of descriptors that were ready, or -1 with errno. */
+/* Waits up to `wait` ns for an event, then does all I/O that is possible without waiting. Returns the number of ready
+ * descriptors, or -1 with errno set. */
 static int run_once(struct rsc_server *server, int64_t wait) {
     struct epoll_event events[RSC_SERVER_MAX_EVENTS];
     resume_due(server);
@@ -278,7 +278,7 @@ static int run_once(struct rsc_server *server, int64_t wait) {
     }
     resume_due(server);
     int reason = errno;
-    settle_wake(server);
+    clear_wake(server);
     run_daemon(server);
     errno = reason;
     return ready;
@@ -295,8 +295,8 @@ int rsc_server_step(struct rsc_server *server, double seconds, struct rsc_error 
         if (ready < 0) {
             return errno == EINTR ? RSC_OK : rsc_error_set(error, errno, 0, "could not wait (%s)", strerror(errno));
         }
-        /* What can be done at once is done, so that an answer leaves with the step after it; within bounds, so that
-         * busy clients cannot keep us here. */
+        /* Further rounds send pending replies in this step. Their number is limited, so that busy clients cannot keep
+         * the step from returning. */
         if (pass < RSC_SERVER_MAX_PASSES && (time_left(server) == 0 || (ready > 0 && server->waiting == 0))) {
             continue;
         }
@@ -325,7 +325,7 @@ void rsc_server_free(struct rsc_server *server) {
     free(server);
 }
 
-/* The rest -------------------------------------------------------------------------------------------------------- */
+/* State */
 
 unsigned rsc_server_port(const struct rsc_server *server) {
     return server->port;
