@@ -1,5 +1,5 @@
--- What the HTTP benchmarks share: an nginx in a process of its own that answers everything with one body, the programs
--- of floor.c, and medians. Needs nginx, a C compiler and LuaSocket.
+-- Shared by the HTTP benchmarks: an nginx process that answers every request with one body, the programs of floor.c,
+-- and medians. Needs nginx, a C compiler and LuaSocket.
 
 local program = require("spec.support.nginx_program")
 local socket = require("socket")

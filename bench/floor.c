@@ -1,4 +1,4 @@
-/* What libcurl costs a C program that does nothing else: the floor that bench/http.lua measures beside.
+/* The cost of libcurl in a C program that does nothing else: the floor for bench/http.lua.
  *
  *   floor easy PORT REQUESTS             one easy handle, the same request again and again
  *   floor call PORT REQUESTS             one easy handle; target, headers and timeout set for each request

@@ -1,6 +1,6 @@
--- What a request costs beside the same requests in C (bench/floor.c): ratios of CPU and of wall-clock time, medians
--- of interleaved rounds, against an nginx in a process of its own. Needs nginx, a C compiler and lua-socket.
--- Usage: lua bench/http.lua [rounds] [requests a round], with riskscreen.core on the path.
+-- The cost of a request beside the same requests in C (bench/floor.c): ratios of CPU and wall-clock time. Figures are
+-- medians of interleaved rounds against an nginx process. Needs nginx, a C compiler and lua-socket. Usage: lua
+-- bench/http.lua [rounds] [requests a round], with riskscreen.core on the path.
 
 package.path = (arg[0]:match("^(.*)/[^/]*$") or ".") .. "/?.lua;" .. package.path
 

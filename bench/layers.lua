@@ -1,6 +1,6 @@
--- What the library's Lua costs a lookup, from the caller's table to the decision, with a transport that answers at
--- once: no sockets, no decoding. Microseconds of CPU time, medians of interleaved rounds, beside the least that one
--- would write by hand. Usage: lua bench/layers.lua [rounds] [calls a round], with riskscreen on the path.
+-- The cost of the library's Lua code for a lookup: from the caller's table to the decision. The transport answers at
+-- once, so there are no sockets and no decoding. Microseconds of CPU time, medians of interleaved rounds, beside
+-- minimal code written by hand. Usage: lua bench/layers.lua [rounds] [calls a round], with riskscreen on the path.
 
 package.path = (arg[0]:match("^(.*)/[^/]*$") or ".") .. "/?.lua;" .. package.path
 

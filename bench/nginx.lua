@@ -1,11 +1,9 @@
--- The gate beside an access phase that does nothing, on one nginx worker under wrk with 64 connections; beside a gate
--- written by hand (nginx/hand_written.lua), and plain `return 200`, which has no access phase at all. Ratios, medians
--- of interleaved rounds: of requests a second, of the worker's CPU time for each, of the time that 99 % took at most.
--- Measured twice. First the worker has a core to itself where there are two, and wrk and the service share another, so
--- that the worker is what limits (the column `busy`: the share of the time in which it ran or waited for its core).
--- Then nothing is pinned and wrk has the two threads that it takes by itself: what one sees who just tries. Where the
--- machine does other things as well, trust the ratio of CPU times. Needs nginx with its Lua module, wrk and LuaSocket.
--- Usage: lua bench/nginx.lua [rounds]
+-- The gate beside a no-op access phase, a gate written by hand (nginx/hand_written.lua), and plain `return 200`, which
+-- has no access phase. One nginx worker, wrk with 64 connections. Ratios, medians of interleaved rounds: requests a
+-- second, the worker's CPU time for each, and the 99th percentile of latency. It measures twice. First the worker has a
+-- core of its own where there are two; wrk and the service share the other. The column `busy` is the share of time in
+-- which the worker ran or waited for its core. Then nothing is pinned, and wrk has two threads. On a busy machine trust
+-- the ratio of CPU times. Needs nginx with its Lua module, wrk and LuaSocket. Usage: lua bench/nginx.lua [rounds]
 
 package.path = (arg[0]:match("^(.*)/[^/]*$") or ".") .. "/?.lua;" .. package.path
 
@@ -40,7 +38,7 @@ local HTTP = [[
   }
 ]]
 
--- What follows the access phase is the same everywhere, and as cheap as it gets.
+-- The content is the same for every row, and as cheap as possible.
 local SERVER = [[
     location = /return { return 200; }
     location = /nothing { access_by_lua_block { return } empty_gif; }
@@ -144,7 +142,7 @@ local function misses(row, result, looked_up)
   return math.abs(looked_up - (row.calls or 0) * result.requests)
 end
 
--- One round of a row; raises when it has not measured what it is called, unless that is not asked for.
+-- Measures one round of a row. Raises where the row was not measured as named, unless that check is off.
 local function measure(bed, running, row, is_warming)
   local looked_up, ran, waited = running:looked_up(), running:cpu()
   local result = wrk(bed, running, row)

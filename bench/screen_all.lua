@@ -1,6 +1,6 @@
--- Screenings a CPU second: screen_all with 64 under way, client:screen one after the other, and a C program that makes
--- the same requests over curl_multi and throws the answers away (bench/floor.c). Interleaved rounds against an nginx in
--- a process of its own. Usage: lua bench/screen_all.lua [rounds] [requests a round], with riskscreen on the path.
+-- Screenings per CPU second: screen_all with 64 under way, client:screen in sequence, and a C program with the same
+-- requests over curl_multi that drops the answers (bench/floor.c). Interleaved rounds against an nginx process. Usage:
+-- lua bench/screen_all.lua [rounds] [requests a round], with riskscreen on the path.
 
 package.path = (arg[0]:match("^(.*)/[^/]*$") or ".") .. "/?.lua;" .. package.path
 

@@ -1,5 +1,5 @@
--- The gate one writes by hand in an afternoon, for comparison: a shared dict in front of one request over a cosocket,
--- lua-cjson, and no more checks than it takes to work.
+-- The gate that a user would write in an afternoon, for comparison: a shared dict before one request over a cosocket,
+-- lua-cjson, and as few checks as possible.
 
 local cjson = require("cjson.safe")
 

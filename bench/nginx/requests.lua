@@ -1,5 +1,5 @@
--- Run by wrk: what it asks for, and what it prints at the end. Addresses are taken in turn from so many different ones,
--- or each is a new one. Usage: wrk -s requests.lua URL -- PATH NUMBER_OF_THE_FIRST [DIFFERENT]
+-- Run by wrk: makes the requests and prints the result. Addresses are taken in turn from a number of different ones, or
+-- each is new. Usage: wrk -s requests.lua URL -- PATH NUMBER_OF_THE_FIRST [DIFFERENT]
 
 local wrk = _G.wrk
 

@@ -1,5 +1,5 @@
--- The two nginx of bench/nginx.lua, each with one worker: a gateway to measure, and behind it a service that answers
--- every lookup with a fixed text. Linux only: what a worker has used is read from /proc.
+-- The two nginx of bench/nginx.lua, each with one worker: the measured gateway, and the service behind it, which
+-- answers every lookup with a fixed text. Linux only: CPU times are read from /proc.
 
 local program = require("spec.support.nginx_program")
 local socket = require("socket")
@@ -95,7 +95,7 @@ local M = {}
 ---Whether there is a core for the measured worker alone.
 M.can_pin = tonumber(first_line_of("nproc")) >= 2
 
----Starts both. In the directives ROOT, DIR and BEHIND (the service's port) stand for what they say.
+---Starts both. ROOT, DIR and BEHIND (the service's port) are replaced in the directives.
 ---@param directives { http: string, server: string }
 ---@param pinned? boolean whether each has its own core
 ---@return riskscreen.bench.Servers

@@ -1,4 +1,4 @@
--- How a client is misused, and what is not misuse: where errors are raised and where they are returned.
+-- Misuse of a client raises at the caller's line; bad data is returned as an error.
 local client = require "riskscreen.client"
 local errors = require "riskscreen.errors"
 local operations = require "riskscreen.interface.operations"

@@ -1,6 +1,6 @@
--- What every runtime and transport must do, for every operation with a published path: its answer, and each way in
--- which an answer can fail. A runner gives the suite a way to make a client of a sandbox service; see the *_spec.lua
--- files beside this one.
+-- The contract of every runtime and transport, for every operation with a published path: its answer, and each way to
+-- fail. A runner gives the suite a function that makes a client of a sandbox service; see the *_spec.lua files beside
+-- this one.
 local busted = require "busted"
 local errors = require "riskscreen.errors"
 local operations = require "riskscreen.interface.operations"

@@ -1,4 +1,4 @@
--- One cell of the fault matrix: a server with a fault, a client, one call of a class; and what is expected of it.
+-- One cell of the fault matrix: a server with a fault, a client, one call of a class, and the expected outcome.
 
 local client = require "riskscreen.client"
 local fault_server = require "spec.support.fault_server"
@@ -40,7 +40,7 @@ function M.here(given)
   }
 end
 
----What a fault demands of a class.
+---The requirements of a fault on a class.
 ---@param fault riskscreen.spec.Fault
 ---@param class riskscreen.spec.Class
 ---@return { kind?: string, sent?: boolean, status?: integer, requests: integer }

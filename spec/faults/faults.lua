@@ -1,5 +1,5 @@
--- Every way in which a server, or what stands before it, can fail: what it does, and what a call must make of it. The
--- matrix in matrix_spec.lua tries each with every class of operation in every runtime.
+-- Every way in which a server or a proxy before it can fail, with the outcome that a call must have. matrix_spec.lua
+-- tries each with every class of operation in every runtime.
 
 local fault_server = require "spec.support.fault_server"
 local peer = require "spec.support.peer"
@@ -37,7 +37,7 @@ local function fault(entry)
   faults[#faults + 1] = entry
 end
 
--- What the server does to the connection once it has the request, or in answer to it.
+-- Acts of the server on the connection after the request, or as its answer.
 local function connection_fault(name, act)
   fault { name = name, kind = "network", sent = true, act = act }
 end

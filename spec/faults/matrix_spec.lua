@@ -11,10 +11,10 @@ local runtimes = require "spec.faults.runtimes"
 
 local assert, describe, it, setup, teardown = busted.assert, busted.describe, busted.it, busted.setup, busted.teardown
 
--- Idle connections that a loop keeps at most: as many as the clients that it has not yet forgotten may use at once.
+-- The limit of idle connections of a loop: the sum of `concurrency` of its clients.
 local CONNECTIONS_KEPT = 256
 
--- What was there before the first fault: a descriptor that each cell lost would soon be more than the loop keeps.
+-- The descriptors before the first fault. If each cell lost one, they would soon be more than the loop keeps.
 local first = leftovers.count()
 
 teardown(fault_server.stop_tls)

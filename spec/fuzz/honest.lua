@@ -1,5 +1,5 @@
--- What an honest answer of the service is, written from the interface and not from the code that checks it: the
--- fuzzers' oracle. Values are those of a decoder that keeps nulls.
+-- The fuzzers' oracle: whether an answer of the service is honest. It is written from the interface, not from the code
+-- that it checks. Values come from a decoder that keeps nulls.
 local core = require "riskscreen.core"
 
 local null = core.null
@@ -311,7 +311,7 @@ do
   types[kind] = true
 end
 
----What the default policy must make of one risk.
+---The action of the default policy for one risk.
 function M.verdict(risk)
   if type(risk) ~= "table" then
     return "unknown"

@@ -1,8 +1,8 @@
-/* Fuzzes Lua code: runs the function that spec/fuzz/targets/FUZZ_TARGET.lua returns with each input. It raises what it
- * finds.
+/* Fuzzes Lua code: calls the function that spec/fuzz/targets/FUZZ_TARGET.lua returns with each input. A finding is an
+ * error that the function raises.
  *
- * libFuzzer does not see Lua, so a line hook counts, for the library's own Lua files, each step from one line to
- * another in counters that libFuzzer reads as it reads those of C code. */
+ * libFuzzer does not see Lua. A line hook therefore counts each step from one line to another, for the library's own
+ * Lua files. libFuzzer reads these counters like those of C code. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,7 @@ int __lsan_is_turned_off(void);
 
 #define COUNTERS_BITS         15
 #define FILES_MAX             256
-#define INPUTS_PER_COLLECTION 64 /* what an input leaves in memory shall not make a later one look guilty */
+#define INPUTS_PER_COLLECTION 64 /* so that memory left by one input is not blamed on a later one */
 
 __attribute__((section("__libfuzzer_extra_counters"))) static uint8_t counters[1 << COUNTERS_BITS];
 

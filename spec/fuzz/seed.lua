@@ -1,6 +1,6 @@
--- Writes the seeds of the Lua fuzzers' corpora: an honest answer for each operation, answers of the sandbox's
--- scenarios, answers that are refused, and the policies of the documentation over good and bad records.
--- Run it at the root of the checkout: lua5.4 spec/fuzz/seed.lua
+-- Writes the seed corpora of the Lua fuzzers: honest answers for each operation, answers of the sandbox's scenarios,
+-- refused answers, and the policies of the docs over good and bad records. Run it at the root of the checkout: lua5.4
+-- spec/fuzz/seed.lua
 local core = require "riskscreen.core"
 local json = require "riskscreen.json"
 local operations = require "riskscreen.interface.operations"

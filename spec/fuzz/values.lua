@@ -1,5 +1,5 @@
--- Arbitrary Lua values from bytes, and the bytes of a value (for seeds). Every string of bytes means something, and a
--- small change to it is a small change to the value, so that a fuzzer can find its way.
+-- Arbitrary Lua values from bytes, and the bytes of a value (for seeds). Every byte string is valid, and a small change
+-- to it changes the value a little, so that a fuzzer makes progress.
 local core = require "riskscreen.core"
 local enums = require "riskscreen.interface.enums"
 

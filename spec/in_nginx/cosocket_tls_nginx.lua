@@ -54,7 +54,7 @@ local function send_to(name, more)
   return send(server, "https://localhost", given)
 end
 
--- What the server says that it was sent.
+-- The request as the server received it.
 local function excerpt_of(...)
   local reply, failure = ...
   assert.is_nil(failure and failure.message)

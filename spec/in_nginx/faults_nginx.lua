@@ -35,7 +35,7 @@ local function revived(told)
   return errors.new(told.kind, told.message, told)
 end
 
--- What the call returned inside nginx.
+-- The results of the call inside nginx.
 local function results_of(told)
   assert(not told.leaked, "the key is in what was returned")
   if told.decision then
@@ -60,7 +60,7 @@ local function inside(in_task)
     last_id = last_id + 1
     local id = last_id
     local options = cell.options(given)
-    -- Whom to trust is in nginx's configuration.
+    -- The trusted authorities are set in nginx's configuration.
     options.ca_file = nil
     return {
       call = function(class, timeout)

@@ -1,5 +1,5 @@
--- The inbox that nginx's workers share, in a real nginx with several of them: who receives an event, who waits for it,
--- and what becomes of either over reloads. What goes wrong is in inbox_trouble_nginx.lua.
+-- The inbox that nginx's workers share, in a real nginx with several workers and reloads. Failures are in
+-- inbox_trouble_nginx.lua.
 local inboxes = require "spec.support.nginx_inbox"
 local json = require "riskscreen.json"
 local nginx = require "spec.support.nginx"

@@ -1,4 +1,4 @@
--- What programs do with the library beyond single calls, inside nginx, over HTTP to a sandbox of this process.
+-- Programs that use more than single calls, inside nginx, over HTTP to a sandbox in this process.
 local json = require "riskscreen.json"
 local nginx = require "spec.support.nginx"
 local riskscreen = require "riskscreen"

@@ -1,4 +1,4 @@
--- What is counted by the workers of a real nginx, as Prometheus reads it, and the status.
+-- The metrics and the status page of a real nginx with several workers.
 local addresses = require "riskscreen.sandbox.addresses"
 local gates = require "spec.support.gate"
 local json = require "riskscreen.json"

@@ -1,5 +1,5 @@
--- What the library promises inside nginx beside calls: where failures go, what is deferred, and that nothing depends on
--- how nginx loads Lua.
+-- The library inside nginx besides calls: reports of failures, deferred work, and independence of the way nginx loads
+-- Lua.
 local nginx = require "spec.support.nginx"
 local riskscreen = require "riskscreen"
 local sandbox = require "riskscreen.sandbox"
@@ -74,7 +74,7 @@ describe("inside nginx", function()
       riskscreen.sleep(0.005)
     end
     assert.equal(1, #service:requests())
-    -- What nginx says when a timer was the last thing in a worker.
+    -- The message of nginx when a timer ends last in a worker.
     server:stop { "open socket #%-2 left in connection", "aborting" }
   end)
 

@@ -1,5 +1,5 @@
--- A transport of the operator's in place of the library's own: the one of examples/nginx/resty_http.lua, over
--- lua-resty-http where it is installed and over a stand-in of ours elsewhere.
+-- A custom transport inside nginx: the one of examples/nginx/resty_http.lua, over lua-resty-http where it is installed,
+-- else over a stand-in.
 local nginx = require "spec.support.nginx"
 local riskscreen = require "riskscreen"
 

@@ -1,5 +1,5 @@
--- Tries every hostile text in every place, where the client runs: in this process or in nginx. What came of each is
--- told; what the server saw, under the same number, is for requests.lua to judge.
+-- Tries every hostile text in every place, in this process or in nginx, and reports each outcome. requests.lua judges
+-- the bytes that the server received under the same number.
 
 local errors = require "riskscreen.errors"
 local places = require "spec.injection.places"

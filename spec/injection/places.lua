@@ -1,6 +1,6 @@
--- Every place of a request that a caller's text can reach: each parameter of each operation, a request that no
--- operation describes, a call's headers, and the options of a client, the key among them. What operations take is read
--- from operations.lua: a new one needs no word here.
+-- Every place of a request that a caller's text can reach: each parameter of each operation, raw requests, headers of a
+-- call, and the options of a client with the key. Parameters are read from operations.lua, so a new operation is
+-- covered without a change here.
 
 local client = require "riskscreen.client"
 local enums = require "riskscreen.interface.enums"
@@ -8,7 +8,7 @@ local operations = require "riskscreen.interface.operations"
 
 local M = {}
 
----What a harmless caller would put there.
+---The text of a harmless caller.
 M.HARMLESS = "harmless"
 
 ---The beginning of the keys with which keys are tried; it must be seen nowhere.
@@ -54,7 +54,7 @@ local function copy(value)
   return result
 end
 
--- A copy in which the text stands where the keys lead, as the value or, at the end of the way, as another name.
+-- A copy with the text at the end of the path of keys, as the value or as another name.
 local function with(parameters, way, text, as_name)
   local result = copy(parameters)
   local target = result
@@ -204,7 +204,7 @@ function M.list(base_url)
     return look_up(plain, headers, { traceparent = trace .. text })
   end)
 
-  -- What a client is made with.
+  -- Options of the client.
   local function option(name, make, is_encoded)
     place("the option " .. name, function(text, headers)
       return look_up(new(make(text)), headers)

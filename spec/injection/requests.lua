@@ -1,5 +1,5 @@
--- Judges the bytes of requests: each is taken apart strictly, the hostile text in it is replaced by a harmless one
--- wherever it stands as it should, and what is left must be the request of a harmless caller.
+-- Judges the bytes of requests. Each is parsed strictly, and the hostile text is replaced by a harmless one wherever it
+-- may stand. The rest must be the request of a harmless caller.
 
 local json = require "riskscreen.json"
 local places = require "spec.injection.places"

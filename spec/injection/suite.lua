@@ -1,4 +1,4 @@
--- What must hold of every hostile text in every place, wherever the client runs.
+-- The requirements for every hostile text in every place, for every runtime.
 
 local busted = require "busted"
 local requests = require "spec.injection.requests"

@@ -1,4 +1,4 @@
--- What an attacker would put into a parameter, a header or an option in order to write more of a request than that.
+-- Texts that an attacker would put into a parameter, a header or an option to add something to a request.
 return {
   ["a header after a line end"] = "a\r\nX-Injected: 1",
   ["a header after a bare LF"] = "a\nX-Injected: 1",

@@ -1,5 +1,5 @@
--- Drives a loop together with the peers its transfers talk to, so that one process is both ends: a watch in the loop
--- tells when a peer has something to do. Nothing sleeps; what never comes fails the test at a deadline.
+-- Drives a loop together with the peers of its transfers, in one process: a watch in the loop calls a peer when it is
+-- ready. Nothing sleeps; a test fails at a deadline.
 
 local core = require("riskscreen.core")
 

@@ -1,6 +1,6 @@
--- Servers that do the fault they are given to whatever is asked of them, byte by byte and in this process: the native
--- runtime drives them while a call waits. What they spoil are sound answers of the sandbox's service about an address
--- without a risk, so that a fault that goes unnoticed would let the address pass.
+-- Servers that answer every request with a given fault, byte by byte. They live in this process: the native runtime
+-- drives them while a call waits. The spoiled answers are sound ones about an address without a risk. An unnoticed
+-- fault would therefore let the address pass.
 
 local driver = require "spec.support.driver"
 local full_listener = require "spec.support.full_listener"
@@ -116,8 +116,8 @@ function M.authority()
   return the_tls().path "ca.pem"
 end
 
----A server whose answers are sound and whose TLS is what the fault's `tls` names, see tls_server.lua; the client trusts
----the authority that signed the good certificates.
+---A server with sound answers and the TLS that the fault's `tls` names; see tls_server.lua. The client trusts the
+---authority of the good certificates.
 ---@param fault riskscreen.spec.Fault
 ---@return riskscreen.spec.FaultServer
 function M.tls(fault)

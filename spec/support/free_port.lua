@@ -1,5 +1,5 @@
--- A port of 127.0.0.1 for a server that is told its port: nobody listens there, and it is none of those from which the
--- system takes ports for connections, so that none of them can have it a moment later.
+-- A free port of 127.0.0.1 for a server that needs its port in advance. It is outside the range that the system uses
+-- for outgoing connections, so no connection can take it.
 local socket = require "socket"
 
 local LOWEST = 10000

@@ -1,5 +1,4 @@
--- A gate in a real nginx in front of pages that say "passed", and the sandbox that it asks, which runs in the spec's
--- own process.
+-- A gate in a real nginx before pages that say "passed", with a sandbox in the process of the spec.
 local nginx = require "spec.support.nginx"
 local sandbox = require "riskscreen.sandbox"
 

@@ -1,5 +1,5 @@
--- A slow validator of RFC 8259, one byte at a time, to check the decoder against. It makes no values. It shares no idea
--- with the decoder but the definition of a fault's position: the first byte that cannot continue a valid text.
+-- A slow validator of RFC 8259, one byte at a time, to check the decoder against. It makes no values. It shares only
+-- one definition with the decoder: a fault is at the first byte that cannot continue a valid text.
 
 local M = {}
 

@@ -1,5 +1,5 @@
--- JSON texts with what RFC 8259 makes of them: valid ones with their value, invalid ones with the position of their
--- fault, which is the first byte that cannot continue a valid text. Written from the grammar, by hand.
+-- JSON texts by RFC 8259: valid ones with their value, invalid ones with the position of the first byte that cannot
+-- continue a valid text. Written from the grammar, by hand.
 
 local M = { valid = {}, invalid = {} }
 

@@ -1,4 +1,4 @@
--- What the native runtime and this process hold, to be compared before and after.
+-- Counts the descriptors, loop objects and memory that are in use, so that a test can compare before and after.
 
 local jit = rawget(_G, "jit")
 local native = require "riskscreen.runtime.native"
@@ -7,8 +7,7 @@ local scheduler = require "riskscreen.runtime.native.scheduler"
 
 local M = {}
 
----Collects everything that nobody needs any more. What LuaJIT has compiled goes as well: it takes memory, as much as
----chance will have it, and holds on to the functions that it was made for, and so to one client or other.
+---Collects all garbage. LuaJIT's traces are flushed too: their number depends on chance, and they keep objects alive.
 ---@return number kilobytes of Lua memory that are left
 function M.collect()
   if jit then

@@ -1,5 +1,5 @@
--- A DNS server of this process: names that begin with "missing" do not exist, those that begin with "silent" get no
--- answer, and all others are this machine.
+-- A DNS server in this process. Names with the prefix "missing" do not exist, those with "silent" get no answer, all
+-- others resolve to this machine.
 local native_driver = require "spec.support.native_driver"
 local socket = require "socket"
 

@@ -1,5 +1,5 @@
--- A real nginx with this checkout's Lua files, in a directory of its own: with the compiled core or, where
--- RISKSCREEN_WITHOUT_CORE is set, without it. Its error log must be clean when it is stopped.
+-- A real nginx with the Lua files of this checkout in a directory of its own. It has the compiled core unless
+-- RISKSCREEN_WITHOUT_CORE is set. Its error log must be clean when it is stopped.
 local free_port = require "spec.support.free_port"
 local http = require "spec.support.http"
 local json = require "riskscreen.json"
@@ -78,7 +78,7 @@ Nginx.__index = Nginx
 
 local M = {}
 
----What nginx says by itself about connections that break, whatever Lua makes of them and lua_socket_log_errors says.
+---Messages of nginx itself about broken connections. lua_socket_log_errors does not silence them.
 M.BROKEN_CONNECTIONS = {
   "recv%(%) failed %(104:",
   "send%(%) failed %(104:",
@@ -91,7 +91,7 @@ M.BROKEN_CONNECTIONS = {
 ---Whether nginx has the compiled core.
 M.with_core = os.getenv "RISKSCREEN_WITHOUT_CORE" == nil
 
--- What a text stands for in the configuration: the names above in capitals.
+-- Replaces the names above, in capitals, in a configuration.
 local function fill(text, values)
   return (text:gsub("%f[%w]%u+%f[%W]", values))
 end
@@ -212,7 +212,7 @@ function Nginx:reload()
   signal(self, "HUP")
 end
 
----Runs Lua in a worker's content phase; what it returns comes back as JSON does (nil as nil).
+---Runs Lua in a worker's content phase and returns its results, converted by JSON (nil stays nil).
 ---@param code string
 ---@param argument? any what JSON can say, given to the code as `...`
 ---@return any ...

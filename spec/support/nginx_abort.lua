@@ -1,5 +1,5 @@
--- Inside nginx: requests that end while what they began is under way, and what is left of them; see
--- spec/in_nginx/abort_nginx.lua. Everything here belongs to the worker, which has many requests.
+-- Inside nginx: requests that end while their work is under way, and the objects they leave; see
+-- spec/in_nginx/abort_nginx.lua. Everything here belongs to the worker, over many requests.
 local riskscreen = require "riskscreen"
 local sandbox = require "riskscreen.sandbox"
 local count_descriptors = require("spec.support.nginx_faults").count_descriptors
@@ -45,7 +45,7 @@ local function exit_after(waits)
   ngx.exit(204)
 end
 
----Waits in tasks, one within the other, and in the request itself, all of which is swept away.
+---Waits in nested tasks and in the request itself; the abort ends all of them.
 function M.sweep()
   M.begun = 0
   M.last = riskscreen.spawn(function()

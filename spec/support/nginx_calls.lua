@@ -1,5 +1,5 @@
--- Inside nginx: the calls of the contract; see spec/in_nginx/contract_nginx.lua. What they return becomes what JSON can
--- say, and whether a secret was in it is found out here, where all of it is.
+-- Inside nginx: the calls of the contract; see spec/in_nginx/contract_nginx.lua. Results are converted to JSON. The
+-- search for secrets runs here, where the whole result is at hand.
 local errors = require "riskscreen.errors"
 local riskscreen = require "riskscreen"
 local secrecy = require "spec.support.secrecy"

@@ -1,4 +1,4 @@
--- Inside nginx: runs the Lua text of a request's body and answers its results, each in a table of its own, so that nil
+-- Inside nginx: runs the Lua text of a request's body and answers its results, each in a table of its own so that nil
 -- and false survive. See nginx.lua.
 local json = require "cjson.safe"
 

@@ -40,7 +40,7 @@ function M.enforce()
   opened[ngx.var.arg_gate]:enforce { address = ngx.var.arg_address }
 end
 
----What the gate makes of an address: the action, the kind of the error, and whether a secret is in the decision.
+---The gate's decision about an address: the action, the kind of the error, and whether it holds a secret.
 ---@param given table { id, address, key }
 function M.decide(given)
   local decision = opened[given.id]:decide { address = given.address }

@@ -1,5 +1,5 @@
--- Inside nginx: the calls of the fault matrix; see spec/in_nginx/faults_nginx.lua. What they return becomes what
--- JSON can say, and whether a secret was in it is found out here, where all of it is.
+-- Inside nginx: the calls of the fault matrix; see spec/in_nginx/faults_nginx.lua. Results are converted to JSON. The
+-- search for secrets runs here, where the whole result is at hand.
 local classes = require "spec.faults.classes"
 local errors = require "riskscreen.errors"
 local json = require "riskscreen.json"
@@ -24,7 +24,7 @@ local function told_error(err)
   for _, field in ipairs(FIELDS) do
     told[field] = err[field]
   end
-  -- What it quotes need not be text.
+  -- The quoted bytes need not be UTF-8.
   told.message = told.message:gsub("[^ -~]", "?")
   return told
 end

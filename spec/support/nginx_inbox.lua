@@ -1,5 +1,5 @@
--- An inbox that the workers of a real nginx share, and who delivers to it and waits for it: for the specs of
--- spec/nginx/inbox*_nginx.lua. What runs inside nginx is in nginx_webhooks.lua.
+-- An inbox that the workers of a real nginx share, with its senders and waiters, for spec/in_nginx/inbox*_nginx.lua.
+-- The code inside nginx is in nginx_webhooks.lua.
 local free_port = require "spec.support.free_port"
 local http = require "spec.support.http"
 local json = require "riskscreen.json"
@@ -66,7 +66,7 @@ function Bed:deliver(body, get, headers, target)
   return answer.status, answer
 end
 
----What keeps a connection of its own, and so to one worker: no two hosts share one.
+---A host with a connection of its own, and so with one worker.
 function Bed:connection()
   self.hosts = self.hosts + 1
   local host = ("127.1.%d.%d"):format(math.floor(self.hosts / 250) + 1, self.hosts % 250 + 1)
@@ -90,7 +90,7 @@ function Bed:eval(code, argument, get)
   return assert(json.decode(answer.body)).values[1].value
 end
 
----What has been noted inside nginx under a name.
+---Reads a note that was made inside nginx.
 function Bed:note(name)
   return self.server:eval("return ngx.shared.notes:get(...)", name)
 end

@@ -1,4 +1,4 @@
--- Inside nginx: makes calls in whatever phase it is asked in and keeps what came of them in the dict `seen`; see
+-- Inside nginx: makes calls in every phase and keeps their results in the dict `seen`; see
 -- spec/in_nginx/phases_nginx.lua.
 local json = require "cjson.safe"
 local riskscreen = require "riskscreen"
@@ -28,7 +28,7 @@ local function one()
   return 1
 end
 
--- What the waits by themselves raise.
+-- The messages that the waits raise.
 local function raised()
   local _, of_sleep = pcall(function()
     riskscreen.sleep(0.001)

@@ -1,8 +1,8 @@
--- Which nginx the specs and the benchmarks run, and what it has to load for Lua: the first on PATH, or else where
--- Debian or OpenResty puts its own.
+-- Finds the nginx that specs and benchmarks run, and the modules it loads for Lua. The first on PATH is taken, else the
+-- one of Debian or OpenResty.
 local M = {}
 
----What starts it in a shell, before its arguments.
+---The shell command that starts it, without arguments.
 M.command = "PATH=$PATH:/usr/sbin:/usr/local/openresty/nginx/sbin nginx"
 
 local function output_of(command)

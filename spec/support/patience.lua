@@ -1,5 +1,5 @@
--- Short times that a slow machine cannot break: what has to happen within a time is tried again with twice the time
--- until it does, so a test waits no longer than its machine needs.
+-- Short times that a slow machine cannot break: a test is repeated with twice the time until it passes, so it waits no
+-- longer than the machine needs.
 
 local FIRST = 0.15 -- seconds
 local LAST = 20 -- seconds

@@ -1,5 +1,5 @@
--- Reads the text that Prometheus scrapes, format 0.0.4, and raises at whatever that does not allow or the metrics'
--- writers promise: names, escapes, one place for each family, one line for each series, histograms that add up.
+-- Reads the text format 0.0.4 of Prometheus and raises at any violation: names, escapes, one place for each metric, one
+-- line for each series, histograms that add up.
 
 local NAME = "^[a-zA-Z_:][a-zA-Z0-9_:]*$"
 local LABEL = "^[a-zA-Z_][a-zA-Z0-9_]*$"

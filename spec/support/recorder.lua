@@ -1,14 +1,14 @@
--- A transport that records what it is asked and answers what the test says: a reply, a failure, or what a function of
--- the request returns. The last answer repeats.
+-- A transport that records requests and answers as the test says: with a reply, a failure, or the result of a function
+-- of the request. The last answer repeats.
 
 local M = {}
 
----A reply whose body was the JSON of `value`.
+---A reply with the JSON of `value` as its body.
 function M.reply(status, value, headers)
   return { status = status, headers = headers or {}, value = value, size = 100, http_version = "1.1" }
 end
 
----A reply whose body was not JSON.
+---A reply with a body that is not JSON.
 function M.page(status, text, headers)
   local invalid = { message = "unexpected character", position = 1 }
   return { status = status, headers = headers or {}, invalid = invalid, excerpt = text:sub(1, 200), size = #text }

@@ -1,4 +1,4 @@
--- A client in virtual time whose transport follows a plan: each request takes its seconds and ends as planned, or times
+-- A client in virtual time. Its transport follows a plan: each request takes its seconds and ends as planned, or times
 -- out before. The last entry repeats.
 local client = require "riskscreen.client"
 local recorder = require "spec.support.recorder"

@@ -1,5 +1,5 @@
--- Ordinary spec files inside nginx: reads the examples of a file, in the spec's own process for their names, and inside
--- nginx to run them there. It knows as much of busted as the files that are run this way need.
+-- Runs ordinary spec files inside nginx: it reads the examples of a file in the process of the spec for their names,
+-- and inside nginx to run them. It supports the part of busted that those files use.
 local M = {}
 
 local function name_of(path, name)

@@ -1,5 +1,5 @@
--- A dict as nginx shares it between its workers, in this process: entries expire by a clock that the test has, the dict
--- can be made to lose entries and to have no room.
+-- An ngx.shared dict in this process. Entries expire by the clock of the test, and the dict can be made to lose entries
+-- or to be full.
 
 local M = {}
 

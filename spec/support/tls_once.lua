@@ -1,5 +1,5 @@
--- A process of its own, since OpenSSL reads its configuration once: one request over TLS to the socket and with the
--- authorities that the environment names; says how it failed or its status.
+-- One request over TLS in a process of its own, because OpenSSL reads its configuration once. The environment names the
+-- socket and the authorities. Prints the failure or the status.
 local driver = require("spec.support.driver")
 
 local drive = driver.new()

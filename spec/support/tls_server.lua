@@ -1,5 +1,5 @@
--- nginx with certificates made for the occasion, good and bad, each on a Unix-domain socket of its own, so that no port
--- can be taken. openssl and nginx have to be installed.
+-- nginx with certificates made for the test, good and bad. Each listens on a Unix-domain socket of its own. Needs
+-- openssl and nginx.
 
 local program = require "spec.support.nginx_program"
 

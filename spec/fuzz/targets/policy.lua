@@ -1,6 +1,6 @@
--- Any policy over anything as what was looked up. The options, the lookups and their failures are read from the input
--- (values.lua). A policy is made or refused with a message; a decision never raises; and nothing that is missing,
--- failed or was never seen may become `allow` unless the operator wrote that rule.
+-- Any policy over any lookups. Options, lookups and failures are read from the input (values.lua). A policy is made, or
+-- refused with a message. A decision never raises. A missing, failed or unknown value must not become `allow` unless
+-- the operator wrote that rule.
 local errors = require "riskscreen.errors"
 local honest = require "spec.fuzz.honest"
 local policies = require "riskscreen.policy"
@@ -43,7 +43,7 @@ local function policy_of(options)
   assert(type(policy) == "string" and policy:find "policy: ", policy)
 end
 
--- What was looked up: half of the failures are none.
+-- The lookups. Half of the failures are left out.
 local function facets_of(reader)
   local facets = { errors = {}, not_offered = {} }
   for _, name in ipairs(names) do

@@ -3,8 +3,8 @@
 --   retry-after: 5
 --
 --   {"success":true, …}
--- The interpreter must give a value exactly where honest.lua finds the answer honest, an error of the right kind
--- everywhere else, and the default policy must allow exactly what an honest answer allows.
+-- The interpreter must give a value exactly where honest.lua finds the answer honest, else an error of the right kind.
+-- The default policy must allow exactly the honest answers that it should.
 local core = require "riskscreen.core"
 local errors = require "riskscreen.errors"
 local honest = require "spec.fuzz.honest"

@@ -1,5 +1,5 @@
--- Any bytes as a webhook's body. It is an event exactly where honest.lua says so and the body is within the limits, an
--- error otherwise; and whatever is in it, a policy for transactions decides, and allows only what a low score allows.
+-- Any bytes as a webhook's body. The parser must accept exactly the bodies that honest.lua accepts within the limits. A
+-- policy for transactions must then decide, and may allow only a low score.
 local core = require "riskscreen.core"
 local errors = require "riskscreen.errors"
 local honest = require "spec.fuzz.honest"

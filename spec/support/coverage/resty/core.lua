@@ -1,5 +1,5 @@
--- Stands before lua-resty-core, which nginx loads first of all, where the lines that run inside nginx are counted: each
--- line of the library is written down when it runs for the first time. See ../../nginx.lua and tools/coverage.sh.
+-- Stands in for lua-resty-core, which nginx loads first, and records each line of the library that runs inside nginx.
+-- See ../../nginx.lua and tools/coverage.sh.
 local getinfo = debug.getinfo
 local jit, ngx = _G.jit, _G.ngx
 local directory = os.getenv "RISKSCREEN_COVERAGE"

@@ -1,5 +1,5 @@
--- As much of lua-resty-http as examples/nginx/resty_http.lua uses, where it is not installed: it shows that the seam
--- for transports fits, not how that library behaves. Answers have a Content-Length.
+-- The part of lua-resty-http that examples/nginx/resty_http.lua uses, for machines without it. It tests our side of the
+-- transport only. Answers have a Content-Length.
 local ngx = _G.ngx
 
 local Connection = {}
