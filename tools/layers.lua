@@ -54,15 +54,8 @@ M.rules = {
     "face: nginx.location -> nginx.input.sources",
     "face: nginx.options -> nginx.input.exempt",
     "face: nginx.options -> nginx.input.sources",
-    "face: options.reliability -> call.hooks",
-    "face: options.reliability -> call.limiter",
     "layer: call -> nginx.limits",
     "layer: client -> kyt",
-    "layer: options -> policy",
-    "layer: options.reliability -> call.hooks",
-    "layer: options.reliability -> call.limiter",
-    "ngx: json.cjson_decoder",
-    "ngx: options.reliability",
   },
 }
 

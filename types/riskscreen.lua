@@ -12,48 +12,48 @@
 ---@alias riskscreen.usage_group "endpoint"|"user"|"org"
 
 ---@class riskscreen.ClientOptions
----@field base_url? string Where the service is: https, or http to this machine. Required unless `transport` is given.
----@field access_key string|function The access key, or a function that returns it and is asked before every request.
----@field timeout? number How long a whole call may take.
----@field attempt_timeout? number How long one request of a call may take; by default as long as the call.
----@field connect_timeout? number How long connecting may take, name lookup and TLS included.
----@field concurrency? integer How many requests may be under way; more wait for their turn, which counts as their time.
----@field max_response_size? integer The longest answer that is read, after decompression.
+---@field base_url? string URL of the service: https, or http to this machine. Required unless `transport` is given.
+---@field access_key string|function The access key, or a function that returns it before every request.
+---@field timeout? number Time limit of a whole call.
+---@field attempt_timeout? number Time limit of one request of a call; by default that of the call.
+---@field connect_timeout? number Time limit of connecting, name lookup and TLS included.
+---@field concurrency? integer Maximum number of requests at a time. Further requests wait, and the wait counts as their time.
+---@field max_response_size? integer Longest answer that is read, after decompression.
 ---@field headers? table More headers for every request.
----@field user_agent? string How the client names itself to the service; by default riskscreen and its version.
----@field http_version? "auto"|"1.1"|"2" The HTTP version; auto takes 2 where TLS offers it.
----@field compression? boolean Whether compressed answers are asked for.
+---@field user_agent? string Name of the client for the service; by default riskscreen and its version.
+---@field http_version? "auto"|"1.1"|"2" HTTP version; auto takes 2 where TLS offers it.
+---@field compression? boolean Whether compressed answers are accepted.
 ---@field proxy? string URL of a proxy; the environment's proxy variables are not read.
----@field ca_file? string PEM file of the authorities to trust.
+---@field ca_file? string PEM file of the trusted authorities.
 ---@field client_cert? string PEM file of the client's certificate.
 ---@field client_key? string PEM file of that certificate's key.
 ---@field unix_socket? string Unix-domain socket to connect to.
----@field endpoints? table Method and path (and envelope) of operations by name, such as kyt_result = { method = 'GET', path = '/…/{requestId}' }: for what the interface does not publish.
+---@field endpoints? table Method and path (and envelope) of operations by name, such as kyt_result = { method = 'GET', path = '/…/{requestId}' }: for operations whose path is not published.
 ---@field usage_parameters? table Names on the wire of the usage query's parameters, which the interface does not publish.
 ---@field transaction_parameters? table Name on the wire of a transaction's `custom_id`, which the interface shows in results alone.
----@field polling? table When results of transactions are asked for, if `endpoints.kyt_result` is set: `first`, `growth`, `jitter`, `ceiling`, `deadline`.
----@field final_statuses? table The values of `status` with which a transaction's result is there; by default 1003 alone.
----@field inbox? table The inbox whose webhooks bring results of transactions, made by `riskscreen.webhook.inbox`.
----@field random? function Returns a number from 0 up to 1, for waits that must not fall together; by default its own.
----@field transport? function Sends the requests in place of the library's own HTTP: transport(request) --> reply | nil, failure.
----@field policy? table What `screen` decides by; without it, the default policy.
----@field clock? function Returns Unix seconds, for dates the service sends; by default os.time.
+---@field transport? function Sends requests in place of the library's HTTP: transport(request) --> reply | nil, failure.
+---@field policy? table Policy of `screen`; by default the default policy.
+---@field clock? function Returns Unix seconds, for dates from the service; by default os.time.
+---@field random? function Returns a number from 0 up to 1, for the jitter of waits; by default its own generator.
 ---@field runtime? table How time passes, in place of this program's own: now(), sleep(seconds) and tasks; with transport(settings) also how requests travel.
+---@field polling? table When the client asks for a transaction's result, if `endpoints.kyt_result` is set: `first`, `growth`, `jitter`, `ceiling`, `deadline`.
+---@field final_statuses? table Values of `status` that make a transaction's result final; by default 1003 alone.
+---@field inbox? table Inbox whose webhooks bring results, made by `riskscreen.webhook.inbox`.
 ---@field retry? table|boolean When a failed request is sent again; false: never.
----@field rate_limit? table How many requests are sent: a token bucket at which calls wait for their turn.
----@field breaker? table|boolean When a failing service is left alone for a while; true: by the defaults. Inside nginx it is on by default.
----@field hedge? table|boolean When a lookup whose answer is late is sent a second time; true: by the defaults.
+---@field rate_limit? table The token bucket at which calls wait for their turn.
+---@field breaker? table|boolean When a failing service gets no requests for a while; true: with the defaults. Inside nginx it is on by default.
+---@field hedge? table|boolean When a late lookup is sent a second time; true: with the defaults.
 ---@field shared_dict? string Inside nginx: the `lua_shared_dict` in which all workers have one circuit and one `rate_limit`.
----@field shared_as? string What they share it as: so do all clients of one name. By default the base_url.
----@field on? table Functions that are told what happens to a call.
+---@field shared_as? string Name of the shared state; clients with the same name share it. By default the base_url.
+---@field on? table Hooks: functions that get a description of what happens to a call.
 
 ---@class riskscreen.CallOptions
----@field timeout? number How long this call may take.
----@field attempt_timeout? number How long one request of this call may take.
----@field headers? table More headers for this request.
----@field retry? table|boolean This call's own; what it does not name is the client's.
----@field priority? "high"|"normal"|"low" Whether the call passes others that wait under rate_limit; by default normal.
----@field traceparent? string The trace that the call belongs to, passed on to the service.
+---@field timeout? number Time limit of this call.
+---@field attempt_timeout? number Time limit of one request of this call.
+---@field headers? table More headers for this call's requests.
+---@field retry? table|boolean This call's settings; the client's hold for the others.
+---@field priority? "high"|"normal"|"low" The call's turn under `rate_limit`; by default normal.
+---@field traceparent? string The trace of the call in the form of W3C Trace Context, passed on to the service unchanged.
 
 ---@class riskscreen.blacklist
 local riskscreen_blacklist = {}

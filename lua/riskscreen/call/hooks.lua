@@ -36,15 +36,7 @@ end
 local Hooks = {}
 Hooks.__index = Hooks
 
-local M = {
-  ---@type { name: string, doc: string }[]
-  names = {
-    { name = "request", doc = "A request is about to be sent." },
-    { name = "response", doc = "An answer has come, whatever its status." },
-    { name = "retry", doc = "A request has failed and will be sent again." },
-    { name = "error", doc = "A call has failed." },
-  },
-}
+local M = {}
 
 ---@param given table<string, fun(description: table)>|nil
 ---@param contain fun(fn: function, ...): boolean, any calls a function and returns what pcall would

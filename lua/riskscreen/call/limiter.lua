@@ -1,6 +1,7 @@
 -- The rate limit of a client: a bucket of tokens at which calls stand in line, in the order in which they came and by
 -- priority. How the bucket fills is its own matter. The clock and the waiting are given to it.
 local buckets = require "riskscreen.call.token_bucket"
+local priorities = require("riskscreen.options.reliability").priorities
 
 local GRACE = 1 -- seconds after its deadline at which an entry that is still there was left behind by an error
 
@@ -131,10 +132,7 @@ local function stand_in_line(limiter, entry)
   end
 end
 
-local M = {
-  ---The first passes the others.
-  priorities = { "high", "normal", "low" },
-}
+local M = {}
 
 ---@class riskscreen.LimiterLane
 ---@field first? riskscreen.LimiterEntry
@@ -146,7 +144,7 @@ local M = {
 ---@return riskscreen.Limiter
 function M.new(settings, runtime, bucket)
   local lanes = {}
-  for index, name in ipairs(M.priorities) do
+  for index, name in ipairs(priorities) do
     lanes[index] = {}
     lanes[name] = lanes[index]
   end

@@ -368,7 +368,7 @@ function M.new(given)
   if type(given) ~= "table" then
     error("options must be a table (got " .. text.kind(given) .. ")", 2)
   end
-  local settings, wrong = options.check_client(given, runtime.name)
+  local settings, wrong = options.check_client(given, runtime)
   if not settings then
     error(wrong, 2)
   end

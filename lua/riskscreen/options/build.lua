@@ -88,9 +88,10 @@ end
 ---@param name string
 ---@param fields riskscreen.Option[]
 ---@param doc string
+---@param default? table its own fields get their defaults
 ---@return riskscreen.Option
-function M.group(name, fields, doc)
-  return { name = name, type = "table", fields = fields, doc = doc }
+function M.group(name, fields, doc, default)
+  return { name = name, type = "table", fields = fields, default = default, doc = doc }
 end
 
 ---The same, with `true` for the defaults and `false` for off.
@@ -112,6 +113,30 @@ end
 ---@return riskscreen.Option
 function M.checked(name, kind, check, doc, default)
   return { name = name, type = kind, check = check, default = default, doc = doc }
+end
+
+---An object that the library makes, told by the name of its class.
+---@param name string
+---@param class string
+---@param maker string
+---@param doc string
+---@return riskscreen.Option
+function M.object(name, class, maker, doc)
+  return M.checked(name, "table", function(value)
+    local metatable = getmetatable(value)
+    if type(metatable) ~= "table" or metatable.__name ~= class then
+      return nil, "must be made by " .. maker
+    end
+    return value
+  end, doc)
+end
+
+---The same entry, required.
+---@param option riskscreen.Option
+---@return riskscreen.Option
+function M.required(option)
+  option.required = true
+  return option
 end
 
 return M

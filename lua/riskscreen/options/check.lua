@@ -74,8 +74,10 @@ function M.options(specs, options, prefix)
     return nil, wrong
   end
   for _, option in ipairs(specs) do
-    if checked[option.name] == nil then
-      checked[option.name] = option.default
+    local default = option.default
+    if default ~= nil and checked[option.name] == nil then
+      local is_group = option.fields and type(default) == "table"
+      checked[option.name] = is_group and M.options(option.fields, default) or default
     end
   end
   return checked

@@ -1,65 +1,68 @@
--- The client's options about results of transactions; options.lua lists them among the others.
-local polling = require "riskscreen.options.polling"
+-- The client options for transactions: polling, final statuses, the inbox of webhooks.
+local build = require "riskscreen.options.build"
+local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 
--- The one status of a transaction's result that the interface shows; it does not say what it means.
+-- The one status of a transaction's result that the interface shows; the interface does not explain it.
 local SHOWN_STATUS = 1003
 
 local function statuses(value)
-  local copy, count = {}, 0
-  for _ in pairs(value) do
-    count = count + 1
+  if not tables.sequence_length(value) or #value == 0 then
+    return nil, "must be a list of whole numbers, at least one"
   end
-  for i, status in ipairs(value) do
+  for _, status in ipairs(value) do
     if type(status) ~= "number" or status ~= math.floor(status) then
       return nil, "must be a list of whole numbers (got " .. text.show(status) .. ")"
     end
-    copy[i] = status
   end
-  if #copy == 0 or #copy < count then
-    return nil, "must be a list of whole numbers, at least one"
-  end
-  return copy
+  return tables.copy(value)
 end
+
+local function inbox(value)
+  if type(value.waiters) ~= "table" then
+    return nil, "must be made by riskscreen.webhook.inbox"
+  end
+  return value
+end
+
+---@class riskscreen.Polling
+---@field first number seconds
+---@field growth number
+---@field jitter number
+---@field ceiling number seconds
+---@field deadline number seconds
+
+local polling = {
+  build.seconds("first", 1, "Time from the submission to the first question."),
+  build.number("growth", "times", 1.5, 1, 100, "Factor from one wait to the next."),
+  build.number("jitter", "of the wait", 0.2, 0, 1, "Largest share by which a wait is shortened at random."),
+  build.seconds("ceiling", 30, "Longest wait between two questions."),
+  build.seconds("deadline", 600, "How long a result is awaited when the call does not say."),
+}
 
 local M = {}
 
+---The entry of an option for final statuses.
 ---@type riskscreen.Option
-M.polling = {
-  name = "polling",
-  type = "table",
-  fields = polling.options,
-  doc = "When results of transactions are asked for, if `endpoints.kyt_result` is set: `first`, `growth`, `jitter`, "
-    .. "`ceiling`, `deadline`.",
-}
+M.final_statuses = build.checked(
+  "final_statuses",
+  "table",
+  statuses,
+  "Values of `status` that make a transaction's result final; by default 1003 alone.",
+  { SHOWN_STATUS }
+)
 
----@type riskscreen.Option
-M.final_statuses = {
-  name = "final_statuses",
-  type = "table",
-  default = { SHOWN_STATUS },
-  check = statuses,
-  doc = "The values of `status` with which a transaction's result is there; by default 1003 alone.",
-}
-
----@type riskscreen.Option
-M.inbox = {
-  name = "inbox",
-  type = "table",
-  check = function(value)
-    if type(value.waiters) ~= "table" then
-      return nil, "must be made by riskscreen.webhook.inbox"
-    end
-    return value
-  end,
-  doc = "The inbox whose webhooks bring results of transactions, made by `riskscreen.webhook.inbox`.",
-}
-
----@type riskscreen.Option
-M.random = {
-  name = "random",
-  type = "function",
-  doc = "Returns a number from 0 up to 1, for waits that must not fall together; by default its own.",
+---@type riskscreen.Option[]
+M.client = {
+  build.group(
+    "polling",
+    polling,
+    "When the client asks for a transaction's result, if `endpoints.kyt_result` is set: `first`, `growth`, `jitter`, "
+      .. "`ceiling`, `deadline`.",
+    {}
+  ),
+  M.final_statuses,
+  build.checked("inbox", "table", inbox, "Inbox whose webhooks bring results, made by `riskscreen.webhook.inbox`."),
 }
 
 return M

@@ -1,174 +1,162 @@
--- The options that say how a client deals with failures, for options.lua's lists: retries, rate limit, circuit breaker,
--- hedging, hooks. What each does is in the module of its name.
+-- The options for failures: retries, rate limit, circuit breaker, hedging, hooks. `call/` has a module for each.
+local build = require "riskscreen.options.build"
 local check = require "riskscreen.options.check"
-local hooks = require "riskscreen.call.hooks"
-local limiter = require "riskscreen.call.limiter"
+local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
-local trace = require "riskscreen.options.trace"
 
-local LONGEST_WAIT = 86400 -- seconds
-local SHORTEST_WAIT = 0.001 -- seconds
-local MOST_ATTEMPTS = 10
-local MOST = 1000000 -- of anything counted
-
-local function range(name, type, default, minimum, maximum, unit, doc)
-  return { name = name, type = type, default = default, minimum = minimum, maximum = maximum, unit = unit, doc = doc }
-end
+local MAX_ATTEMPTS = 10
+local MAX_COUNT = 1000000
+local TRACEPARENT = "^([0-9a-f][0-9a-f])%-([0-9a-f]+)%-([0-9a-f]+)%-[0-9a-f][0-9a-f](.*)$"
 
 local function seconds(name, default, minimum, doc)
-  return range(name, "number", default, minimum, LONGEST_WAIT, "seconds", doc)
+  return build.seconds(name, default, doc, minimum)
 end
 
--- Of a client and of a call alike.
-local repetition = {
-  range("attempts", "integer", 3, 1, MOST_ATTEMPTS, "requests", "How often a request is sent at most."),
-  seconds("base_delay", 0.1, 0, "The longest pause after the first failure; it doubles with each."),
-  seconds("max_delay", 5, 0, "The longest pause."),
-  seconds("max_retry_after", 60, 0, "The longest the service may ask to be left alone; for more, the call fails."),
+-- The settings of `retry` that a call may have too.
+local call_retry = {
+  build.count("attempts", "requests", 3, 1, MAX_ATTEMPTS, "Maximum number of requests of one call."),
+  seconds("base_delay", 0.1, 0, "Longest pause after the first failure; it doubles with each further one."),
+  seconds("max_delay", 5, 0, "Longest pause."),
+  seconds("max_retry_after", 60, 0, "Longest `Retry-After` that a call waits for; a longer one fails the call."),
 }
 
-local retry = {}
-for index, option in ipairs(repetition) do
-  retry[index] = option
-end
-table.insert(retry, range("budget", "number", 0.2, 0, 1, "requests", "Repeated requests that each call earns."))
-table.insert(retry, range("reserve", "number", 10, 1, MOST, "requests", "Repeated requests that are saved at most."))
+local client_retry = tables.concat(call_retry, {
+  build.number("budget", "requests", 0.2, 0, 1, "Repeated requests that each call earns."),
+  build.number("reserve", "requests", 10, 1, MAX_COUNT, "Maximum number of repeated requests that are saved."),
+})
 
 local function without_defaults(specs)
   local bare = {}
   for index, option in ipairs(specs) do
-    bare[index] = range(option.name, option.type, nil, option.minimum, option.maximum, option.unit, option.doc)
+    bare[index] = tables.copy(option)
+    bare[index].default = nil
   end
   return bare
 end
 
 local rate_limit = {
-  range("rate", "number", nil, 0.001, MOST, "requests a second", "How many on average; required."),
-  range("burst", "number", nil, 1, MOST, "requests", "How many at once; by default those of a second."),
+  build.required(build.number("rate", "requests a second", nil, 0.001, MAX_COUNT, "Requests a second on average.")),
+  build.number("burst", "requests", nil, 1, MAX_COUNT, "Maximum at once; by default the requests of a second."),
 }
-rate_limit[1].required = true
 
 local breaker = {
-  range("failures", "integer", 5, 1, MOST, "requests", "Failures in a row that open the circuit."),
-  range("share", "number", 0.5, 0.01, 1, "of the requests", "Failed ones within the window that open it."),
-  range("minimum", "integer", 20, 1, MOST, "requests", "Requests within the window without which it says nothing."),
-  seconds("window", 10, SHORTEST_WAIT, "The window."),
-  seconds("cooldown", 5, SHORTEST_WAIT, "How long nothing is sent before the first probe."),
-  range("probes", "integer", 1, 1, MOST, "requests", "Probes that must succeed to close the circuit."),
+  build.count("failures", "requests", 5, 1, MAX_COUNT, "Failures in a row that open the circuit."),
+  build.number("share", "of the requests", 0.5, 0.01, 1, "Share of failures within the window that opens it."),
+  build.count("minimum", "requests", 20, 1, MAX_COUNT, "Requests within the window from which on `share` counts."),
+  build.seconds("window", 10, "The window."),
+  build.seconds("cooldown", 5, "Time without requests before the first probe."),
+  build.count("probes", "requests", 1, 1, MAX_COUNT, "Probes that must succeed to close the circuit."),
 }
+
+local function hedge_delay(value)
+  if value == "p95" or (type(value) == "number" and value >= build.SHORTEST_WAIT and value <= build.LONGEST_WAIT) then
+    return value
+  end
+  return nil, ("must be seconds, or 'p95' (got %s)"):format(text.show(value))
+end
 
 local hedge = {
-  {
-    name = "delay",
-    type = "number|string",
-    default = "p95",
-    check = function(value)
-      if value == "p95" or (type(value) == "number" and value >= SHORTEST_WAIT and value <= LONGEST_WAIT) then
-        return value
-      end
-      return nil, ("must be seconds, or 'p95' (got %s)"):format(text.show(value))
-    end,
-    doc = "Seconds after which an answer is late; p95: the 95th percentile of the operation's recent ones.",
-  },
+  build.checked(
+    "delay",
+    "number|string",
+    hedge_delay,
+    "Seconds after which an answer is late; p95: the 95th percentile of the operation's recent answers.",
+    "p95"
+  ),
 }
 
-local on = {}
-for index, hook in ipairs(hooks.names) do
-  on[index] = { name = hook.name, type = "function", doc = hook.doc }
+local hooks = {
+  build.callback("request", "A request is about to be sent."),
+  build.callback("response", "An answer has come, whatever its status."),
+  build.callback("retry", "A request has failed and will be sent again."),
+  build.callback("error", "A call has failed."),
+}
+
+local function not_empty(value)
+  if value == "" then
+    return nil, "must not be empty"
+  end
+  return value
 end
 
--- Workers have nothing else in common.
-local function shared_dict(name)
-  local ngx = rawget(_G, "ngx")
-  if type(ngx) ~= "table" or not ngx.shared then
-    return nil, "is for clients inside nginx"
+-- W3C Trace Context, such as "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".
+local function is_traceparent(value)
+  local version, trace, parent, rest = value:match(TRACEPARENT)
+  if not version or version == "ff" or #trace ~= 32 or #parent ~= 16 then
+    return false
+  elseif not trace:find "[^0]" or not parent:find "[^0]" then
+    return false
   end
-  local dict = ngx.shared[name]
-  if not dict then
-    return nil, ("must name a lua_shared_dict of the configuration (got %s)"):format(text.show(name))
-  end
-  return dict
+  -- A later version may have more fields.
+  return rest == "" or (version ~= "00" and rest:find "^%-" ~= nil and not rest:find "[^!-~]")
 end
 
--- A table of settings, or a switch.
-local function group(name, fields, default, doc)
-  return { name = name, type = "table|boolean", fields = fields, default = default, doc = doc }
+local function traceparent(value)
+  if not is_traceparent(value) then
+    return nil, ("must be as W3C Trace Context writes it (got %s)"):format(text.show(value))
+  end
+  return value
 end
 
 local M = {
-  ---@type riskscreen.Option[]
-  client = {
-    group("retry", retry, true, "When a failed request is sent again; false: never."),
-    {
-      name = "rate_limit",
-      type = "table",
-      fields = rate_limit,
-      doc = "How many requests are sent: a token bucket at which calls wait for their turn.",
-    },
-    group(
-      "breaker",
-      breaker,
-      nil,
-      "When a failing service is left alone for a while; true: by the defaults. Inside nginx it is on by default."
-    ),
-    group("hedge", hedge, false, "When a lookup whose answer is late is sent a second time; true: by the defaults."),
-    {
-      name = "shared_dict",
-      type = "string",
-      check = shared_dict,
-      doc = "Inside nginx: the `lua_shared_dict` in which all workers have one circuit and one `rate_limit`.",
-    },
-    {
-      name = "shared_as",
-      type = "string",
-      check = function(value)
-        return value ~= "" and value or nil, "must not be empty"
-      end,
-      doc = "What they share it as: so do all clients of one name. By default the base_url.",
-    },
-    { name = "on", type = "table", fields = on, doc = "Functions that are told what happens to a call." },
-  },
+  ---The priorities under `rate_limit`, highest first.
+  priorities = { "high", "normal", "low" },
+}
 
-  ---@type riskscreen.Option[]
-  call = {
-    group("retry", without_defaults(repetition), nil, "This call's own; what it does not name is the client's."),
-    {
-      name = "priority",
-      type = "string",
-      values = limiter.priorities,
-      doc = "Whether the call passes others that wait under rate_limit; by default normal.",
-    },
-    {
-      name = "traceparent",
-      type = "string",
-      check = function(value)
-        if not trace.is_valid(value) then
-          return nil, ("must be as W3C Trace Context writes it (got %s)"):format(text.show(value))
-        end
-        return value
-      end,
-      doc = "The trace that the call belongs to, passed on to the service.",
-    },
+---@type riskscreen.Option[]
+M.client = {
+  build.switch("retry", client_retry, true, "When a failed request is sent again; false: never."),
+  build.group("rate_limit", rate_limit, "The token bucket at which calls wait for their turn."),
+  build.switch(
+    "breaker",
+    breaker,
+    nil,
+    "When a failing service gets no requests for a while; true: with the defaults. Inside nginx it is on by default."
+  ),
+  build.switch("hedge", hedge, false, "When a late lookup is sent a second time; true: with the defaults."),
+  {
+    name = "shared_dict",
+    type = "string",
+    doc = "Inside nginx: the `lua_shared_dict` in which all workers have one circuit and one `rate_limit`.",
   },
+  build.checked(
+    "shared_as",
+    "string",
+    not_empty,
+    "Name of the shared state; clients with the same name share it. By default the base_url."
+  ),
+  build.group("on", hooks, "Hooks: functions that get a description of what happens to a call."),
+}
+
+---@type riskscreen.Option[]
+M.call = {
+  build.switch("retry", without_defaults(call_retry), nil, "This call's settings; the client's hold for the others."),
+  build.choice("priority", M.priorities, nil, "The call's turn under `rate_limit`; by default normal."),
+  build.checked(
+    "traceparent",
+    "string",
+    traceparent,
+    "The trace of the call in the form of W3C Trace Context, passed on to the service unchanged."
+  ),
 }
 
 local function switched(fields, value)
   return value == true and check.options(fields, {}) or value
 end
 
----Puts the settings that a switch stands for in its place.
+---Replaces switches by the settings for which they stand.
 ---@param settings table a client's checked options
 ---@param inside_nginx boolean
 function M.complete(settings, inside_nginx)
   if settings.breaker == nil then
     settings.breaker = inside_nginx
   end
-  settings.retry = switched(retry, settings.retry) or check.options(retry, { attempts = 1 })
+  settings.retry = switched(client_retry, settings.retry) or check.options(client_retry, { attempts = 1 })
   settings.breaker = switched(breaker, settings.breaker)
   settings.hedge = switched(hedge, settings.hedge)
 end
 
----How often and when a call's requests are repeated.
+---The retry settings of a call.
 ---@param settings table a client's checked options
 ---@param given table|boolean|nil the call's option
 ---@return riskscreen.RetrySettings
@@ -176,14 +164,9 @@ function M.retry_of(settings, given)
   if given == nil or (given == true and settings.retry.attempts > 1) then
     return settings.retry
   elseif type(given) == "boolean" then
-    return check.options(repetition, { attempts = given and repetition[1].default or 1 })
+    return check.options(call_retry, { attempts = given and call_retry[1].default or 1 })
   end
-  local merged = {}
-  for _, option in ipairs(repetition) do
-    local own = given[option.name]
-    merged[option.name] = own == nil and settings.retry[option.name] or own
-  end
-  return merged
+  return tables.merge(settings.retry, given)
 end
 
 return M

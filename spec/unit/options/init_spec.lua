@@ -2,6 +2,14 @@ local options = require "riskscreen.options"
 
 local KEY = "the-key"
 
+-- As much of the runtime inside nginx as the options need.
+local NGINX = {
+  name = "nginx",
+  shared_dict = function(name)
+    return name == "riskscreen" and { name = name } or nil
+  end,
+}
+
 local function given(more)
   local all = { base_url = "https://service.example", access_key = KEY }
   for name, value in pairs(more) do
@@ -67,13 +75,20 @@ describe("a client's options", function()
   end)
 
   it("have the circuit breaker on inside nginx, unless it is switched off", function()
-    assert.equal(5, assert(options.check_client(given {}, "nginx")).breaker.failures)
-    assert.is_false(assert(options.check_client(given { breaker = false }, "nginx")).breaker)
+    assert.equal(5, assert(options.check_client(given {}, NGINX)).breaker.failures)
+    assert.is_false(assert(options.check_client(given { breaker = false }, NGINX)).breaker)
   end)
 
   it("refuse to share anything outside of nginx", function()
     assert.equal("shared_dict is for clients inside nginx", refused { shared_dict = "riskscreen" })
     assert.equal("shared_as needs shared_dict", refused { shared_as = "name" })
+  end)
+
+  it("resolve a shared dict inside nginx", function()
+    local settings = assert(options.check_client(given { shared_dict = "riskscreen" }, NGINX))
+    assert.same({ name = "riskscreen" }, settings.shared_dict)
+    local _, message = options.check_client(given { shared_dict = "other" }, NGINX)
+    assert.equal("shared_dict must name a lua_shared_dict of the configuration (got 'other')", message)
   end)
 
   it("take true for a group's defaults, and false for off", function()

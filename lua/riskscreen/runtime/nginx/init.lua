@@ -23,6 +23,13 @@ function M.transport(settings)
   return light_threads.abortable(cosocket.transport(settings))
 end
 
+---The `lua_shared_dict` of a name.
+---@param name string
+---@return table|nil
+function M.shared_dict(name)
+  return _G.ngx.shared[name]
+end
+
 ---Calls a function soon, apart from the request that is being answered: from where nothing can wait, or what the client
 ---shall not wait for. It is also called when the worker is told to end. What it raises is in nginx's error log.
 ---Give it what it needs as arguments: after an ngx.exit the locals of the handler around it are no longer its own.

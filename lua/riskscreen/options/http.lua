@@ -1,0 +1,183 @@
+-- Checks of the options that shape a request: URLs, paths, headers, names on the wire. Each returns the checked copy,
+-- or nil and the reason. A value that may hold a secret is not shown.
+local build = require "riskscreen.options.build"
+local operations = require "riskscreen.interface.operations"
+local tables = require "riskscreen.util.tables"
+local text = require "riskscreen.util.text"
+
+local IS_TRANSPORT = "it belongs to the transport"
+local IS_JSON = "the service speaks JSON only"
+
+-- Headers that another option or the transport sets, with the reason.
+local reserved_headers = {
+  ["x-access-key"] = "it is set by the option access_key",
+  ["user-agent"] = "it is set by the option user_agent",
+  ["accept-encoding"] = "it is set by the option compression",
+  ["traceparent"] = "it is set by the call option traceparent",
+  ["host"] = "it follows from base_url",
+  ["accept"] = IS_JSON,
+  ["content-type"] = IS_JSON,
+  ["content-length"] = IS_TRANSPORT,
+  ["transfer-encoding"] = IS_TRANSPORT,
+  ["connection"] = IS_TRANSPORT,
+  ["keep-alive"] = IS_TRANSPORT,
+  ["upgrade"] = IS_TRANSPORT,
+  ["te"] = IS_TRANSPORT,
+  ["trailer"] = IS_TRANSPORT,
+  ["expect"] = IS_TRANSPORT,
+}
+
+local METHODS = { "GET", "POST", "PUT", "PATCH", "DELETE" }
+
+local M = { methods = tables.set(METHODS) }
+
+-- Plain http to this machine does not cross a network.
+local function is_loopback(host)
+  if host == "localhost" or host == "[::1]" then
+    return true
+  end
+  local a, b, c, d = host:match "^(%d%d?%d?)%.(%d%d?%d?)%.(%d%d?%d?)%.(%d%d?%d?)$"
+  return a == "127" and tonumber(b) < 256 and tonumber(c) < 256 and tonumber(d) < 256
+end
+
+-- A server or a proxy would resolve such a path to another one.
+local function has_dot_segment(path)
+  return (path:gsub("%%2[Ee]", ".") .. "/"):find "/%.%.?/" ~= nil
+end
+
+---Whether a text may be the path of a request: absolute, printable, without a query and without dot segments.
+---@param path string
+---@return boolean
+function M.is_path(path)
+  return path:find "^/" ~= nil
+    and not path:find "^//"
+    and not path:find "[^!-~]"
+    and not path:find '[?#\\"<>]'
+    and not has_dot_segment(path)
+end
+
+---@class riskscreen.BaseUrl
+---@field origin string scheme, host and port
+---@field prefix string the beginning of every path: "" or "/some/path"
+
+function M.base_url(value)
+  local scheme, authority, rest = value:match "^(%a[%w+.-]*)://([^/?#]*)(.*)$"
+  scheme = scheme and scheme:lower()
+  if scheme ~= "https" and scheme ~= "http" then
+    return nil, "must be a URL such as https://host/path"
+  elseif authority:find("@", 1, true) then
+    return nil, "must not hold a user name or password"
+  elseif rest:find "[?#]" then
+    return nil, "must not have a query or a fragment"
+  end
+  local host, port = authority:match "^(%[[%x:.]+%]):?(%d*)$"
+  if not host then
+    host, port = authority:match "^([%w._-]+):?(%d*)$"
+  end
+  if not host or authority:find ":$" or (port ~= "" and not (#port <= 5 and tonumber(port) <= 65535)) then
+    return nil, ("has no valid host and port (got %s)"):format(text.show(authority))
+  elseif port ~= "" and tonumber(port) == 0 then
+    return nil, "must not name port 0"
+  end
+  host = host:lower()
+  local prefix = rest:gsub("/+$", "")
+  if prefix ~= "" and not M.is_path(prefix) then
+    return nil, ("has no valid path (got %s)"):format(text.show(prefix))
+  elseif scheme == "http" and not is_loopback(host) then
+    return nil, ("must be https: plain http is for this machine only (got %s)"):format(text.show(host))
+  end
+  return { origin = scheme .. "://" .. host .. (port ~= "" and (":" .. port) or ""), prefix = prefix }
+end
+
+function M.proxy(value)
+  local scheme, rest = value:match "^(%a[%w]*)://([^%s%c]+)$"
+  if not rest or not (scheme == "http" or scheme == "https" or scheme == "socks5" or scheme == "socks5h") then
+    return nil, "must be a URL such as http://host:port (http, https, socks5 or socks5h)"
+  end
+  return value
+end
+
+function M.access_key(value)
+  if type(value) == "string" and (value == "" or not text.is_header_value(value)) then
+    return nil, "must be a text of one line (a key read from a file may end in a line end)"
+  end
+  return value
+end
+
+function M.user_agent(value)
+  if value == "" or not text.is_header_value(value) then
+    return nil, "must be a text of one line"
+  end
+  return value
+end
+
+function M.headers(value)
+  local seen = {}
+  for name, content in pairs(value) do
+    if type(name) ~= "string" or not name:find "^[%w!#$%%&'*+.^_`|~-]+$" then
+      return nil, ("has a name that is no header name (got %s)"):format(text.show(name))
+    elseif reserved_headers[name:lower()] then
+      return nil, ("must not set %s: %s"):format(name, reserved_headers[name:lower()])
+    elseif seen[name:lower()] then
+      return nil, ("sets %s twice"):format(name)
+    elseif type(content) ~= "string" then
+      return nil, ("must map names to strings (%s is %s)"):format(name, text.kind(content))
+    elseif not text.is_header_value(content) then
+      return nil, ("must not have control characters in a value (%s has)"):format(name)
+    end
+    seen[name:lower()] = true
+  end
+  return tables.copy(value)
+end
+
+function M.query(value)
+  for name in pairs(value) do
+    if type(name) ~= "string" then
+      return nil, ("must map names to values (got the name %s)"):format(text.show(name))
+    end
+  end
+  return value
+end
+
+function M.file_name(value)
+  if value == "" or value:find "[%z\1-\31\127]" then
+    return nil, "must be the name of a file"
+  end
+  return value
+end
+
+---The name on the wire of a parameter.
+---@param name string
+---@param default string
+---@param meaning string
+---@return riskscreen.Option
+function M.wire_name(name, default, meaning)
+  return build.checked(name, "string", function(value)
+    if not value:find "^[%w_.-]+$" then
+      return nil, ("must be a parameter's name (got %s)"):format(text.show(value))
+    end
+    return value
+  end, "Name on the wire of " .. meaning .. ".", default)
+end
+
+local function path_template(value)
+  if not M.is_path(value) or value:gsub("{[%w_]+}", ""):find "[{}]" then
+    return nil, ("must be such as /api/v1/results/{requestId} (got %s)"):format(text.show(value))
+  end
+  return value
+end
+
+local endpoint = {
+  build.required(build.choice("method", METHODS, nil, "Its method.")),
+  build.required(build.checked("path", "string", path_template, "Its path; parameters stand in braces.")),
+  build.choice("envelope", { "standard", "usage" }, nil, "The envelope of its answers."),
+}
+
+---One entry for each operation.
+---@type riskscreen.Option[]
+M.endpoints = {}
+for index, operation in ipairs(operations.list) do
+  M.endpoints[index] = build.group(operations.endpoint_key(operation), endpoint, operation.doc)
+end
+
+return M
