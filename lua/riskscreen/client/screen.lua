@@ -16,7 +16,7 @@ local default_policy = policies.new()
 ---@field address any the address; anything but a proper text makes the decision unknown
 ---@field network any the chain's short name
 ---@field policy? riskscreen.Policy the client's, or the default policy
----@field include? riskscreen.FacetName[] lookups that the decision shall carry besides those that the policy needs
+---@field include? riskscreen.LookupName[] lookups that the decision shall carry besides those that the policy needs
 ---@field timeout? number seconds for all the lookups of the decision
 ---@field retry? table|boolean of the lookups, as a call's
 ---@field priority? "high"|"normal"|"low" of the lookups, as a call's
@@ -124,7 +124,7 @@ end
 ---@field client riskscreen.Client
 ---@field perform riskscreen.PerformLookup
 ---@field policy riskscreen.Policy
----@field wanted riskscreen.Facet[]
+---@field wanted riskscreen.Lookup[]
 ---@field call table the checked options of each lookup's call, and that the answer's headers are of no use
 
 local function look_up_one(screening, facet, subject, call)
@@ -201,7 +201,7 @@ end
 
 ---How one address is decided, with everything that is the same for all of a run settled.
 ---@param client riskscreen.Client
----@param checked { policy?: riskscreen.Policy, include: riskscreen.FacetName[], timeout?: number } and a call's
+---@param checked { policy?: riskscreen.Policy, include: riskscreen.LookupName[], timeout?: number } and a call's
 ---@param perform riskscreen.PerformLookup
 ---@return fun(address: any, network: any): riskscreen.Decision
 function M.decider(client, checked, perform)

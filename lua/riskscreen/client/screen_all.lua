@@ -13,7 +13,7 @@ local canonical_address = require("riskscreen.address").canonical
 ---call; of a file each line is an address, or an address and a network with a comma or a space between them
 ---@field network? any of the items that name none
 ---@field policy? riskscreen.Policy
----@field include? riskscreen.FacetName[]
+---@field include? riskscreen.LookupName[]
 ---@field timeout? number seconds for each decision
 ---@field concurrency? integer decisions under way, 32 by default
 ---@field ordered? boolean in the source's order (the default), or as they finish

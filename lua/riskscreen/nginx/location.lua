@@ -3,7 +3,7 @@
 local check = require "riskscreen.options.check"
 local refusal = require "riskscreen.nginx.deny_response"
 local addresses = require "riskscreen.nginx.input.sources"
-local verdict = require "riskscreen.policy.verdict"
+local worst_action = require("riskscreen.policy.decision").worst
 
 local ngx = _G.ngx
 
@@ -84,7 +84,7 @@ function M.worst(plan, decisions, sources)
     local its = severity[M.outcome(plan, decision, sources[index])]
     if
       its > its_severity
-      or (its == its_severity and verdict.worst(decisions[worst].action, decision.action) ~= decisions[worst].action)
+      or (its == its_severity and worst_action(decisions[worst].action, decision.action) ~= decisions[worst].action)
     then
       worst, its_severity = index, its
     end

@@ -1,95 +1,65 @@
--- Whether an address deals with risky counterparties, as a rule's `counterparty` condition asks: true, false, or nil
--- where the counterparties do not tell. Pure.
--- A share is of the amounts of one token symbol at a time: amounts of different tokens cannot be added.
+-- Tells whether an address deals with the counterparties that a rule's `counterparty` condition describes. Pure.
+-- The answer is true, false, or nil when it is not known.
+-- Shares are computed for each token symbol, because amounts of different tokens cannot be added.
 
+local enums = require "riskscreen.interface.enums"
+local logic = require "riskscreen.policy.logic"
 local tables = require "riskscreen.util.tables"
+
+local is_direction = tables.set(enums.values.direction)
 
 local M = {}
 
--- Three-valued: false if either is, true if both are, else not known.
-local function both(left, right)
-  if left == false or right == false then
-    return false
-  end
-  return left and right or nil
-end
-
----@class riskscreen.Exposure
+---@class riskscreen.CounterpartyCondition the checked condition
 ---@field direction? "in"|"out"
----@field level? table<string, boolean> the wanted values
----@field type? table<string, boolean>
+---@field level? table<string, true>
+---@field type? table<string, true>
 ---@field share? number of the amounts, 0 < share <= 1
----@field known { level: table<string, boolean>, type: table<string, boolean> } values that are recognised
----@field directions table<string, boolean> those that exist
 
-local function is_wanted(wanted, known, value)
+---@class riskscreen.RecognisedValues those of the interface and those that the operator added
+---@field level table<string, true>
+---@field type table<string, true>
+
+local function is_wanted(wanted, recognised, value)
   if not wanted then
     return true
-  elseif type(value) ~= "string" or not known[value] then
+  elseif type(value) ~= "string" or not recognised[value] then
     return nil
   end
   return wanted[value] == true
 end
 
-local function risk_matches(exposure, risk)
-  if type(risk) ~= "table" then
-    return nil
-  end
-  return both(
-    is_wanted(exposure.level, exposure.known.level, risk.riskLevel),
-    is_wanted(exposure.type, exposure.known.type, risk.riskType)
-  )
-end
-
--- Whether one of the counterparty's risks is of the wanted kind. Absent risks are not the same as none.
-local function is_risky(exposure, opponent)
+-- Whether the counterparty has a risk of the wanted level and type. An absent list of risks is not an empty one.
+local function is_risky(wanted, opponent, recognised)
   local risks = opponent.risks
   if type(risks) ~= "table" or not tables.sequence_length(risks) then
     return nil
   end
-  local answer = false
-  for _, risk in ipairs(risks) do
-    local matches = risk_matches(exposure, risk)
-    if matches then
-      return true
-    elseif matches == nil then
-      answer = nil
+  return logic.any(risks, function(risk)
+    if type(risk) ~= "table" then
+      return nil
     end
-  end
-  return answer
+    return logic.both(
+      is_wanted(wanted.level, recognised.level, risk.riskLevel),
+      is_wanted(wanted.type, recognised.type, risk.riskType)
+    )
+  end)
 end
 
-local function is_in_direction(exposure, opponent)
-  if not exposure.direction then
+local function is_in_direction(wanted, opponent)
+  if not wanted.direction then
     return true
-  elseif not exposure.directions[opponent.dir or false] then
+  elseif not is_direction[opponent.dir or false] then
     return nil
   end
-  return opponent.dir == exposure.direction
+  return opponent.dir == wanted.direction
 end
 
 local function is_amount(value)
   return type(value) == "number" and value >= 0 and value < math.huge
 end
 
--- Between which shares the truth lies: `least` and `most` are of amounts that surely or possibly match, `others_most`
--- and `others_least` of those that possibly or surely do not.
-local function share_reaches(share, sums)
-  if not sums.may_match then
-    return false
-  end
-  local lower = sums.least / (sums.least + sums.others_most)
-  local upper = sums.most / (sums.most + sums.others_least)
-  -- Both sums may be zero: no number is below or above the quotient then, and nothing is known.
-  if lower >= share then
-    return true
-  elseif upper < share then
-    return false
-  end
-  return nil
-end
-
-local function add(sums, in_direction, risky, amount)
+local function add(sums, amount, in_direction, risky)
   if in_direction and risky then
     sums.least = sums.least + amount
   end
@@ -105,7 +75,8 @@ local function add(sums, in_direction, risky, amount)
   end
 end
 
--- The amounts by token symbol; nil where an amount or a symbol is missing.
+-- The sums of the amounts by token symbol, or nil where an amount or a symbol is missing. `least` and `most` are the
+-- bounds of the amounts that match, `others_least` and `others_most` of those that do not.
 local function sums_by_symbol(relevant)
   local by_symbol = {}
   for _, one in ipairs(relevant) do
@@ -114,58 +85,66 @@ local function sums_by_symbol(relevant)
       return nil
     end
     by_symbol[symbol] = by_symbol[symbol] or { least = 0, most = 0, others_least = 0, others_most = 0 }
-    add(by_symbol[symbol], one.in_direction, one.risky, amount)
+    add(by_symbol[symbol], amount, one.in_direction, one.risky)
   end
   return by_symbol
 end
 
-local function any_share_reaches(share, relevant)
-  local by_symbol = sums_by_symbol(relevant)
-  if not by_symbol then
-    return nil
+local function share_reaches(share, sums)
+  if not sums.may_match then
+    return false
   end
-  local answer = false
-  for _, sums in pairs(by_symbol) do
-    local reaches = share_reaches(share, sums)
-    if reaches then
-      return true
-    elseif reaches == nil then
-      answer = nil
-    end
+  local lower = sums.least / (sums.least + sums.others_most)
+  local upper = sums.most / (sums.most + sums.others_least)
+  -- Both sums may be zero. The quotient is NaN then, both comparisons fail, and the answer is not known.
+  if lower >= share then
+    return true
+  elseif upper < share then
+    return false
   end
-  return answer
+  return nil
 end
 
----Whether the counterparties are as the condition says.
----@param exposure riskscreen.Exposure
+local function any_share_reaches(share, relevant)
+  local by_symbol = sums_by_symbol(relevant)
+  local sums = {}
+  for _, one in pairs(by_symbol or {}) do
+    sums[#sums + 1] = one
+  end
+  return by_symbol and logic.any(sums, function(one)
+    return share_reaches(share, one)
+  end)
+end
+
+---Whether the counterparties match the condition.
+---@param wanted riskscreen.CounterpartyCondition
 ---@param counterparties any as the service sent them
+---@param recognised riskscreen.RecognisedValues
 ---@return boolean|nil
-function M.matches(exposure, counterparties)
+function M.matches(wanted, counterparties, recognised)
   local opponents = type(counterparties) == "table" and counterparties.opponents
   if type(opponents) ~= "table" or not tables.sequence_length(opponents) then
     return nil
   end
-  local relevant, answer = {}, false
+  local relevant = {}
   for _, opponent in ipairs(opponents) do
     if type(opponent) ~= "table" then
       return nil
     end
-    local in_direction, risky = is_in_direction(exposure, opponent), is_risky(exposure, opponent)
+    local in_direction = is_in_direction(wanted, opponent)
     if in_direction ~= false then
+      local risky = is_risky(wanted, opponent, recognised)
       relevant[#relevant + 1] = { opponent = opponent, in_direction = in_direction, risky = risky }
     end
-    local matches = both(in_direction, risky)
-    if matches and answer ~= true then
-      answer = true
-    elseif matches == nil and answer == false then
-      answer = nil
-    end
   end
-  -- None that matches has no share of anything, whatever the amounts.
-  if answer == false or not exposure.share then
+  local answer = logic.any(relevant, function(one)
+    return logic.both(one.in_direction, one.risky)
+  end)
+  -- Without a match the share is zero, whatever the amounts.
+  if answer == false or not wanted.share then
     return answer
   end
-  return any_share_reaches(exposure.share, relevant)
+  return any_share_reaches(wanted.share, relevant)
 end
 
 return M

@@ -1,4 +1,5 @@
--- The one constructor of decisions. A decision is a plain table that prints as a line a person can read.
+-- The one constructor of decisions, and the order of their actions. A decision is a plain table that prints as a line
+-- a person can read.
 local errors = require "riskscreen.errors"
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
@@ -6,6 +7,13 @@ local text = require "riskscreen.util.text"
 local LONGEST_LINE = 500 -- bytes of the reasons in a printed decision
 
 ---@alias riskscreen.Action "allow"|"review"|"block"|"unknown"
+
+---@class riskscreen.Reason
+---@field action riskscreen.Action
+---@field message string for a person
+---@field rule? riskscreen.Rule the operator's rule that decided
+---@field risk? table the risk that was decided, as the service sent it
+---@field error? riskscreen.Error the failure that was decided
 
 ---@class riskscreen.Decision
 ---@field action riskscreen.Action
@@ -25,7 +33,7 @@ local LONGEST_LINE = 500 -- bytes of the reasons in a printed decision
 ---@field elapsed number seconds
 local Decision = { __name = "riskscreen.Decision" }
 
--- "block 0x12… (eth): high risk: high / hack"
+-- "block 0x12… (eth): rule 'high risk' matches high / hack"
 function Decision:__tostring()
   local subject = self.address ~= nil
       and (" %s (%s)"):format(text.printable(tostring(self.address), 100), text.printable(tostring(self.network), 20))
@@ -38,9 +46,41 @@ function Decision:__tostring()
   return self.action .. subject .. ": " .. text.printable(table.concat(messages, "; "), LONGEST_LINE) .. notes
 end
 
+local best_first = { "allow", "review", "unknown", "block" }
+local severity = {}
+for index, action in ipairs(best_first) do
+  severity[action] = index
+end
+
 local M = {}
 
----Makes a table of a decision's fields a decision: it gets the fields that every decision has.
+---The worse of two actions.
+---@param a riskscreen.Action
+---@param b riskscreen.Action
+---@return riskscreen.Action
+function M.worst(a, b)
+  return severity[a] >= severity[b] and a or b
+end
+
+---The reasons with the worst first; reasons of the same action keep their order.
+---@param reasons riskscreen.Reason[]
+---@return riskscreen.Reason[]
+function M.worst_first(reasons)
+  if not reasons[2] then
+    return reasons
+  end
+  local sorted = {}
+  for index = #best_first, 1, -1 do
+    for _, reason in ipairs(reasons) do
+      if reason.action == best_first[index] then
+        sorted[#sorted + 1] = reason
+      end
+    end
+  end
+  return sorted
+end
+
+---Makes a table of fields a decision: it gets the fields that every decision has.
 ---@param fields table at least `action` and `reasons`; the caller gives the table away
 ---@return riskscreen.Decision
 function M.new(fields)
@@ -48,12 +88,12 @@ function M.new(fields)
   fields.cached = fields.cached or false
   fields.stale = fields.stale or false
   fields.elapsed = fields.elapsed or 0
-  -- No tail call: LuaJIT does not compile a function that ends in one of a built-in function.
+  -- No tail call: LuaJIT does not compile a tail call of a built-in function (`./dev bench layers`).
   setmetatable(fields, Decision)
   return fields
 end
 
----The decision that a failure leads to where no rule is about it.
+---The decision about a failure that no rule handles.
 ---@param err riskscreen.Error
 ---@param address? any
 ---@param network? any
@@ -63,7 +103,7 @@ function M.unknown(err, address, network)
   return M.new { action = "unknown", reasons = reasons, address = address, network = network, error = err }
 end
 
----The decision about an address that cannot be asked about. The error's kind tells it from a failure of the service.
+---The decision about an address that cannot be looked up. The error's kind tells it from a failure of the service.
 ---@param problem string
 ---@param address? any
 ---@param network? any
@@ -72,7 +112,7 @@ function M.invalid(problem, address, network)
   return M.unknown(errors.new("invalid_argument", problem, { sent = false }), address, network)
 end
 
----A decision like another one, with some fields of its own.
+---A decision like another one, with some fields changed.
 ---@param decision riskscreen.Decision
 ---@param changes? table
 ---@return riskscreen.Decision

@@ -1,152 +1,174 @@
--- What a policy's compiled rules make of one case: the action and its reason. Pure.
--- The first rule that matches decides. A rule that might match leaves a doubt, unless the outcome is the same anyway.
+-- Evaluates a policy's compiled rules for one case and gives the action with its reason. Pure.
+-- The first rule that matches decides. If an undetermined rule before it could have changed the action, the action is
+-- unknown.
 
-local enums = require "riskscreen.interface.enums"
+local decision = require "riskscreen.policy.decision"
 local text = require "riskscreen.util.text"
-local verdict = require "riskscreen.policy.verdict"
 
-local first_match, handler_of, label, relevant, worst =
-  verdict.first_match, verdict.handler_of, verdict.label, verdict.relevant, verdict.worst
+local worst = decision.worst
+local NONE = {}
 
-local function word(value, enum)
-  if type(value) ~= "string" then
-    return "absent"
-  end
-  return enums.has(enum, value) and value or text.printable(value)
-end
+local M = {}
 
-local function describe(risk)
-  return word(risk.riskLevel, "risk_level") .. " / " .. word(risk.riskType, "risk_type")
-end
+---@class riskscreen.UndeterminedRule
+---@field rule riskscreen.CompiledRule
+---@field failures? riskscreen.Error[] the failed lookups, when they alone are the cause
 
--- The reason why a rule decided a case. An unrecognised risk is at least unknown, unless the rule is about such risks.
-local function settle(case, compiled)
-  local action, degraded = compiled.action, false
-  if case.unrecognised then
-    if compiled.handles_unrecognised then
-      degraded = true
-    elseif worst(action, "unknown") == "unknown" then
-      return { action = "unknown", message = case.unrecognised, risk = case.risk }, false
+---The first rule that matches, and the undetermined rules before it.
+---@param rules riskscreen.CompiledRule[] in the operator's order
+---@param case table
+---@return riskscreen.CompiledRule|nil match
+---@return riskscreen.UndeterminedRule[] undetermined
+function M.first_match(rules, case)
+  local undetermined = NONE
+  for _, rule in ipairs(rules) do
+    local answer, failures = rule:matches(case)
+    if answer then
+      return rule, undetermined
+    elseif answer == nil then
+      undetermined = undetermined == NONE and {} or undetermined
+      undetermined[#undetermined + 1] = { rule = rule, failures = failures }
     end
   end
-  local what = case.risk and describe(case.risk) or "no risk"
-  return { action = action, message = label(compiled) .. ": " .. what, rule = compiled.rule, risk = case.risk },
-    degraded
+  return nil, undetermined
+end
+
+---The undetermined rules that could have changed the action. Nothing changes a block.
+---@param undetermined riskscreen.UndeterminedRule[]
+---@param action riskscreen.Action
+---@return riskscreen.UndeterminedRule[]
+function M.relevant(undetermined, action)
+  if not undetermined[1] or action == "block" then
+    return NONE
+  end
+  local relevant = {}
+  for _, one in ipairs(undetermined) do
+    if one.rule.action ~= action then
+      relevant[#relevant + 1] = one
+    end
+  end
+  return relevant
+end
+
+local function describe(case)
+  local risk = case.risk
+  if not risk then
+    return "an address without risks"
+  end
+  local level, kind = risk.riskLevel, risk.riskType
+  return (type(level) == "string" and text.printable(level) or "absent")
+    .. " / "
+    .. (type(kind) == "string" and text.printable(kind) or "absent")
 end
 
 local function unknown(case, message, err)
   return { action = "unknown", message = message, risk = case.risk, error = err }, false
 end
 
-local function unsettled(case, doubt)
-  local err = doubt.failures and doubt.failures[1]
-  local why = err and (": " .. tostring(err)) or ""
-  return unknown(case, "it is not known whether " .. label(doubt.rule) .. " applies" .. why, err)
+---The message about an undetermined rule.
+---@param rule riskscreen.CompiledRule
+---@param err? riskscreen.Error
+---@return string
+function M.undetermined_message(rule, err)
+  return rule.label .. " is undetermined: " .. (err and tostring(err) or "a field that it needs is not known")
 end
 
--- What the operator's `error` rules make of the lookups whose failure leaves doubts: the worst of it and of what was
--- decided without them. Nil when one of the doubts is about something else, or no rule is about a failure.
-local function settle_failures(rules, reason, doubts)
+local function undetermined_reason(case, one)
+  local err = one.failures and one.failures[1]
+  return unknown(case, M.undetermined_message(one.rule, err), err)
+end
+
+-- The reason of a case that a rule matches. An unrecognised risk is at least unknown, unless the rule handles it.
+local function matched_reason(case, rule)
+  if case.unrecognised and not rule.handles_unrecognised and rule.action ~= "block" then
+    return unknown(case, case.unrecognised)
+  end
+  local message = rule.label .. " matches " .. describe(case)
+  local degraded = case.unrecognised ~= nil and rule.handles_unrecognised
+  return { action = rule.action, message = message, rule = rule.rule, risk = case.risk }, degraded
+end
+
+-- The rule that handles a failure, or nil.
+local function handler_of(rules, err)
+  for _, rule in ipairs(rules) do
+    if rule.errors and rule.errors[err.kind] then
+      return rule
+    end
+  end
+end
+
+local function handled_reason(handler, err)
+  local message = ("%s handles %s errors"):format(handler.label, err.kind)
+  return { action = handler.action, message = message, rule = handler.rule, error = err }
+end
+
+-- Applies the operator's `error` rules to the failed lookups behind undetermined rules. The action is the worst of the
+-- rules' actions and of the action decided without the lookups. Nil when no rule handles a failure, or a rule is
+-- undetermined for another cause.
+local function handle_failures(rules, reason, undetermined)
   local result = reason
-  for _, doubt in ipairs(doubts) do
-    for _, err in ipairs(doubt.failures or {}) do
+  for _, one in ipairs(undetermined) do
+    if not one.failures then
+      return nil
+    end
+    for _, err in ipairs(one.failures) do
       local handler = handler_of(rules, err)
       if not handler then
         return nil
-      elseif not result.error or worst(handler.action, result.action) ~= result.action then
-        result = {
-          action = worst(handler.action, result.action),
-          message = label(handler) .. ": " .. err.kind,
-          rule = handler.rule,
-          risk = reason.risk,
-          error = err,
-        }
       end
-    end
-    if not doubt.failures then
-      return nil
+      local action = worst(handler.action, result.action)
+      if not result.error or action ~= result.action then
+        result = handled_reason(handler, err)
+        result.action, result.risk = action, reason.risk
+      end
     end
   end
   return result
 end
 
-local function unrecognised_value(field, value, enum, extended)
-  if value == nil then
-    return "a risk has no " .. field
-  elseif type(value) ~= "string" or not (enums.has(enum, value) or extended[value]) then
-    return field .. " " .. text.show(value) .. " is not a value this library knows"
-  end
-end
-
-local M = { worst = worst }
-
----What is wrong with a risk, when its level or type is absent or was never seen.
----@param risk any
----@param extended { level: table<string, boolean>, type: table<string, boolean> }
----@return string|nil
-function M.unrecognised(risk, extended)
-  if type(risk) ~= "table" then
-    return "a risk is not an object"
-  end
-  return unrecognised_value("riskLevel", risk.riskLevel, "risk_level", extended.level)
-    or unrecognised_value("riskType", risk.riskType, "risk_type", extended.type)
-end
-
----What the rules make of a case.
----@param rules table[] compiled
+---Evaluates the rules for a case.
+---@param rules riskscreen.CompiledRule[]
 ---@param case riskscreen.Case
 ---@return riskscreen.Reason reason
 ---@return boolean degraded
-function M.of_case(rules, case)
-  local match, doubts = first_match(rules, case)
+function M.case(rules, case)
+  local match, undetermined = M.first_match(rules, case)
   if not match then
     if case.unrecognised then
       return unknown(case, case.unrecognised)
-    elseif doubts[1] then
-      return unsettled(case, doubts[1])
+    elseif undetermined[1] then
+      return undetermined_reason(case, undetermined[1])
     end
-    return unknown(
-      case,
-      case.risk and "no rule covers " .. describe(case.risk) or "no rule covers an address without risk"
-    )
+    return unknown(case, "no rule covers " .. describe(case))
   end
-  local reason, degraded = settle(case, match)
-  doubts = relevant(doubts, reason.action)
-  if not doubts[1] then
+  local reason, degraded = matched_reason(case, match)
+  undetermined = M.relevant(undetermined, reason.action)
+  if not undetermined[1] then
     return reason, degraded
   end
-  local settled = settle_failures(rules, reason, doubts)
-  if settled and settled.action ~= "unknown" then
-    return settled, true
+  local handled = handle_failures(rules, reason, undetermined)
+  if handled and handled.action ~= "unknown" then
+    return handled, true
   end
-  return unsettled(case, doubts[1])
+  return undetermined_reason(case, undetermined[1])
 end
 
--- The reason of a rule that knows the risk assessment is not needed for it and is worse than `action`.
-local function worse_without_risk(rules, case, action)
-  for _, compiled in ipairs(rules) do
-    if compiled:is_about_other_facets() and compiled:matches(case) and worst(compiled.action, action) ~= action then
-      return { action = compiled.action, message = label(compiled), rule = compiled.rule }
-    end
-  end
-end
-
----What the rules make of a failure to get the risk assessment. What the other lookups say can only make it worse.
----@param rules table[] compiled
+---Evaluates the rules for a failure to get the risk assessment. The other lookups can only make the action worse.
+---@param rules riskscreen.CompiledRule[]
 ---@param case riskscreen.Case without a risk
 ---@param err riskscreen.Error
 ---@return riskscreen.Reason reason
 ---@return boolean degraded
-function M.of_failure(rules, case, err)
+function M.failure(rules, case, err)
   local handler = handler_of(rules, err)
-  local reason = { action = "unknown", message = tostring(err), error = err }
-  if handler then
-    reason = { action = handler.action, message = label(handler) .. ": " .. err.kind, rule = handler.rule, error = err }
-  end
-  local worse = worse_without_risk(rules, case, reason.action)
-  if worse then
-    worse.error = err
-    return worse, false
+  local reason = handler and handled_reason(handler, err)
+    or { action = "unknown", message = tostring(err), error = err }
+  for _, rule in ipairs(rules) do
+    local is_worse = rule:needs_other_lookups_only() and worst(rule.action, reason.action) ~= reason.action
+    if is_worse and rule:matches(case) then
+      local message = rule.label .. " matches without the risk assessment"
+      return { action = rule.action, message = message, rule = rule.rule, error = err }, false
+    end
   end
   return reason, handler ~= nil
 end

@@ -1,23 +1,18 @@
--- Whether a freeze is in force, from an address's freeze events: true, false, or nil where they do not tell. Pure.
--- What the events' `type` and `event` mean is not published, so that only the operator can say which of them lift a
--- freeze; until then none does.
+-- Tells from an address's freeze events whether a freeze is in force: true, false, or nil when it is not known. Pure.
+-- The meaning of the events' `type` and `event` is not published. No event lifts a freeze unless the operator names it.
 
-local tables = require "riskscreen.util.tables"
 local canonical_address = require("riskscreen.address").canonical
+local logic = require "riskscreen.policy.logic"
+local tables = require "riskscreen.util.tables"
 
 local M = {}
 
--- Whether a decimal text is more than zero; nil when it is absent or no such text.
+-- Whether a decimal text is more than zero; nil when the amount is absent or not a decimal text.
 local function is_positive(amount)
   if type(amount) ~= "string" or not (amount:find "^%d+%.?%d*$" or amount:find "^%.%d+$") then
     return nil
   end
   return amount:find "[1-9]" ~= nil
-end
-
--- An amount frozen or destroyed shows a freeze. An event without either may be anything, also a lifting.
-local function shows_freeze(event)
-  return is_positive(event.frozenBalance) or is_positive(event.destroyedBalance) or nil
 end
 
 local function word(value)
@@ -28,7 +23,7 @@ local function lifts(event, lifting)
   return lifting[word(event.type) or false] or lifting[word(event.event) or false] or false
 end
 
--- The token contract an event is about, or nil when it does not say.
+-- The token contract of an event, or nil when the event does not name one.
 local function token_of(event)
   if type(event.contractAddress) ~= "string" or event.contractAddress == "" then
     return nil
@@ -61,18 +56,16 @@ function M.in_force(events, lifting)
   if type(events) ~= "table" or not tables.sequence_length(events) then
     return nil
   end
-  local lifted_at, answer = liftings(events, lifting), false
-  for _, event in ipairs(events) do
+  local lifted_at = liftings(events, lifting)
+  return logic.any(events, function(event)
     if type(event) ~= "table" then
-      answer = nil
-    elseif not lifts(event, lifting) and not is_lifted(event, lifted_at) then
-      if shows_freeze(event) then
-        return true
-      end
-      answer = nil
+      return nil
+    elseif lifts(event, lifting) or is_lifted(event, lifted_at) then
+      return false
     end
-  end
-  return answer
+    -- An event without an amount may mean anything, also a lifting.
+    return is_positive(event.frozenBalance) or is_positive(event.destroyedBalance) or nil
+  end)
 end
 
 return M

@@ -1,16 +1,24 @@
--- The lookups that a decision may rest on, once: name, operation, and on which networks the service offers each.
+-- The lookups that a decision may depend on: name, operation, and the networks for which the service offers each.
 
 local enums = require "riskscreen.interface.enums"
 local operations = require "riskscreen.interface.operations"
 
----@alias riskscreen.FacetName "risk"|"entity"|"freeze_events"|"counterparties"
+---@alias riskscreen.LookupName "risk"|"entity"|"freeze_events"|"counterparties"
 
----@class riskscreen.Facet
----@field name riskscreen.FacetName
+---@class riskscreen.Lookup
+---@field name riskscreen.LookupName
 ---@field operation string the interface's name
 ---@field networks string the key of enums.values that lists its networks
 
-local function facet(name, operation)
+---@class riskscreen.LookupResults the records by the lookup's name; a lookup that failed is in `errors`
+---@field risk? table
+---@field entity? table
+---@field freeze_events? table[]
+---@field counterparties? table
+---@field errors? table<riskscreen.LookupName, riskscreen.Error>
+---@field not_offered? table<riskscreen.LookupName, boolean> the service does not offer it for the network
+
+local function lookup(name, operation)
   local networks
   for _, parameter in ipairs(operations.by_name[operation].parameters) do
     networks = parameter.name == "network" and parameter.enum or networks
@@ -19,12 +27,12 @@ local function facet(name, operation)
 end
 
 local M = {
-  ---@type riskscreen.Facet[] the risk assessment first: without it there is no decision
+  ---@type riskscreen.Lookup[] the risk assessment first: without it there is no decision
   list = {
-    facet("risk", "getAddressRisk"),
-    facet("entity", "getAddressEntity"),
-    facet("freeze_events", "getAddressFreezeEvents"),
-    facet("counterparties", "getAddressCounterparties"),
+    lookup("risk", "getAddressRisk"),
+    lookup("entity", "getAddressEntity"),
+    lookup("freeze_events", "getAddressFreezeEvents"),
+    lookup("counterparties", "getAddressCounterparties"),
   },
   names = {},
 }
@@ -32,8 +40,8 @@ for index, entry in ipairs(M.list) do
   M.names[index] = entry.name
 end
 
----Whether the service has such a lookup for a network. One that it does not know at all is for the lookup to refuse.
----@param entry riskscreen.Facet
+---Whether the service offers a lookup for a network. An unknown network passes, so that the lookup itself refuses it.
+---@param entry riskscreen.Lookup
 ---@param network any
 ---@return boolean
 function M.applies(entry, network)

@@ -1,135 +1,124 @@
--- One rule of a policy: compiled once from the operator's table, then matched against a case. Pure.
--- A match has three answers: true, false, and nil when the field a condition needs is not known.
+-- One rule of a policy: compiled from the operator's table, then evaluated for a case. Pure.
+-- A rule evaluates to true, false, or nil when a field that it needs is not known.
 
+local build = require "riskscreen.options.build"
 local check = require "riskscreen.options.check"
 local conditions = require "riskscreen.policy.conditions"
 local errors = require "riskscreen.errors"
+local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
-
-local M = { actions = { "allow", "review", "block" } }
 
 ---@class riskscreen.Rule
 ---@field action "allow"|"review"|"block"
----@field name? string for people: it is repeated in the reasons
+---@field name? string for people: the reasons repeat it
 ---@field level? string|string[] riskLevel
 ---@field type? string|string[] riskType
 ---@field source? string|string[] riskSource
 ---@field no_risk? boolean true: only an address without any risk
----@field unrecognised? boolean true: only a risk whose level or type is absent or was never seen
+---@field unrecognised? boolean true: only a risk whose level or type is absent or not known to the library
 ---@field whitelist? boolean the record's flag
 ---@field contract? boolean the entity record's flag
----@field category? string|string[] the entity's category or its code, compared without case
+---@field category? string|string[] the entity's category or its code; case is ignored
 ---@field frozen? boolean whether a freeze is in force
 ---@field counterparty? riskscreen.CounterpartyRule a risky counterparty
 ---@field error? boolean|string|string[] true or error kinds: only a lookup that failed
 
----@class riskscreen.CounterpartyRule `level`, `type` or both; the counterparties that have such a risk
+---@class riskscreen.CounterpartyRule matches counterparties by the `level`, the `type` or both of one of their risks
 ---@field direction? "in"|"out" absent: both
 ---@field level? string|string[] riskLevel
 ---@field type? string|string[] riskType
 ---@field share? number of the amounts in the direction, in any one token, at least; absent: any amount
 
 local error_kinds = {}
-for _, entry in ipairs(errors.kinds) do
-  error_kinds[#error_kinds + 1] = entry.kind
+for index, entry in ipairs(errors.kinds) do
+  error_kinds[index] = entry.kind
 end
 
 local function error_set(value)
   if value == true then
-    return conditions.set_of(error_kinds)
+    return tables.set(error_kinds)
   elseif value == false then
     return nil, "must be true or error kinds"
   end
-  return conditions.set_from(value, error_kinds)
+  return conditions.text_set(value, error_kinds)
 end
 
----The entries by which check.lua checks and compiles rules with conditions of some kind.
----@param of_conditions riskscreen.Option[]
----@return riskscreen.Option[]
-function M.specs_of(of_conditions)
-  local specs = {
-    { name = "action", type = "string", required = true, values = M.actions },
-    { name = "name", type = "string" },
-    { name = "error", type = "boolean|string|table", check = error_set },
-  }
-  for _, spec in ipairs(of_conditions) do
-    specs[#specs + 1] = spec
-  end
-  return specs
-end
+local common_options = {
+  tables.merge(build.choice("action", { "allow", "review", "block" }), { required = true }),
+  { name = "name", type = "string" },
+  build.checked("error", "boolean|string|table", error_set),
+}
 
----The same for the rules of one policy for addresses.
----@param settings riskscreen.PolicySettings
----@return riskscreen.Option[]
-function M.specs(settings)
-  return M.specs_of(conditions.specs(settings))
-end
-
+---@class riskscreen.CompiledRule
+---@field rule table as the operator gave it
+---@field label string the name in messages: "rule 'high risk'" or "rule 3"
+---@field action "allow"|"review"|"block"
+---@field errors? table<string, true> the kinds of failures that it handles
+---@field conditions { condition: riskscreen.Condition, wanted: any }[]
+---@field lookups table<riskscreen.LookupName, true> the lookups that its conditions need
+---@field handles_unrecognised boolean
 local Rule = {}
 Rule.__index = Rule
 
----Compiles an operator's rule.
----@param rule riskscreen.Rule
----@param what string how messages call it, such as "rules[3]"
----@param specs riskscreen.Option[] from `specs`, or from `specs_of`
----@param own? table[] the conditions of those, where they are not those for addresses
----@return table|nil compiled
----@return string|nil message what is wrong with the rule
-function M.compile(rule, what, specs, own)
+local function compile(rule, index, options, all_conditions)
+  local place = "rules[" .. index .. "]"
   if type(rule) ~= "table" then
-    return nil, what .. " must be a table (got " .. text.kind(rule) .. ")"
+    return nil, place .. " must be a table (got " .. text.kind(rule) .. ")"
   end
-  local checked, problem = check.options(specs, rule, what .. ".")
+  local checked, problem = check.options(options, rule, place .. ".")
   if not checked then
     return nil, problem.message
   end
-  local compiled = { rule = rule, action = checked.action, errors = checked.error, conditions = {}, facets = {} }
+  local compiled = { rule = rule, action = checked.action, errors = checked.error, conditions = {}, lookups = {} }
+  compiled.label = "rule " .. (checked.name and text.show(checked.name) or index)
   compiled.handles_unrecognised = checked.unrecognised == true
-  for _, condition in ipairs(own or conditions.list) do
+  for _, condition in ipairs(all_conditions) do
     local wanted = checked[condition.name]
     if wanted ~= nil then
-      local facet = condition.facet or "risk"
-      compiled.conditions[#compiled.conditions + 1] = { match = condition.match, wanted = wanted, facet = facet }
-      compiled.facets[facet] = true
+      compiled.conditions[#compiled.conditions + 1] = { condition = condition, wanted = wanted }
+      if condition.lookup then
+        compiled.lookups[condition.lookup] = true
+      end
     end
   end
-  if compiled.errors and #compiled.conditions > 0 then
-    return nil, what .. " mixes `error` with other conditions: a lookup that failed has nothing else to match"
+  if compiled.errors and compiled.conditions[1] then
+    return nil, place .. " mixes `error` with other conditions: a lookup that failed has nothing else to match"
   end
   return setmetatable(compiled, Rule)
 end
 
--- Where the service has no such lookup for the network nothing is known to hold, or the operator wants the doubt.
-local function answer_of(condition, case)
-  if not case.not_offered[condition.facet] then
-    return condition.match(condition.wanted, case)
-  elseif case.settings.not_offered == "unknown" then
+-- A condition on a lookup that the service does not offer is false, unless the operator made it undetermined.
+local function evaluate_condition(entry, case)
+  local condition = entry.condition
+  if not case.not_offered[condition.lookup] then
+    return condition.matches(entry.wanted, case)
+  elseif case.policy.settings.not_offered == "unknown" then
     return nil
   end
   return false
 end
 
----Whether the rule applies: true, false, or nil when that cannot be known.
+---Whether the rule matches.
 ---@param case riskscreen.Case
 ---@return boolean|nil answer
----@return riskscreen.Error[]|nil failures the failed lookups, when they alone are why it cannot be known
+---@return riskscreen.Error[]|nil failures the failed lookups, when the answer is not known because of them alone
 function Rule:matches(case)
   if self.errors then
     return false
   end
-  local all, failures, other_doubt = self.conditions, nil, false
-  for index = 1, #all do
-    local condition = all[index]
-    local answer = answer_of(condition, case)
+  local failures, other_cause
+  for _, entry in ipairs(self.conditions) do
+    local answer = evaluate_condition(entry, case)
     if answer == false then
       return false
     elseif answer == nil then
+      local failure = case.failures[entry.condition.lookup]
       failures = failures or {}
-      failures[#failures + 1] = case.failures[condition.facet]
-      other_doubt = other_doubt or not case.failures[condition.facet]
+      failures[#failures + 1] = failure
+      other_cause = other_cause or not failure
     end
   end
-  if other_doubt then
+  if other_cause then
     return nil
   elseif failures then
     return nil, failures
@@ -139,15 +128,51 @@ end
 
 ---Whether it has conditions, and none of them is on the risk assessment.
 ---@return boolean
-function Rule:is_about_other_facets()
-  return #self.conditions > 0 and not self.facets.risk
+function Rule:needs_other_lookups_only()
+  return next(self.lookups) ~= nil and not self.lookups.risk
 end
 
----Whether the rule is about this failure.
----@param err riskscreen.Error
----@return boolean
-function Rule:handles_error(err)
-  return self.errors ~= nil and self.errors[err.kind] == true
+local M = {}
+
+local function check_rules(rules)
+  local count = tables.sequence_length(rules)
+  if not count then
+    return nil, "must be a list without a gap: the rules behind one would never be tried"
+  elseif count == 0 then
+    return nil, "must hold at least one rule"
+  end
+  return rules
+end
+
+---The entry of the option `rules`. It is required where there are no default rules.
+---@param default_rules? table[]
+---@param doc string
+---@return riskscreen.Option
+function M.option(default_rules, doc)
+  local option = build.checked("rules", "table", check_rules, doc, default_rules)
+  option.required = default_rules == nil
+  return option
+end
+
+---Compiles the rules of a policy.
+---@param settings { rules: table[] } the policy's checked options
+---@param all_conditions riskscreen.Condition[]
+---@return riskscreen.CompiledRule[]|nil
+---@return string|nil message the mistake in a rule
+function M.compile_all(settings, all_conditions)
+  local options = tables.copy(common_options)
+  for _, condition in ipairs(all_conditions) do
+    options[#options + 1] = condition.option(settings)
+  end
+  local compiled = {}
+  for index, entry in ipairs(settings.rules) do
+    local one, message = compile(entry, index, options, all_conditions)
+    if not one then
+      return nil, message
+    end
+    compiled[index] = one
+  end
+  return compiled
 end
 
 return M

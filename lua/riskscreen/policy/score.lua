@@ -1,23 +1,26 @@
--- Result of a transaction's screening → decision, and nothing else: no client, no clock, no transport. Scores are
--- decimal texts and are compared as such. A rule is about the transaction, or about a strategy or a detail in it: the
--- parts can make a decision worse, but only a rule about the transaction can allow it.
+-- Policies for transactions: result of a screening → decision. Pure: no client, no clock, no transport.
+-- Scores are decimal texts and are compared as such. A rule is about the transaction, a strategy, or a detail of a
+-- strategy. Rules about strategies and details can only make the decision worse.
 
+local build = require "riskscreen.options.build"
 local check = require "riskscreen.options.check"
 local conditions = require "riskscreen.policy.conditions"
 local decimal = require "riskscreen.util.decimal"
+local decision = require "riskscreen.policy.decision"
 local enums = require "riskscreen.interface.enums"
 local errors = require "riskscreen.errors"
+local evaluate = require "riskscreen.policy.evaluate"
 local json = require "riskscreen.json"
 local options = require "riskscreen.options.kyt"
 local records = require "riskscreen.interface.records"
 local rule = require "riskscreen.policy.rule"
 local shape = require "riskscreen.interface.shape"
+local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
-local verdict = require "riskscreen.policy.verdict"
 
 ---@class riskscreen.ScoreRule
 ---@field action "allow"|"review"|"block"
----@field name? string for people: it is repeated in the reasons
+---@field name? string for people: the reasons repeat it
 ---@field score_at_least? string a decimal text
 ---@field score_below? string a decimal text
 ---@field direction? "in"|"out" a strategy's direction
@@ -27,7 +30,7 @@ local verdict = require "riskscreen.policy.verdict"
 ---@field detail_name? string|string[]
 ---@field error? boolean|string|string[] true or error kinds: only a result that failed
 
----@class riskscreen.ScoreCase what a rule is matched against; a field that is nil is not known
+---@class riskscreen.ScoreCase one part of a result; a field that is nil is not known
 ---@field score? string
 ---@field direction? string
 ---@field strategy? string
@@ -35,7 +38,7 @@ local verdict = require "riskscreen.policy.verdict"
 ---@field detail? string
 ---@field detail_name? string
 
--- What a rule is about, from its conditions: the narrowest of them.
+-- The parts of a result. A rule is about the narrowest part that its conditions name.
 local TRANSACTION, STRATEGY, DETAIL = 1, 2, 3
 
 local function decimal_text(value)
@@ -49,26 +52,26 @@ end
 local function threshold(name, holds)
   return {
     name = name,
-    -- A number would be a float by now: it is refused with the words of decimal.lua.
-    type = "any",
-    about = TRANSACTION,
-    check = decimal_text,
-    match = function(wanted, case)
+    part = TRANSACTION,
+    -- Any type: decimal.check has the message about a number, which would be a float.
+    option = function()
+      return build.checked(name, "any", decimal_text)
+    end,
+    matches = function(wanted, case)
       local order = decimal.compare(case.score, wanted)
       return order and holds(order)
     end,
   }
 end
 
-local function one_of(name, about)
+local function one_of(name, part)
   return {
     name = name,
-    type = "string|table",
-    about = about,
-    check = function(value)
-      return conditions.set_from(value)
+    part = part,
+    option = function()
+      return conditions.set_option(name)
     end,
-    match = function(set, case)
+    matches = function(set, case)
       if case[name] == nil then
         return nil
       end
@@ -86,10 +89,11 @@ local score_conditions = {
   end),
   {
     name = "direction",
-    type = "string",
-    values = enums.values.direction,
-    about = STRATEGY,
-    match = function(wanted, case)
+    part = STRATEGY,
+    option = function()
+      return build.choice("direction", enums.values.direction)
+    end,
+    matches = function(wanted, case)
       return case.direction == wanted
     end,
   },
@@ -101,26 +105,22 @@ local score_conditions = {
 
 ---@type riskscreen.Option[]
 local policy_options = {
-  {
-    name = "rules",
-    type = "table",
-    required = true,
-    check = function(rules)
-      if #rules == 0 then
-        return nil, "must hold at least one rule"
-      end
-      return rules
-    end,
-    doc = "The rules, in the order in which they are tried. There are none by default: no scale is published.",
-  },
+  rule.option(
+    nil,
+    "The rules, in the order in which they are tried. There are none by default: no scale is published."
+  ),
   options.final_statuses,
 }
 
+---@class riskscreen.ScorePolicy
+---@field rules riskscreen.CompiledRule[]
+---@field rules_about riskscreen.CompiledRule[][] the same by the part that they are about
+---@field is_final table<integer, true>
 local ScorePolicy = {}
 ScorePolicy.__index = ScorePolicy
 ScorePolicy.__name = "riskscreen.ScorePolicy"
 
--- A member of an object; one that is null counts as absent.
+-- A member of an object; null counts as absent.
 local function member(object, name)
   local value = object[name]
   if value ~= json.null then
@@ -146,15 +146,15 @@ local function sorted_numbers(strategies)
   return numbers
 end
 
--- A result is one answer: nothing in it was looked up apart, so that no lookup can have failed or be missing.
-local nothing = {}
+-- A result is one response: no lookup beside it can have failed or be missing.
+local NONE = {}
 
-local function case_of(fields)
-  fields.failures, fields.not_offered = nothing, nothing
+local function new_case(fields)
+  fields.failures, fields.not_offered = NONE, NONE
   return fields
 end
 
--- What in a direction contradicts the rest of the result.
+-- The first contradiction between a direction and the rest of the result.
 local function contradiction(strategies, path, max_score)
   for _, number in ipairs(sorted_numbers(strategies)) do
     local strategy = member(strategies, number)
@@ -171,7 +171,7 @@ local function contradiction(strategies, path, max_score)
   end
 end
 
--- Why a result cannot be used, whatever the rules are.
+-- The message about a result that no rule may decide.
 local function unusable(self, result)
   local message = shape.check(records.transaction_result, result, "result")
   if message then
@@ -180,7 +180,7 @@ local function unusable(self, result)
   local status, max_score = member(result, "status"), member(result, "maxScore")
   if not status then
     return "result.status is missing"
-  elseif not self.final[status] then
+  elseif not self.is_final[status] then
     return ("result.status is %s, which is not known to be final"):format(tostring(status))
   elseif not max_score then
     return "result.maxScore is missing"
@@ -205,7 +205,7 @@ local function describe(case)
   return table.concat(words, ", ")
 end
 
-local function reason_of(case, action, message, compiled)
+local function new_reason(case, action, message, compiled)
   return {
     action = action,
     message = message,
@@ -217,48 +217,36 @@ local function reason_of(case, action, message, compiled)
   }
 end
 
-local function doubtful(case, doubt)
-  return reason_of(case, "unknown", "it is not known whether " .. verdict.label(doubt.rule) .. " applies")
+local function matched_reason(case, match)
+  return new_reason(case, match.action, match.label .. " matches " .. describe(case), match)
 end
 
--- The reason that the first matching rule gives, unless one before it might match and change that; and the doubts.
-local function judge(rules, case)
-  local match, doubts = verdict.first_match(rules, case)
-  local relevant = match and verdict.relevant(doubts, match.action) or {}
+local function undetermined_reason(case, compiled)
+  return new_reason(case, "unknown", evaluate.undetermined_message(compiled))
+end
+
+-- The reason of a part; nil when no rule matches it. No match counts as `allow`: rules that allow cannot change it.
+local function reason_of(rules, case)
+  local match, undetermined = evaluate.first_match(rules, case)
+  local relevant = evaluate.relevant(undetermined, match and match.action or "allow")
   if relevant[1] then
-    return doubtful(case, relevant[1]), doubts
+    return undetermined_reason(case, relevant[1].rule)
   end
-  return match and reason_of(case, match.action, verdict.label(match) .. ": " .. describe(case), match), doubts
+  return match and matched_reason(case, match)
 end
 
--- A rule about a part makes things worse or leaves them: only one that would make them worse leaves a doubt.
-local function doubt_of(case, doubts)
-  for _, doubt in ipairs(doubts) do
-    if doubt.rule.action ~= "allow" then
-      return doubtful(case, doubt)
-    end
-  end
-end
-
-local function judge_part(rules, case, reasons)
-  local reason, doubts = judge(rules, case)
-  reasons[#reasons + 1] = reason or doubt_of(case, doubts)
-end
-
--- Parts of which nothing is known, not even whether there are any: every rule that is not about others leaves a doubt.
-local function judge_absent(rules, case, reasons)
-  local possible = {}
+-- The reason of parts that are absent: any rule that could match one of them is undetermined.
+local function absent_reason(rules, case)
   for _, compiled in ipairs(rules) do
-    if compiled:matches(case) ~= false then
-      possible[#possible + 1] = { rule = compiled }
+    if compiled.action ~= "allow" and compiled:matches(case) ~= false then
+      return undetermined_reason(case, compiled)
     end
   end
-  reasons[#reasons + 1] = doubt_of(case, possible)
 end
 
-local function judge_strategy(self, direction, number, strategy, reasons)
+local function add_strategy(reasons, self, direction, number, strategy)
   local function case(detail)
-    return case_of {
+    return new_case {
       direction = direction,
       strategy = number,
       strategy_name = member(strategy, "strategyName"),
@@ -267,33 +255,37 @@ local function judge_strategy(self, direction, number, strategy, reasons)
       detail_name = detail and member(detail, "name"),
     }
   end
-  judge_part(self.rules[STRATEGY], case(), reasons)
+  local about_details = self.rules_about[DETAIL]
+  reasons[#reasons + 1] = reason_of(self.rules_about[STRATEGY], case())
   local details = member(strategy, "details")
   for _, detail in ipairs(details or {}) do
-    judge_part(self.rules[DETAIL], case(detail), reasons)
+    reasons[#reasons + 1] = reason_of(about_details, case(detail))
   end
   if not details then
-    judge_absent(self.rules[DETAIL], case {}, reasons)
+    -- The details of a strategy have its direction, number and name.
+    reasons[#reasons + 1] = absent_reason(about_details, case {})
   end
 end
 
-local function judge_result(self, result, reasons)
-  local whole = case_of { score = result.maxScore }
-  reasons[1] = judge(self.rules[TRANSACTION], whole)
-    or reason_of(whole, "unknown", "no rule covers a transaction of score " .. result.maxScore)
+local function reasons_for(self, result)
+  local transaction = new_case { score = result.maxScore }
+  local reasons = { reason_of(self.rules_about[TRANSACTION], transaction) }
+  reasons[1] = reasons[1]
+    or new_reason(transaction, "unknown", "no rule covers a transaction of score " .. result.maxScore)
   for _, direction in ipairs(enums.values.direction) do
     local strategies = strategies_of(result, direction)
     for _, number in ipairs(strategies and sorted_numbers(strategies) or {}) do
-      judge_strategy(self, direction, number, strategies[number], reasons)
+      add_strategy(reasons, self, direction, number, strategies[number])
     end
     if not strategies then
-      judge_absent(self.rules[STRATEGY], case_of { direction = direction }, reasons)
-      judge_absent(self.rules[DETAIL], case_of { direction = direction }, reasons)
+      reasons[#reasons + 1] = absent_reason(self.rules_about[STRATEGY], new_case { direction = direction })
+      reasons[#reasons + 1] = absent_reason(self.rules_about[DETAIL], new_case { direction = direction })
     end
   end
+  return decision.worst_first(reasons)
 end
 
----Decides from what awaiting a transaction gave: `policy:decide(client.kyt:screen { … })`.
+---Decides from the result of a transaction: `policy:decide(client.kyt:screen { … })`.
 ---@param result table|nil
 ---@param other? riskscreen.Response|riskscreen.Error
 ---@return riskscreen.Decision
@@ -305,36 +297,30 @@ function ScorePolicy:decide(result, other)
     local message = unusable(self, result)
     err = message and errors.new("protocol", message)
   end
-  local reasons, degraded = {}, false
+  local reasons, degraded
   if err then
-    local handler = verdict.handler_of(self.compiled, err)
-    local message = handler and verdict.label(handler) .. ": " .. err.kind or tostring(err)
-    reasons[1] = { action = handler and handler.action or "unknown", message = message, error = err }
-    reasons[1].rule, degraded = handler and handler.rule, handler ~= nil
+    local reason
+    reason, degraded = evaluate.failure(self.rules, new_case {}, err)
+    reasons = { reason }
   else
-    judge_result(self, result, reasons)
+    reasons = reasons_for(self, result)
   end
-  reasons = verdict.ordered(reasons)
-  return {
+  return decision.new {
     action = reasons[1].action,
     reasons = reasons,
     record = result,
     error = err,
     degraded = degraded,
-    cached = false,
-    stale = false,
-    elapsed = type(other) == "table" and other.elapsed or 0,
+    elapsed = type(other) == "table" and other.elapsed,
   }
 end
 
-local function about(compiled_rule)
-  local narrowest = TRANSACTION
-  for _, condition in ipairs(score_conditions) do
-    if compiled_rule.rule[condition.name] ~= nil then
-      narrowest = math.max(narrowest, condition.about)
-    end
+local function part_of(compiled)
+  local part = TRANSACTION
+  for _, entry in ipairs(compiled.conditions) do
+    part = math.max(part, entry.condition.part)
   end
-  return narrowest
+  return part
 end
 
 local function new(given)
@@ -345,20 +331,15 @@ local function new(given)
   if not settings then
     return nil, problem.message
   end
-  local policy = { compiled = {}, rules = { {}, {}, {} }, final = {} }
-  local specs = rule.specs_of(score_conditions)
-  for index, entry in ipairs(settings.rules) do
-    local compiled, message = rule.compile(entry, "rules[" .. index .. "]", specs, score_conditions)
-    if not compiled then
-      return nil, message
-    end
-    compiled.index = index
-    policy.compiled[index] = compiled
-    table.insert(policy.rules[about(compiled)], compiled)
+  local rules, message = rule.compile_all(settings, score_conditions)
+  if not rules then
+    return nil, message
   end
-  for _, status in ipairs(settings.final_statuses) do
-    policy.final[status] = true
+  local rules_about = { {}, {}, {} }
+  for _, compiled in ipairs(rules) do
+    table.insert(rules_about[part_of(compiled)], compiled)
   end
+  local policy = { rules = rules, rules_about = rules_about, is_final = tables.set(settings.final_statuses) }
   return setmetatable(policy, ScorePolicy)
 end
 
@@ -366,9 +347,9 @@ local M = {}
 
 ---@class riskscreen.ScorePolicyOptions
 ---@field rules riskscreen.ScoreRule[]
----@field final_statuses? integer[] the values of `status` under which a result is believed; by default 1003
+---@field final_statuses? integer[] the values of `status` of a final result; by default 1003
 
----A policy for transactions. A result that is malformed, is not final or contradicts itself is unknown.
+---Makes a policy for transactions. A result that is malformed, not final or in contradiction with itself is unknown.
 ---@param given riskscreen.ScorePolicyOptions
 ---@return riskscreen.ScorePolicy
 function M.new(given)

@@ -1,7 +1,7 @@
 -- Any bytes as the text of a verdict: none, or a verdict that adds up and is the same when it is written and read anew.
 -- And any bytes as an entry of the dict: none, or one that is the same when it is packed and unpacked again.
 local entries = require "riskscreen.nginx.cache.entry"
-local verdict = require "riskscreen.policy.verdict"
+local worst_action = require("riskscreen.policy.decision").worst
 local verdict_json = require "riskscreen.nginx.cache.verdict_json"
 local verdicts = require "riskscreen.nginx.cache.verdicts"
 
@@ -48,7 +48,7 @@ local function check_verdict(text)
   end
   assert(is_action[read.action] and read.reasons[1].action == read.action, "the first reason is another's")
   for _, reason in ipairs(read.reasons) do
-    assert(verdict.worst(read.action, reason.action) == read.action, "a reason is worse than the action")
+    assert(worst_action(read.action, reason.action) == read.action, "a reason is worse than the action")
     assert(type(reason.message) == "string", "a reason says nothing")
   end
   local decision = verdicts.decision(read, NETWORK, ADDRESS)

@@ -117,7 +117,7 @@ describe("a policy of score thresholds", function()
     local reason = decision.reasons[1]
     assert.equal("85.5", reason.score)
     assert.equal(thresholds[1], reason.rule)
-    assert.equal("rule 1: score 85.5", reason.message)
+    assert.equal("rule 1 matches score 85.5", reason.message)
     assert.equal(made, decision.record)
     assert.equal(1.5, decision.elapsed)
   end)

@@ -1,7 +1,7 @@
 -- How long what is remembered counts: fresh, stale, gone; and which of an expired verdict and a failure is answered.
 -- Pure.
 local flights = require "riskscreen.nginx.cache.single_flight"
-local verdict = require "riskscreen.policy.verdict"
+local worst_action = require("riskscreen.policy.decision").worst
 
 local FAILURE_MEMORY = 60 -- seconds for which it is known that the service could not be asked
 
@@ -74,7 +74,7 @@ end
 ---@param action riskscreen.Action of the failure
 ---@return boolean
 function Expiry:replaces(entry, action)
-  return action == "unknown" or verdict.worst(entry.decision.action, action) == entry.decision.action
+  return action == "unknown" or worst_action(entry.decision.action, action) == entry.decision.action
 end
 
 ---Whether an expired verdict may be used at once. A block need not wait for the service; anything milder must have

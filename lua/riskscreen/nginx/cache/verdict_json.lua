@@ -2,7 +2,7 @@
 -- what it is about. What cannot be read in full is no verdict: damaged bytes never become one.
 local cjson = require("cjson").new()
 local errors = require "riskscreen.errors"
-local verdict = require "riskscreen.policy.verdict"
+local worst_action = require("riskscreen.policy.decision").worst
 
 ---@class riskscreen.nginx.Verdict
 ---@field action riskscreen.Action
@@ -83,7 +83,7 @@ local function unpacked_reasons(packed, action)
   local reasons, err = {}, nil
   for index = 1, #packed do
     local reason = unpacked_reason(packed[index])
-    if not reason or verdict.worst(action, reason.action) ~= action then
+    if not reason or worst_action(action, reason.action) ~= action then
       return nil
     end
     reasons[index] = reason
