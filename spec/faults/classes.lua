@@ -1,6 +1,6 @@
 -- The classes of operations that the fault matrix tries: one call of each, about an address without a risk.
 
-local facets = require "riskscreen.policy.lookups"
+local lookups = require "riskscreen.policy.lookups"
 local policy = require "riskscreen.policy"
 local sandbox = require "riskscreen.sandbox"
 
@@ -87,19 +87,19 @@ return {
     call = screening {},
   },
   {
-    name = "a screening of every facet",
+    name = "a screening of every lookup",
     screening = true,
     idempotent = true,
-    requests = #facets.list,
-    call = screening { policy = everything, include = facets.names },
+    requests = #lookups.list,
+    call = screening { policy = everything, include = lookups.names },
   },
   {
-    name = "a screening of every facet with the risk assessment alone answered",
+    name = "a screening of every lookup with the risk assessment alone answered",
     screening = true,
     idempotent = true,
-    requests = #facets.list - 1,
+    requests = #lookups.list - 1,
     spares = "/kya/risks",
     spared = 1,
-    call = screening { policy = everything, include = facets.names },
+    call = screening { policy = everything, include = lookups.names },
   },
 }

@@ -334,7 +334,7 @@ describe("the gate", function()
       }
     )
     assert.matches(
-      "^review upstream generally%-high elevated risk: generally%-high / ",
+      "^review upstream generally%-high rule 'elevated risk' matches generally%-high / ",
       get(to "generally-high-eth").body
     )
     assert.equal(403, status_of(to "high-eth"))

@@ -3,7 +3,7 @@
 
 local check = require "riskscreen.options.check"
 local tables = require "riskscreen.util.tables"
-local facets = require "riskscreen.policy.lookups"
+local lookups = require "riskscreen.policy.lookups"
 local policies = require "riskscreen.policy"
 local reliability = require "riskscreen.options.reliability"
 local runtime = require "riskscreen.runtime"
@@ -22,19 +22,19 @@ local default_policy = policies.new()
 ---@field priority? "high"|"normal"|"low" of the lookups, as a call's
 ---@field traceparent? string of the lookups, as a call's
 
-local is_facet = {}
-for _, name in ipairs(facets.names) do
-  is_facet[name] = true
+local is_lookup = {}
+for _, name in ipairs(lookups.names) do
+  is_lookup[name] = true
 end
 
-local function facet_list(value)
+local function lookup_list(value)
   if not tables.sequence_length(value) then
     return nil, "must be a list"
   end
   for _, name in ipairs(value) do
-    if not is_facet[name] then
-      local known = table.concat(facets.names, ", ")
-      local hint = text.did_you_mean(name, facets.names)
+    if not is_lookup[name] then
+      local known = table.concat(lookups.names, ", ")
+      local hint = text.did_you_mean(name, lookups.names)
       return nil, ("must name lookups: %s (got %s%s)"):format(known, text.show(name), hint)
     end
   end
@@ -48,7 +48,7 @@ local M = {}
 M.options = {
   { name = "network", type = "any", doc = "The chain's short name." },
   policies.option,
-  { name = "include", type = "table", default = {}, check = facet_list, doc = "Lookups to carry." },
+  { name = "include", type = "table", default = {}, check = lookup_list, doc = "Lookups to carry." },
   {
     name = "timeout",
     type = "number",
@@ -88,9 +88,9 @@ local function find_wanted(policy, include)
   for _, name in ipairs(include) do
     included[name] = true
   end
-  for _, facet in ipairs(facets.list) do
-    if included[facet.name] or policy:needs(facet.name) then
-      wanted[#wanted + 1] = facet
+  for _, lookup in ipairs(lookups.list) do
+    if included[lookup.name] or policy:needs(lookup.name) then
+      wanted[#wanted + 1] = lookup
     end
   end
   return wanted
@@ -99,7 +99,7 @@ end
 -- Those that policies want by themselves, found once.
 local wanted_by = setmetatable({}, { __mode = "k" })
 
-local function wanted_facets(policy, include)
+local function wanted_lookups(policy, include)
   if include[1] then
     return find_wanted(policy, include)
   end
@@ -111,12 +111,12 @@ local function wanted_facets(policy, include)
   return wanted
 end
 
-local function keep(found, facet, value, err)
+local function keep(found, lookup, value, err)
   if value then
-    found[facet.name] = value
+    found[lookup.name] = value
   else
     found.errors = found.errors or {}
-    found.errors[facet.name] = err
+    found.errors[lookup.name] = err
   end
 end
 
@@ -127,32 +127,32 @@ end
 ---@field wanted riskscreen.Lookup[]
 ---@field call table the checked options of each lookup's call, and that the answer's headers are of no use
 
-local function look_up_one(screening, facet, subject, call)
-  return screening.perform(screening.client, facet.operation, subject, call)
+local function look_up_one(screening, lookup, subject, call)
+  return screening.perform(screening.client, lookup.operation, subject, call)
 end
 
 local function look_up_side_by_side(screening, offered, subject, call, found)
   local calls = {}
-  for index, facet in ipairs(offered) do
+  for index, lookup in ipairs(offered) do
     calls[index] = function()
-      return look_up_one(screening, facet, subject, call)
+      return look_up_one(screening, lookup, subject, call)
     end
   end
   local values, errs = runtime.tasks.gather(calls)
-  for index, facet in ipairs(offered) do
-    keep(found, facet, values[index], errs[index])
+  for index, lookup in ipairs(offered) do
+    keep(found, lookup, values[index], errs[index])
   end
 end
 
 -- Those of the lookups that the service offers for the network.
 local function offered_of(wanted, network, found)
   local offered = {}
-  for _, facet in ipairs(wanted) do
-    if facets.applies(facet, network) then
-      offered[#offered + 1] = facet
+  for _, lookup in ipairs(wanted) do
+    if lookups.applies(lookup, network) then
+      offered[#offered + 1] = lookup
     else
       found.not_offered = found.not_offered or {}
-      found.not_offered[facet.name] = true
+      found.not_offered[lookup.name] = true
     end
   end
   return offered
@@ -172,8 +172,8 @@ local function look_up(screening, subject, call)
     return found
   end
   -- Where nothing can wait each says so.
-  for _, facet in ipairs(offered) do
-    keep(found, facet, look_up_one(screening, facet, subject, call))
+  for _, lookup in ipairs(offered) do
+    keep(found, lookup, look_up_one(screening, lookup, subject, call))
   end
   return found
 end
@@ -192,7 +192,7 @@ local function new_screening(client, checked, perform)
   for _, option in ipairs(reliability.call) do
     call[option.name] = checked[option.name]
   end
-  local wanted = wanted_facets(policy, checked.include)
+  local wanted = wanted_lookups(policy, checked.include)
   return { client = client, perform = perform, policy = policy, wanted = wanted, call = call }
 end
 

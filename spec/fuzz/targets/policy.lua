@@ -44,20 +44,20 @@ local function policy_of(options)
 end
 
 -- The lookups. Half of the failures are left out.
-local function facets_of(reader)
-  local facets = { errors = {}, not_offered = {} }
+local function read_results(reader)
+  local results = { errors = {}, not_offered = {} }
   for _, name in ipairs(names) do
     local byte = reader:byte()
     local failure = byte % 16 > 8 and kinds[byte % 16 - 8]
     if failure then
-      facets.errors[name] = errors.new(failure, "failed")
+      results.errors[name] = errors.new(failure, "failed")
     elseif byte % 16 == 8 and name ~= "risk" then
-      facets.not_offered[name] = true
+      results.not_offered[name] = true
     else
-      facets[name] = reader:value()
+      results[name] = reader:value()
     end
   end
-  return facets
+  return results
 end
 
 local function set_of(list)
@@ -85,19 +85,19 @@ local function some_rule_allows(options, wanted)
   return false
 end
 
-local function failure_of(facets)
-  local failure = facets.errors.risk
+local function failure_of(results)
+  local failure = results.errors.risk
   if failure then
     return failure.kind
-  elseif type(facets.risk) ~= "table" or not is_list(facets.risk.risks) then
+  elseif type(results.risk) ~= "table" or not is_list(results.risk.risks) then
     return "protocol"
   end
 end
 
-local function has_unseen(facets, options)
+local function has_unseen(results, options)
   local extend = options.extend or {}
   local levels, types = set_of(extend.level), set_of(extend.type)
-  for _, risk in ipairs(facets.risk.risks) do
+  for _, risk in ipairs(results.risk.risks) do
     if not honest.is_recognised(risk, levels, types) then
       return true
     end
@@ -106,7 +106,7 @@ local function has_unseen(facets, options)
 end
 
 -- Whether the first rules, before any that allows, hold one that rests on nothing but failed lookups.
-local function is_blind(facets, options)
+local function is_blind(results, options)
   for _, rule in ipairs(options.rules or {}) do
     if rule.action == "allow" then
       return false
@@ -114,7 +114,7 @@ local function is_blind(facets, options)
     local blind = nil
     for condition in pairs(rule) do
       if condition ~= "action" and condition ~= "name" then
-        blind = blind ~= false and needs[condition] ~= nil and facets.errors[needs[condition]] ~= nil
+        blind = blind ~= false and needs[condition] ~= nil and results.errors[needs[condition]] ~= nil
       end
     end
     if blind then
@@ -124,20 +124,20 @@ local function is_blind(facets, options)
   return false
 end
 
-local function check_allow(decision, facets, options)
-  local failure = failure_of(facets)
+local function check_allow(decision, results, options)
+  local failure = failure_of(results)
   if failure then
     assert(decision.degraded and some_rule_allows(options, function(rule)
       return covers(rule, failure)
     end), "a failed lookup of the risks is allowed")
     return
   end
-  if has_unseen(facets, options) then
+  if has_unseen(results, options) then
     assert(decision.degraded and some_rule_allows(options, function(rule)
       return rule.unrecognised == true
     end), "a risk that was never seen is allowed")
   end
-  if is_blind(facets, options) then
+  if is_blind(results, options) then
     assert(decision.degraded and some_rule_allows(options, function(rule)
       return rule.error ~= nil
     end), "a lookup that failed is taken as harmless")
@@ -145,12 +145,12 @@ local function check_allow(decision, facets, options)
 end
 
 -- The default policy, stated in full.
-local function default_action(facets)
-  if failure_of(facets) then
+local function default_action(results)
+  if failure_of(results) then
     return "unknown"
   end
   local worst = "allow"
-  for _, risk in ipairs(facets.risk.risks) do
+  for _, risk in ipairs(results.risk.risks) do
     local verdict = honest.verdict(risk)
     worst = severity[verdict] > severity[worst] and verdict or worst
   end
@@ -161,11 +161,11 @@ return function(input)
   local reader = values.reader(input)
   local options = reader:value()
   local policy = policy_of(options)
-  local facets = facets_of(reader)
+  local results = read_results(reader)
   if not policy then
     return
   end
-  local decision = policy:decide(facets)
+  local decision = policy:decide(results)
   assert(severity[decision.action], "no such action")
   assert(decision.reasons[1].action == decision.action, "the first reason is not the decision's")
   for _, reason in ipairs(decision.reasons) do
@@ -173,12 +173,12 @@ return function(input)
     assert(type(reason.message) == "string", "a reason without words")
   end
   if options == nil or options.rules == nil and next(options.extend or {}) == nil then
-    assert(decision.action == default_action(facets), "the default policy says " .. decision.action)
+    assert(decision.action == default_action(results), "the default policy says " .. decision.action)
     assert(not decision.degraded, "the default policy degrades")
   elseif decision.action == "allow" then
     assert(options.rules == nil or some_rule_allows(options, function()
       return true
     end), "no rule allows")
-    check_allow(decision, facets, options)
+    check_allow(decision, results, options)
   end
 end

@@ -326,7 +326,7 @@ for _, way in ipairs(support.ways) do
       end
     end)
 
-    it("fetches all the facets of every address", function()
+    it("makes all the lookups of every address", function()
       local list = list_of(10)
       local include = { "entity", "freeze_events", "counterparties" }
       for decision in client:screen_all { source = list, network = "eth", include = include } do

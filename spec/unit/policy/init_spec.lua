@@ -489,9 +489,9 @@ describe("a lookup besides the risk assessment", function()
   }
   local policy = policies.new { rules = frozen_first }
 
-  local function decide_with(facets, which)
-    facets.risk = facets.risk or record {}
-    return (which or policy):decide(facets)
+  local function decide_with(results, which)
+    results.risk = results.risk or record {}
+    return (which or policy):decide(results)
   end
 
   it("that failed leaves a doubt, and the decision carries the failure", function()
@@ -541,22 +541,22 @@ describe("a lookup besides the risk assessment", function()
     end
 
     it("is decided by it, and the decision says so", function()
-      local facets = { errors = { freeze_events = late }, counterparties = { opponents = {} } }
-      local decision = decide_with(facets, with_error_rule "review")
+      local results = { errors = { freeze_events = late }, counterparties = { opponents = {} } }
+      local decision = decide_with(results, with_error_rule "review")
       assert.equal("review", decision.action)
       assert.is_true(decision.degraded)
       assert.equal(late, decision.error)
-      assert.equal("allow", decide_with(facets, with_error_rule "allow").action)
-      assert.equal("block", decide_with(facets, with_error_rule "block").action)
+      assert.equal("allow", decide_with(results, with_error_rule "allow").action)
+      assert.equal("block", decide_with(results, with_error_rule "block").action)
     end)
 
     it("is never better than what was decided without it", function()
-      local facets = {
+      local results = {
         risk = record { risk("generally-high", "scam") },
         errors = { freeze_events = late },
         counterparties = { opponents = {} },
       }
-      assert.equal("review", decide_with(facets, with_error_rule "allow").action)
+      assert.equal("review", decide_with(results, with_error_rule "allow").action)
     end)
 
     it("leaves a doubt that has another cause", function()
@@ -566,25 +566,26 @@ describe("a lookup besides the risk assessment", function()
 
     it("leaves a doubt where one of two failures is of another kind", function()
       local refused = errors.new("tls", "expired")
-      local facets = { errors = { freeze_events = late, counterparties = refused } }
-      assert.equal("unknown", decide_with(facets, with_error_rule "allow").action)
+      local results = { errors = { freeze_events = late, counterparties = refused } }
+      assert.equal("unknown", decide_with(results, with_error_rule "allow").action)
     end)
 
     it("does not make an uncovered risk covered", function()
-      local facets = { risk = record { risk("low", "scam") }, errors = { freeze_events = late, counterparties = late } }
-      assert.equal("unknown", decide_with(facets, with_error_rule "allow").action)
+      local results =
+        { risk = record { risk("low", "scam") }, errors = { freeze_events = late, counterparties = late } }
+      assert.equal("unknown", decide_with(results, with_error_rule "allow").action)
     end)
   end)
 
   it("counts although the risk assessment failed, if it makes the decision worse", function()
-    local facets = { errors = { risk = late }, freeze_events = { { frozenBalance = "5" } } }
-    local decision = policy:decide(facets)
+    local results = { errors = { risk = late }, freeze_events = { { frozenBalance = "5" } } }
+    local decision = policy:decide(results)
     assert.equal("block", decision.action)
     assert.equal(late, decision.error)
     local open = policies.new {
       rules = { { frozen = true, action = "block" }, { action = "allow" }, { error = true, action = "allow" } },
     }
-    assert.equal("block", open:decide(facets).action)
+    assert.equal("block", open:decide(results).action)
     assert.equal("allow", open:decide({ errors = { risk = late }, freeze_events = {} }).action)
   end)
 
@@ -624,7 +625,7 @@ describe("a lookup besides the risk assessment", function()
 end)
 
 describe("no combination of what was looked up", function()
-  -- Each facet as it may come: harmless, bad, malformed, failed, not made. A rule on each, and allow behind them.
+  -- Each lookup result in every state, and a policy with a rule on each and `allow` rules behind them.
   local late = errors.new("timeout", "late")
   local states = {
     risk = {
@@ -669,22 +670,22 @@ describe("no combination of what was looked up", function()
     local count, places = #kinds, #names
     local total = count ^ places
     for number = 0, total - 1 do
-      local facets, chosen, rest = { errors = {} }, {}, number
+      local results, chosen, rest = { errors = {} }, {}, number
       for _, name in ipairs(names) do
         local kind = kinds[rest % #kinds + 1]
         rest = math.floor(rest / #kinds)
         chosen[#chosen + 1] = kind
-        facets[name] = states[name][kind]
-        facets.errors[name] = kind == "failed" and late or nil
+        results[name] = states[name][kind]
+        results.errors[name] = kind == "failed" and late or nil
       end
-      visit(facets, chosen)
+      visit(results, chosen)
     end
   end
 
   it("but the one in which everything is there and harmless is allowed", function()
     local allowed = {}
-    each_combination(function(facets, chosen)
-      if policy:decide(facets).action == "allow" then
+    each_combination(function(results, chosen)
+      if policy:decide(results).action == "allow" then
         allowed[#allowed + 1] = table.concat(chosen, " ")
       end
     end)
@@ -692,8 +693,8 @@ describe("no combination of what was looked up", function()
   end)
 
   it("with something bad in it is anything but blocked or unknown", function()
-    each_combination(function(facets, chosen)
-      local action = policy:decide(facets).action
+    each_combination(function(results, chosen)
+      local action = policy:decide(results).action
       for _, kind in ipairs(chosen) do
         if kind == "bad" then
           assert.is_true(action == "block" or action == "unknown", table.concat(chosen, " "))
