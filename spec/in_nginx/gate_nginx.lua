@@ -207,9 +207,9 @@ describe("the gate", function()
       assert.equal(200, status_of(target))
     end
     local address = addresses["high-eth"]:lower()
-    assert.truthy(running.nginx:log():find("would come to block (upstream): '" .. address, 1, true))
-    assert.truthy(running.nginx:log():find("would come to review", 1, true))
-    assert.truthy(running.nginx:log():find("would come to block (invalid)", 1, true))
+    assert.truthy(running.nginx:log():find("would block (upstream): '" .. address, 1, true))
+    assert.truthy(running.nginx:log():find("would review", 1, true))
+    assert.truthy(running.nginx:log():find("would block (invalid)", 1, true))
   end)
 
   it("lets pass in monitor mode where it cannot even decide", function()
@@ -256,6 +256,33 @@ describe("the gate", function()
       assert.truthy(running.nginx:log():find(words, 1, true), path)
     end
     stop { "lua entry thread aborted" }
+  end)
+
+  it("says where to write the colon", function()
+    start(GATE, { ["/enforce"] = "gate.enforce { address = ngx.var.arg_to }", ["/decide"] = "gate.decide()" })
+    for _, method in ipairs { "enforce", "decide" } do
+      assert.equal(500, status_of("/" .. method))
+      local line = ("access_by_lua(nginx.conf:%%d+):1: call it with a colon: gate:%s {"):format(method)
+      assert.matches(line:gsub("[().]", "%%%0"), running.nginx:log())
+    end
+    stop { "lua entry thread aborted" }
+  end)
+
+  it("refuses a location with a network that does not exist", function()
+    start(GATE, {})
+    local raised = running.nginx:eval [[return select(2, pcall(function() gate:location { network = "polygn" } end))]]
+    assert.matches("^eval.*location: network must be one of .* %(got 'polygn'; did you mean 'polygon'%?%)", raised)
+  end)
+
+  it("does not take a wrong network in a call for misuse, because it may come from the request", function()
+    start(GATE, {
+      ["/plain"] = "gate:enforce { address = ngx.var.arg_to, network = 'etherum' }",
+      ["/with_options"] = "gate:enforce { address = ngx.var.arg_to, network = 'etherum', on_review = 'allow' }",
+      ["/several"] = "gate:enforce { subjects = { { address = ngx.var.arg_to } }, network = 'etherum' }",
+    })
+    for _, path in ipairs { "/plain", "/with_options", "/several" } do
+      assert.equal(403, status_of(path .. "?to=" .. addresses["clean-eth"]), path)
+    end
   end)
 
   it("has places with options of their own, made beforehand or said in the call", function()
@@ -426,12 +453,17 @@ describe("the gate", function()
 
   it("refuses options that are wrong, where they are written", function()
     start(GATE, {})
-    local rest = ", client = { 1 }, on_unknown = 'block' }"
+    local client = "client = { base_url = 'https://x', access_key = 'k' }"
+    local rest = ", " .. client .. ", on_unknown = 'block' }"
+    local nil_options = "client%.base_url and client%.access_key are nil; .* `env RISKSCREEN_BASE_URL"
+    local wrong_network = "network must be one of .* %(got 'etherum'; did you mean 'ethereum'%?%)"
     for message, code in pairs {
-      ["on_unknown is required"] = "{ client = { 1 } }",
-      ["on_unknown must be one of block, review, allow"] = "{ client = { 1 }, on_unknown = 'alow' }",
-      ["client must hold a client's options"] = "{ client = {}, on_unknown = 'block' }",
-      ["client: access_key is required"] = "{ client = { base_url = 'https://x' }, on_unknown = 'block' }",
+      ["on_unknown is required"] = "{ " .. client .. " }",
+      ["on_unknown must be one of block, review, allow"] = "{ " .. client .. ", on_unknown = 'alow' }",
+      [nil_options] = "{ client = {}, on_unknown = 'block' }",
+      ["client.access_key is nil"] = "{ client = { base_url = 'https://x' }, on_unknown = 'block' }",
+      ["^eval.* " .. wrong_network] = "{ network = 'etherum'" .. rest,
+      ["gate: " .. wrong_network] = "{ subjects = { { address = 'x', network = 'etherum' } }" .. rest,
       ["must be the name of a lua_shared_dict"] = "{ dict = 'nowhere'" .. rest,
       ["exempt must hold functions"] = "{ exempt = { 'x' }" .. rest,
       ["address must have a name as argument"] = "{ address = { argument = 1 }" .. rest,

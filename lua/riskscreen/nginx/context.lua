@@ -1,47 +1,50 @@
--- What a gate and its locations have in common, made from the gate's options before any request comes: the client, the
--- recorder, the lists, and a cache for each policy.
+-- What a gate shares with its locations: the client, the recorder, the lists, and one cache for each policy.
 local addresses = require "riskscreen.address"
 local caches = require "riskscreen.nginx.cache"
 local clients = require "riskscreen.client"
-local fingerprint = require "riskscreen.nginx.fingerprint"
+local decisions = require "riskscreen.policy.decision"
 local lists = require "riskscreen.nginx.lists"
 local metrics = require "riskscreen.nginx.metrics"
 local policies = require "riskscreen.policy"
-local subjects = require "riskscreen.nginx.cache.subject"
+local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
-local unasked = require "riskscreen.nginx.fixed_decisions"
 
 local ngx = _G.ngx
 
--- The client, and where it sends to, if that is known. One made here has one circuit for all workers, and gets what the
--- gate's webhooks bring.
+local function write(value, out)
+  if type(value) ~= "table" then
+    local content = tostring(value)
+    out[#out + 1] = ("%s:%d:%s"):format(type(value), #content, content)
+    return
+  end
+  local keys = {}
+  for key in pairs(value) do
+    keys[#keys + 1] = key
+  end
+  table.sort(keys, function(a, b)
+    if type(a) ~= type(b) then
+      return type(a) < type(b)
+    end
+    return a < b
+  end)
+  out[#out + 1] = "{"
+  for _, key in ipairs(keys) do
+    write(key, out)
+    write(value[key], out)
+  end
+  out[#out + 1] = "}"
+end
+
+-- The client, and its base URL if that is known. A client made here shares one circuit over all workers.
 local function client_of(value, dict, inbox)
   if type(value.screen) == "function" then
     return value, ""
   end
-  local given = { shared_dict = dict, inbox = inbox }
-  for name, option in pairs(value) do
-    given[name] = option
-  end
-  local ok, client = pcall(clients.new, given)
+  local ok, client = pcall(clients.new, tables.merge({ shared_dict = dict, inbox = inbox }, value))
   if not ok then
     return nil, "client: " .. tostring(client):gsub("^[^\n]-:%d+: ", "")
   end
   return client, value.base_url or ""
-end
-
--- The lists, where the gate has the option.
-local function lists_of(checked, client, service, refreshed)
-  local settings = {
-    dict = ngx.shared[checked.dict],
-    client = client,
-    refreshed = refreshed,
-    id = ngx.md5(fingerprint.of { service, checked.name, checked.version }),
-  }
-  for name, value in pairs(checked.lists) do
-    settings[name] = value
-  end
-  return lists.new(settings)
 end
 
 local function address_check(is_address)
@@ -58,75 +61,92 @@ local function address_check(is_address)
   end
 end
 
----@class riskscreen.nginx.Parts
----@field settings table the gate's checked options
+---@class riskscreen.nginx.Context
 ---@field client table
----@field service string where the client sends to, if that is known
----@field policy riskscreen.Policy where a location has none of its own
----@field problem_of fun(address: any, network: any): string|nil
+---@field policy riskscreen.Policy the policy of locations that have none of their own
 ---@field recorder riskscreen.nginx.Recorder
 ---@field lists? riskscreen.nginx.ListRefresher
 ---@field inbox? table
 ---@field caches table<string, riskscreen.nginx.Cache> by version
-local Parts = {}
-Parts.__index = Parts
+---@field private settings table the gate's checked options
+---@field private base_url string
+---@field private problem_of fun(address: any, network: any): string|nil
+local Context = {}
+Context.__index = Context
 
----The cache for a policy: verdicts of one must not be found under another, nor those of another gate, which may have
----another account at the service.
----@param policy riskscreen.Policy
----@return riskscreen.nginx.Cache
-function Parts:cache_for(policy)
-  local settings, client, problem_of = self.settings, self.client, self.problem_of
-  local version = ngx.md5(fingerprint.of { policy.settings, settings.name, settings.version, self.service })
-  local cache = self.caches[version]
-  if cache then
-    return cache
-  end
+local M = {}
+
+---One text for tables with equal content, and another text for any other table.
+---@param value any strings, numbers, booleans, and tables of them
+---@return string
+function M.fingerprint(value)
+  local out = {}
+  write(value, out)
+  return table.concat(out)
+end
+
+-- Asks the service about one address in its canonical spelling: the answer is cached for all spellings.
+local function fetcher(self, policy)
+  local client, problem_of = self.client, self.problem_of
   local screen_one = clients.decider(client, policy)
     or function(address, network, timeout)
       return client:screen { address = address, network = network, policy = policy, timeout = timeout }
     end
-  cache = caches.new {
-    dict = settings.dict and ngx.shared[settings.dict],
-    lru = settings.lru,
-    ttl = settings.ttl,
-    stale = settings.stale,
-    version = version,
-    lists = self.lists and self.lists:under(policy),
-    metrics = self.recorder,
-    look_up = function(address, network, timeout)
-      local problem = problem_of(address, network)
-      if problem then
-        return unasked.invalid(problem, address, network)
-      end
-      -- What the service says is remembered for every spelling: it must not be asked in one that it may not know, or
-      -- whose letters do not add up to the checksum that some give them.
-      return screen_one(subjects.canonical(address, network) or address, network, timeout)
-    end,
-  }
-  self.caches[version] = cache
+  return function(address, network, timeout)
+    local problem = problem_of(address, network)
+    if problem then
+      return decisions.invalid(problem, address, network)
+    end
+    return screen_one((addresses.canonical(address)), network, timeout)
+  end
+end
+
+---The cache for a policy. Policies, gates and accounts at the service do not share cached decisions.
+---@param policy riskscreen.Policy
+---@return riskscreen.nginx.Cache
+function Context:cache_for(policy)
+  local settings = self.settings
+  local version = ngx.md5(M.fingerprint { policy.settings, settings.name, settings.version, self.base_url })
+  local cache = self.caches[version]
+  if not cache then
+    cache = caches.new {
+      dict = settings.dict and ngx.shared[settings.dict],
+      lru = settings.lru,
+      ttl = settings.ttl,
+      stale = settings.stale,
+      version = version,
+      lists = self.lists and self.lists:under(policy),
+      metrics = self.recorder,
+      look_up = fetcher(self, policy),
+    }
+    self.caches[version] = cache
+  end
   return cache
 end
 
-local M = {}
-
 ---@param checked table the gate's checked options
----@return riskscreen.nginx.Parts|nil
+---@return riskscreen.nginx.Context|nil
 ---@return string|nil problem
-function M.of(checked)
-  local client, service = client_of(checked.client, checked.dict, checked.webhook)
+function M.new(checked)
+  local client, base_url = client_of(checked.client, checked.dict, checked.webhook)
   if not client then
-    return nil, service
+    return nil, base_url
   elseif checked.lists and not (client.blacklist and client.whitelist) then
     return nil, "lists needs a client with a blacklist and a whitelist"
   end
+  local dict = checked.dict and ngx.shared[checked.dict]
   local recorder
   local refresher = checked.lists
-    and lists_of(checked, client, service, function(result)
-      recorder:refreshed(result)
-    end)
+    and lists.new(tables.merge({
+      dict = dict,
+      client = client,
+      id = ngx.md5(M.fingerprint { base_url, checked.name, checked.version }),
+      refreshed = function(result)
+        recorder:refreshed(result)
+      end,
+    }, checked.lists))
   recorder = metrics.new {
-    dict = checked.dict and ngx.shared[checked.dict],
+    dict = dict,
     name = checked.name,
     client = type(client.stats) == "function" and client or nil,
     inbox = checked.webhook,
@@ -135,14 +155,14 @@ function M.of(checked)
   return setmetatable({
     settings = checked,
     client = client,
-    service = service,
+    base_url = base_url,
     policy = checked.policy or client.policy or policies.new(),
     problem_of = address_check(checked.is_address),
     recorder = recorder,
     lists = refresher,
     inbox = checked.webhook,
     caches = {},
-  }, Parts)
+  }, Context)
 end
 
 return M

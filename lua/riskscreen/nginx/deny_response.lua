@@ -1,27 +1,37 @@
--- What a caller is answered whom the gate does not let pass: a status, headers and a body that are settled before any
--- request comes, so that they cannot tell anything about what was found.
+-- The answer to a denied request: status, headers and body. It is made before any request comes, so it cannot tell the
+-- caller anything about the decision.
+local build = require "riskscreen.options.build"
 local json = require "riskscreen.json"
 local text = require "riskscreen.util.text"
 
 local ngx = _G.ngx
 
-local DEFAULT_BODY = { error = "refused", message = "This request is not accepted." }
+local DEFAULT_BODY = '{"error":"refused","message":"This request is not accepted."}'
 
 local function body(value)
-  if type(value) ~= "table" then
+  if value == true then
+    return nil, "must be a table, a text, or false"
+  elseif type(value) ~= "table" then
     return value
   end
   local encoded, message = json.encode(value)
   return encoded, not encoded and ("cannot be written as JSON: " .. tostring(message)) or nil
 end
 
+local function content_type(value)
+  if value == "" or not text.is_header_value(value) then
+    return nil, "must be a text of one line"
+  end
+  return value
+end
+
 local function headers(value)
   local copy = {}
   for name, content in pairs(value) do
     if type(name) ~= "string" or not name:find "^[%w!#$%%&'*+.^_`|~-]+$" then
-      return nil, ("has a name that is no header name (got %s)"):format(text.show(name))
+      return nil, ("must not have %s as the name of a header"):format(text.show(name))
     elseif not text.is_header_value(content) then
-      return nil, ("must map names to texts of one line (%s is none)"):format(name)
+      return nil, ("must map names to texts of one line (%s has another value)"):format(name)
     end
     copy[name] = content
   end
@@ -30,7 +40,7 @@ end
 
 local M = {}
 
----@class riskscreen.nginx.Refusal
+---@class riskscreen.nginx.DenyResponse
 ---@field status? integer
 ---@field body? table|string|false a table is sent as JSON; false: nginx's own page, or the location's error_page
 ---@field content_type? string
@@ -38,48 +48,24 @@ local M = {}
 
 ---@type riskscreen.Option[]
 M.options = {
-  {
-    name = "status",
-    type = "integer",
-    default = 403,
-    minimum = 200,
-    maximum = 599,
-    unit = "",
-    doc = "The HTTP status.",
-  },
-  {
-    name = "body",
-    type = "table|string|boolean",
-    check = function(value)
-      if value == true then
-        return nil, "must be a table, a text, or false"
-      end
-      return body(value)
-    end,
-    doc = "A table is sent as JSON; false: nginx's own page, or the location's error_page.",
-  },
-  {
-    name = "content_type",
-    type = "string",
-    default = "application/json",
-    check = function(value)
-      if value == "" or not text.is_header_value(value) then
-        return nil, "must be a text of one line"
-      end
-      return value
-    end,
-    doc = "The type of the body.",
-  },
-  { name = "headers", type = "table", default = {}, check = headers, doc = "More headers." },
+  build.count("status", "", 403, 200, 599, "The HTTP status."),
+  build.checked(
+    "body",
+    "table|string|boolean",
+    body,
+    "A table is sent as JSON; false: nginx's own page, or the location's error_page."
+  ),
+  build.checked("content_type", "string", content_type, "The type of the body.", "application/json"),
+  build.checked("headers", "table", headers, "More headers.", {}),
 }
 
----What sends a refusal and ends the request.
+---A function that sends the answer and ends the request.
 ---@param settings table checked by `options`
 ---@return fun()
 function M.sender(settings)
   local content = settings.body
   if content == nil then
-    content = body(DEFAULT_BODY)
+    content = DEFAULT_BODY
   end
   local status = settings.status
   return function()

@@ -1,43 +1,48 @@
--- The gate: who names an address that must not pass does not get past the access phase. It joins what is beside it:
--- where the address is, what is known of it, what the caller is answered. What a verdict follows from is the policy's.
-local address_sources = require "riskscreen.nginx.input.sources"
+-- The gate denies requests whose address must not pass: it reads the address (input/), gets a decision (cache/), and
+-- acts on it (location.lua).
 local check = require "riskscreen.options.check"
+local contexts = require "riskscreen.nginx.context"
+local decisions = require "riskscreen.policy.decision"
+local input = require "riskscreen.nginx.input"
+local locations = require "riskscreen.nginx.location"
 local metrics = require "riskscreen.nginx.metrics"
 local options = require "riskscreen.nginx.options"
-local parts = require "riskscreen.nginx.context"
-local plans = require "riskscreen.nginx.location"
-local reading = require "riskscreen.nginx.input"
 local runtime = require "riskscreen.runtime"
 local statuses = require "riskscreen.nginx.metrics.status"
+local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
-local unasked = require "riskscreen.nginx.fixed_decisions"
 
-local context_of = require("resty.core.ctx").get_ctx_table
+local ctx_or = require("resty.core.ctx").get_ctx_table
 
 local ngx = _G.ngx
 
 local LONGEST_REASON = 200 -- bytes in the log
 
----@class riskscreen.nginx.GateRequest the address, or what a location may set besides
+local EXEMPT = decisions.new {
+  action = "allow",
+  reasons = { { action = "allow", message = "the caller is exempt" } },
+}
+
+---@class riskscreen.nginx.GateRequest the address, and any option of a location
 ---@field address? riskscreen.nginx.Source
 ---@field network? riskscreen.nginx.Source
 
 ---@class riskscreen.nginx.Gate
----@field private shared riskscreen.nginx.Parts what it has in common with its locations
----@field private plan riskscreen.nginx.Plan of this location
+---@field private context riskscreen.nginx.Context shared with its locations
+---@field private options table the checked options
+---@field private own_location riskscreen.nginx.Location
 ---@field private cache riskscreen.nginx.Cache
 ---@field private recorder riskscreen.nginx.Recorder
 local Gate = {}
 Gate.__index = Gate
 Gate.__name = "riskscreen.nginx.Gate"
 
--- The decision about one subject.
-local function screen(self, address, network, problem)
+local function decide_one(self, address, network, problem)
   local decision, source
   if problem then
-    decision, source = unasked.invalid(problem, address, network), "invalid"
+    decision, source = decisions.invalid(problem, address, network), "invalid"
   else
-    decision, source = self.cache:decide(address, network, self.plan.timeout)
+    decision, source = self.cache:decide(address, network, self.own_location.timeout)
     if decision.action == "unknown" and decision.error and decision.error.kind == "invalid_argument" then
       source = "invalid"
     end
@@ -46,20 +51,20 @@ local function screen(self, address, network, problem)
   return decision, source
 end
 
--- All of several subjects, looked up side by side: the one that comes to the worst.
-local function screen_all(self, subjects)
+-- Decides about several subjects side by side; the worst decision counts.
+local function decide_all(self, subjects)
   local bodies = {}
   for index, subject in ipairs(subjects) do
     bodies[index] = function()
-      return screen(self, subject.address, subject.network, subject.problem)
+      return decide_one(self, subject.address, subject.network, subject.problem)
     end
   end
-  local decisions, sources = runtime.tasks.gather(bodies)
-  local worst = plans.worst(self.plan, decisions, sources)
-  return decisions[worst], sources[worst]
+  local found, sources = runtime.tasks.gather(bodies)
+  local worst = self.own_location:worst(found, sources)
+  return found[worst], sources[worst]
 end
 
-local function set_variables(variables, decision, source, outcome)
+local function set_variables(variables, decision, source, action)
   local var = ngx.var
   if variables.action then
     var[variables.action] = decision.action
@@ -68,182 +73,189 @@ local function set_variables(variables, decision, source, outcome)
     var[variables.source] = source
   end
   if variables.outcome then
-    var[variables.outcome] = outcome
+    var[variables.outcome] = action
   end
   if variables.reason then
     var[variables.reason] = text.printable(decision.reasons[1].message, LONGEST_REASON)
   end
 end
 
--- Puts them into ngx.ctx; a table of their own becomes that where there is none yet, which takes half as long.
-local function leave_word(decision, source)
-  local word = { riskscreen = decision, riskscreen_source = source }
-  local ctx = context_of(word)
-  if ctx ~= word then
+-- Puts the decision into ngx.ctx. Where there is no ngx.ctx yet, the new table becomes it: that takes half the time.
+local function set_ctx(decision, source)
+  local fields = { riskscreen = decision, riskscreen_source = source }
+  local ctx = ctx_or(fields)
+  if ctx ~= fields then
     ctx.riskscreen, ctx.riskscreen_source = decision, source
   end
 end
 
--- Decides about the request that is served, and leaves word of it.
-local function judge(self, request)
-  local plan = self.plan
+-- Decides about the request that is served, and shows the decision in ngx.ctx and in variables.
+local function decide(self, request)
+  local location = self.own_location
   local decision, source
-  if plan.exempt and plan.exempt() then
-    decision, source = unasked.exempt, "exempt"
+  if location.exempt and location.exempt() then
+    decision, source = EXEMPT, "exempt"
     self.recorder:decided("allow", "exempt")
   else
-    local address, network, problem, several
-    if request then
-      address, network, problem, several = reading.of_call(plan, request)
+    local address, network, problem, subjects = input.read(location, request)
+    if subjects then
+      decision, source = decide_all(self, subjects)
     else
-      address, network, problem, several = reading.of_plan(plan)
-    end
-    if several then
-      decision, source = screen_all(self, several)
-    else
-      decision, source = screen(self, address, network, problem)
+      decision, source = decide_one(self, address, network, problem)
     end
   end
-  local outcome = plans.outcome(plan, decision, source)
-  leave_word(decision, source)
-  if plan.variables then
-    set_variables(plan.variables, decision, source, outcome)
+  local action = location:effective_action(decision, source)
+  set_ctx(decision, source)
+  if location.variables then
+    set_variables(location.variables, decision, source, action)
   end
-  return decision, source, outcome
+  return decision, source, action
 end
 
-local function log(plan, decision, source, outcome)
+local function log(location, decision, source, action)
   local message = text.printable(decision.reasons[1].message, LONGEST_REASON)
-  local what = plan.monitor and "would come to " or "comes to "
+  local verb = location.monitor and "would " or ""
   local subject = ("%s on %s"):format(text.show(decision.address), text.show(decision.network))
-  ngx.log(plan.log, "riskscreen: ", what, outcome, " (", source, "): ", subject, ": ", message)
+  ngx.log(location.log, "riskscreen: ", verb, action, " (", source, "): ", subject, ": ", message)
 end
 
-local function judge_and_log(self, request)
-  local decision, source, outcome = judge(self, request)
-  if outcome ~= "allow" then
-    log(self.plan, decision, source, outcome)
+local function decide_and_log(self, request)
+  local decision, source, action = decide(self, request)
+  if action ~= "allow" then
+    log(self.own_location, decision, source, action)
   end
-  return decision, source, outcome
+  return decision, source, action
 end
 
--- Monitoring must not be what fails a request: what it calls is contained.
-local function contained(fn, self, request)
+-- Monitor mode must not fail a request: an error is logged, and the request passes.
+local function call_contained(fn, self, request)
   local ok, first, second = pcall(fn, self, request)
-  if not ok then
-    ngx.log(ngx.ERR, "riskscreen: cannot decide: ", tostring(first))
-    return nil
+  if ok then
+    return first, second
   end
-  return first, second
+  ngx.log(ngx.ERR, "riskscreen: cannot decide: ", tostring(first))
 end
 
-local function has_more_than_an_address(request)
-  for name in pairs(request) do
-    if name ~= "address" and name ~= "network" then
-      return true
-    end
-  end
-  return false
-end
-
-local derive
-
--- The gate for a request that sets more than the address.
-local function for_request(self, request)
-  if request ~= nil and type(request) ~= "table" then
-    error("expected a table (got " .. text.kind(request) .. ")", 3)
-  elseif request and has_more_than_an_address(request) then
-    return derive(self, request, true), nil
-  elseif not request and not self.plan.subjects then
-    error("nothing says where the address is: set `address` or `subjects`", 3)
-  end
-  return self, request
-end
-
----Decides about the request that is served: it goes on, or is answered here and ends. With a table, its `address` is
----the address; without one the gate's own sources are read.
----@param request? riskscreen.nginx.GateRequest
----@return riskscreen.Decision|nil decision nil where monitoring failed
----@return string|nil source
-function Gate:enforce(request)
-  local gate, given
-  if self.plan.monitor then
-    gate, given = contained(for_request, self, request)
-  else
-    gate, given = for_request(self, request)
-  end
-  if not gate then
-    return nil
-  elseif gate.plan.monitor then
-    return contained(judge_and_log, gate, given)
-  end
-  local decision, source, outcome = judge_and_log(gate, given)
-  if outcome ~= "allow" then
-    return plans.refusal(gate.plan, decision, source, outcome)()
-  end
-  return decision, source
-end
-
----Decides, and leaves acting to the caller: what `unknown` comes to is not considered.
----@param request? riskscreen.nginx.GateRequest
----@return riskscreen.Decision decision shared: nobody may change it
----@return string source
-function Gate:decide(request)
-  local gate, given = for_request(self, request)
-  local decision, source = judge(gate, given)
-  return decision, source
-end
-
-local function new_gate(shared, checked)
-  local policy = checked.policy or shared.policy
+local function new_gate(context, checked)
   return setmetatable({
-    shared = shared,
-    checked = checked,
-    plan = plans.of(checked),
-    cache = shared:cache_for(policy),
-    recorder = shared.recorder,
+    context = context,
+    options = checked,
+    own_location = locations.new(checked),
+    cache = context:cache_for(checked.policy or context.policy),
+    recorder = context.recorder,
   }, Gate)
 end
 
--- The gate with other options; where they stand in a call, an address that is absent there was not found.
-function derive(self, given, is_call)
+-- The gate with other options.
+local function derive(self, given, level)
   local checked, problem = check.options(options.location, given)
   if not checked then
-    error(problem.message, 4)
+    error(problem.message, level + 1)
   end
-  local merged = {}
-  for name, value in pairs(self.checked) do
-    merged[name] = value
+  local base = tables.copy(self.options)
+  if checked.address or checked.subjects then
+    base.address, base.subjects = nil, nil
   end
-  if given.address ~= nil or given.subjects ~= nil or is_call then
-    merged.address, merged.subjects = nil, nil
-  end
-  for name, value in pairs(checked) do
-    merged[name] = value
-  end
-  if is_call and not merged.address and not merged.subjects then
-    merged.address = address_sources.absent
-  end
-  return new_gate(self.shared, merged)
+  return new_gate(self.context, tables.merge(base, checked))
 end
 
----The same gate with some options set otherwise, for one location; best made once, beside the gate.
+-- Options of a location that stand in a call: what a call has beside the address and the network.
+local function options_in(request)
+  local given
+  for name, value in pairs(request) do
+    if name ~= "address" and name ~= "network" then
+      given = given or {}
+      given[name] = value
+    end
+  end
+  return given
+end
+
+-- The gate for a call, and the call's own address if it has one. Raises at the line that called the public method.
+local function for_call(self, request)
+  if request == nil then
+    if not self.own_location.subjects then
+      error("nothing says where the address is: set `address` or `subjects`", 3)
+    end
+    return self
+  elseif type(request) ~= "table" then
+    error("expected a table (got " .. text.kind(request) .. ")", 3)
+  end
+  local given = options_in(request)
+  if not given then
+    return self, request
+  elseif given.subjects then
+    given.network = request.network
+    return derive(self, given, 3), nil
+  end
+  return derive(self, given, 3), request
+end
+
+local function check_self(self, method)
+  if getmetatable(self) ~= Gate then
+    error(("call it with a colon: gate:%s { … }"):format(method), 3)
+  end
+end
+
+---Decides about the request that is served. The request goes on, or ends here with the location's answer. The address
+---is the table's `address`; without a table, the gate's own sources are read.
+---@param request? riskscreen.nginx.GateRequest
+---@return riskscreen.Decision|nil decision nil if monitor mode failed to decide
+---@return string|nil source
+function Gate:enforce(request)
+  check_self(self, "enforce")
+  local gate, given
+  if self.own_location.monitor then
+    gate, given = call_contained(for_call, self, request)
+  else
+    gate, given = for_call(self, request)
+  end
+  if not gate then
+    return nil
+  elseif gate.own_location.monitor then
+    return call_contained(decide_and_log, gate, given)
+  end
+  local decision, source, action = decide_and_log(gate, given)
+  if action ~= "allow" then
+    return gate.own_location:deny(decision, source, action)
+  end
+  return decision, source
+end
+
+---Decides, and leaves acting to the caller: `on_unknown` and the like do not apply.
+---@param request? riskscreen.nginx.GateRequest
+---@return riskscreen.Decision decision shared: do not change it
+---@return string source
+function Gate:decide(request)
+  check_self(self, "decide")
+  local gate, given = for_call(self, request)
+  local decision, source = decide(gate, given)
+  return decision, source
+end
+
+---The same gate with other options, for one location. Make it once, beside the gate.
 ---@param overrides table
 ---@return riskscreen.nginx.Gate
 function Gate:location(overrides)
+  check_self(self, "location")
   if type(overrides) ~= "table" then
     error("location: expected a table of options (got " .. text.kind(overrides) .. ")", 2)
   end
-  return derive(self, overrides, false)
+  local gate = derive(self, overrides, 2)
+  local problem = options.network_problem(overrides)
+  if problem then
+    error("location: " .. problem, 2)
+  end
+  return gate
 end
 
----Forgets what is remembered of an address, in all workers.
+---Forgets what is cached about an address, in all workers.
 ---@param address string
----@param network? string all of them without it
+---@param network? string without it, all networks
 ---@return boolean|nil ok
 ---@return riskscreen.Error|nil err
 function Gate:purge(address, network)
-  for _, cache in pairs(self.shared.caches) do
+  for _, cache in pairs(self.context.caches) do
     local ok, err = cache:purge(address, network)
     if not ok then
       return nil, err
@@ -252,38 +264,39 @@ function Gate:purge(address, network)
   return true
 end
 
----Has the lists fetched from now on, and not from the worker's first request on: for init_worker_by_lua. Without the
----option `lists` there is nothing to start.
+---Fetches the account's lists from now on, and not from the worker's first request on: for init_worker_by_lua. Without
+---the option `lists` it does nothing.
 function Gate:start()
-  if self.shared.lists then
-    self.shared.lists:start()
+  if self.context.lists then
+    self.context.lists:start()
   end
 end
 
----Answers with what was counted, as Prometheus reads it: a content handler.
+---Serves the metrics for Prometheus: a content handler.
 function Gate:metrics()
   ngx.header["Content-Type"] = metrics.CONTENT_TYPE
   ngx.print(self.recorder:render())
 end
 
----Answers with how the gate does, as JSON or, for a browser, as a page: a content handler.
+---Serves the state of the gate, as JSON or, for a browser, as a page: a content handler.
 function Gate:status()
-  local plan = self.plan
+  local location = self.own_location
+  local actions = location.actions
   statuses.serve(self.recorder, {
-    monitor = plan.monitor,
-    outcomes = { unknown = plan.outcomes.unknown, review = plan.outcomes.review, invalid = plan.on_invalid },
+    monitor = location.monitor,
+    outcomes = { unknown = actions.unknown, review = actions.review, invalid = location.on_invalid },
   })
 end
 
----Takes a delivery of the service: a content handler.
+---Receives a webhook of the service: a content handler.
 function Gate:webhook()
-  local inbox = self.shared.inbox or error("webhook: the gate was made without the option `webhook`", 2)
+  local inbox = self.context.inbox or error("webhook: the gate was made without the option `webhook`", 2)
   self.recorder:delivered(inbox:serve())
 end
 
 local M = {}
 
----A gate. Nothing is sent and nothing waited for: it is made in init_by_lua.
+---A gate. It sends nothing and waits for nothing: make it in init_by_lua.
 ---@param given table see options.lua
 ---@return riskscreen.nginx.Gate
 function M.new(given)
@@ -294,15 +307,15 @@ function M.new(given)
   if not checked then
     error("gate: " .. problem.message, 2)
   end
-  problem = options.contradiction(checked)
-  if problem then
-    error("gate: " .. problem, 2)
+  local message = options.contradiction(checked) or options.network_problem(given)
+  local context
+  if not message then
+    context, message = contexts.new(checked)
   end
-  local shared, why_not = parts.of(checked)
-  if not shared then
-    error("gate: " .. why_not, 2)
+  if not context then
+    error("gate: " .. message, 2)
   end
-  return new_gate(shared, checked)
+  return new_gate(context, checked)
 end
 
 return M

@@ -1,42 +1,34 @@
--- Every option of a gate and of a location, once: name, type, range, default, meaning. Checks, the guide and the
--- annotations come from here. What a bad option raises is decided here; who raises it, in gate.lua.
-local address = require "riskscreen.nginx.input.sources"
+-- Every option of a gate and of a location, once. The checks, the guide and the annotations are made from these tables.
+local build = require "riskscreen.options.build"
 local check = require "riskscreen.options.check"
-local tables = require "riskscreen.util.tables"
-local exempt = require "riskscreen.nginx.input.exempt"
+local deny_response = require "riskscreen.nginx.deny_response"
+local enums = require "riskscreen.interface.enums"
 local inboxes = require "riskscreen.nginx.inbox"
+local input = require "riskscreen.nginx.input"
 local policy = require "riskscreen.policy"
-local refusal = require "riskscreen.nginx.deny_response"
+local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 
-local LONGEST_LIFE = 30 * 86400 -- seconds
-local MOST_SUBJECTS = 100
-local MOST_ENTRIES = 1000000
+local LONGEST_TTL = 30 * 86400 -- seconds
+local LONGEST_TIMEOUT = 3600 -- seconds
+local MAX_SUBJECTS = 100
+local MAX_ENTRIES = 1000000
 
-local outcomes = { "block", "review", "allow" }
+local actions = { "block", "review", "allow" }
 local levels = { "debug", "info", "notice", "warn", "err" }
 
 local M = {}
 
-local function seconds(name, default, minimum, maximum, doc)
-  local unit = "seconds"
-  return {
-    name = name,
-    type = "number",
-    default = default,
-    minimum = minimum,
-    maximum = maximum,
-    unit = unit,
-    doc = doc,
-  }
+local function ttl(name, default, doc)
+  return build.seconds(name, default, doc, 0, LONGEST_TTL)
 end
 
-local function life(name, default, doc)
-  return seconds(name, default, 0, LONGEST_LIFE, doc)
+local function timeout(default, doc)
+  return build.seconds("timeout", default, doc, build.SHORTEST_WAIT, LONGEST_TIMEOUT)
 end
 
 local function source(name, doc)
-  return { name = name, type = "string|table|function", check = address.compile, doc = doc }
+  return build.checked(name, "string|table|function", input.compile, doc)
 end
 
 local subject = {
@@ -47,8 +39,8 @@ subject[1].required = true
 
 local function subjects(value)
   local count = tables.sequence_length(value)
-  if not count or count == 0 or count > MOST_SUBJECTS then
-    return nil, ("must be a list of 1 to %d tables with an address"):format(MOST_SUBJECTS)
+  if not count or count == 0 or count > MAX_SUBJECTS then
+    return nil, ("must be a list of 1 to %d tables with an address"):format(MAX_SUBJECTS)
   end
   local copy = {}
   for index, one in ipairs(value) do
@@ -64,85 +56,86 @@ local function subjects(value)
   return copy
 end
 
-local function outcome(name, default, doc)
-  return { name = name, type = "string", values = outcomes, default = default, doc = doc }
-end
-
-local function answer(name, doc)
-  return { name = name, type = "table", fields = refusal.options, doc = doc }
+local function variable_name(value)
+  if not value:find "^[%a_][%w_]*$" then
+    return nil, ("must be the name of a variable, without '$' (got %s)"):format(text.show(value))
+  end
+  return value
 end
 
 local function variable(name, doc)
-  return {
-    name = name,
-    type = "string",
-    check = function(value)
-      if not value:find "^[%a_][%w_]*$" then
-        return nil, ("must be the name of a variable, without '$' (got %s)"):format(text.show(value))
-      end
-      return value
-    end,
-    doc = doc,
-  }
+  return build.checked(name, "string", variable_name, doc)
 end
 
-M.variables = {
-  variable("action", "The verdict: allow, review, block or unknown."),
-  variable("source", "Where it comes from: lru, dict, upstream, stale, list, exempt or invalid."),
-  variable("outcome", "What the gate does: allow, review or block; in monitor mode, what it would do."),
-  variable("reason", "The message of the first reason; keep it from the caller."),
-}
-
----What may be different from place to place.
+---Options that a location can set.
 ---@type riskscreen.Option[]
 M.location = {
   source(
     "address",
     "Where the address is: a text is the address itself; a table with one of `argument`, `header`, "
-      .. "`variable`, `path`, `json` and `form` says where the request has it; a function returns it."
+      .. "`variable`, `path`, `json` and `form` names a place in the request; a function returns it."
   ),
   source("network", "Where the network is, in the same way."),
-  {
-    name = "subjects",
-    type = "table",
-    check = subjects,
-    doc = "Several addresses instead of `address`: { address = …, network = … } each. The worst verdict counts.",
-  },
+  build.checked(
+    "subjects",
+    "table",
+    subjects,
+    "Several addresses instead of `address`: { address = …, network = … } each. The worst decision counts."
+  ),
   policy.option,
-  outcome("on_unknown", nil, "What a request comes to when there is no verdict; required."),
-  outcome("on_invalid", "block", "The same when the request names no address, or one that can be read in two ways."),
-  outcome("on_review", "review", "The same when the verdict is review; `allow` leaves acting to what is behind."),
-  { name = "monitor", type = "boolean", default = false, doc = "true: decides and logs, and lets everyone pass." },
-  {
-    name = "exempt",
-    type = "table|function",
-    check = exempt.check,
-    doc = "Callers that pass without a look: addresses and networks of theirs, and functions that return true.",
-  },
-  seconds("timeout", 3, 0.001, 3600, "How long a request may wait for its verdict."),
-  answer("block", "What is answered instead: `status`, `body`, `content_type`, `headers`."),
-  answer("review", "The same where the outcome is review; by default that of `block`."),
-  answer("unknown", "The same where there is no verdict; by default that of the outcome."),
-  answer("invalid", "The same where there is no address; by default that of the outcome."),
+  build.choice("on_unknown", actions, nil, "The effective action if there is no verdict; required."),
+  build.choice(
+    "on_invalid",
+    actions,
+    "block",
+    "The effective action if the request has no address, or one that can be read in two ways."
+  ),
+  build.choice("on_review", actions, "review", "The effective action of review; `allow` leaves it to the application."),
+  build.flag("monitor", false, "true: decides and logs, and lets every request pass."),
+  build.checked(
+    "exempt",
+    "table|function",
+    input.exempt,
+    "Callers that pass without a lookup: addresses, networks, and functions that return true."
+  ),
+  timeout(3, "How long a request may wait for its decision."),
+  build.group("block", deny_response.options, "The answer to a blocked request."),
+  build.group("review", deny_response.options, "The answer to a request for review; by default that of `block`."),
+  build.group("unknown", deny_response.options, "The answer if there is no verdict; by default by effective action."),
+  build.group("invalid", deny_response.options, "The answer if there is no address; by default by effective action."),
   {
     name = "variables",
     type = "table",
-    fields = M.variables,
+    fields = {
+      variable("action", "The decision: allow, review, block or unknown."),
+      variable("source", "Its source: lru, dict, upstream, stale, list, exempt or invalid."),
+      variable("outcome", "The effective action: allow, review or block; in monitor mode, the action it would be."),
+      variable("reason", "The message of the first reason. Do not show it to the caller."),
+    },
     default = {},
-    doc = "Variables of nginx to set for the log: `action`, `source`, `outcome`, `reason`. Each must exist.",
+    doc = "Variables of nginx to set, for the access log. Each must exist: declare it with `set` or `map`.",
   },
-  {
-    name = "log",
-    type = "string",
-    values = levels,
-    default = "notice",
-    doc = "The level at which the error log is told whom the gate does not let pass, or would not.",
-  },
+  build.choice("log", levels, "notice", "The level of the error log's lines about denied requests."),
 }
 
+-- nginx drops the environment variables that its configuration does not name, so os.getenv returns nil.
+local ENV_HINT = "; if os.getenv returned nil: nginx passes on only the environment variables that nginx.conf declares "
+  .. "outside of http, such as `env RISKSCREEN_BASE_URL; env RISKSCREEN_ACCESS_KEY;`"
+
 local function client(value)
-  if next(value) == nil then
-    return nil, "must hold a client's options"
+  if type(value.screen) == "function" then
+    return value
+  end
+  local missing = {}
+  for _, name in ipairs { "base_url", "access_key" } do
+    if value[name] == nil then
+      missing[#missing + 1] = "client." .. name
+    end
+  end
+  if missing[2] then
+    return nil, "lacks options: " .. table.concat(missing, " and ") .. " are nil" .. ENV_HINT
+  elseif missing[1] then
+    return nil, "lacks an option: " .. missing[1] .. " is nil" .. ENV_HINT
   end
   return value
 end
@@ -154,133 +147,116 @@ local function dict(value)
   return value
 end
 
-local ttl = {
-  life("allow", 300, "Of allow."),
-  life("review", 300, "Of review."),
-  life("block", 3600, "Of block."),
-  life("unknown", 1, "How long a failure is an answer, so that a service that is down is not asked without end."),
+local function inbox(value)
+  if type(value.deliver) == "function" then
+    return value
+  end
+  return inboxes.make(value)
+end
+
+local function gate_name(value)
+  if not value:find "^[%w_.-]+$" then
+    return nil, ("must be made of letters, digits, '_', '.' and '-' (got %s)"):format(text.show(value))
+  end
+  return value
+end
+
+local ttl_by_action = {
+  ttl("allow", 300, "Of allow."),
+  ttl("review", 300, "Of review."),
+  ttl("block", 3600, "Of block."),
+  ttl("unknown", 1, "How long a failure is cached, so that not every request asks a service that is down."),
 }
 
-local stale = {
-  life("allow", 0, "Of allow."),
-  life("review", 0, "Of review."),
-  life("block", 3600, "Of block."),
+local stale_by_action = {
+  ttl("allow", 0, "Of allow."),
+  ttl("review", 0, "Of review."),
+  ttl("block", 3600, "Of block."),
 }
 
 local lists = {
-  seconds("interval", 60, 0.1, 86400, "How often they are fetched, by one worker for all."),
-  life("max_age", 300, "How long a whitelist that cannot be fetched again counts; a blacklist goes on to."),
-  {
-    name = "whitelist",
-    type = "boolean",
-    default = false,
-    doc = "true: who is on the whitelist passes without a look-up, unless he is on the blacklist, too.",
-  },
-  {
-    name = "page_size",
-    type = "integer",
-    default = 100,
-    minimum = 1,
-    maximum = 10000,
-    unit = "items",
-    doc = "How many are fetched at once.",
-  },
-  seconds("timeout", 10, 0.001, 3600, "How long a page may take."),
+  build.seconds("interval", 60, "How often they are fetched, by one worker for all.", 0.1),
+  ttl("max_age", 300, "How long a whitelist counts that cannot be fetched again; a blacklist goes on to count."),
+  build.flag(
+    "whitelist",
+    false,
+    "true: an address on the whitelist passes without a lookup unless it is blacklisted, too."
+  ),
+  build.count("page_size", "items", 100, 1, 10000, "Items of a page."),
+  timeout(10, "How long a page may take."),
 }
 
 local of_gate = {
-  { name = "client", type = "table", required = true, check = client, doc = "A client, or the options of one." },
-  { name = "dict", type = "string", check = dict, doc = "The lua_shared_dict in which all workers remember verdicts." },
+  build.checked("client", "table", client, "A client, or the options of one."),
+  build.checked("dict", "string", dict, "The lua_shared_dict in which all workers cache decisions."),
+  build.count("lru", "addresses", 10000, 0, MAX_ENTRIES, "How many addresses each worker caches itself; 0: none."),
+  build.group("ttl", ttl_by_action, "How long a decision is cached, by action."),
+  build.group("stale", stale_by_action, "How long after that it may be used while the service fails, by action."),
+  build.group(
+    "lists",
+    lists,
+    "Keeps the account's blacklist in the dict and blocks without a lookup. {}: the defaults."
+  ),
+  build.checked("webhook", "table", inbox, "The inbox that `gate:webhook()` serves, or the options of one."),
+  build.checked(
+    "name",
+    "string",
+    gate_name,
+    "The gate's name in metrics. Gates that share a dict need different names; they do not share decisions.",
+    "default"
+  ),
   {
-    name = "lru",
-    type = "integer",
-    default = 10000,
-    minimum = 0,
-    maximum = MOST_ENTRIES,
-    unit = "addresses",
-    doc = "How many addresses each worker remembers besides; 0: none. When that many are, one that "
-      .. "the dict has comes in for another only if it is asked for twice.",
-  },
-  { name = "ttl", type = "table", fields = ttl, doc = "How long a verdict is remembered, by action." },
-  {
-    name = "stale",
-    type = "table",
-    fields = stale,
-    doc = "How long after that it may be used while the service cannot be asked, by action.",
-  },
-  {
-    name = "lists",
-    type = "table",
-    fields = lists,
-    doc = "Keeps the account's blacklist in the dict: who is on it is refused without a look-up. {}: as follows.",
-  },
-  {
-    name = "webhook",
-    type = "table",
-    check = function(value)
-      if type(value.deliver) == "function" then
-        return value
-      end
-      return inboxes.make(value)
-    end,
-    doc = "The inbox that `gate:webhook()` serves, or the options of one of nginx.inbox.",
-  },
-  {
-    name = "name",
+    name = "version",
     type = "string",
-    default = "default",
-    check = function(value)
-      if not value:find "^[%w_.-]+$" then
-        return nil, ("must be made of letters, digits, '_', '.' and '-' (got %s)"):format(text.show(value))
-      end
-      return value
-    end,
-    doc = "What the metrics call the gate. Gates that share a dict need different names, and remember apart.",
+    default = "",
+    doc = "Decisions cached under another version are not used.",
   },
-  { name = "version", type = "string", default = "", doc = "Verdicts remembered under another version are not used." },
-  {
-    name = "is_address",
-    type = "function",
-    doc = "is_address(address, network) → true if it can be one; by default by the networks' own spellings.",
-  },
+  build.callback(
+    "is_address",
+    "is_address(address, network) → true if it can be one; by default the network's format decides."
+  ),
 }
+of_gate[1].required = true
 
 ---@type riskscreen.Option[]
-M.gate = {}
+M.gate = tables.copy(of_gate)
 
--- The same without defaults: what is not given is the gate's.
-local function bare(option)
-  local copy = {}
-  for name, value in pairs(option) do
-    copy[name] = value
-  end
-  copy.default = nil
-  return copy
-end
-
-for _, option in ipairs(of_gate) do
-  table.insert(M.gate, option)
-end
+-- A gate's options have defaults. A location takes the rest from its gate.
 for index, option in ipairs(M.location) do
-  local own = bare(option)
-  own.default, own.required = option.default, option.name == "on_unknown"
-  table.insert(M.gate, own)
-  M.location[index] = bare(option)
+  local of_location, of_its_gate = tables.copy(option), tables.copy(option)
+  of_location.default = nil
+  of_its_gate.required = option.name == "on_unknown"
+  M.location[index] = of_location
+  table.insert(M.gate, of_its_gate)
 end
 
----What is wrong with options of a gate that are right each by itself.
+---The reason why options contradict each other, if they do.
 ---@param checked table
 ---@return string|nil message
 function M.contradiction(checked)
-  local lists_wanted = checked.lists
+  local wanted = checked.lists
   if checked.address and checked.subjects then
     return "address and subjects exclude each other"
   elseif checked.webhook and checked.dict and checked.webhook.dict == _G.ngx.shared[checked.dict] then
-    return "the dict of webhook must be another: verdicts push out what is in the gate's"
-  elseif lists_wanted and not checked.dict then
-    return "lists needs dict: in which all workers find what one has fetched"
-  elseif lists_wanted and lists_wanted.max_age <= lists_wanted.interval then
+    return "the dict of webhook must be another one: decisions would push its events out"
+  elseif wanted and not checked.dict then
+    return "lists needs dict: the worker that fetches them shares them there"
+  elseif wanted and wanted.max_age <= wanted.interval then
     return "lists.max_age must be more than lists.interval"
+  end
+end
+
+---The reason why a constant network is refused. In a call the network may come from the request, so it is not checked.
+---@param given table options of a gate or a location
+---@return string|nil message
+function M.network_problem(given)
+  for _, one in ipairs(tables.concat({ given }, given.subjects or {})) do
+    local network = one.network
+    if type(network) == "string" and not enums.has("network", network) then
+      local known = enums.values.network
+      local hint = text.did_you_mean(network, known)
+      return ("network must be one of %s (got %s%s)"):format(table.concat(known, ", "), text.show(network), hint)
+    end
   end
 end
 

@@ -1,15 +1,20 @@
--- Reads from the request that is served which subjects it names: an address and a network each, or what is wrong with
--- them. Where each is to be found is address.lua's.
+-- Reads from the request that is served the subjects it names: an address and a network each, or a problem. The places
+-- where they can stand are in sources.lua.
+local exempt = require "riskscreen.nginx.input.exempt"
 local sources = require "riskscreen.nginx.input.sources"
 
-local M = {}
+local M = {
+  compile = sources.compile,
+  subject_reader = sources.subject_reader,
+  exempt = exempt.check,
+}
 
----@class riskscreen.nginx.Named
+---@class riskscreen.nginx.InputSubject
 ---@field address any
 ---@field network any
----@field problem? string why there is none
+---@field problem? string
 
--- A source may lead to several addresses, but not to none.
+-- A source may give several addresses. None at all is a problem.
 local function add_subjects(list, address, network, problem)
   if type(address) ~= "table" then
     list[#list + 1] = { address = address, network = network, problem = problem }
@@ -22,62 +27,57 @@ local function add_subjects(list, address, network, problem)
   end
 end
 
----What the gate's own sources say: one subject, or a list of them.
----@param plan riskscreen.nginx.Plan
----@return any address
----@return any network
----@return string|nil problem
----@return riskscreen.nginx.Named[]|nil several
-function M.of_plan(plan)
-  local list = {}
-  if plan.subjects[2] then
-    for _, read in ipairs(plan.subjects) do
-      add_subjects(list, read())
-    end
-    return nil, nil, nil, list
-  end
-  local address, network, problem = plan.subjects[1]()
-  if type(address) ~= "table" then
-    return address, network, problem
-  end
-  add_subjects(list, address, network, problem)
-  return nil, nil, nil, list
-end
-
-local function read_source(source, what)
-  local value, problem, misuse = sources.read(source, what)
+local function read_source(source, name)
+  local value, problem, misuse = sources.read(source, name)
   if misuse then
     error(misuse, 0)
   end
   return value, problem
 end
 
----The same of what stands in a call.
----@param plan riskscreen.nginx.Plan
----@param request riskscreen.nginx.GateRequest
----@return any address
----@return any network
----@return string|nil problem
----@return riskscreen.nginx.Named[]|nil several
-function M.of_call(plan, request)
+-- Reads the sources that stand in a call.
+local function read_call(location, request)
   local address, network, problem = request.address, request.network, nil
   if type(address) ~= "string" then
     address, problem = read_source(address, "address")
   end
   if network == nil then
-    network = plan.network
+    network = location.network
   end
   if type(network) ~= "string" then
     local network_problem
     network, network_problem = read_source(network, "network")
     problem = problem or network_problem
   end
-  if type(address) == "table" then
+  return address, network, problem
+end
+
+---Reads the subject of the request, or several subjects as a list.
+---@param location riskscreen.nginx.Location
+---@param request? riskscreen.nginx.GateRequest sources that stand in a call; without it, the location's are read
+---@return any address
+---@return any network
+---@return string|nil problem
+---@return riskscreen.nginx.InputSubject[]|nil subjects
+function M.read(location, request)
+  local address, network, problem
+  if request then
+    address, network, problem = read_call(location, request)
+  elseif not location.subjects[2] then
+    address, network, problem = location.subjects[1]()
+  else
     local list = {}
-    add_subjects(list, address, network, problem)
+    for _, read in ipairs(location.subjects) do
+      add_subjects(list, read())
+    end
     return nil, nil, nil, list
   end
-  return address, network, problem
+  if type(address) ~= "table" then
+    return address, network, problem
+  end
+  local list = {}
+  add_subjects(list, address, network, problem)
+  return nil, nil, nil, list
 end
 
 return M

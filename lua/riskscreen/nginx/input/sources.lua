@@ -1,5 +1,5 @@
--- Where in a request an address or a network stands: a source becomes a reader, which gives the text or says what is
--- wrong. Whatever two programs could read in two ways is wrong. Not here: whether the text is an address.
+-- Places in a request where an address or a network can stand. A source is compiled to a reader, which returns the text
+-- or a problem. A request that two programs could read in two ways is a problem.
 local bodies = require "riskscreen.nginx.input.body"
 local json_field = require "riskscreen.nginx.input.json_field"
 local parameters = require "riskscreen.nginx.input.parameters"
@@ -9,29 +9,30 @@ local ngx = _G.ngx
 local find = string.find
 
 local LONGEST_BODY = 1024 * 1024 -- bytes
-local MOST_READERS = 1000 -- that are kept for tables written where they are used
+local MOST_READERS = 1000 -- kept for tables that stand in a call
 
----@alias riskscreen.nginx.Reader fun(): string|string[]|nil, string|nil the text, or several; or nil and what is wrong
+---@alias riskscreen.nginx.Reader fun(): string|string[]|nil, string|nil the text or several texts; or nil, a problem
+---@alias riskscreen.nginx.SubjectReader fun(): any, any, string|nil address, network, problem
 
 ---@class riskscreen.nginx.SourceTable one of these
 ---@field argument? string a parameter of the query
 ---@field header? string
 ---@field variable? string of nginx, without "$"
----@field path? integer which segment of the path
+---@field path? integer a segment of the path, by its position
 ---@field json? string the path to a field of a JSON body: "withdrawal.to", "outputs.*.to"
 ---@field form? string a parameter of a form in the body
 
 ---@alias riskscreen.nginx.Source string|riskscreen.nginx.SourceTable|riskscreen.nginx.Reader
 
--- Of those readers that look into the query: what they do with its text.
+-- For each reader of the query: the same reader with the query's text as its argument.
 ---@type table<riskscreen.nginx.Reader, fun(query: string|nil): string|nil, string|nil>
 local readers_of_query = setmetatable({}, { __mode = "k" })
 
-local function missing(what)
-  return nil, what .. " is missing"
+local function missing(place)
+  return nil, place .. " is missing"
 end
 
--- Whether nginx has cut the URL at a "#", which whom the request is passed on to may take for a part of it.
+-- Whether nginx has cut the URL at a "#". The application behind it may take the rest for a part of the URL.
 local function is_cut()
   return find(ngx.var.request_uri, "#", 1, true) ~= nil
 end
@@ -39,11 +40,11 @@ end
 local CUT = "a URL with '#' can be read in two ways"
 
 local function argument(name)
-  local what = "the argument " .. name
+  local place = "the argument " .. name
   local read = parameters.reader(name)
   local function read_query(query)
     local value, problem = read(query)
-    return value, problem and (what .. " " .. problem)
+    return value, problem and (place .. " " .. problem)
   end
   local function reader()
     if is_cut() then
@@ -55,10 +56,10 @@ local function argument(name)
   return reader
 end
 
--- Of a header that comes twice all are one list in nginx's table; who knows headers as environment variables does not
+-- A repeated header is a list in nginx's table. An application that reads headers as environment variables (CGI) cannot
 -- tell "X-To" from "X_To".
 local function header(name)
-  local what = "the header " .. name
+  local place = "the header " .. name
   local key = name:lower()
   local folded_key = key:gsub("_", "-")
   return function()
@@ -70,36 +71,36 @@ local function header(name)
       end
     end
     if count > 1 then
-      return nil, what .. " is repeated"
+      return nil, place .. " is repeated"
     elseif type(value) ~= "string" then
-      return missing(what)
+      return missing(place)
     end
     return value
   end
 end
 
--- Variables that hold the first of what a request may have twice, without a word; and the source that has one.
-local hasty_variables = { arg = "argument", http = "header" }
+-- Variables that silently hold the first of two parameters or headers, and the source to use instead.
+local first_only = { arg = "argument", http = "header" }
 
 local function variable(name)
   local prefix, rest = name:lower():match "^(%a+)_(.+)$"
-  local better = hasty_variables[prefix]
+  local better = first_only[prefix]
   if better then
     local source = ("{ %s = '%s' }"):format(better, better == "header" and rest:gsub("_", "-") or rest)
-    return nil, ("must not be the variable %s, which is the first of two: take %s"):format(name, source)
+    return nil, ("must not be the variable %s, which silently holds the first of two: take %s"):format(name, source)
   end
-  local what = "the variable " .. name
+  local place = "the variable " .. name
   return function()
     local value = ngx.var[name]
     if value == nil or value == "" then
-      return missing(what)
+      return missing(place)
     end
     return value
   end
 end
 
--- Whether the path means the same before and after nginx has normalised it, and to whoever does that once more: some
--- decode again what nginx has decoded, cut a segment at ";", or know bytes for "." that UTF-8 has not.
+-- Whether the path means the same before and after nginx has normalised it, and after another program has done so once
+-- more. Some programs decode it again, cut a segment at ";", or accept overlong UTF-8 for ".".
 local function is_plain(path)
   local lower = path:lower()
   return not (lower:find "%%2[5ef]" or lower:find "%%3b" or lower:find "%%5c" or lower:find "%%c[01]")
@@ -108,10 +109,10 @@ local function is_plain(path)
 end
 
 local function path_segment(position)
-  local what = ("segment %d of the path"):format(position)
+  local place = ("segment %d of the path"):format(position)
   return function()
     if is_cut() or not is_plain(ngx.var.request_uri:match "^[^?]*") then
-      return nil, what .. " is in a path that can be read in two ways"
+      return nil, place .. " is in a path that can be read in two ways"
     end
     local count = 0
     for segment in ngx.var.uri:gmatch "[^/]+" do
@@ -120,7 +121,7 @@ local function path_segment(position)
         return segment
       end
     end
-    return missing(what)
+    return missing(place)
   end
 end
 
@@ -129,7 +130,7 @@ local function is_json(media_type)
 end
 
 local function json(path)
-  local what, keys, several = "the field " .. path, {}, false
+  local place, keys, several = "the field " .. path, {}, false
   for key in path:gmatch "[^.]+" do
     keys[#keys + 1] = key
     several = several or key == "*"
@@ -141,7 +142,7 @@ local function json(path)
       values, problem = json_field.values(body, keys)
     end
     if not values then
-      return nil, what .. " " .. problem
+      return nil, place .. " " .. problem
     end
     return several and values or values[1]
   end
@@ -152,7 +153,7 @@ local function is_form(media_type)
 end
 
 local function form(name)
-  local what = "the form's " .. name
+  local place = "the form's " .. name
   local read = parameters.reader(name)
   return function()
     local body, problem = bodies.text(is_form, LONGEST_BODY)
@@ -160,7 +161,7 @@ local function form(name)
     if body then
       value, problem = read(body)
     end
-    return value, problem and (what .. " " .. problem)
+    return value, problem and (place .. " " .. problem)
   end
 end
 
@@ -205,15 +206,9 @@ end
 
 local M = {}
 
----The reader of what is not there.
----@type riskscreen.nginx.Reader
-function M.absent()
-  return missing "the address"
-end
-
 ---@param source any
 ---@return riskscreen.nginx.Reader|nil
----@return string|nil message what is wrong with the source
+---@return string|nil message the reason why the source is refused
 function M.compile(source)
   if type(source) == "function" then
     return source
@@ -227,11 +222,12 @@ function M.compile(source)
   return nil, ("%s (got %s)"):format(WANTED, text.kind(source))
 end
 
----Reads an address and a network; of a query but once, because to get it from nginx is most of what that costs.
+---A reader of an address and a network. If both stand in the query, it gets the query from nginx once: that is most of
+---the work.
 ---@param address riskscreen.nginx.Reader
 ---@param network? riskscreen.nginx.Reader
----@return fun(): any, any, string|nil address, network, what is wrong
-function M.pair(address, network)
+---@return riskscreen.nginx.SubjectReader
+function M.subject_reader(address, network)
   local address_of, network_of = readers_of_query[address], network and readers_of_query[network]
   if address_of and network_of then
     return function()
@@ -254,7 +250,7 @@ function M.pair(address, network)
   end
 end
 
--- Readers of tables that are written where they are used, and so are new in every request.
+-- Readers of tables that stand in a call, and so are new tables in every request.
 local readers, count = {}, 0
 
 local function reader_of(source)
@@ -275,26 +271,25 @@ local function reader_of(source)
   return reader, message
 end
 
----Reads a source that is not compiled. An absent one is nothing that the request lacks, but that whoever calls has not
----found: the same.
+---Reads a source that stands in a call. nil means that the caller did not find the value in the request.
 ---@param source riskscreen.nginx.Source|nil
----@param what string how messages call it
+---@param name string "address" or "network"
 ---@return string|string[]|nil value
 ---@return string|nil problem with the request
----@return string|nil message what is wrong with the source itself
-function M.read(source, what)
+---@return string|nil message the reason why the source is refused
+function M.read(source, name)
   if type(source) == "string" then
     return source
   elseif source == nil then
-    return missing("the " .. what)
+    return missing("the " .. name)
   elseif type(source) == "function" then
     return source()
   elseif type(source) ~= "table" then
-    return nil, nil, ("%s %s (got %s)"):format(what, WANTED, text.kind(source))
+    return nil, nil, ("%s %s (got %s)"):format(name, WANTED, text.kind(source))
   end
   local reader, message = reader_of(source)
   if not reader then
-    return nil, nil, what .. " " .. message
+    return nil, nil, name .. " " .. message
   end
   return reader()
 end
