@@ -20,7 +20,7 @@
 #define RSC_ORIGIN_NAME_MAX 320           /* bytes: a host name, a port and a NUL */
 #define RSC_METHOD_MAX      16            /* bytes, with the final NUL */
 
-#define RSC_TYPICAL_SIZE_MAX  (64u << 10) /* bytes: the most to reserve for a response of unknown size */
+#define RSC_TYPICAL_SIZE_MAX  (64u << 10) /* bytes to reserve at most for a response */
 #define RSC_SPARE_BUFFERS_MAX 64          /* spare buffers of one origin */
 #define RSC_SPARE_SIZE_MAX    (64u << 10) /* bytes: a larger buffer is freed */
 #define RSC_TIMEOUT_MAX       86400       /* seconds */

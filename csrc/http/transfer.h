@@ -55,9 +55,9 @@ struct rsc_transfer {
 
     uint64_t sent_at, launched_at; /* ns */
 
-    struct rsc_buffer received; /* header lines of the final response, with lower-case names, then the body */
+    struct rsc_buffer received; /* lines with lower-case names, then the body */
     size_t head_size;           /* bytes of header lines in `received` */
-    bool head_complete;         /* the empty line after the headers has arrived */
+    bool head_complete;         /* all headers have arrived */
     bool in_body;
     const char *limit; /* name of the exceeded limit, or NULL */
     size_t limit_size;

@@ -23,10 +23,10 @@
 
 #define RSC_PLANS_MAX     32 /* plans; number 0 is unused */
 #define RSC_PLAN_KEYS_MAX 12 /* members of an object with a plan */
-#define RSC_PLAN_AFTER    8  /* consecutive objects with the same keys before their shape gets a plan */
+#define RSC_PLAN_AFTER    8  /* consecutive equal objects before a shape gets a plan */
 
-#define RSC_PLAN_FAILURES_MAX 64   /* failure score at which a plan is removed: +4 for a failure, -1 for a success */
-#define RSC_PLAN_PAUSE        4096 /* objects before a shape may get a plan again after losing one */
+#define RSC_PLAN_FAILURES_MAX 64   /* score at which a plan is removed: +4 per failure, -1 per success */
+#define RSC_PLAN_PAUSE        4096 /* objects until a shape that lost its plan may get another */
 
 #define RSC_SHORT_STRING_WORDS ((RSC_SHORT_STRING_MAX + 1) / 8)
 
@@ -43,6 +43,7 @@ struct rsc_shape {
 
     uint16_t first; /* the first key of the last object, or 0 */
     uint16_t plan;  /* the plan of its objects, or 0 */
+
     int32_t steady; /* consecutive objects whose keys were all expected */
     bool temporary; /* belongs to a key outside the cache, so it gets no plan */
 };

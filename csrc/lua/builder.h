@@ -8,13 +8,13 @@
 #include "json/number.h"
 #include "json/scan.h"
 
-/* Slots of the Lua cache: the table that holds the Lua values of a key cache's entries. */
-#define RSC_LUA_CACHE_WORKSPACE   1 /* the userdata with the key cache's memory */
+/* Slots of the Lua cache, the table with the Lua values of a key cache's entries. */
+#define RSC_LUA_CACHE_WORKSPACE   1 /* owns the key cache */
 #define RSC_LUA_CACHE_EMPTY_ARRAY 2 /* the metatable of empty arrays */
 
 #define RSC_LUA_CACHE_KEYS   2                                       /* key number n is at this + n */
 #define RSC_LUA_CACHE_VALUES (RSC_LUA_CACHE_KEYS + RSC_KEYS_MAX)     /* value number n is at this + n + 1 */
-#define RSC_LUA_CACHE_PLANS  (RSC_LUA_CACHE_VALUES + RSC_VALUES_MAX) /* the function of plan n is at this + n */
+#define RSC_LUA_CACHE_PLANS  (RSC_LUA_CACHE_VALUES + RSC_VALUES_MAX) /* likewise */
 #define RSC_LUA_CACHE_SIZE   (RSC_LUA_CACHE_PLANS + RSC_PLANS_MAX)
 
 /* The state of one decode. It owns nothing: the caller keeps everything alive until rsc_builder_run returns. */
@@ -27,8 +27,8 @@ struct rsc_builder {
 
     int max_depth;      /* arrays and objects within each other */
     int depth;          /* 0 at the start */
-    size_t values_left; /* how many more values the text may have */
-    bool keep_null;     /* keep null members of objects as core.null */
+    size_t values_left; /* values the text may still have */
+    bool keep_null;     /* keep null members of objects */
 };
 
 /* Reads the whole text and pushes its value. On a failure returns false with the error set, and leaves any number of

@@ -22,10 +22,10 @@
 #define RSC_SERVER_MIN_HEADERS_LIMIT ((size_t)1 << 12) /* bytes: the smallest max_headers */
 #define RSC_SERVER_MAX_HEADERS_LIMIT ((size_t)1 << 20) /* bytes: the largest max_headers */
 
-#define RSC_SERVER_MAX_CONNECTIONS_LIMIT 65536             /* the largest max_connections */
-#define RSC_SERVER_MAX_IDLE_TIMEOUT      86400.0           /* seconds: the largest idle_timeout */
-#define RSC_SERVER_MAX_INTERVAL          86400.0           /* seconds: the longest interval between two pieces */
-#define RSC_SERVER_MAX_REPLY_HEADERS     ((size_t)1 << 16) /* bytes of header names and values in one reply */
+#define RSC_SERVER_MAX_CONNECTIONS_LIMIT 65536
+#define RSC_SERVER_MAX_IDLE_TIMEOUT      86400.0           /* seconds */
+#define RSC_SERVER_MAX_INTERVAL          86400.0           /* seconds */
+#define RSC_SERVER_MAX_REPLY_HEADERS     ((size_t)1 << 16) /* bytes of names and values */
 
 struct rsc_server;
 struct rsc_exchange;
@@ -34,7 +34,7 @@ struct rsc_server_options {
     const char *host;   /* name or address to listen on */
     size_t port;        /* 0 for any free port */
     size_t max_body;    /* a larger request body gets status 413 */
-    size_t max_headers; /* memory for a head; a larger request head gets status 431 or 414 */
+    size_t max_headers; /* a larger request head gets status 431 or 414 */
 
     size_t max_connections; /* more clients wait in the listen queue */
     double idle_timeout;    /* closes a connection without a request; rounded up to a whole second */

@@ -1,8 +1,8 @@
-/* Each allocation fails once: the first, the second … until none does. Whichever it was, nothing leaks, and the state
- * and the decoder work afterwards.
+/* Memory sweep of the decoder: in each run one more allocation fails. Nothing may leak, and afterwards the Lua state
+ * and the decoder must still work.
  *
- * The allocations are Lua's, through the state's allocator, and the decoder's own, which the linker sends here
- * (--wrap=realloc, --wrap=free and --wrap=newlocale). */
+ * Lua's allocations come through the state's allocator. The linker redirects the decoder's own with --wrap=realloc,
+ * --wrap=free and --wrap=newlocale. */
 #include <locale.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,7 +19,7 @@ void *__wrap_realloc(void *block, size_t size);
 void __wrap_free(void *block);
 locale_t __wrap_newlocale(int mask, const char *name, locale_t base);
 
-static long until_failure; /* allocations until one fails; none does while it is negative */
+static long until_failure; /* allocations until one fails; negative for none */
 static long blocks;        /* allocated and not freed */
 
 static bool fails_now(void) {
@@ -44,7 +44,7 @@ locale_t __wrap_newlocale(int mask, const char *name, locale_t base) {
     return fails_now() ? (locale_t)0 : __real_newlocale(mask, name, base);
 }
 
-/* Lua relies on a block that shrinks; only growth may fail. */
+/* Lua requires that shrinking a block never fails. */
 static void *allocate(void *data, void *block, size_t old_size, size_t size) {
     (void)data;
     if (size == 0) {
@@ -57,8 +57,9 @@ static void *allocate(void *data, void *block, size_t old_size, size_t size) {
     return __wrap_realloc(block, size);
 }
 
-/* With escapes (scratch memory), a number for the library (locale), keys and values that come again, nesting, empty
- * arrays, arrays past what waits on the stack, dropped members, many objects alike, and a fault at the end. */
+/* Texts that need every kind of memory. Escapes use the scratch buffer, and a long number uses the locale. Repeated
+ * keys and values fill the cache. Similar objects create plans. Long arrays grow their tables. The last text has a
+ * fault. */
 static const char *const TEXTS[] = {
     "[{\"key\":\"value\",\"text\":\"\\u0041\\n and more than thirty-one bytes of it\",\"none\":null},"
     "{\"key\":\"value\",\"text\":\"x\",\"none\":[]},{\"key\":\"value\",\"text\":\"\",\"none\":{}},"
@@ -73,7 +74,7 @@ static const char *const TEXTS[] = {
     "[1,2,{\"key\":tru}]",
 };
 
-/* Decodes all the texts with the decoder at 1. */
+/* Decodes all texts with the decoder at index 1. */
 static int decode_texts(lua_State *L) {
     for (size_t i = 0; i < sizeof TEXTS / sizeof *TEXTS; i++) {
         lua_settop(L, 1);
@@ -93,7 +94,7 @@ static int begin_and_decode(lua_State *L) {
     return decode_texts(L);
 }
 
-/* Decodes with the decoder that lived through the failure, and looks at what comes. */
+/* Checks that the decoder from before the failure still works. */
 static int decode_and_check(lua_State *L) {
     lua_getfield(L, LUA_REGISTRYINDEX, "survivor");
     int top = lua_gettop(L);
@@ -135,7 +136,7 @@ static int call_protected(lua_State *L, lua_CFunction function) {
     return status;
 }
 
-/* Whether the failure at this allocation was reached. */
+/* Returns whether the program reached the failing allocation. */
 static bool sweep_once(lua_CFunction function, long failing, bool warm) {
     blocks = 0;
     until_failure = -1;

@@ -1,6 +1,6 @@
-/* A Lua module for coverage runs: once required, it notes which lines of lua/riskscreen are run, in every coroutine of
- * the state, and when it is unloaded adds a file of "path:line" to the directory RISKSCREEN_COVERAGE. One state in a
- * process. Not for LuaJIT, whose compiled code calls no hooks. */
+/* A Lua module that records which lines of lua/riskscreen run. At exit it writes them as "path:line" to a file in the
+ * directory RISKSCREEN_COVERAGE. It supports one Lua state per process, and not LuaJIT, whose compiled code calls no
+ * hooks. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,11 +22,11 @@ static struct file {
 } files[FILES_MAX];
 static size_t file_count;
 
-/* Which file a chunk's name stands for; a name's memory may be used again for another one. */
+/* A cache from a chunk name's address to its file. It compares the name too, since Lua may reuse the address. */
 static struct chunk {
     const char *source;
     char name[PATH_MAX_BYTES];
-    struct file *file; /* NULL where the chunk is not the library's */
+    struct file *file; /* NULL if the chunk is not part of the library */
 } chunks[CHUNKS_MAX];
 
 static struct file *find_file(const char *source) {

@@ -1,4 +1,4 @@
-/* What a Lua program cannot bring about in a loop: signals at any moment. */
+/* The loop under signals, which a Lua program cannot send at a chosen moment. */
 #include <signal.h>
 #include <string.h>
 #include <sys/time.h>
@@ -10,7 +10,7 @@ static void on_alarm(int number) {
     (void)number;
 }
 
-/* A signal every few milliseconds, so that one comes while the step waits, whenever that is. */
+/* Sends a signal every 5 ms, so that one arrives while the step waits. */
 static void start_alarms(void) {
     struct sigaction action;
     memset(&action, 0, sizeof action);

@@ -1,4 +1,4 @@
-/* Numbers where Lua cannot reach: the table of powers, the conversion beside the library's, and other locales. */
+/* Tests of numbers that need C: the table of powers, comparison with strtod, and other locales. */
 #include <inttypes.h>
 #include <locale.h>
 #include <math.h>
@@ -39,7 +39,7 @@ static void double_it(struct large *large) {
     multiply_small(large, 2);
 }
 
-/* large -= other if it is not less; whether it was. */
+/* Subtracts `other` from `large` unless it is greater. Returns whether it did. */
 static int subtract_if(struct large *large, const struct large *other) {
     struct large result;
     int64_t borrow = 0;
@@ -75,7 +75,7 @@ static void test_positive_powers(void) {
     }
 }
 
-/* 1 / 5^n: its first 128 bits by long division. Where 5^n fits 64 bits they are rounded up, as it is never exact. */
+/* Computes the first 128 bits of 1 / 5^n by long division. They are rounded up where 5^n fits 64 bits. */
 static void test_negative_powers(void) {
     for (int n = 1; n <= -RSC_POWER_OF_FIVE_MIN; n++) {
         struct large power = power_of_five(n);
@@ -99,7 +99,7 @@ struct reading {
     struct rsc_numbers numbers;
 };
 
-/* Reads the whole of `text` as a number. */
+/* Reads all of `text` as a number. */
 static bool read_number(struct reading *reading, const char *text, struct rsc_number *number) {
     size_t length = strlen(text);
     struct rsc_input input = {text, text + length, &reading->scratch, &reading->error};
@@ -119,7 +119,7 @@ static void check_real(struct reading *reading, const char *text) {
     }
 }
 
-/* Runs in the C locale, where strtod itself is the measure. */
+/* Compares with strtod, which is correct in the C locale. */
 static void test_beside_library(struct reading *reading) {
     uint64_t state = 20260101;
     char text[128];
@@ -140,12 +140,13 @@ static void test_beside_library(struct reading *reading) {
     }
 }
 
-/* The point half way between two neighbours, in full, and with its last digit moved: the hardest texts there are. */
+/* Numbers exactly half way between two doubles, and just above: the hardest to round. */
 static void test_half_way(struct reading *reading) {
     uint64_t state = 42;
     char text[1200];
     for (int i = 0; i < 20000; i++) {
-        /* 54 significant bits of which the last is set: half way. Exponents small enough to print it exactly. */
+        /* A number of 54 significant bits whose last bit is set is half way. The exponents are small enough for printf
+         * to print all digits. */
         uint64_t bits = (random_bits(&state) >> 10) | UINT64_C(1) << 53 | 1;
         int shift = (int)(random_bits(&state) % 60);
         long double half_way = ldexpl((long double)bits, -shift);
@@ -163,7 +164,7 @@ static void test_other_locale(struct reading *reading, const char *name) {
         return;
     }
     struct rsc_number number;
-    /* By each way: exactly, with 128 bits, with the library. */
+    /* One number for each conversion: the fast path, 128 bits, strtod_l. */
     CHECK(read_number(reading, "1.5", &number) && number.real == 0x1.8p0, "%a", number.real);
     CHECK(read_number(reading, "1.7976931348623157e308", &number) && number.real == 0x1.fffffffffffffp1023, "%a",
           number.real);

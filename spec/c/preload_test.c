@@ -1,4 +1,4 @@
-/* A host program that links the library statically and finds none of its Lua files on disk. */
+/* A program that links the library statically and has no Lua files on disk. */
 #include <lauxlib.h>
 #include <lua.h>
 #include <lualib.h>

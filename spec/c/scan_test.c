@@ -1,11 +1,11 @@
-/* The scanner where Lua cannot reach: texts that end exactly where their memory does, the portable path on machines
- * that have a faster one, all UTF-8, and buffers at their limit. */
+/* Tests of the scanner that need C. Texts end exactly where their memory ends. The portable code path, UTF-8 sequences
+ * and buffers at their limit are tested too. */
 #include <string.h>
 
 #include "check.h"
 #include "json/scan.h"
 
-/* A copy with nothing after it, so that a sanitizer sees a read past the end. */
+/* Copies to an allocation of the exact size, so that a sanitizer finds a read past the end. */
 static char *exact_copy(const char *bytes, size_t size) {
     char *copy = malloc(size > 0 ? size : 1);
     CHECK(copy != NULL, "out of memory");
@@ -13,7 +13,7 @@ static char *exact_copy(const char *bytes, size_t size) {
     return copy;
 }
 
-/* Every byte at every place of a text of up to 50 plain ones. */
+/* Every byte value at every place of texts of up to 50 bytes. */
 static void test_plain_runs(void) {
     char text[50];
     for (size_t size = 0; size <= sizeof text; size++) {
@@ -35,7 +35,7 @@ static void test_plain_runs(void) {
     }
 }
 
-/* The code point a sequence encodes in its shortest form, or -1: RFC 3629 read literally. */
+/* Returns the code point of a valid sequence, or -1, straight from RFC 3629. */
 static long decode_utf8(const unsigned char *bytes, size_t size) {
     static const long least[] = {0, 0, 0x80, 0x800, 0x10000};
     long code = size == 2 && bytes[0] >> 5 == 0x6    ? bytes[0] & 0x1F
@@ -48,7 +48,7 @@ static long decode_utf8(const unsigned char *bytes, size_t size) {
     return code < least[size] || code > 0x10FFFF || (code >= 0xD800 && code <= 0xDFFF) ? -1 : code;
 }
 
-/* All sequences of two, three and four bytes whose first is not ASCII and whose others vary in what can matter. */
+/* Sequences of two, three and four bytes: every first byte, and other bytes around every boundary. */
 static void test_utf8(void) {
     static const unsigned char others[] = {0x00, 0x22, 0x41, 0x7F, 0x80, 0x81, 0x8F, 0x90, 0x91, 0x9F,
                                            0xA0, 0xA1, 0xBE, 0xBF, 0xC0, 0xC2, 0xE0, 0xF4, 0xFF};
@@ -61,7 +61,7 @@ static void test_utf8(void) {
                 char *copy = exact_copy((char *)bytes, size);
                 const char *p = copy;
                 bool whole = rsc_scan_utf8(&p, copy + size) && p == copy + size;
-                /* Two or four bytes can also be two sequences of two. */
+                /* Four bytes can also be two sequences of two. */
                 bool pair = size == 4 && decode_utf8(bytes, 2) >= 0 && decode_utf8(bytes + 2, 2) >= 0;
                 CHECK(whole == (pair || decode_utf8(bytes, size) >= 0), "%02X %02X %02X %02X, %zu bytes", bytes[0],
                       bytes[1], bytes[2], bytes[3], size);
@@ -71,7 +71,7 @@ static void test_utf8(void) {
     }
 }
 
-/* Every code point, once raw and once escaped. */
+/* Every code point, raw and escaped. */
 static void test_every_code_point(void) {
     struct rsc_buffer scratch;
     struct rsc_error error;

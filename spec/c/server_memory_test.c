@@ -1,10 +1,9 @@
-/* Every allocation of a program that uses the server fails once: Lua's, ours and libmicrohttpd's. The program may get
- * an error or a client may be dropped, but nothing crashes, the same Lua state runs the program afterwards, and neither
- * memory nor descriptors are missing.
+/* Memory sweep of the server: in each run one more allocation of Lua, the library or libmicrohttpd fails. The program
+ * may get an error and a client may be dropped. Nothing may crash or leak, and the same Lua state must then run the
+ * program.
  *
- * This file's malloc and its kin stand in front of glibc's. */
+ * The allocation functions in this file replace glibc's. */
 #include <arpa/inet.h>
-#include <dirent.h>
 #include <errno.h>
 #include <lauxlib.h>
 #include <lualib.h>
@@ -19,7 +18,7 @@
 #define FAILURES_MAX 100000
 #define CLIENTS_MAX  16
 
-/* A client that is dropped for want of memory is noticed by its closed connection, a lost one by the count of steps. */
+/* The program sees a dropped client by its closed connection. The limit on steps finds a client that hangs. */
 static const char program[] =
     "local riskscreen_server, connect, is_closed, disconnect = ...\n"
     "local server = assert(riskscreen_server.new { max_body = 64, max_headers = 4096, idle_timeout = 5 })\n"
@@ -109,7 +108,7 @@ char *strdup(const char *text) {
     return copy == NULL ? NULL : memcpy(copy, text, size);
 }
 
-/* Lua must not fail to make a block smaller. */
+/* Lua requires that shrinking a block never fails. */
 static void *allocate(void *context, void *block, size_t old_size, size_t new_size) {
     (void)context;
     if (new_size == 0) {
@@ -119,7 +118,7 @@ static void *allocate(void *context, void *block, size_t old_size, size_t new_si
     return block != NULL && new_size <= old_size ? __libc_realloc(block, new_size) : realloc(block, new_size);
 }
 
-/* The clients of the program: sockets alone, that allocate nothing. */
+/* The program's clients: plain sockets, which allocate nothing. */
 
 static int connect_client(lua_State *L) {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -135,7 +134,7 @@ static int connect_client(lua_State *L) {
     return 1;
 }
 
-/* Reads what there is. */
+/* Reads all available bytes and returns whether the connection is closed. */
 static int is_closed(lua_State *L) {
     char text[1024];
     ssize_t count;
@@ -181,19 +180,8 @@ static int run(lua_State *L) {
     return status;
 }
 
-static int descriptors(void) {
-    DIR *directory = opendir("/proc/self/fd");
-    int count = 0;
-    CHECK(directory != NULL, "no /proc/self/fd");
-    while (readdir(directory) != NULL) {
-        count++;
-    }
-    closedir(directory);
-    return count;
-}
-
-/* Runs the program in a new state with allocation `n` failing, and once more without a failure. Whether it was reached.
- */
+/* Runs the program in a new state with allocation `n` failing, and then without a failure. Returns whether the program
+ * reached that allocation. */
 static bool sweep_once(long n) {
     lua_State *L = lua_newstate(allocate, NULL);
     CHECK(L != NULL, "no state");
@@ -216,12 +204,12 @@ int main(void) {
     (void)sweep_once(FAILURES_MAX);
     (void)sweep_once(FAILURES_MAX);
     long kept = outstanding;
-    int open = descriptors();
+    int open = count_descriptors();
     long n = 0;
     for (bool reached = true; reached && n < FAILURES_MAX; n++) {
         reached = sweep_once(n);
         CHECK(outstanding == kept, "allocation %ld failed: %ld blocks are lost", n, outstanding - kept);
-        CHECK(descriptors() == open, "allocation %ld failed: descriptors are lost", n);
+        CHECK(count_descriptors() == open, "allocation %ld failed: descriptors are lost", n);
     }
     CHECK(n > 100, "only %ld allocations", n);
     printf("%ld allocations failed, one in each run\n", n - 1);

@@ -1,5 +1,5 @@
-/* Several Lua states on several threads use the decoder, the loop, the server and the Lua layer over them at once. For
- * the thread sanitizer to watch; without it, it still shows that they do not disturb each other. */
+/* Several threads, each with its own Lua state, use the decoder, the loop, the server and the Lua layer at once. Meant
+ * for the thread sanitizer. */
 #include <lauxlib.h>
 #include <lualib.h>
 #include <pthread.h>
@@ -9,7 +9,7 @@
 
 #define THREADS 4
 
-/* Each state serves a sandbox on a port of its own and screens against it, in tasks and one after the other. */
+/* Each state serves its own sandbox and screens addresses against it. */
 static const char script[] =
     "local riskscreen = require 'riskscreen'\n"
     "local core = require 'riskscreen.core'\n"

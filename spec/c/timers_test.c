@@ -1,4 +1,4 @@
-/* The timer heap against a plain array: random adding, removing and expiring. */
+/* Compares the timer heap with a plain array under random additions, removals and expirations. */
 #include "check.h"
 #include "base/error.h"
 #include "http/timers.h"
@@ -8,7 +8,7 @@
 
 static struct rsc_timer timers[TIMERS];
 
-/* The one that must expire next: the earliest, and among equals the first added. */
+/* Returns the timer that must expire next: the earliest, and among equal ones the first added. */
 static struct rsc_timer *earliest(void) {
     struct rsc_timer *found = NULL;
     for (size_t i = 0; i < TIMERS; i++) {
@@ -45,7 +45,7 @@ int main(void) {
     for (int step = 0; step < STEPS; step++) {
         uint64_t bits = random_bits(&state);
         struct rsc_timer *timer = &timers[(bits >> 8) % TIMERS];
-        uint64_t when = (bits >> 32) % 64; /* few instants, so that many are equal */
+        uint64_t when = (bits >> 32) % 64; /* few distinct times, so that many are equal */
         if (bits % 4 == 0) {
             check_expiry(&heap, when);
         } else if (timer->place == 0) {

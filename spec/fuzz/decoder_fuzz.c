@@ -1,7 +1,6 @@
-/* Fuzzes the decoder, Lua state and all. Beside memory errors it looks for these:
- * - a decoder that knows the keys and sizes gives another result than one that knows nothing;
- * - a fault's position outside the text, or text before it that is not the beginning of a valid text;
- * - a value that changes when it is decoded again. */
+/* Fuzzes the decoder inside a Lua state. Beside memory errors it checks three properties. A used decoder, with keys and
+ * sizes in its cache, gives the same result as a new one. The bytes before a fault begin a valid text. Decoding a text
+ * again gives the same value. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +10,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-#define TEXTS_PER_STATE 20000 /* then a new state, so that what the decoder remembers starts anew at times */
+#define TEXTS_PER_STATE 20000 /* then a new state, with an empty cache */
 
 static lua_State *L;
 static int texts;
@@ -22,7 +21,7 @@ static __attribute__((noinline)) void demand(bool condition) {
     }
 }
 
-/* Pushes a decoder made by the function at 1. */
+/* Pushes a new decoder from the function at index 1. */
 static void push_new_decoder(void) {
     lua_pushvalue(L, 1);
     lua_newtable(L);
@@ -33,7 +32,7 @@ static void push_new_decoder(void) {
     lua_call(L, 1, 1);
 }
 
-/* Leaves the function that makes decoders at 1, and an experienced decoder at 2. */
+/* Leaves core.decoder at index 1 and the used decoder at index 2. */
 static void open_state(void) {
     if (L != NULL) {
         lua_close(L);
@@ -50,7 +49,7 @@ static void open_state(void) {
 
 static bool equal(int a, int b);
 
-/* Whether each member of the table at `a` is in the one at `b`. */
+/* Returns whether the table at `b` has every member of the table at `a`. */
 static bool contains(int b, int a) {
     luaL_checkstack(L, 8, "comparing");
     lua_pushnil(L);
@@ -75,7 +74,7 @@ static bool equal(int a, int b) {
     return alike && contains(b, a) && contains(a, b);
 }
 
-/* Decodes from memory that ends where the text does. */
+/* Decodes a copy in an allocation of the exact size, so that the sanitizer finds a read past the end. */
 static int decode_exactly(int decoder, const uint8_t *data, size_t size) {
     char *copy = malloc(size > 0 ? size : 1);
     demand(copy != NULL);
@@ -92,7 +91,7 @@ static size_t fault_position(void) {
     return (size_t)lua_tonumber(L, -1);
 }
 
-/* The bytes before a fault are a valid text, or one that ends too early. */
+/* Checks that the bytes before a fault are a valid text or the beginning of one. */
 static void check_fault(const uint8_t *data, size_t size, size_t position) {
     demand(position >= 1 && position <= size + 1);
     int results = decode_exactly(2, data, position - 1);

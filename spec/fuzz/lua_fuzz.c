@@ -23,11 +23,11 @@ int __lsan_is_turned_off(void);
 __attribute__((section("__libfuzzer_extra_counters"))) static uint8_t counters[1 << COUNTERS_BITS];
 
 static lua_State *L;
-static const char *files[FILES_MAX]; /* chunk names, by address: Lua keeps one for all functions of a file */
+static const char *files[FILES_MAX]; /* chunk names by address; Lua keeps one copy per file */
 static size_t file_count;
 static uint32_t last_place;
 
-/* 0 for a file that is not the library's. */
+/* Returns 0 for a file outside the library. */
 static uint32_t file_number(const char *source) {
     for (size_t i = 0; i < file_count; i++) {
         if (files[i] == source) {
@@ -65,7 +65,7 @@ static void demand(int status) {
     }
 }
 
-/* Leaves the handler at 1 and the target's function at 2. */
+/* Leaves the error handler at index 1 and the target's function at index 2. */
 static void open_state(void) {
     L = luaL_newstate();
     luaL_openlibs(L);
@@ -80,8 +80,8 @@ static void open_state(void) {
     lua_sethook(L, count_line, LUA_MASKLINE, 0);
 }
 
-/* Garbage that waits for its collection makes libFuzzer look for leaks after each input, which takes nearly all the
- * time. Leaks are for the decoder's own fuzzer, the sweeps and valgrind to find. */
+/* Turns leak detection off. Uncollected garbage would make libFuzzer search for leaks after each input, which takes
+ * most of the time. The decoder's fuzzer, the memory sweeps and valgrind find leaks. */
 int __lsan_is_turned_off(void) {
     return 1;
 }
