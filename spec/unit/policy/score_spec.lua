@@ -28,7 +28,7 @@ local function with(direction, one)
   return { dirData = dir_data }
 end
 
--- The thresholds, and a rule before them.
+-- A policy with the given rules before the thresholds.
 local function policy_with(...)
   local rules = { ... }
   for _, rule in ipairs(thresholds) do
@@ -64,23 +64,23 @@ describe("a policy of score thresholds", function()
     { "without a score", { maxScore = false } },
     { "whose score is null", { maxScore = json.null } },
     { "whose score is a number", { maxScore = 5 } },
-    { "whose score is no decimal", { maxScore = "low" } },
+    { "whose score is not a decimal", { maxScore = "low" } },
     { "whose score is empty", { maxScore = "" } },
     { "without a status", { status = false } },
     { "whose status is null", { status = json.null } },
     { "whose status is a text", { status = "1003" } },
-    { "whose status was never seen", { status = 1004 } },
-    { "whose directions are a text", { dirData = "none" } },
+    { "whose status is not final", { status = 1004 } },
+    { "whose directions are a string", { dirData = "none" } },
     { "whose strategies are a list", { dirData = { ["in"] = { strategy("1", "5") }, out = {} } } },
     { "with a strategy that is null", { dirData = { ["in"] = { ["1"] = json.null }, out = {} } } },
     { "with a strategy that is a number", { dirData = { ["in"] = { ["1"] = 5 }, out = {} } } },
     { "with a strategy under another number", { dirData = { ["in"] = { ["2"] = strategy("1", "5") }, out = {} } } },
     { "with a strategy that scores more than the maximum", with("in", strategy("1", "95")) },
     { "with a detail that is null", with("in", strategy("1", "1", { json.null })) },
-    { "with a detail whose score is no decimal", with("in", strategy("1", "1", { { score = "x" } })) },
+    { "with a detail whose score is not a decimal", with("in", strategy("1", "1", { { score = "x" } })) },
   }
   for _, case in ipairs(broken) do
-    it("does not know a transaction " .. case[1], function()
+    it("is unknown for a transaction " .. case[1], function()
       local it_is = result("1", case[2])
       for name, value in pairs(it_is) do
         it_is[name] = value or nil
@@ -92,7 +92,7 @@ describe("a policy of score thresholds", function()
     end)
   end
 
-  it("does not know a result that is no table", function()
+  it("is unknown for a result that is not a table", function()
     for _, value in ipairs { "ok", 1003, true, {} } do
       assert.equal("unknown", policy:decide(value).action)
     end
@@ -111,7 +111,7 @@ describe("a policy of score thresholds", function()
     assert.equal("allow", policy:decide(result("1", { dirData = json.null })).action)
   end)
 
-  it("says what it decided by", function()
+  it("names the rule and the score in the reason", function()
     local made = result("85.5")
     local decision = policy:decide(made, { elapsed = 1.5 })
     local reason = decision.reasons[1]
@@ -122,14 +122,14 @@ describe("a policy of score thresholds", function()
     assert.equal(1.5, decision.elapsed)
   end)
 
-  it("does not know what no rule covers", function()
+  it("is unknown when no rule covers the score", function()
     local gap = score_policy.new { rules = { { score_at_least = "80", action = "block" } } }
     local decision = gap:decide(result("5"))
     assert.equal("unknown", decision.action)
     assert.equal("no rule covers a transaction of score 5", decision.reasons[1].message)
   end)
 
-  it("believes other statuses when it is told to", function()
+  it("accepts the configured final statuses", function()
     local told = score_policy.new { rules = thresholds, final_statuses = { 7, 8 } }
     assert.equal("allow", told:decide(result("1", { status = 8 })).action)
     assert.equal("unknown", told:decide(result("1")).action)
@@ -141,38 +141,38 @@ describe("rules about strategies and details", function()
     return policy_with(rule):decide(result(max_score or "20", extra)).action
   end
 
-  it("are about a direction", function()
+  it("match a direction", function()
     local rule = { direction = "in", score_at_least = "10", action = "block" }
     assert.equal("block", decide(rule, with("in", strategy("1", "10.0"))))
     assert.equal("allow", decide(rule, with("out", strategy("1", "10.0"))))
     assert.equal("allow", decide(rule, with("in", strategy("1", "9.99"))))
   end)
 
-  it("are about a strategy's number", function()
+  it("match a strategy's number", function()
     local rule = { strategy = { "3", "7" }, action = "block" }
     assert.equal("block", decide(rule, with("out", strategy("7", "0"))))
     assert.equal("allow", decide(rule, with("out", strategy("8", "0"))))
   end)
 
-  it("are about a strategy's name", function()
+  it("match a strategy's name", function()
     local rule = { strategy_name = "Sanctions", score_at_least = "1", action = "block" }
     assert.equal("block", decide(rule, with("in", strategy("1", "1", nil, "Sanctions"))))
     assert.equal("allow", decide(rule, with("in", strategy("1", "1", nil, "Gambling"))))
   end)
 
-  it("are about a detail's code and its own score", function()
+  it("match a detail's code and the detail's own score", function()
     local rule = { detail = "mixer", score_at_least = "5", action = "block" }
     assert.equal("block", decide(rule, with("in", strategy("1", "1", { { code = "mixer", score = "5" } }))))
     assert.equal("allow", decide(rule, with("in", strategy("1", "9", { { code = "mixer", score = "4" } }))))
     assert.equal("allow", decide(rule, with("in", strategy("1", "9", { { code = "swap", score = "9" } }))))
   end)
 
-  it("are about a detail's name", function()
+  it("match a detail's name", function()
     local rule = { detail_name = "Mixer", action = "block" }
     assert.equal("block", decide(rule, with("in", strategy("1", "1", { { name = "Mixer" } }))))
   end)
 
-  it("can be narrowed by everything at once", function()
+  it("can combine all conditions", function()
     local rule = { direction = "out", strategy = "1", detail = "mixer", action = "block" }
     local details = { { code = "mixer", score = "1" } }
     assert.equal("block", decide(rule, with("out", strategy("1", "1", details))))
@@ -180,7 +180,7 @@ describe("rules about strategies and details", function()
     assert.equal("allow", decide(rule, with("out", strategy("2", "1", details))))
   end)
 
-  it("take a part out of later rules", function()
+  it("that match a part exclude it from later rules", function()
     local policy = policy_with(
       { detail = "exchange", action = "allow" },
       { detail = { "exchange", "mixer" }, action = "block" }
@@ -189,7 +189,7 @@ describe("rules about strategies and details", function()
     assert.equal("block", policy:decide(result("1", with("in", strategy("1", "1", { { code = "mixer" } })))).action)
   end)
 
-  it("never allow a transaction that the rules about it do not", function()
+  it("never allow a transaction by themselves", function()
     local rule = { strategy = "1", action = "allow" }
     assert.equal("block", decide(rule, with("in", strategy("1", "90")), "90"))
     assert.equal("review", decide(rule, with("in", strategy("1", "40")), "40"))
@@ -197,7 +197,7 @@ describe("rules about strategies and details", function()
     assert.equal("unknown", parts_only:decide(result("1", with("in", strategy("1", "1")))).action)
   end)
 
-  it("give the part in the reason, the worst first", function()
+  it("name the part in the reason, the worst first", function()
     local policy = policy_with { strategy = "2", action = "block" }
     local reasons = policy:decide(result("1", with("out", strategy("2", "0.5")))).reasons
     assert.equal("block", reasons[1].action)
@@ -205,13 +205,13 @@ describe("rules about strategies and details", function()
     assert.equal("allow", reasons[2].action)
   end)
 
-  describe("leave a doubt", function()
+  describe("are undetermined", function()
     it("when the directions are missing", function()
       assert.equal("unknown", decide({ direction = "in", action = "block" }, { dirData = json.null }))
       assert.equal("unknown", decide({ detail = "mixer", action = "review" }, { dirData = json.null }))
     end)
 
-    it("when their direction is missing, and not when it is the other one", function()
+    it("when their own direction is missing", function()
       local only_in = { dirData = { ["in"] = {} } }
       assert.equal("unknown", decide({ direction = "out", action = "block" }, only_in))
       assert.equal("unknown", decide({ strategy = "1", action = "block" }, only_in))
@@ -234,20 +234,20 @@ describe("rules about strategies and details", function()
       assert.equal("unknown", decide(rule, with("in", scoreless)))
     end)
 
-    it("that nothing hides but a block", function()
+    it("and make the decision unknown unless it is a block", function()
       local rule = { direction = "in", action = "review" }
       assert.equal("unknown", decide(rule, { dirData = json.null }, "50"))
       assert.equal("block", decide(rule, { dirData = json.null }, "90"))
     end)
 
-    it("only if they would make a difference", function()
+    it("but do not matter when they allow", function()
       assert.equal("allow", decide({ direction = "in", action = "allow" }, { dirData = json.null }))
     end)
   end)
 end)
 
 describe("rules about failures", function()
-  it("decide them, and the decision says so", function()
+  it("handle them, and the decision is degraded", function()
     local policy = policy_with { error = "timeout", action = "review" }
     local decision = policy:decide(nil, errors.new("timeout", "late"))
     assert.equal("review", decision.action)
@@ -265,9 +265,9 @@ describe("score_policy", function()
     { "an unknown condition", { rules = { { scor_below = "3", action = "allow" } } }, "did you mean 'score_below'" },
     { "an unknown direction", { rules = { { direction = "into", action = "block" } } }, "must be one of in, out" },
     { "a strategy that is a number", { rules = { { strategy = 3, action = "block" } } }, "strategy must be" },
-    { "an action that is none", { rules = { { score_below = "3", action = "pass" } } }, "allow, review, block" },
+    { "an unknown action", { rules = { { score_below = "3", action = "pass" } } }, "allow, review, block" },
     { "no final status", { rules = thresholds, final_statuses = {} }, "at least one" },
-    { "a mixture of error and others", { rules = { { error = true, strategy = "1", action = "block" } } }, "mixes" },
+    { "`error` with other conditions", { rules = { { error = true, strategy = "1", action = "block" } } }, "mixes" },
   }
   for _, case in ipairs(refused) do
     it("refuses " .. case[1] .. " at the caller's line", function()
