@@ -1,15 +1,38 @@
 ---@meta
--- Written by tools/generate.lua from the library's tables, for editors.
+-- Written by tools/generate.lua, for editors.
+
+---@class riskscreen
+---@field loop riskscreen.Loop
+---@field _VERSION string
+local riskscreen = { decimal = {}, errors = {}, webhook = {}, sandbox = {} }
 
 ---@alias riskscreen.activity_network "ethereum"|"eth"|"tron"|"btc"|"bsc"
+
 ---@alias riskscreen.direction "in"|"out"
+
 ---@alias riskscreen.freeze_network "ethereum"|"eth"|"tron"
+
 ---@alias riskscreen.granularity "day"|"month"
+
 ---@alias riskscreen.network "ethereum"|"eth"|"tron"|"btc"|"bsc"|"polygon"|"arbitrum"|"optimism"|"avalanche"|"base"|"zksync"|"merlin"|"kaia"|"iotex"|"ftm"|"theta"|"etc"|"lumia"|"solana"|"doge"|"ltc"
+
 ---@alias riskscreen.risk_level "high"|"generally-high"|"low"|"whitelist"
+
 ---@alias riskscreen.risk_source "Provider"|"Community"|"User-Defined"
+
 ---@alias riskscreen.risk_type "black-gray-goods"|"online-gambling"|"scam"|"hack"|"launder-money"|"sanction"|"frozen"|"politics"|"drug"|"gun"|"terrorist"|"porn"|"controlled-substance"|"bloodiness"|"religion"|"csam"
+
 ---@alias riskscreen.usage_group "endpoint"|"user"|"org"
+
+---@alias riskscreen.Action "allow"|"review"|"block"|"unknown"
+
+---@alias riskscreen.ErrorKind |"invalid_argument"|"unsupported"|"network"|"timeout"|"tls"|"unauthorized"|"rate_limited"|"bad_request"|"server"|"http"|"api"|"protocol"|"circuit_open"|"cancelled"
+
+---@alias riskscreen.Interpret fun(call: riskscreen.CallUnderWay, reply: riskscreen.Reply, redact: function): any, any
+
+---@alias riskscreen.LookupName "risk"|"entity"|"freeze_events"|"counterparties"
+
+---@alias riskscreen.PerformLookup fun(client: riskscreen.Client, operation: string, parameters: table, call: table)
 
 ---@class riskscreen.ClientOptions
 ---@field base_url? string URL of the service: https, or http to this machine. Required unless `transport` is given.
@@ -38,7 +61,7 @@
 ---@field runtime? table How time passes, in place of this program's own: now(), sleep(seconds) and tasks; with transport(settings) also how requests travel.
 ---@field polling? table When the client asks for a transaction's result, if `endpoints.kyt_result` is set: `first`, `growth`, `jitter`, `ceiling`, `deadline`.
 ---@field final_statuses? table Values of `status` that make a transaction's result final; by default 1003 alone.
----@field inbox? table Inbox whose webhooks bring results, made by `riskscreen.webhook.inbox`.
+---@field inbox? table Inbox whose webhooks bring results, made by `table`.
 ---@field retry? table|boolean When a failed request is sent again; false: never.
 ---@field rate_limit? table The token bucket at which calls wait for their turn.
 ---@field breaker? table|boolean When a failing service gets no requests for a while; true: with the defaults. Inside nginx it is on by default.
@@ -54,6 +77,39 @@
 ---@field retry? table|boolean This call's settings; the client's hold for the others.
 ---@field priority? "high"|"normal"|"low" The call's turn under `rate_limit`; by default normal.
 ---@field traceparent? string The trace of the call in the form of W3C Trace Context, passed on to the service unchanged.
+
+---@class riskscreen.Walk
+---@field limit? integer The most items to report.
+---@field prefetch? integer Pages that are fetched while the caller works.
+---@field max_pages? integer The most pages to read before the walk fails.
+
+---@class riskscreen.nginx.GateOptions
+---@field client table A client, or the options of one.
+---@field dict? string The lua_shared_dict in which all workers cache decisions.
+---@field lru? integer How many addresses each worker caches itself; 0: none.
+---@field ttl? table How long a decision is cached, by action.
+---@field stale? table How long after that it may be used while the service fails, by action.
+---@field lists? table Keeps the account's blacklist in the dict and blocks without a lookup. {}: the defaults.
+---@field webhook? table The inbox that `gate:webhook()` serves, or the options of one.
+---@field name? string The gate's name in metrics. Gates that share a dict need different names; they do not share decisions.
+---@field version? string Decisions cached under another version are not used.
+---@field is_address? function is_address(address, network) → true if it can be one; by default the network's format decides.
+---@field address? string|table|function Where the address is: a text is the address itself; a table with one of `argument`, `header`, `variable`, `path`, `json` and `form` names a place in the request; a function returns it.
+---@field network? string|table|function Where the network is, in the same way.
+---@field subjects? table Several addresses instead of `address`: { address = …, network = … } each. The worst decision counts.
+---@field policy? table What `screen` decides by; without it, the default policy.
+---@field on_unknown "block"|"review"|"allow" The effective action if there is no verdict; required.
+---@field on_invalid? "block"|"review"|"allow" The effective action if the request has no address, or one that can be read in two ways.
+---@field on_review? "block"|"review"|"allow" The effective action of review; `allow` leaves it to the application.
+---@field monitor? boolean true: decides and logs, and lets every request pass.
+---@field exempt? table|function Callers that pass without a lookup: addresses, networks, and functions that return true.
+---@field timeout? number How long a request may wait for its decision.
+---@field block? table The answer to a blocked request.
+---@field review? table The answer to a request for review; by default that of `block`.
+---@field unknown? table The answer if there is no verdict; by default by effective action.
+---@field invalid? table The answer if there is no address; by default by effective action.
+---@field variables? table Variables of nginx to set, for the access log. Each must exist: declare it with `set` or `map`.
+---@field log? "debug"|"info"|"notice"|"warn"|"err" The level of the error log's lines about denied requests.
 
 ---@class riskscreen.blacklist
 local riskscreen_blacklist = {}
@@ -228,32 +284,595 @@ function riskscreen_kya:score(parameters, options) end
 ---@return riskscreen.Response|riskscreen.Error
 function riskscreen_kyt:result(parameters, options) end
 
----@param parameters { network: riskscreen.network, hash: string, tokenContractAddress?: string, outputAddress?: string, direction?: string, customId?: string }
----@param options? riskscreen.CallOptions `timeout` is that of the whole
----@return { requestId?: string, customId?: string, maxScore?: string, status?: integer, dirData?: { in?: table<string, any>, out?: table<string, any> } }|nil result
----@return table|riskscreen.Error
-function riskscreen_kyt:screen(parameters, options) end
+---@class riskscreen.Client
+---@field account riskscreen.account
+---@field blacklist riskscreen.blacklist
+---@field kya riskscreen.kya
+---@field kyt riskscreen.kyt
+---@field whitelist riskscreen.whitelist
+local riskscreen_Client = {}
 
+---A new client.
+---@param given riskscreen.ClientOptions
+---@return riskscreen.Client
+function riskscreen.new(given) end
+
+---Makes a policy. The default one blocks high risks and any sanction, terrorist or csam risk. It reviews generally-high risks and allows low and whitelist risks and an address without risks. Everything else is unknown.
+---@param options? riskscreen.PolicyOptions
+---@return riskscreen.Policy
+function riskscreen.policy(options) end
+
+---Makes a policy for transactions. A result that is malformed, not final or in contradiction with itself is unknown.
+---@param given table
+---@return riskscreen.ScorePolicy
+function riskscreen.score_policy(given) end
+
+---Applies a function to every item, `concurrency` at a time: `for index, value, err, item in riskscreen.map(source, fn, { concurrency = 8 }) do … end`. What the function raises, the loop raises. At most 8 × concurrency items are taken and not yet reported.
+---@param source any[]|(fun(): any)|file* of a file the lines, without those that are blank
+---@param body fun(item: any, index: integer): any, any both results are reported; without the first it has failed
+---@param given? { concurrency?: integer, ordered?: boolean, on_progress?: function, total?: integer }
+---@return riskscreen.Run
+function riskscreen.map(source, body, given) end
+
+---Compares two decimal texts by their exact value.
+---@param a string
+---@param b string
+---@return -1|0|1|nil order -1 when a is less than b, 0 when they are equal, 1 when a is greater
+---@return string|nil message which of them is no decimal
+function riskscreen.decimal.compare(a, b) end
+
+---Whether a value is one of the library's errors.
+---@param value any
+---@return boolean
+function riskscreen.errors.is(value) end
+
+---@class riskscreen.ScreenRequest
+---@field address any the address; anything but a proper text makes the decision unknown
+---@field network any the chain's short name
+---@field policy? riskscreen.Policy the client's, or the default policy
+---@field include? riskscreen.LookupName[] lookups that the decision shall carry besides those that the policy needs
+---@field timeout? number seconds for all the lookups of the decision
+---@field retry? table|boolean of the lookups, as a call's
+---@field priority? "high"|"normal"|"low" of the lookups, as a call's
+---@field traceparent? string of the lookups, as a call's
+local riskscreen_ScreenRequest = {}
+
+---@class riskscreen.ScreenAllRequest
+---@field source any[]|(fun(): any)|file* addresses, or tables of `address` and `network`; a function gives one at a call; of a file each line is an address, or an address and a network with a comma or a space between them
+---@field network? any of the items that name none
+---@field policy? riskscreen.Policy
+---@field include? riskscreen.LookupName[]
+---@field timeout? number seconds for each decision
+---@field concurrency? integer decisions under way, 32 by default
+---@field ordered? boolean in the source's order (the default), or as they finish
+---@field on_progress? fun(done: integer, failed: integer, rate: number, eta: number|nil)
+---@field total? integer how many there are, for the eta; of a list it is known
+---@field remember? integer how many different addresses and networks are not asked for again, 4096 by default
+local riskscreen_ScreenAllRequest = {}
+
+---@class riskscreen.Response what accompanies a value
+---@field status integer
+---@field headers table<string, string>
+---@field elapsed number seconds
+---@field attempts integer
+---@field pagination? table
+---@field cached boolean
+---@field times? table<string, number>
+local riskscreen_Response = {}
+
+---@class riskscreen.Error
+---@field kind riskscreen.ErrorKind
+---@field message string
+---@field operation? string the interface's name of the operation
+---@field status? integer the HTTP status, only if there was one
+---@field code? integer the service's own code
+---@field retryable boolean the same call may succeed later
+---@field retry_after? number seconds after which the service asked to be called again
+---@field attempts? integer requests sent
+---@field elapsed? number seconds
+---@field sent? boolean the request may have reached the service
+---@field phase? string how far a request got that failed: queue, name_lookup, connect, tls, first_byte or body
+---@field field? string the parameter or option at fault
+---@field allowed? any[] the values it may have
+---@field failed? integer[] of a call over a list: the positions that failed
+---@field partial? table<integer, any> of a bulk lookup: what was found, by position
+---@field report? riskscreen.Additions of a bulk addition
+---@field retry? fun(): any, any of a call over a list: asks for what failed, and returns as the call does
+---@field uncertain? boolean something was sent that may have taken effect, and is not sent again
+---@field ticket? string of a transaction whose submission is uncertain: `client.kyt:resume` takes it up
+---@field request_id? string of a result that did not come in time
+---@field last? table what a result that did not come in time last was
+---@field cause? riskscreen.Error what kept a result from coming in time
+---@field page? integer of a list that was walked: where the walk stopped
+local riskscreen_Error = {}
+
+---Screens one address.
+---@param request riskscreen.ScreenRequest
+---@return riskscreen.Decision
+function riskscreen_Client:screen(request) end
+
+---Screens every item of a source: an iterator of one decision for each, with `index` (its position), `input` (the item) and, where the same address and network came before, `repeats` (the position of the one that was asked).
+---@param request riskscreen.ScreenAllRequest
+---@return riskscreen.Run
+function riskscreen_Client:screen_all(request) end
+
+---Any operation by the interface's own name.
+---@param name string
+---@param parameters? table
+---@param call_options? table
+---@return any value
+---@return riskscreen.Response|riskscreen.Error
+function riskscreen_Client:call(name, parameters, call_options) end
+
+---A request that no operation describes; its value is the decoded body as it is.
+---@param method "GET"|"POST"|"PUT"|"PATCH"|"DELETE"
+---@param path string beginning with "/", percent-encoded, without a query
+---@param call_options? { query?: table, body?: any, headers?: table, timeout?: number }
+---@return any value
+---@return riskscreen.Response|riskscreen.Error
+function riskscreen_Client:request(method, path, call_options) end
+
+---What the client has done since it was made: counters, latency histograms, and how its rate limit and its circuit breaker stand.
+---@return table
+function riskscreen_Client:stats() end
+
+---Ends the client: its connections are closed when they are collected, and further calls raise.
+function riskscreen_Client:close() end
+
+---@class riskscreen.Transaction a submitted transaction
+---@field requestId? string absent where the submission's fate is not known
+---@field customId? string
+local riskscreen_Transaction = {}
+
+---Submits a transaction and awaits its result. Nothing is submitted where no result could come.
+---@return table|nil result
+---@return table|riskscreen.Error
+function riskscreen_kyt:screen() end
+
+---Awaits the result of a request that was submitted anywhere.
 ---@param request_id string
----@param options? { timeout?: number }
----@return { requestId?: string, customId?: string, maxScore?: string, status?: integer, dirData?: { in?: table<string, any>, out?: table<string, any> } }|nil result
+---@param await_options_given? { timeout?: number }
+---@return table|nil result
 ---@return table|riskscreen.Error
-function riskscreen_kyt:await(request_id, options) end
+function riskscreen_kyt:await(request_id, await_options_given) end
 
+---Takes up a transaction that was submitted anywhere.
 ---@param ticket string
 ---@return riskscreen.Transaction|nil
 ---@return riskscreen.Error|nil
 function riskscreen_kyt:resume(ticket) end
 
----@class riskscreen.Transaction
----@field requestId? string
----@field customId? string
-local riskscreen_transaction = {}
-
+---Waits for the result: as long as `polling.deadline` where nothing is said. Every wait for it gets the same result.
 ---@param timeout? number seconds
----@return { requestId?: string, customId?: string, maxScore?: string, status?: integer, dirData?: { in?: table<string, any>, out?: table<string, any> } }|nil result
----@return table|riskscreen.Error
-function riskscreen_transaction:await(timeout) end
+---@return table|nil result as the interface spells it
+---@return table|riskscreen.Error other on success `source` ("poll" or "webhook"), `event`, `elapsed`, `attempts`
+function riskscreen_Transaction:await(timeout) end
 
+---A text from which another process, or this one later, takes the transaction up: `client.kyt:resume(ticket)`.
 ---@return string
-function riskscreen_transaction:ticket() end
+function riskscreen_Transaction:ticket() end
+
+---@class riskscreen.Run one pass over a source: an iterator that can be stopped
+local riskscreen_Run = {}
+
+---@class riskscreen.Standing where a run stands
+---@field taken integer items taken from the source
+---@field reported integer items whose result was given out
+---@field failed integer of those, how many had no value
+---@field position integer every item up to this one has been reported
+---@field pending { index: integer, item: any }[] taken and not reported, in the source's order
+local riskscreen_Standing = {}
+
+---@return riskscreen.Standing
+function riskscreen_Run:where() end
+
+---Ends the run: nothing more is taken, what is under way is aborted, and the loop over it ends.
+---@return riskscreen.Standing
+function riskscreen_Run:stop() end
+
+---@class riskscreen.Decision
+---@field action riskscreen.Action
+---@field reasons riskscreen.Reason[] the worst first
+---@field address? any as the caller gave it
+---@field network? any as the caller gave it
+---@field record? table the risk assessment, or the transaction's result
+---@field entity? table the entity record, where it was looked up; likewise the next two
+---@field freeze_events? table[]
+---@field counterparties? table
+---@field error? riskscreen.Error the failure that decided, or that left the decision undetermined
+---@field errors? table<riskscreen.LookupName, riskscreen.Error> every lookup that failed
+---@field not_offered? riskscreen.LookupName[] lookups that the service does not offer for the network
+---@field degraded boolean a rule turned a failure or an unrecognised value into the action
+---@field cached boolean
+---@field stale boolean
+---@field elapsed number seconds
+local riskscreen_Decision = {}
+
+---@class riskscreen.Reason
+---@field action riskscreen.Action
+---@field message string for a person
+---@field rule? riskscreen.Rule the operator's rule that decided
+---@field risk? table the risk that was decided, as the service sent it
+---@field error? riskscreen.Error the failure that was decided
+local riskscreen_Reason = {}
+
+---@class riskscreen.LookupResults the records by the lookup's name; a lookup that failed is in `errors`
+---@field risk? table
+---@field entity? table
+---@field freeze_events? table[]
+---@field counterparties? table
+---@field errors? table<riskscreen.LookupName, riskscreen.Error>
+---@field not_offered? table<riskscreen.LookupName, boolean> the service does not offer it for the network
+local riskscreen_LookupResults = {}
+
+---@class riskscreen.PolicyOptions
+---@field rules? riskscreen.Rule[] the default rules
+---@field extend? { level?: string[], type?: string[], source?: string[] } values the service has added
+---@field provider? string the service's own name, as riskSource has it
+---@field absent_entity? "unknown"|"none" the meaning of an entity record without an entity
+---@field not_offered? "none"|"unknown" the meaning of a condition where the service has no such lookup for the network
+---@field lifting? string|string[] values of a freeze event's `type` or `event` that lift earlier freezes
+local riskscreen_PolicyOptions = {}
+
+---@class riskscreen.Rule
+---@field action "allow"|"review"|"block"
+---@field name? string for people: the reasons repeat it
+---@field level? string|string[] riskLevel
+---@field type? string|string[] riskType
+---@field source? string|string[] riskSource
+---@field no_risk? boolean true: only an address without any risk
+---@field unrecognised? boolean true: only a risk whose level or type is absent or not known to the library
+---@field whitelist? boolean the record's flag
+---@field contract? boolean the entity record's flag
+---@field category? string|string[] the entity's category or its code; case is ignored
+---@field frozen? boolean whether a freeze is in force
+---@field counterparty? riskscreen.CounterpartyRule a risky counterparty
+---@field error? boolean|string|string[] true or error kinds: only a lookup that failed
+local riskscreen_Rule = {}
+
+---@class riskscreen.CounterpartyRule matches counterparties by the `level`, the `type` or both of one of their risks
+---@field direction? "in"|"out" absent: both
+---@field level? string|string[] riskLevel
+---@field type? string|string[] riskType
+---@field share? number of the amounts in the direction, in any one token, at least; absent: any amount
+local riskscreen_CounterpartyRule = {}
+
+---@class riskscreen.ScoreRule
+---@field action "allow"|"review"|"block"
+---@field name? string for people: the reasons repeat it
+---@field score_at_least? string a decimal text
+---@field score_below? string a decimal text
+---@field direction? "in"|"out" a strategy's direction
+---@field strategy? string|string[] a strategy's number
+---@field strategy_name? string|string[]
+---@field detail? string|string[] a detail's code
+---@field detail_name? string|string[]
+---@field error? boolean|string|string[] true or error kinds: only a result that failed
+local riskscreen_ScoreRule = {}
+
+---@class riskscreen.Policy
+local riskscreen_Policy = {}
+
+---@class riskscreen.ScorePolicy
+local riskscreen_ScorePolicy = {}
+
+---Decides from the results of the lookups.
+---@param results riskscreen.LookupResults
+---@return riskscreen.Decision
+function riskscreen_Policy:decide(results) end
+
+---Decides from the result of a transaction: `policy:decide(client.kyt:screen { … })`.
+---@param result table|nil
+---@param other? riskscreen.Response|riskscreen.Error
+---@return riskscreen.Decision
+function riskscreen_ScorePolicy:decide(result, other) end
+
+---@class riskscreen.Additions every item of the list is in exactly one of these
+---@field added integer[] positions of the items that the service has taken
+---@field refused riskscreen.Fate[] the service said no
+---@field uncertain riskscreen.Fate[] sent, and no answer tells whether it was taken: it is not sent again
+---@field unsent riskscreen.Fate[] never sent
+local riskscreen_Additions = {}
+
+---@class riskscreen.Fate of one item that was not added
+---@field index integer its position in the list
+---@field item table as it was given
+---@field error riskscreen.Error why
+local riskscreen_Fate = {}
+
+---@class riskscreen.Task of this runtime: a program may have several
+local riskscreen_Task = {}
+
+---Runs a function as a task until it and all it spawned have ended; returns what it returned, or raises its failure.
+---@param body fun(...): any
+---@return any ...
+function riskscreen.run(body, ...) end
+
+---Starts a task. Inside a task the new one is its child: it is awaited before the parent ends, cancelled with it, and when it raises and nobody awaits it, its parent fails.
+---@param body fun(...): any
+---@return riskscreen.Task
+function riskscreen.spawn(body, ...) end
+
+---Runs functions side by side and waits for all of them. When one raises, the others are cancelled and it is raised.
+---@param bodies (fun(): any)[]
+---@return any[] values the first result of each, at its place
+---@return any[] errs the second result of each, at its place
+function riskscreen.gather(bodies) end
+
+---Waits.
+---@param seconds number
+function riskscreen.sleep(seconds) end
+
+---Calls a function soon, in a task that is nobody's child. A failure of it is reported on stderr.
+---@param fn fun(...): any
+---@return boolean deferred
+function riskscreen.defer(fn, ...) end
+
+---Waits for a task and returns what its function returned. A failure is raised, with its traceback.
+---@param timeout? number seconds
+---@return any ... or nil and an error of kind timeout (the task goes on) or cancelled
+function riskscreen_Task:await(timeout) end
+
+---Stops the task and those it spawned: what they wait for is aborted at once. Awaiting it gives nil and an error of kind cancelled. A task that has ended is left alone.
+function riskscreen_Task:cancel() end
+
+---@class riskscreen.Loop
+local riskscreen_Loop = {}
+
+---The descriptor that is readable when `step` has something to do.
+---@return integer
+function riskscreen_Loop:pollfd() end
+
+---What to wait for on the descriptor.
+---@return "r"
+function riskscreen_Loop:events() end
+
+---Seconds after which `step` has something to do whether or not the descriptor is readable; nil for never.
+---@return number|nil
+function riskscreen_Loop:timeout() end
+
+---Lets whatever is under way progress and resumes tasks. Waits at most so many seconds, without a limit until something happens; with a budget it does not wait, and leaves for the next step what does not fit.
+---@param wait? number|{ budget: number } seconds
+function riskscreen_Loop:step(wait) end
+
+---@class riskscreen.InboxOptions
+---@field handlers? table<string, fun(event: riskscreen.WebhookEvent): any> by type of event; "*" for all others
+---@field secret? { value: string|string[], header?: string, query?: string, path?: boolean }
+---@field allow? string[] addresses and networks that may deliver
+---@field verify? fun(body: string, headers: table<string, string>, delivery: riskscreen.Delivery): boolean|nil, string?
+---@field accept_unauthenticated? boolean
+---@field fetch? fun(request_id: string): table|nil, any gives the result that is used in place of the event's data
+---@field store? riskscreen.WebhookStore
+---@field remember? { limit?: integer, ttl?: number } of handled events
+---@field early? { limit?: integer, ttl?: number } of events whose transaction is not awaited yet
+---@field on_failure? fun(failure: any, event: riskscreen.WebhookEvent)
+---@field clock? fun(): number
+local riskscreen_InboxOptions = {}
+
+---@class riskscreen.Inbox
+local riskscreen_Inbox = {}
+
+---@class riskscreen.InboxListener
+---@field url string where deliveries go
+---@field port integer
+local riskscreen_InboxListener = {}
+
+---@class riskscreen.WebhookEvent
+---@field webhookId string
+---@field eventType string the interface shows getTxHashCustomRiskScore; others are kept as they come
+---@field timestamp string YYYY-MM-DD HH:mm:ss; its zone is not published
+---@field data table
+local riskscreen_WebhookEvent = {}
+
+---@class riskscreen.Delivery a request to an inbox
+---@field method string
+---@field headers table<string, string> names in lower case
+---@field body string
+---@field path string
+---@field query string
+---@field remote? string the sender's IP address
+local riskscreen_Delivery = {}
+
+---@class riskscreen.WebhookStore
+---@field claim fun(self, id: string): "new"|"busy"|"done"|nil, any claims the event; or nil and the reason
+---@field complete fun(self, id: string) marks the event as handled
+---@field release fun(self, id: string) gives up the claim: the event may come again
+local riskscreen_WebhookStore = {}
+
+---A new inbox.
+---@param given riskscreen.InboxOptions
+---@return riskscreen.Inbox
+function riskscreen.webhook.inbox(given) end
+
+---Decodes and checks the body of a delivery. Unknown fields and unknown types of events are kept.
+---@param body string
+---@param headers? table<string, string> of the request
+---@return riskscreen.WebhookEvent|nil event
+---@return riskscreen.Error|nil err of kind protocol; `field` is the field at fault
+function riskscreen.webhook.parse(body, headers) end
+
+---Takes one delivery that any HTTP server has received.
+---@param method string
+---@param headers table<string, string>
+---@param body string
+---@param where? { target?: string, remote?: string } the request's path and query, and the sender's IP address
+---@return integer status
+---@return table<string, string> headers
+---@return string body
+function riskscreen_Inbox:deliver(method, headers, body, where) end
+
+---Sets the handler of a type of event, or of all others: "*".
+---@param event_type string
+---@param handler fun(event: riskscreen.WebhookEvent): any
+function riskscreen_Inbox:on(event_type, handler) end
+
+---Serves the inbox over HTTP with the library's own server, driven by its own loop.
+---@param options? { host?: string, port?: integer, path?: string }
+---@return riskscreen.InboxListener|nil listener `url`, `close()`
+---@return riskscreen.Error|nil err
+function riskscreen_Inbox:listen(options) end
+
+---Answers the request that nginx is serving. Call it in content_by_lua.
+---@return integer status
+function riskscreen_Inbox:serve() end
+
+---Stops listening. Idempotent.
+function riskscreen_InboxListener:close() end
+
+---@class riskscreen.nginx.Gate
+local riskscreen_nginx_Gate = {}
+
+---@class riskscreen.nginx.GateRequest the address, and any option of a location
+---@field address? table
+---@field network? table
+local riskscreen_nginx_GateRequest = {}
+
+---Decides about the request that is served. The request goes on, or ends here with the location's answer. The address is the table's `address`; without a table, the gate's own sources are read.
+---@param request? riskscreen.nginx.GateRequest
+---@return riskscreen.Decision|nil decision nil if monitor mode failed to decide
+---@return string|nil source
+function riskscreen_nginx_Gate:enforce(request) end
+
+---Decides, and leaves acting to the caller: `on_unknown` and the like do not apply.
+---@param request? riskscreen.nginx.GateRequest
+---@return riskscreen.Decision decision shared: do not change it
+---@return string source
+function riskscreen_nginx_Gate:decide(request) end
+
+---The same gate with other options, for one location. Make it once, beside the gate.
+---@param overrides table
+---@return riskscreen.nginx.Gate
+function riskscreen_nginx_Gate:location(overrides) end
+
+---Forgets what is cached about an address, in all workers.
+---@param address string
+---@param network? string without it, all networks
+---@return boolean|nil ok
+---@return riskscreen.Error|nil err
+function riskscreen_nginx_Gate:purge(address, network) end
+
+---Fetches the account's lists from now on, and not from the worker's first request on: for init_worker_by_lua. Without the option `lists` it does nothing.
+function riskscreen_nginx_Gate:start() end
+
+---Serves the metrics for Prometheus: a content handler.
+function riskscreen_nginx_Gate:metrics() end
+
+---Serves the state of the gate, as JSON or, for a browser, as a page: a content handler.
+function riskscreen_nginx_Gate:status() end
+
+---Receives a webhook of the service: a content handler.
+function riskscreen_nginx_Gate:webhook() end
+
+---@class riskscreen.nginx.InboxOptions
+---@field dict string
+---@field handlers? table<string, fun(event: riskscreen.WebhookEvent): any>
+---@field secret? { value: string|string[], header?: string, query?: string, path?: boolean }
+---@field allow? string[]
+---@field verify? fun(body: string, headers: table<string, string>, delivery: riskscreen.Delivery): boolean|nil, string?
+---@field accept_unauthenticated? boolean
+---@field fetch? fun(request_id: string): table|nil, any
+---@field remember? { limit?: integer, ttl?: number }
+---@field early? { ttl?: number }
+---@field lease? number
+---@field poll? number
+---@field on_failure? fun(failure: any, event: riskscreen.WebhookEvent)
+local riskscreen_nginx_InboxOptions = {}
+
+---@class riskscreen.sandbox.Service
+local riskscreen_sandbox_Service = {}
+
+---@class riskscreen.sandbox.HttpServer
+---@field url string
+---@field access_key? string the default key, if the service knows it
+---@field endpoints table for the client option `endpoints`
+---@field service riskscreen.sandbox.Service
+local riskscreen_sandbox_HttpServer = {}
+
+---@class riskscreen.sandbox.Scenario
+---@field name string
+---@field address string
+---@field network string a network under which the address makes sense; the answer is the same under any other
+---@field what string what the sandbox answers
+local riskscreen_sandbox_Scenario = {}
+
+---@class riskscreen.sandbox.Fault
+---@field kind "delay"|"status"|"hang"|"reset"|"truncate"|"drip"|"invalid-json"|"html"|"empty"
+---@field delay? number seconds before anything else happens
+---@field status? integer the HTTP status; of "status" required, of the kinds that replace the body optional
+---@field retry_after? integer seconds, sent as Retry-After
+---@field bytes? integer how much of the body "truncate" sends, or the size of the pieces of "drip"
+---@field every? number seconds between the pieces of "drip"
+---@field count? integer how many requests it hits; absent: all
+---@field nth? integer the first matching request it hits (default 1)
+---@field match? { operation?: string, address?: string } which requests it hits; absent: all
+local riskscreen_sandbox_Fault = {}
+
+---@class riskscreen.sandbox.Manner how the webhook of a transaction is delivered
+---@field late? number seconds after the transaction is done
+---@field copies? integer how often, each delivery the same event
+---@field never? boolean
+---@field hold? boolean only after the next one, that is out of order
+---@field wrong? string the field that is wrong
+---@field nth? integer the first transaction that it is about (default 1)
+---@field count? integer how many transactions (default all)
+local riskscreen_sandbox_Manner = {}
+
+---@class riskscreen.sandbox.Seen what the service remembers of a request; never its key
+---@field method string
+---@field target string
+---@field operation? string
+---@field parameters? table
+---@field status integer
+---@field fault? string the kind of the fault it met
+local riskscreen_sandbox_Seen = {}
+
+---A client of a service in the same process, with no socket.
+---@param options? table a client's options, the settings of a service (or `service`, one that exists), and `sleep`, how delays and the client's own pauses pass (default: they take their time). With an `inbox` the service delivers its webhooks into that.
+---@return riskscreen.Client
+---@return riskscreen.sandbox.Service
+function riskscreen.sandbox.client(options) end
+
+---Serves a service over HTTP on this machine. Blocking calls in this process drive it; anyone else calls its step.
+---@param options? table `host` (default 127.0.0.1), `port` (default 0: any free one), and the settings of a service, or `service`, one that exists
+---@return riskscreen.sandbox.HttpServer? server `url`, `access_key`, `endpoints`, `service`, `close()`
+---@return string? message why it cannot listen
+function riskscreen.sandbox.serve(options) end
+
+---A service with its own accounts and state; `service:handle` answers requests.
+---@param options? table the settings of table
+---@return riskscreen.sandbox.Service
+function riskscreen.sandbox.new(options) end
+
+---The scenario of a name.
+---@param name string
+---@return riskscreen.sandbox.Scenario
+function riskscreen.sandbox.scenario(name) end
+
+---Makes requests fail: those that match, or all.
+---@param fault riskscreen.sandbox.Fault
+function riskscreen_sandbox_Service:fault(fault) end
+
+---Forgets the faults that `fault` was told, not those of the scenarios.
+function riskscreen_sandbox_Service:clear_faults() end
+
+---How the webhooks of transactions are delivered that are submitted from now on: late, twice, out of order, never, with something wrong.
+---@param manner riskscreen.sandbox.Manner
+function riskscreen_sandbox_Service:deliver(manner) end
+
+---Delivers what is due into an inbox of this process, redeliveries included, and returns the statuses it answered.
+---@param inbox riskscreen.Inbox
+---@param headers? table<string, string>
+---@param where? table as `inbox:deliver` takes it
+---@return integer[]
+function riskscreen_sandbox_Service:deliver_to(inbox, headers, where) end
+
+---What the service has been asked, oldest first; of many the last `log_size`.
+---@return riskscreen.sandbox.Seen[]
+function riskscreen_sandbox_Service:requests() end
+
+---The state of an account: its lists and usage.
+---@param key string
+---@return table?
+function riskscreen_sandbox_Service:account(key) end
+
+return riskscreen

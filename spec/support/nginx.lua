@@ -122,6 +122,7 @@ end
 ---@field http? string directives of http; DIR, ROOT, PORT stand for what they say
 ---@field server? string directives of the server
 ---@field environment? string such as "A=1 B=2"
+---@field configuration? string a whole configuration in place of this module's own
 
 ---Starts nginx and waits until it answers.
 ---@param options riskscreen.spec.NginxOptions
@@ -145,7 +146,7 @@ function M.start(options)
   values.SERVER = fill(options.server or "", values)
   local path = directory .. "/nginx.conf"
   local file = assert(io.open(path, "w"))
-  file:write(fill(CONFIGURATION, values))
+  file:write(fill(options.configuration or CONFIGURATION, values))
   file:close()
   local command = "%s " .. program.command .. " -p %s -c %s -e %s/error.log > %s/start.log 2>&1"
   local self = setmetatable({ directory = directory, port = port, url = "http://127.0.0.1:" .. port }, Nginx)

@@ -304,7 +304,7 @@ local function or_raise(items, response)
   return items, response
 end
 
-local M = {}
+local M = { parameters = walk_parameters }
 
 ---The methods that walk the list of a paginated operation. `open` checks a call and gives the function that fetches a
 ---page by its parameters, or nil and how the call is wrong.

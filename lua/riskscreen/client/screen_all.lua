@@ -127,7 +127,7 @@ local function present(_, decision, failed_decision)
   return decision or failed_decision
 end
 
-local M = {}
+local M = { options = all_options }
 
 ---Adds `screen_all` to the client's methods.
 ---@param Client table

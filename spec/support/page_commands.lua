@@ -1,0 +1,229 @@
+-- Runs the code blocks of a page that are no Lua: shell commands, C programs, and nginx configurations with a sandbox
+-- behind them.
+local nginx = require "spec.support.nginx"
+local pages = require "spec.support.pages"
+local program = require "spec.support.nginx_program"
+
+local M = {}
+
+local interpreter = os.getenv "RISKSCREEN_LUA" or "lua5.4"
+
+---Runs a shell command in the root of the checkout.
+---@param command string
+---@return string output of stdout and stderr
+---@return integer status
+function M.run(command)
+  local pipe = assert(io.popen("{ " .. command .. "\n} 2>&1; printf '\\001%d' $?"))
+  local output = pipe:read "*a"
+  pipe:close()
+  local text, status = output:match "^(.*)\1(%d+)$"
+  return text, tonumber(status)
+end
+
+-- The environment that the pages tell the reader to set.
+local ENVIRONMENT = "RISKSCREEN_ACCESS_KEY=sandbox-key WEBHOOK_SECRET=a-secret-of-the-documentation "
+
+---Runs the Lua blocks of a page as one program, in a process of its own.
+---@param blocks riskscreen.spec.Block[]
+---@return table<integer, string> outputs by the line of the block
+---@return integer status
+---@return string problem what it wrote to stderr
+function M.run_lua(blocks)
+  local path, errors = os.tmpname(), os.tmpname()
+  local file = assert(io.open(path, "w"))
+  file:write(pages.program(blocks))
+  file:close()
+  local output, status = M.run(("%s timeout 30 %s %s 2>%s"):format(ENVIRONMENT, interpreter, path, errors))
+  local problem = pages.read(errors):gsub(path:gsub("%p", "%%%0"), blocks[1].page)
+  os.remove(path)
+  os.remove(errors)
+  return pages.outputs(output), status, problem
+end
+
+---Compiles a C program against the headers of this checkout and of Lua 5.4.
+---@param block riskscreen.spec.Block
+---@return string output
+---@return integer status
+function M.compile_c(block)
+  local path = os.tmpname()
+  local file = assert(io.open(path, "w"))
+  file:write(block.text)
+  file:close()
+  local flags = "-std=c11 -Wall -Wextra -Werror -Icsrc $(pkg-config --cflags lua5.4)"
+  local output, status = M.run(("cc -fsyntax-only -x c %s %s"):format(flags, path))
+  os.remove(path)
+  return output, status
+end
+
+-- How each kind of shell line is treated: `run` runs it, anything else is a check of it.
+local packages = M.run ". tools/common.sh; echo $build_packages $nginx_packages $test_packages"
+
+local function known_packages(line)
+  for name in line:gsub("^sudo apt%-get install", ""):gmatch "%S+" do
+    if not name:find "^%-" and not (" " .. packages:gsub("%s+", " ")):find(" " .. name .. " ", 1, true) then
+      return name .. " is none of the packages in tools/common.sh"
+    end
+  end
+end
+
+local function is_command_of_dev(line)
+  local name = line:match "^%./dev (%w+)"
+  local file = name and io.open("tools/" .. name .. ".sh")
+  if not file then
+    return "there is no such command of ./dev"
+  end
+  file:close()
+end
+
+-- tools/check_install.sh runs this command, in a tree of its own.
+local function is_checked_by_install(line)
+  local target = line:find " make " and "make --deps-mode=none" or " path"
+  if target ~= " path" and not pages.read("tools/check_install.sh"):find(target, 1, true) then
+    return "tools/check_install.sh runs another command"
+  end
+end
+
+local function names_a_spec(line)
+  local path = line:match "spec/%S+$"
+  local file = path and io.open(path)
+  if not file then
+    return "there is no such spec"
+  end
+  file:close()
+end
+
+local function accepted() end
+
+local kinds = {
+  { "^sudo apt%-get install ", known_packages },
+  { "^%./dev ", is_command_of_dev },
+  { "^PATH=%S+ %./dev ", accepted },
+  { '^eval "%$%(%./dev env', accepted },
+  { "^luarocks ", is_checked_by_install },
+  { '^eval "%$%(luarocks ', is_checked_by_install },
+  { "^export RISKSCREEN_[%u_]+=", accepted },
+  { "^sudo /usr/sbin/nginx ", accepted }, -- the page's configuration is started from its nginx block
+  { "^RISKSCREEN_LUA=lua5%.4 lua5%.4 /usr/bin/busted ", names_a_spec },
+  { "^nginx %-e stderr %-p examples/nginx ", accepted }, -- spec/in_nginx/gateway_nginx.lua starts it
+  { "^lua5%.4 ", "run" },
+  { "^curl ", "run" },
+  { "^cmake ", "run" },
+  { "^cc ", "run" },
+  { "^build/embed/host$", "run" },
+}
+
+local function kind_of(line)
+  for _, kind in ipairs(kinds) do
+    if line:find(kind[1]) then
+      return kind[2]
+    end
+  end
+end
+
+---Runs the lines of a shell block that can be run here and checks the others.
+---@param block riskscreen.spec.Block
+---@param adapt? fun(line: string): string what a line is changed to before it is run
+---@return string output
+---@return string|nil problem
+function M.run_shell(block, adapt)
+  local outputs = {}
+  for line in block.text:gsub("\\\n%s*", ""):gmatch "[^\n]+" do
+    local command = line:gsub("%s+#.*$", ""):gsub("%s+&$", "")
+    local kind = kind_of(command)
+    if kind == "run" then
+      local output, status = M.run(adapt and adapt(command) or command)
+      outputs[#outputs + 1] = output
+      if status ~= 0 and not block.expected then
+        return table.concat(outputs), ("%s: exit %d"):format(command, status)
+      end
+    elseif kind then
+      local problem = kind(command)
+      if problem then
+        return "", ("%s: %s"):format(command, problem)
+      end
+    else
+      return "", ("%s: nothing says how to check this command"):format(command)
+    end
+  end
+  return table.concat(outputs)
+end
+
+-- nginx ---------------------------------------------------------------------------------------------------------------
+
+-- The sandbox in a process of its own, since curl and nginx are waited for.
+local function start_sandbox()
+  local path = os.tmpname()
+  local pid = M.run(("%s tools/sandbox.lua >%s 2>/dev/null & echo $!"):format(interpreter, path))
+  local url = nginx.wait_for("the sandbox", function()
+    return pages.read(path):match "RISKSCREEN_BASE_URL=(%S+)\nRISKSCREEN_ACCESS_KEY=%S+\n"
+  end)
+  os.remove(path)
+  return { url = url, pid = tonumber(pid) }
+end
+
+-- Puts text before the end of a block of directives, which begins at a pattern.
+local function insert(configuration, pattern, text)
+  local from = assert(configuration:find(pattern), "the page's first configuration has no " .. pattern)
+  local _, to = configuration:find("%b{}", from)
+  return configuration:sub(1, to - 1) .. text .. configuration:sub(to)
+end
+
+-- A page's blocks as one configuration: the first is a whole file, the others are parts of it.
+local function assembled(blocks)
+  local whole
+  for _, block in ipairs(blocks) do
+    if block.language == "nginx" and not whole then
+      whole = block.text
+    elseif block.language == "nginx" then
+      local level = block.text:find "^location" and "server {" or "http {"
+      whole = insert(whole, level, block.text)
+    elseif block.language == "lua" then
+      whole = insert(whole, "init_by_lua_block {", "do\n" .. block.text .. "end\n")
+    end
+  end
+  return whole
+end
+
+-- Where the file on the page names places of a real machine, those of this test.
+local function adapted(configuration, sandbox)
+  local root = M.run("pwd"):gsub("\n", "")
+  local text = configuration:gsub("load_module [^\n]*\n", "")
+  text = text:gsub("%$prefix", root):gsub("/opt/riskscreen", root)
+  text =
+    text:gsub("pid [^\n;]*;", "pid DIR/nginx.pid;"):gsub("error_log [^\n;]* notice;", "error_log DIR/error.log notice;")
+  text =
+    text:gsub("127%.0%.0%.1:8080", "127.0.0.1:PORT"):gsub("http://127%.0%.0%.1:8081", (sandbox.url:gsub("%%", "%%%%")))
+  return program.modules() .. "\nuser root;\n" .. text
+end
+
+---Starts nginx with the configuration of a page and a sandbox behind it.
+---@param blocks riskscreen.spec.Block[]
+---@return { adapt: fun(line: string): string, stop: fun() }
+function M.start_nginx(blocks)
+  local sandbox = start_sandbox()
+  local function stop_sandbox()
+    os.execute("kill " .. sandbox.pid)
+  end
+  local ok, server = pcall(nginx.start, {
+    configuration = adapted(assembled(blocks), sandbox),
+    environment = ENVIRONMENT .. "RISKSCREEN_BASE_URL=" .. sandbox.url,
+  })
+  if not ok then
+    stop_sandbox()
+    error(server, 0)
+  end
+  return {
+    adapt = function(line)
+      return (line:gsub("127%.0%.0%.1:8080", "127.0.0.1:" .. server.port))
+    end,
+    stop = function()
+      local stopped, problem = pcall(server.stop, server)
+      stop_sandbox()
+      if not stopped then
+        error(problem, 0)
+      end
+    end,
+  }
+end
+
+return M

@@ -1,0 +1,194 @@
+-- docs/reference.md: the operations from the interface's tables, everything else from the annotations in the source.
+local annotations = require "generate.annotations"
+local enums = require "riskscreen.interface.enums"
+local markdown = require "generate.markdown"
+local operations = require "riskscreen.interface.operations"
+
+local INTRODUCTION = [[
+After reading this page you know every method, its parameters and its results. `tools/generate.lua` writes it from the
+tables of the interface and from the annotations in the source.
+
+```lua
+local riskscreen = require "riskscreen"
+local client = riskscreen.sandbox.client {}
+local scenario = riskscreen.sandbox.scenario "type-hack"
+local value, response = client.kya:risk { address = scenario.address, network = scenario.network }
+print(value.risks[1].riskType, response.status)
+```
+
+```text
+hack	200
+```]]
+
+local M = {}
+
+local function accepted(parameter)
+  local kind = parameter.type
+  if parameter.type == "array" then
+    kind = "array of " .. parameter.items.type
+  end
+  if parameter.max_items then
+    kind = kind .. ", at most " .. parameter.max_items .. " in a request"
+  end
+  local enum = parameter.enum or (parameter.items and parameter.items.enum)
+  return enum and ("%s, of [%s](#%s)"):format(kind, enum, enum) or kind
+end
+
+local function parameter_table(parameters)
+  local rows = {}
+  for _, parameter in ipairs(parameters) do
+    local required = parameter.required and "required" or ""
+    rows[#rows + 1] = { "`" .. parameter.name .. "`", accepted(parameter), required, parameter.doc }
+  end
+  return markdown.table({ "parameter", "type", "", "meaning" }, rows)
+end
+
+local function record_rows(shape, prefix, rows)
+  if shape.type == "array" then
+    return record_rows(shape.items, prefix .. "[]", rows)
+  end
+  for _, field in ipairs(shape.fields or {}) do
+    local path = prefix .. "." .. field.name
+    local kind = field.enum and ("%s, of [%s](#%s)"):format(field.type, field.enum, field.enum) or field.type
+    rows[#rows + 1] = { "`" .. path .. "`", kind, field.doc or "" }
+    if field.fields or (field.items and field.items.fields) then
+      record_rows(field, path, rows)
+    end
+  end
+  return rows
+end
+
+local function operation_entry(operation)
+  local parts = { ("### `client.%s:%s`"):format(operation.namespace, operation.method), operation.doc }
+  local place = operation.path
+    and ("%s `%s`, operation `%s`, section %s of the interface."):format(
+      operation.http,
+      operation.path,
+      operation.name,
+      operation.section
+    )
+  parts[#parts + 1] = place
+    or ("Operation `%s`, section %s of the interface. Its path is not published: set `endpoints.%s`."):format(
+      operation.name,
+      operation.section,
+      operations.endpoint_key(operation)
+    )
+  local note = operation.idempotent and "Repeating it changes nothing." or "Repeating it may take effect twice."
+  if operation.paginated then
+    note = note .. " `pages`, `each` and `all` read the whole list, see [Lists](lists.md#read-a-list)."
+  end
+  parts[#parts + 1] = note
+  if operation.parameters then
+    parts[#parts + 1] = parameter_table(operation.parameters)
+  end
+  if operation.data then
+    local rows = record_rows(operation.data, "value", {})
+    parts[#parts + 1] = markdown.table({ "result", "type", "meaning" }, rows)
+  end
+  return table.concat(parts, "\n\n")
+end
+
+local function enumerations()
+  local parts, names = { "## Enumerations" }, {}
+  for name in pairs(enums.values) do
+    names[#names + 1] = name
+  end
+  table.sort(names)
+  for _, name in ipairs(names) do
+    parts[#parts + 1] = ("### %s"):format(name)
+    parts[#parts + 1] = "`" .. table.concat(enums.values[name], "`, `") .. "`"
+  end
+  return table.concat(parts, "\n\n")
+end
+
+local function argument_rows(item)
+  local rows = {}
+  for _, param in ipairs(item.params) do
+    local required = param.optional and "" or "required"
+    rows[#rows + 1] = { "`" .. param.name .. "`", "`" .. param.type .. "`", required, param.doc }
+  end
+  return rows
+end
+
+-- "Returns `type` (name): text" of each result.
+local function results(item)
+  local lines = {}
+  for index, result in ipairs(item.returns) do
+    local name, doc = result.doc:match "^([%l_]+)%s*(.*)$"
+    local text = name and " " .. name .. (doc ~= "" and ": " .. doc or "") or " " .. result.doc
+    lines[index] = ("- returns `%s`%s"):format(result.type, text == " " and "" or text)
+  end
+  return lines[1] and table.concat(lines, "\n")
+end
+
+local function function_entry(index, entry)
+  local item = annotations.find(index, entry.source, entry.file)
+  local names = {}
+  for _, param in ipairs(item.params) do
+    names[#names + 1] = param.name
+  end
+  if item.arguments:find "%.%.%." and names[#names] ~= "..." then
+    names[#names + 1] = "…"
+  end
+  local parts = { ("### `%s(%s)`"):format(entry.name, table.concat(names, ", ")), item.doc ~= "" and item.doc or nil }
+  local rows = argument_rows(item)
+  if rows[1] then
+    parts[#parts + 1] = markdown.table({ "argument", "type", "", "meaning" }, rows)
+  end
+  parts[#parts + 1] = results(item)
+  return table.concat(parts, "\n\n")
+end
+
+local function object_entry(index, object)
+  local class = index.classes[object.class] or error("there is no class " .. object.class)
+  local public = {}
+  for _, name in ipairs(object.fields or {}) do
+    public[name] = true
+  end
+  local rows = {}
+  for _, field in ipairs(class.fields) do
+    if not object.fields or public[field.name] then
+      local optional = field.optional and "optional" or ""
+      rows[#rows + 1] = { "`" .. field.name .. "`", "`" .. field.type .. "`", optional, field.doc }
+    end
+  end
+  if not rows[1] then
+    return nil
+  end
+  local parts = {
+    ("### `%s`"):format(object.class),
+    class.doc ~= "" and class.doc:sub(1, 1):upper() .. class.doc:sub(2) .. "." or nil,
+  }
+  parts[#parts + 1] = markdown.table({ "field", "type", "", "meaning" }, rows)
+  return table.concat(parts, "\n\n")
+end
+
+---@param index annotations.Index
+---@param surface surface.Section[]
+---@return string
+function M.page(index, surface)
+  local parts = {
+    "# Reference",
+    INTRODUCTION,
+    "A call of an operation returns `value, response`, or `nil, err`.",
+  }
+  for _, section in ipairs(surface) do
+    parts[#parts + 1] = "## " .. section.title
+    parts[#parts + 1] = section.intro
+    if section.operations then
+      for _, operation in ipairs(operations.list) do
+        parts[#parts + 1] = operation_entry(operation)
+      end
+    end
+    for _, entry in ipairs(section.functions or {}) do
+      parts[#parts + 1] = function_entry(index, entry)
+    end
+    for _, object in ipairs(section.objects or {}) do
+      parts[#parts + 1] = not object.is_type_only and object_entry(index, object) or nil
+    end
+  end
+  parts[#parts + 1] = enumerations()
+  return table.concat(parts, "\n\n") .. "\n"
+end
+
+return M

@@ -1,0 +1,182 @@
+-- What the library offers besides the operations of the service: the functions, methods and objects that the reference
+-- and the editor types describe. Their texts are the annotations in the source.
+
+---@class surface.Function
+---@field name string the name under which a program calls it
+---@field source string the name in the source file
+---@field file? string a part of the file's path, where several files have that name
+
+---@class surface.Object
+---@field class string
+---@field fields? string[] the public fields; without it all that are not private
+---@field is_type_only? boolean another page describes its fields
+
+---@class surface.Section
+---@field title string
+---@field intro? string
+---@field functions? surface.Function[]
+---@field objects? surface.Object[]
+---@field operations? boolean the operations stand here
+
+local function fn(name, source, file)
+  return { name = name, source = source, file = file }
+end
+
+---@type surface.Section[]
+return {
+  {
+    title = "Library",
+    intro = 'What `require "riskscreen"` returns. It also has `errors`, `decimal`, `webhook`, `sandbox` and `loop`.',
+    functions = {
+      fn("riskscreen.new", "M.new", "client/init.lua"),
+      fn("riskscreen.policy", "M.new", "policy/init.lua"),
+      fn("riskscreen.score_policy", "M.new", "policy/score.lua"),
+      fn("riskscreen.map", "M.map"),
+      fn("riskscreen.decimal.compare", "M.compare", "decimal.lua"),
+      fn("riskscreen.errors.is", "M.is", "errors.lua"),
+    },
+  },
+  {
+    title = "Client",
+    functions = {
+      fn("client:screen", "Client:screen"),
+      fn("client:screen_all", "Client:screen_all"),
+      fn("client:call", "Client:call"),
+      fn("client:request", "Client:request"),
+      fn("client:stats", "Client:stats"),
+      fn("client:close", "Client:close"),
+    },
+    objects = {
+      { class = "riskscreen.ScreenRequest", is_type_only = true },
+      { class = "riskscreen.ScreenAllRequest", is_type_only = true },
+      { class = "riskscreen.Response" },
+      { class = "riskscreen.Error", is_type_only = true },
+    },
+  },
+  { title = "Operations", operations = true },
+  {
+    title = "Transactions",
+    functions = {
+      fn("client.kyt:screen", "methods.screen"),
+      fn("client.kyt:await", "methods.await"),
+      fn("client.kyt:resume", "methods.resume"),
+      fn("transaction:await", "Transaction:await"),
+      fn("transaction:ticket", "Transaction:ticket"),
+    },
+    objects = { { class = "riskscreen.Transaction" } },
+  },
+  {
+    title = "Runs",
+    intro = "`client:screen_all` and `riskscreen.map` return a run: call it, or use it in a `for` loop.",
+    functions = { fn("run:where", "Run:where"), fn("run:stop", "Run:stop") },
+    objects = { { class = "riskscreen.Run", fields = {} }, { class = "riskscreen.Standing" } },
+  },
+  {
+    title = "Decisions and policies",
+    functions = { fn("policy:decide", "Policy:decide"), fn("score_policy:decide", "ScorePolicy:decide") },
+    objects = {
+      { class = "riskscreen.Decision" },
+      { class = "riskscreen.Reason" },
+      { class = "riskscreen.LookupResults" },
+      { class = "riskscreen.PolicyOptions", is_type_only = true },
+      { class = "riskscreen.Rule", is_type_only = true },
+      { class = "riskscreen.CounterpartyRule", is_type_only = true },
+      { class = "riskscreen.ScoreRule", is_type_only = true },
+      { class = "riskscreen.Policy", fields = {} },
+      { class = "riskscreen.ScorePolicy", fields = {} },
+    },
+  },
+  {
+    title = "Additions to a list",
+    intro = "`client.blacklist:add` returns a report.",
+    objects = { { class = "riskscreen.Additions" }, { class = "riskscreen.Fate" } },
+  },
+  {
+    title = "Tasks",
+    functions = {
+      fn("riskscreen.run", "M.run", "runtime/tasks"),
+      fn("riskscreen.spawn", "M.spawn", "runtime/tasks"),
+      fn("riskscreen.gather", "M.gather", "runtime/tasks"),
+      fn("riskscreen.sleep", "M.sleep", "runtime/tasks"),
+      fn("riskscreen.defer", "M.defer", "native"),
+      fn("task:await", "Task:await"),
+      fn("task:cancel", "Task:cancel"),
+    },
+    objects = { { class = "riskscreen.Task", fields = {} } },
+  },
+  {
+    title = "Loop",
+    functions = {
+      fn("riskscreen.loop:pollfd", "M.pollable:pollfd"),
+      fn("riskscreen.loop:events", "M.pollable:events"),
+      fn("riskscreen.loop:timeout", "M.pollable:timeout"),
+      fn("riskscreen.loop:step", "M.pollable:step"),
+    },
+    objects = { { class = "riskscreen.Loop", fields = {} } },
+  },
+  {
+    title = "Webhooks",
+    functions = {
+      fn("riskscreen.webhook.inbox", "M.new", "webhook/inbox.lua"),
+      fn("riskscreen.webhook.parse", "M.parse", "riskscreen/webhook/"),
+      fn("inbox:deliver", "Inbox:deliver"),
+      fn("inbox:on", "Inbox:on"),
+      fn("inbox:listen", "Inbox:listen"),
+      fn("inbox:serve", "Inbox:serve"),
+      fn("listener:close", "Listener:close"),
+    },
+    objects = {
+      { class = "riskscreen.InboxOptions", is_type_only = true },
+      { class = "riskscreen.Inbox", fields = {} },
+      { class = "riskscreen.InboxListener", fields = { "url", "port" } },
+      { class = "riskscreen.WebhookEvent" },
+      { class = "riskscreen.Delivery" },
+      { class = "riskscreen.WebhookStore" },
+    },
+  },
+  {
+    title = "Gate of nginx",
+    intro = 'From `require "riskscreen.nginx.gate"`.',
+    functions = {
+      fn("gates.new", "M.new", "nginx/gate.lua"),
+      fn("gate:enforce", "Gate:enforce"),
+      fn("gate:decide", "Gate:decide"),
+      fn("gate:location", "Gate:location"),
+      fn("gate:purge", "Gate:purge"),
+      fn("gate:start", "Gate:start"),
+      fn("gate:metrics", "Gate:metrics"),
+      fn("gate:status", "Gate:status"),
+      fn("gate:webhook", "Gate:webhook"),
+    },
+    objects = { { class = "riskscreen.nginx.Gate", fields = {} }, { class = "riskscreen.nginx.GateRequest" } },
+  },
+  {
+    title = "Inbox of nginx",
+    intro = 'From `require "riskscreen.nginx.inbox"`. The inbox has the methods `deliver`, `on` and `serve`.',
+    functions = { fn("inboxes.new", "M.new", "nginx/inbox.lua") },
+    objects = { { class = "riskscreen.nginx.InboxOptions", is_type_only = true } },
+  },
+  {
+    title = "Sandbox",
+    functions = {
+      fn("riskscreen.sandbox.client", "M.client", "sandbox/init.lua"),
+      fn("riskscreen.sandbox.serve", "M.serve", "sandbox/init.lua"),
+      fn("riskscreen.sandbox.new", "M.new", "sandbox/init.lua"),
+      fn("riskscreen.sandbox.scenario", "M.scenario", "sandbox/init.lua"),
+      fn("service:fault", "Service:fault"),
+      fn("service:clear_faults", "Service:clear_faults"),
+      fn("service:deliver", "Service:deliver"),
+      fn("service:deliver_to", "Service:deliver_to"),
+      fn("service:requests", "Service:requests"),
+      fn("service:account", "Service:account"),
+    },
+    objects = {
+      { class = "riskscreen.sandbox.Service", fields = {} },
+      { class = "riskscreen.sandbox.HttpServer" },
+      { class = "riskscreen.sandbox.Scenario", fields = { "name", "address", "network", "what" } },
+      { class = "riskscreen.sandbox.Fault", is_type_only = true },
+      { class = "riskscreen.sandbox.Manner", is_type_only = true },
+      { class = "riskscreen.sandbox.Seen" },
+    },
+  },
+}
