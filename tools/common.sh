@@ -13,22 +13,23 @@ stylua_version=2.5.2
 
 say() { printf '%s\n' "$*" >&2; }
 
-installed() {
-  case $1 in
-  npm) command -v npm >/dev/null ;;
-  *) dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null | grep -qx installed ;;
-  esac
-}
-
-# Installs the Debian packages that are missing; on another system says which they are and goes on.
+# Installs the Debian packages that are missing; on another system names them and goes on.
 need() {
   if ! command -v apt-get >/dev/null; then
     say "This is not a Debian system. Needed, by Debian's names: $*"
     return
   fi
+  installed=$(dpkg-query -W -f '${Package} ${db:Status-Status}\n' "$@" 2>/dev/null || true)
   missing=
   for package in "$@"; do
-    installed "$package" || missing="$missing $package"
+    case "
+$installed
+" in
+    *"
+$package installed
+"*) ;;
+    *) [ "$package" = npm ] && command -v npm >/dev/null || missing="$missing $package" ;;
+    esac
   done
   [ -z "$missing" ] && return
   say "Installing:$missing"

@@ -37,7 +37,6 @@ M.rules = {
   },
   open = {
     ["riskscreen.policy.decision"] = "every room makes decisions with the one constructor",
-    ["riskscreen.policy.verdict"] = "nginx keeps verdicts in its own format",
     ["riskscreen.policy.lookups"] = "the client makes the lookups that a policy needs",
     ["riskscreen.call.stats"] = "nginx adds up the same figures",
     ["riskscreen.webhook.inbox"] = "nginx makes an inbox with its own store and waiters",

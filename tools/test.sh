@@ -1,126 +1,230 @@
-# Builds for every Lua and runs every check; the last line says how many passed and failed.
+# Runs the checks: ./dev test [--all] [NAME...]. The last line says how many tests passed and failed.
+# NAME is a spec file, a folder or a part of their paths: `./dev test retry` runs those specs on Lua 5.4 alone. Options
+# other than --all, such as --filter=TEXT, are busted's.
+# --all adds valgrind, a minute of each fuzzer, and every spec on every Lua and without the core.
 . tools/common.sh
+
+# Lua 5.4 runs every spec, and nginx runs LuaJIT. Each other Lua runs the specs that depend on the language or on the C
+# binding compiled for it: decoder and numbers (core, json, util), iterators (client), coroutines (runtime), tables and
+# texts (address, interface, options, policy), the contract, and the examples.
+language_specs="spec/contract spec/fuzz spec/integration/examples_spec.lua spec/unit/address spec/unit/client
+  spec/unit/core spec/unit/interface spec/unit/json spec/unit/options spec/unit/policy spec/unit/runtime spec/unit/util"
+# LuaJIT also runs the unit specs of the modules that only nginx uses.
+luajit_specs="$language_specs spec/unit/nginx"
+# Without the core another decoder reads the replies. These specs depend on it.
+decoder_specs="spec/in_nginx/*contract* spec/in_nginx/*faults* spec/in_nginx/*json* spec/in_nginx/*library*
+  spec/in_nginx/*transport*"
+# The specs that use the C modules most, for the sanitizers and valgrind.
+core_specs="spec/unit/core spec/unit/runtime/native/init_spec.lua spec/unit/runtime/tasks_spec.lua spec/contract"
+# Thousands of requests at once: a collection at each step would take minutes.
+crowded_specs="spec/unit/runtime/native/task_request_spec.lua"
+
+all=
+names=
+options=
+for argument in "$@"; do
+  case $argument in
+  --all) all=yes ;;
+  -*) options="$options $argument" ;;
+  *) names="$names $argument" ;;
+  esac
+done
+
+# The spec files below some paths. Those of nginx end in _nginx.lua.
+specs_in() {
+  find "$@" -name '*_spec.lua' -o -name '*_nginx.lua' | sort
+}
+
 # shellcheck disable=SC2086
-need $build_packages $test_packages $lint_packages
+need $build_packages $test_packages
+if [ -n "$names$options" ]; then
+  files=
+  for name in ${names:-spec}; do
+    if [ -e "$name" ]; then
+      found=$(specs_in "$name")
+    else
+      found=$(specs_in spec | grep -F -- "$name") || true
+    fi
+    [ -n "$found" ] || { say "test: no spec file has '$name' in its path"; exit 2; }
+    files="$files $found"
+  done
+  build_preset 5.4
+  case $files in *_nginx.lua*) build_preset luajit ;; esac
+  use_build 5.4
+  # shellcheck disable=SC2086
+  RISKSCREEN_LUA=lua5.4 exec lua5.4 /usr/bin/busted $options $files
+fi
+# shellcheck disable=SC2086
+need $lint_packages
 
 # An interrupt ends what runs side by side as well.
 trap 'trap - INT TERM; kill 0' INT TERM
 
-results=build/log/results
-mkdir -p build/log
+# The jobs of a phase run side by side in lanes: most specs wait more than they work. A job is a suite and, for specs,
+# one of its files: small processes collect their garbage faster, and no file waits for another.
+log=build/log
+claims=$log/claims
+planned=$log/planned
+results=$log/results
+rm -rf "$log"
+mkdir -p "$log"
 : >"$results"
 
-# result NAME PASSED FAILED SECONDS LOG: prints it, and keeps it for the sum. Of a log, without busted's line of signs.
+log_of() {
+  printf '%s/%s' "$log" "$(printf '%s' "$1" | tr -c 'a-zA-Z0-9.\n' '_')"
+}
+
+# result SUITE PASSED FAILED SECONDS LOG [FILE]: a failure is printed at once, a suite when its last job has ended.
 result() {
-  echo "$2 $3" >>"$results"
-  if [ "$3" = 0 ]; then
-    say "ok      $1 ($2 in $4 s)"
-  else
-    say "FAILED  $1 ($3 of $(($2 + $3)) in $4 s)
+  echo "$2 $3 $4 $1" >>"$results"
+  if [ "$3" != 0 ]; then
+    # All of the log but busted's line of signs.
+    say "FAILED  $1 ($3 of $(($2 + $3))${6:+ in $6})
 $(grep -v '^[-+*]*$' "$5" | tail -n 120)"
+  fi
+  suite=$(awk -v suite="$1" '
+    FILENAME == ARGV[1] { sub(/\t.*/, ""); planned += $0 == suite; next }
+    substr($0, length($1 $2 $3) + 4) == suite { ended++; passed += $1; failed += $2; seconds += $3 }
+    END { if (ended == planned && !failed) printf "ok      %s (%d in %.0f s)", suite, passed, seconds }
+  ' "$planned" "$results")
+  if [ -n "$suite" ] && mkdir "$(log_of "$1")_ended" 2>/dev/null; then
+    say "$suite"
   fi
 }
 
-log_of() {
-  printf 'build/log/%s' "$(printf '%s' "$1" | tr -c 'a-zA-Z0-9.\n' '_')"
-}
-
-# check NAME COMMAND...: one thing that passes or fails as a whole.
+# check SUITE COMMAND...: a suite that passes or fails as a whole.
 check() {
-  name=$1 log=$(log_of "$1") started=$(date +%s)
+  name=$1 file=$(log_of "$1") started=$(date +%s)
   shift
-  if "$@" >"$log" 2>&1; then failed=0; else failed=1; fi
-  result "$name" $((1 - failed)) $failed $(($(date +%s) - started)) "$log"
+  if "$@" >"$file" 2>&1; then failed=0; else failed=1; fi
+  result "$name" $((1 - failed)) $failed $(($(date +%s) - started)) "$file"
 }
 
-# specs NAME PRESET LUA [BUSTED ARGUMENT...]: a busted run, each of its tests counted.
+# specs SUITE FILE PRESET [COMMAND...]: a file of specs, each of its tests counted; COMMAND runs the Lua.
 specs() {
-  name=$1 preset=$2 lua=$3 log=$(log_of "$1") started=$(date +%s)
+  name=$1 spec=$2 preset=$3 file=$(log_of "$1 $2") lua=lua5.4
   shift 3
-  (
-    use_build "$preset"
-    RISKSCREEN_LUA=$(interpreter "$lua")
-    export RISKSCREEN_LUA
-    # shellcheck disable=SC2086
-    ${wrapper:-} "$RISKSCREEN_LUA" /usr/bin/busted --output=plainTerminal "$@"
-  ) >"$log" 2>&1 && status=0 || status=$?
-  summary=$(sed -n 's/^\([0-9]*\) success[a-z]* \/ \([0-9]*\) failure[a-z]* \/ \([0-9]*\) error[a-z]* .*/\1 \2 \3/p' "$log" | tail -n 1)
+  [ "$preset" = sanitize ] || lua=$(interpreter "$preset")
+  use_build "$preset"
   # shellcheck disable=SC2086
-  set -- ${summary:-0 0 1}
+  RISKSCREEN_LUA=$lua "$@" $lua /usr/bin/busted --output=plainTerminal ${helper:-} "$spec" >"$file" 2>&1 &&
+    status=0 || status=$?
+  counts='^\([0-9]*\) success[a-z]* \/ \([0-9]*\) failure[a-z]* \/ \([0-9]*\) error[a-z]* .* : \([0-9.]*\) sec.*'
+  # shellcheck disable=SC2046
+  set -- $(sed -n "s/$counts/\1 \2 \3 \4/p" "$file" | tail -n 1)
+  [ $# = 4 ] || set -- 0 0 1 0
   bad=$(($2 + $3))
   # A sanitizer or a crash can fail a run whose every test passed.
-  [ "$status" = 0 ] || [ "$bad" -gt 0 ] || bad=1
-  result "$name" "$1" "$bad" $(($(date +%s) - started)) "$log"
+  [ "$status" = 0 ] || [ $bad -gt 0 ] || bad=1
+  result "$name" "$1" $bad "$4" "$file" "$spec"
 }
 
-# wrapped COMMAND SPECS_ARGUMENTS...: specs whose Lua is started by a command.
-wrapped() {
-  wrapper=$1
+# run SUITE [FILE]
+run() {
+  case $1 in
+  lint) check "$1" sh tools/lint.sh ;;
+  "build of "*) check "$1" build_preset "${1#build of }" ;;
+  "C tests") check "$1" ctest --test-dir build/ctest --output-on-failure ;;
+  "C tests with sanitizers") check "$1" ctest --test-dir build/sanitize --output-on-failure ;;
+  "C tests with the thread sanitizer") check "$1" ctest --test-dir build/threads --output-on-failure -R '^threads$' ;;
+  "specs on Lua "*) specs "$1" "$2" "${1#specs on Lua }" env ;;
+  "specs in nginx with the core") specs "$1" "$2" 5.4 env ;;
+  "specs in nginx without the core") specs "$1" "$2" 5.4 env RISKSCREEN_WITHOUT_CORE=1 ;;
+  "core specs with sanitizers and a tortured collector")
+    helper=--helper=spec/support/gc_torture.lua
+    sanitized "$@"
+    ;;
+  "crowded specs with sanitizers") sanitized "$@" ;;
+  "core specs under valgrind")
+    specs "$1" "$2" 5.4 valgrind --quiet --leak-check=full --errors-for-leak-kinds=definite --error-exitcode=9
+    ;;
+  "fuzzer of "*) check "$1" nice -n 19 sh tools/fuzz.sh $fuzz_seconds "${1#fuzzer of }" ;;
+  "what luarocks installs") check "$1" sh tools/check_install.sh ;;
+  demo) check "$1" sh tools/demo.sh ;;
+  esac
+}
+
+# sanitized SUITE FILE
+sanitized() {
+  specs "$1" "$2" sanitize env "LD_PRELOAD=$(gcc -print-file-name=libasan.so):$(gcc -print-file-name=libubsan.so)" \
+    ASAN_OPTIONS=detect_leaks=1 LSAN_OPTIONS=suppressions=spec/support/lsan.supp
+}
+
+# plan SUITE [PATH...]: queues a job, or one for each spec file below the paths.
+plan() {
+  suite=$1
   shift
-  specs "$@"
-  wrapper=
+  if [ $# = 0 ]; then
+    printf '%s\t\n' "$suite"
+  else
+    ls -d "$@" >/dev/null # a path that was renamed ends the run
+    specs_in "$@" | sed "s/^/$suite	/"
+  fi >>"$planned"
 }
 
-check "lint" sh tools/lint.sh
-for lua in $all_luas; do
-  check "build for Lua $lua" build_preset "$lua"
+# Takes jobs until none is left.
+lane() {
+  position=0
+  while IFS='	' read -r job part; do
+    position=$((position + 1))
+    if mkdir "$claims/$position" 2>/dev/null; then
+      (run "$job" "$part") </dev/null
+    fi
+  done <"$planned"
+}
+
+# Runs what is planned.
+run_phase() {
+  mkdir "$claims"
+  lanes=$(($(getconf _NPROCESSORS_ONLN) + 2))
+  while [ $lanes -gt 0 ]; do
+    lanes=$((lanes - 1))
+    lane &
+  done
+  wait
+  rm -rf "$claims" "$planned"
+}
+
+for preset in $all_luas clang ctest sanitize threads fuzz; do
+  plan "build of $preset"
 done
-check "build with clang" build_preset clang
-check "build of the C tests" build_preset ctest
-check "build with sanitizers" build_preset sanitize
-check "build with the thread sanitizer" build_preset threads
-check "build of the fuzzers" build_preset fuzz
+run_phase
 
-check "C tests" ctest --test-dir build/ctest --output-on-failure
-check "C tests with sanitizers" ctest --test-dir build/sanitize --output-on-failure
-check "C tests with the thread sanitizer" ctest --test-dir build/threads --output-on-failure -R '^threads$'
-
-# What follows runs side by side: most specs wait more than they work, and the fuzzers take what is left.
-
-fuzzers() {
-  for fuzzer in build/fuzz/spec/c/*_fuzz; do
-    name=$(basename "$fuzzer" _fuzz)
-    check "a minute of the fuzzer of $name" nice -n 19 sh tools/fuzz.sh 60 "$name"
-  done
-}
-
-specs_of() {
-  for lua in "$@"; do
-    specs "specs on Lua $lua" "$lua" "$lua"
-  done
-}
-
-# The specs that exercise the C modules most, for the slower checks.
-core_specs="spec/unit/core/decoder_spec.lua spec/unit/core/loop_spec.lua spec/unit/core/transfer_spec.lua spec/unit/core/transfer_tls_spec.lua
-  spec/unit/core/server_spec.lua spec/unit/runtime/native/init_spec.lua spec/unit/runtime/tasks_spec.lua spec/contract"
-# Thousands of requests at once, for which a tortured collector takes minutes.
-crowded_specs="spec/unit/runtime/native/task_request_spec.lua"
-sanitizers="env LD_PRELOAD=$(gcc -print-file-name=libasan.so):$(gcc -print-file-name=libubsan.so) ASAN_OPTIONS=detect_leaks=1
-  LSAN_OPTIONS=suppressions=spec/support/lsan.supp"
-valgrind="valgrind --quiet --leak-check=full --errors-for-leak-kinds=definite --error-exitcode=9"
-
+# The longest come first.
+specs=$(find spec -name '*_spec.lua' | sort)
+nginx_specs=$(find spec -name '*_nginx.lua' | sort)
+fuzz_seconds=10
 # shellcheck disable=SC2086
-watched() {
-  wrapped "$sanitizers" "core specs with sanitizers and a tortured collector" sanitize 5.4 \
-    --helper=spec/support/gc_torture.lua $core_specs
-  wrapped "$sanitizers" "crowded specs with sanitizers" sanitize 5.4 $crowded_specs
-  wrapped "$valgrind" "core specs under valgrind" 5.4 5.4 $core_specs $crowded_specs
+{
+  if [ -n "$all" ]; then
+    fuzz_seconds=60
+    plan "core specs under valgrind" $core_specs $crowded_specs
+  fi
+  plan lint
+  plan "specs in nginx with the core" $nginx_specs
+  plan "core specs with sanitizers and a tortured collector" $core_specs
+  plan "crowded specs with sanitizers" $crowded_specs
+  plan "specs on Lua 5.4" $specs
+  plan "what luarocks installs"
+  if [ -n "$all" ]; then
+    plan "specs in nginx without the core" $nginx_specs
+    for lua in 5.3 5.1 luajit; do
+      plan "specs on Lua $lua" $specs
+    done
+  else
+    plan "specs in nginx without the core" $decoder_specs
+    plan "specs on Lua 5.3" $language_specs
+    plan "specs on Lua 5.1" $language_specs
+    plan "specs on Lua luajit" $luajit_specs
+  fi
+  plan "C tests"
+  plan "C tests with sanitizers"
+  plan "C tests with the thread sanitizer"
+  plan demo
+  for fuzzer in build/fuzz/spec/c/*_fuzz; do
+    plan "fuzzer of $(basename "$fuzzer" _fuzz)"
+  done
 }
-
-{
-  watched
-  check "what luarocks installs runs from its directory alone" sh tools/check_install.sh
-  check "demo" sh tools/demo.sh
-} &
-{
-  specs "specs in nginx with the core" 5.4 5.4 --run=nginx
-  specs_of 5.3 5.1
-} &
-{
-  specs_of 5.4 luajit
-  wrapped "env RISKSCREEN_WITHOUT_CORE=1" "specs in nginx without the core" 5.4 5.4 --run=nginx
-} &
-fuzzers &
-wait
+run_phase
 
 awk '{ passed += $1; failed += $2 } END { printf "%d passed, %d failed\n", passed, failed; exit failed > 0 }' "$results"

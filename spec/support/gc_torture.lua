@@ -4,13 +4,17 @@ local core = require "riskscreen.core"
 local server = require "riskscreen.server"
 
 local function tortured(fn)
-  local function after(...)
+  local function after(ok, ...)
     collectgarbage "step"
+    if not ok then
+      -- Misuse is reported at the caller's line, as if the caller had called the C function itself.
+      error((...), 2) -- `after` replaces the wrapper on the stack
+    end
     return ...
   end
   return function(...)
     collectgarbage "step"
-    return after(fn(...))
+    return after(pcall(fn, ...))
   end
 end
 
