@@ -58,7 +58,7 @@ local riskscreen = { decimal = {}, errors = {}, webhook = {}, sandbox = {} }
 ---@field policy? table Policy of `screen`; by default the default policy.
 ---@field clock? function Returns Unix seconds, for dates from the service; by default os.time.
 ---@field random? function Returns a number from 0 up to 1, for the jitter of waits; by default its own generator.
----@field runtime? table How time passes, in place of this program's own: now(), sleep(seconds) and tasks; with transport(settings) also how requests travel.
+---@field runtime? table How everything of this client waits and tells the time, in place of this program's own runtime: now(), sleep(seconds) and tasks with spawn, gather, signal, hold and release; transport(settings) is optional.
 ---@field polling? table When the client asks for a transaction's result, if `endpoints.kyt_result` is set: `first`, `growth`, `jitter`, `ceiling`, `deadline`.
 ---@field final_statuses? table Values of `status` that make a transaction's result final; by default 1003 alone.
 ---@field inbox? table Inbox whose webhooks bring results, made by `table`.

@@ -3,12 +3,12 @@
 
 local errors = require "riskscreen.errors"
 local maps = require "riskscreen.client.map"
-local runtime = require "riskscreen.runtime"
 
 ---@class riskscreen.bulk.Call what one call works with
 ---@field list string the parameter that is split
 ---@field limit integer items of one request
 ---@field concurrency integer requests under way
+---@field runtime table the client's
 ---@field send fun(parameters: table): any, riskscreen.Response|riskscreen.Error one request
 
 local M = {}
@@ -59,20 +59,20 @@ function M.parts(list, limit)
 end
 
 ---Sends every part, several at a time; a single one needs no task, and where nothing can wait each says so.
+---@param call { runtime: table, concurrency: integer }
 ---@param parts any[]
----@param concurrency integer
 ---@param send fun(part: any): any, any
 ---@return any[] values the first result for each part
 ---@return any[] others the second
-function M.each_part(parts, concurrency, send)
+function M.each_part(call, parts, send)
   local values, others = {}, {}
-  if #parts == 1 or runtime.refusal() then
+  if #parts == 1 or call.runtime.refusal() then
     for index, part in ipairs(parts) do
       values[index], others[index] = send(part)
     end
     return values, others
   end
-  local run = assert(maps.new(parts, send, { concurrency = concurrency, ordered = false }))
+  local run = assert(maps.new(call.runtime, parts, send, { concurrency = call.concurrency, ordered = false }))
   local index, value, other = run:next()
   while index do
     values[index], others[index] = value, other

@@ -4,7 +4,6 @@
 local bulk = require "riskscreen.client.bulk"
 local validate = require "riskscreen.interface.validate"
 local errors = require "riskscreen.errors"
-local runtime = require "riskscreen.runtime"
 
 local EMPTY_RISK_TYPE = 3016 -- the service's code for an item that it finds invalid
 local MAX_REFUSALS = 16 -- requests refused in a row, after which it is not the items: no more halves are tried
@@ -121,17 +120,17 @@ end
 
 -- Sends what has not been sent, or was refused for a reason that passes.
 function attempt(addition)
-  local started, positions = runtime.now(), {}
+  local started, positions = addition.call.runtime.now(), {}
   for position = 1, #addition.items do
     local fate = addition.fates[position]
     if not fate or send_again(fate) then
       positions[#positions + 1] = position
     end
   end
-  bulk.each_part(bulk.parts(positions, addition.call.limit), addition.call.concurrency, function(part)
+  bulk.each_part(addition.call, bulk.parts(positions, addition.call.limit), function(part)
     add(addition, part)
   end)
-  addition.tally.elapsed = addition.tally.elapsed + runtime.now() - started
+  addition.tally.elapsed = addition.tally.elapsed + addition.call.runtime.now() - started
   local report, failed = report_of(addition)
   if failed[1] then
     return nil, failure(addition, report, failed)
@@ -143,17 +142,17 @@ local M = {}
 
 ---The call of an operation that reports on each item of a list.
 ---@param operation riskscreen.Operation
----@return fun(parameters: table, concurrency: integer|nil, send: function): any, any
+---@return fun(runtime: table, parameters: table, concurrency: integer|nil, send: function): any, any
 function M.of(operation)
   local name = operation.reported
   local unlimited, limit = bulk.unlimited(operation, name)
-  return function(parameters, concurrency, send)
+  return function(runtime, parameters, concurrency, send)
     local checked, err = validate.parameters(unlimited, parameters)
     if not checked then
       return nil, err
     end
     return attempt {
-      call = { list = name, limit = limit, concurrency = concurrency, send = send },
+      call = { runtime = runtime, list = name, limit = limit, concurrency = concurrency, send = send },
       parameters = checked,
       items = checked[name],
       fates = {},

@@ -3,7 +3,6 @@
 
 local bulk = require "riskscreen.client.bulk"
 local validate = require "riskscreen.interface.validate"
-local runtime = require "riskscreen.runtime"
 local canonical_address = require("riskscreen.address").canonical
 
 ---@class riskscreen.bulk.Lookup one call and what it has found so far
@@ -85,9 +84,9 @@ end
 
 -- Asks for what is not known yet.
 function attempt(lookup)
-  local started = runtime.now()
+  local started = lookup.call.runtime.now()
   local parts = bulk.parts(missing(lookup), lookup.call.limit)
-  local values, others = bulk.each_part(parts, lookup.call.concurrency, function(numbers)
+  local values, others = bulk.each_part(lookup.call, parts, function(numbers)
     return ask(lookup, numbers)
   end)
   local failures = {}
@@ -96,7 +95,7 @@ function attempt(lookup)
       failures[#failures + 1] = others[number]
     end
   end
-  lookup.tally.elapsed = lookup.tally.elapsed + runtime.now() - started
+  lookup.tally.elapsed = lookup.tally.elapsed + lookup.call.runtime.now() - started
   local records, failed = aligned(lookup)
   if failures[1] then
     return nil, failure(lookup, records, failed, failures)
@@ -108,18 +107,18 @@ local M = {}
 
 ---The call of an operation whose answer is aligned with a list.
 ---@param operation riskscreen.Operation
----@return fun(parameters: table, concurrency: integer, send: function): any, any
+---@return fun(runtime: table, parameters: table, concurrency: integer, send: function): any, any
 function M.of(operation)
   local name = operation.aligned
   local unlimited, limit = bulk.unlimited(operation, name)
-  return function(parameters, concurrency, send)
+  return function(runtime, parameters, concurrency, send)
     local checked, err = validate.parameters(unlimited, parameters)
     if not checked then
       return nil, err
     end
     local addresses, positions = different(checked[name])
     return attempt {
-      call = { list = name, limit = limit, concurrency = concurrency, send = send },
+      call = { runtime = runtime, list = name, limit = limit, concurrency = concurrency, send = send },
       parameters = checked,
       positions = positions,
       addresses = addresses,

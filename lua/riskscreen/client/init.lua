@@ -21,8 +21,7 @@ local text = require "riskscreen.util.text"
 ---@field settings table
 ---@field transport? fun(request: riskscreen.Request): riskscreen.Reply|nil, table|nil absent once closed
 ---@field clock fun(): number Unix seconds
----@field runtime table what waits and tells the time
----@field refusal fun(): string|nil why no call can be made at this point of the program
+---@field runtime table the client's own: everything of the client waits and tells the time by it
 ---@field budget riskscreen.RetryBudget
 ---@field limiter? riskscreen.Limiter
 ---@field breaker? riskscreen.Breaker
@@ -109,13 +108,17 @@ end
 
 -- The error of a call where nothing can wait, if so it is here.
 local function refused(state, name)
-  local why = state.refusal()
+  local why = state.runtime.refusal()
   if why then
     return annotate(errors.new("unsupported", why, { sent = false }), name, 0, 0)
   end
 end
 
+-- Makes a call whose options are checked. The client may be closed when the library calls later than its caller.
 local function perform(state, operation, parameters, call)
+  if not state.transport then
+    return nil, annotate(errors.new("cancelled", "the client was closed", { sent = false }), operation.name, 0, 0)
+  end
   local refusal = refused(state, operation.name)
   if refusal then
     return nil, refusal
@@ -132,22 +135,34 @@ local function perform(state, operation, parameters, call)
   return attempts.run(state, kind_of(state, operation), built, call, checked)
 end
 
--- The checked options of a call, or how the call itself is wrong.
-local function check_call(state, receiver, parameters, specs, given)
+-- The state of a client and the checked options of a call; or nil and how the call itself is wrong.
+local function open(self, place, parameters, specs, given)
+  local state = states[self]
   if not state then
-    return nil, ("call it with a colon: %s:method(…)"):format(receiver)
+    return nil, ("call it with a colon: %s:method(…)"):format(place)
   elseif not state.transport then
     return nil, "the client is closed"
   elseif parameters ~= nil and type(parameters) ~= "table" then
     return nil, "parameters must be a table (got " .. text.kind(parameters) .. ")"
   elseif given == nil then
-    return NO_OPTIONS
+    return state, NO_OPTIONS
   elseif type(given) ~= "table" then
     return nil, "options must be a table (got " .. text.kind(given) .. ")"
   end
-  local call, wrong = check.options(specs, given)
-  return call, wrong and wrong.message
+  local checked, wrong = check.options(specs, given)
+  if not checked then
+    return nil, wrong.message
+  end
+  return state, checked
 end
+
+---How the other files of client/ and kyt/ reach a client.
+---@class riskscreen.Access
+---@field open fun(self: any, place: string, parameters?: any, specs?: riskscreen.Option[], given?: any):
+---riskscreen.State|nil, table|string the state and the checked options, or nil and how the call is wrong
+---@field perform fun(state: riskscreen.State, operation: riskscreen.Operation, parameters: table, options: table):
+---any, any a call whose options are checked
+local access = { open = open, perform = perform }
 
 ---The methods of each namespace, by the namespace's name.
 ---@type table<string, table<string, function>>
@@ -157,7 +172,7 @@ local namespaces = {}
 -- a later item for the same address comes later.
 local function perform_split(state, operation, split, parameters, call)
   local concurrency = call.concurrency or (operation.idempotent and state.settings.concurrency or 1)
-  local value, other = split(parameters, concurrency, function(part)
+  local value, other = split(state.runtime, parameters, concurrency, function(part)
     return perform(state, operation, part, call)
   end)
   if value == nil and not other.attempts then
@@ -174,13 +189,13 @@ end
 local function define(operation)
   local split = split_of(operation)
   local specs = split and options.split_call or options.call
+  local place = "client." .. operation.namespace
   local namespace = namespaces[operation.namespace] or {}
   namespaces[operation.namespace] = namespace
   namespace[operation.method] = function(self, parameters, call_options)
-    local state = states[self]
-    local call, wrong = check_call(state, "client." .. operation.namespace, parameters, specs, call_options)
-    if not call then
-      error(wrong, 2)
+    local state, call = open(self, place, parameters, specs, call_options)
+    if not state then
+      error(call, 2)
     end
     if split then
       return perform_split(state, operation, split, parameters or {}, call)
@@ -189,45 +204,11 @@ local function define(operation)
   end
 end
 
--- A call that the library makes by itself, later than the caller's own: the client may be closed by then.
-local function perform_later(state, operation, parameters, call)
-  if not state.transport then
-    return nil, annotate(errors.new("cancelled", "the client was closed", { sent = false }), operation.name, 0, 0)
-  end
-  return perform(state, operation, parameters, call)
-end
-
--- What a walk over a list fetches its pages with.
-local function open_list(operation)
-  return function(self, parameters, call_options)
-    local state = states[self]
-    local call, wrong = check_call(state, "client." .. operation.namespace, parameters, options.call, call_options)
-    return call and function(page_parameters)
-      return perform_later(state, operation, page_parameters, call)
-    end,
-      wrong
-  end
-end
-
 local function define_walks(operation)
   local namespace = namespaces[operation.namespace]
-  for name, method in pairs(pages.methods(operation, open_list(operation), runtime.tasks)) do
+  for name, method in pairs(pages.methods(operation, access)) do
     namespace[name] = method
   end
-end
-
--- What the methods about transactions work with.
-local function open_transactions(self, parameters, specs, given)
-  local state = states[self]
-  local call, wrong = check_call(state, "client.kyt", parameters, specs, given)
-  if not call then
-    return nil, wrong
-  end
-  state.transactions = state.transactions
-    or kyt.new(state.settings, function(operation, operation_parameters, operation_call)
-      return perform_later(state, operation, operation_parameters, operation_call)
-    end, { now = runtime.now, spawn = runtime.tasks.spawn, signal = runtime.tasks.signal })
-  return state.transactions, call
 end
 
 for _, operation in ipairs(operations.list) do
@@ -237,7 +218,7 @@ for _, operation in ipairs(operations.list) do
   end
 end
 
-for name, method in pairs(kyt.methods(open_transactions)) do
+for name, method in pairs(kyt.methods(access)) do
   namespaces.kyt[name] = method
 end
 
@@ -256,10 +237,9 @@ end
 ---@return any value
 ---@return riskscreen.Response|riskscreen.Error
 function Client:call(name, parameters, call_options)
-  local state = states[self]
-  local call, wrong = check_call(state, "client", parameters, options.call, call_options)
-  if not call then
-    error(wrong, 2)
+  local state, call = open(self, "client", parameters, options.call, call_options)
+  if not state then
+    error(call, 2)
   end
   local operation = operations.by_name[name]
   if not operation then
@@ -275,10 +255,9 @@ end
 ---@return any value
 ---@return riskscreen.Response|riskscreen.Error
 function Client:request(method, path, call_options)
-  local state = states[self]
-  local call, wrong = check_call(state, "client", nil, options.request, call_options)
-  if not call then
-    error(wrong, 2)
+  local state, call = open(self, "client", nil, options.request, call_options)
+  if not state then
+    error(call, 2)
   elseif not options.methods[method] then
     error(("method must be GET, POST, PUT, PATCH or DELETE (got %s)"):format(text.show(method)), 2)
   elseif type(path) ~= "string" then
@@ -322,29 +301,16 @@ function Client:close()
   end
 end
 
-local function problem_of(client)
-  local _, wrong = check_call(states[client], "client", nil, {}, nil)
-  return wrong
-end
-
--- A lookup of a screening, whose options were checked with the screening's.
-local function look_up(client, name, parameters, call)
-  return perform_later(states[client], operations.by_name[name], parameters, call)
-end
-
-screen.install(Client, problem_of, look_up)
-screen_all.install(Client, problem_of, look_up)
-
--- Of a runtime that the operator gave only the waiting is certain.
-local function never_refuses() end
+screen.install(Client, access)
+screen_all.install(Client, access)
 
 -- How a client sends: by the operator's transport, by the runtime that the operator chose, or by this program's.
 local function transport_of(settings)
   if settings.transport then
-    return runtime.abortable(settings.transport)
+    return (settings.runtime or runtime).abortable(settings.transport)
   end
   local chosen = settings.runtime and settings.runtime.transport and settings.runtime or runtime
-  local problem = chosen.problem and chosen.problem(settings)
+  local problem = chosen.problem(settings)
   if problem then
     return nil, problem
   end
@@ -358,7 +324,7 @@ local M = { Client = Client, namespaces = namespaces }
 ---@param policy riskscreen.Policy
 ---@return nil|fun(address: any, network: any, timeout: number): riskscreen.Decision nil where it is no client of ours
 function M.decider(client, policy)
-  return states[client] and screen.timed_decider(client, policy, look_up)
+  return states[client] and screen.timed_decider(states[client], policy, perform)
 end
 
 ---A new client.
@@ -381,7 +347,6 @@ function M.new(given)
     transport = transport,
     clock = settings.clock or os.time,
     runtime = settings.runtime or runtime,
-    refusal = settings.runtime and never_refuses or runtime.refusal,
     kinds = {},
     keeps_requests = not (settings.transport or settings.runtime),
     shares_headers = not (settings.transport or settings.runtime) and runtime.shares_headers,

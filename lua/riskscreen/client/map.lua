@@ -3,11 +3,9 @@
 
 local check = require "riskscreen.options.check"
 local options = require "riskscreen.options"
-local runtime = require "riskscreen.runtime"
+local own_runtime = require "riskscreen.runtime"
 local sources = require "riskscreen.client.source"
 local text = require "riskscreen.util.text"
-
-local tasks = runtime.tasks
 
 local WINDOW = 8 -- times `concurrency` items at most are taken and not yet reported, however slow one of them is
 
@@ -18,6 +16,7 @@ local WINDOW = 8 -- times `concurrency` items at most are taken and not yet repo
 ---@field done? boolean
 
 ---@class riskscreen.Run one pass over a source: an iterator that can be stopped
+---@field private runtime table
 ---@field private read fun(): any
 ---@field private body fun(item: any, index: integer): any, any
 ---@field private present fun(index: integer, value: any, err: any, item: any): ...
@@ -41,7 +40,7 @@ local function take(run)
   run.taken = entry.index
   run.entries[entry.index] = entry
   run.running = run.running + 1
-  entry.task = tasks.spawn(run.body, item, entry.index)
+  entry.task = run.runtime.tasks.spawn(run.body, item, entry.index)
   entry.task:on_end(function()
     entry.done = true
     run.running = run.running - 1
@@ -81,9 +80,10 @@ local function forget(run, entry)
 end
 
 local function tell_progress(run)
-  local elapsed = runtime.now() - run.started
+  local elapsed = run.runtime.now() - run.started
   local rate = elapsed > 0 and run.reported / elapsed or 0
-  local eta = run.total and rate > 0 and math.max(0, run.total - run.reported) / rate or nil
+  local left = run.total and math.max(0, run.total - run.reported)
+  local eta = left and (left == 0 and 0 or rate > 0 and left / rate) or nil
   run.on_progress(run.reported, run.failed, rate, eta)
 end
 
@@ -170,18 +170,20 @@ end
 local M = {}
 
 ---A run over a source, with options that are checked.
+---@param runtime table that the run's tasks and its time are of
 ---@param source any
 ---@param body fun(item: any, index: integer): any, any
 ---@param settings { concurrency: integer, ordered: boolean, on_progress?: function, total?: integer }
 ---@param present? fun(index: integer, value: any, err: any, item: any): ... what the run gives for a result
 ---@return riskscreen.Run|nil
 ---@return string|nil message what is wrong with the source
-function M.new(source, body, settings, present)
+function M.new(runtime, source, body, settings, present)
   local read, total = sources.reader(source)
   if not read then
     return nil, "source " .. total
   end
   local run = setmetatable({
+    runtime = runtime,
     read = read,
     body = body,
     present = present or everything,
@@ -198,9 +200,9 @@ function M.new(source, body, settings, present)
     finished = {},
     first = 1,
     last = 0,
-    changed = tasks.signal(),
+    changed = runtime.tasks.signal(),
   }, Run)
-  run.iterate = tasks.iterator(function()
+  run.iterate = runtime.tasks.iterator(function()
     return run:next()
   end)
   return run
@@ -223,7 +225,7 @@ function M.map(source, body, given)
   if not settings then
     error("map: " .. wrong.message, 2)
   end
-  local run, message = M.new(source, body, settings)
+  local run, message = M.new(own_runtime, source, body, settings)
   if not run then
     error("map: " .. message, 2)
   end

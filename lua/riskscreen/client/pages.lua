@@ -1,8 +1,9 @@
 -- Walks a list that the service gives in pages: page by page, item by item, or all at once. A walk ends where the list
--- ends, or fails; it never ends early in silence. How a page is asked for, and how tasks run, is given to it.
+-- ends, or fails; it never ends early in silence.
 local validate = require "riskscreen.interface.validate"
 local errors = require "riskscreen.errors"
 local json = require "riskscreen.json"
+local options = require "riskscreen.options"
 
 local DEFAULT_SIZE = 10 -- items on a page, where neither the caller nor the service says
 local MAX_PREFETCH = 32 -- pages
@@ -306,27 +307,31 @@ end
 
 local M = { parameters = walk_parameters }
 
----The methods that walk the list of a paginated operation. `open` checks a call and gives the function that fetches a
----page by its parameters, or nil and how the call is wrong.
+---The methods that walk the list of a paginated operation.
 ---@param operation riskscreen.Operation
----@param open fun(self: table, parameters: any, call_options: any): function|nil, string|nil
----@param tasks { spawn: (fun(fn: function, ...): table), iterator: (fun(fn: function): function) }
+---@param access riskscreen.Access
 ---@return { pages: function, each: function, all: function }
-function M.methods(operation, open, tasks)
+function M.methods(operation, access)
   local specs = with_walk_parameters(operation)
+  local place = "client." .. operation.namespace
 
+  -- A walk, and the tasks of its client's runtime; or nil and how the call is wrong.
   local function start(self, parameters, call_options)
-    local fetch, wrong = open(self, parameters, call_options)
-    if not fetch then
-      return nil, wrong
+    local state, checked_options = access.open(self, place, parameters, options.call, call_options)
+    if not state then
+      return nil, checked_options
+    end
+    local function fetch(page_parameters)
+      return access.perform(state, operation, page_parameters, checked_options)
     end
     local checked, err = validate.parameters(specs, parameters or {})
+    local tasks = state.runtime.tasks
     local walk = new_walk(operation, checked or {}, fetch, tasks.spawn)
     if err then
       err.sent, err.attempts, err.elapsed = false, 0, 0
       walk.failure = err
     end
-    return walk
+    return walk, tasks
   end
 
   local methods = {}
@@ -337,9 +342,9 @@ function M.methods(operation, open, tasks)
   ---@param call_options? table of each page's call
   ---@return fun(): table[]|nil, riskscreen.Response|nil
   function methods.pages(self, parameters, call_options)
-    local walk, wrong = start(self, parameters, call_options)
+    local walk, tasks = start(self, parameters, call_options)
     if not walk then
-      error(wrong, 2)
+      error(tasks, 2)
     end
     return tasks.iterator(function()
       return or_raise(walk:next())
@@ -351,9 +356,9 @@ function M.methods(operation, open, tasks)
   ---@param call_options? table of each page's call
   ---@return fun(): table|nil
   function methods.each(self, parameters, call_options)
-    local walk, wrong = start(self, parameters, call_options)
+    local walk, tasks = start(self, parameters, call_options)
     if not walk then
-      error(wrong, 2)
+      error(tasks, 2)
     end
     local items, position = {}, 0
     return tasks.iterator(function()

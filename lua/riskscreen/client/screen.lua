@@ -4,9 +4,9 @@
 local check = require "riskscreen.options.check"
 local tables = require "riskscreen.util.tables"
 local lookups = require "riskscreen.policy.lookups"
+local operations = require "riskscreen.interface.operations"
 local policies = require "riskscreen.policy"
 local reliability = require "riskscreen.options.reliability"
-local runtime = require "riskscreen.runtime"
 local text = require "riskscreen.util.text"
 
 local SHORTEST_TIMEOUT = 0.001 -- seconds
@@ -121,14 +121,14 @@ local function keep(found, lookup, value, err)
 end
 
 ---@class riskscreen.Screening what is the same for every address of a run
----@field client riskscreen.Client
----@field perform riskscreen.PerformLookup
+---@field state riskscreen.State
+---@field perform fun(state: riskscreen.State, operation: riskscreen.Operation, parameters: table, options: table)
 ---@field policy riskscreen.Policy
 ---@field wanted riskscreen.Lookup[]
 ---@field call table the checked options of each lookup's call, and that the answer's headers are of no use
 
 local function look_up_one(screening, lookup, subject, call)
-  return screening.perform(screening.client, lookup.operation, subject, call)
+  return screening.perform(screening.state, operations.by_name[lookup.operation], subject, call)
 end
 
 local function look_up_side_by_side(screening, offered, subject, call, found)
@@ -138,7 +138,7 @@ local function look_up_side_by_side(screening, offered, subject, call, found)
       return look_up_one(screening, lookup, subject, call)
     end
   end
-  local values, errs = runtime.tasks.gather(calls)
+  local values, errs = screening.state.runtime.tasks.gather(calls)
   for index, lookup in ipairs(offered) do
     keep(found, lookup, values[index], errs[index])
   end
@@ -167,7 +167,7 @@ local function look_up(screening, subject, call)
   end
   local found = {}
   local offered = offered_of(wanted, subject.network, found)
-  if not runtime.refusal() then
+  if not screening.state.runtime.refusal() then
     look_up_side_by_side(screening, offered, subject, call, found)
     return found
   end
@@ -179,45 +179,44 @@ local function look_up(screening, subject, call)
 end
 
 local function decide(screening, address, network, call)
-  local started = runtime.now()
+  local now = screening.state.runtime.now
+  local started = now()
   local decision = screening.policy:decide(look_up(screening, { address = address, network = network }, call))
   decision.address, decision.network = address, network
-  decision.elapsed = runtime.now() - started
+  decision.elapsed = now() - started
   return decision
 end
 
-local function new_screening(client, checked, perform)
-  local policy = checked.policy or client.policy or default_policy
+local function new_screening(state, policy, checked, perform)
+  policy = checked.policy or policy or default_policy
   local call = { timeout = checked.timeout, value_only = true }
   for _, option in ipairs(reliability.call) do
     call[option.name] = checked[option.name]
   end
   local wanted = wanted_lookups(policy, checked.include)
-  return { client = client, perform = perform, policy = policy, wanted = wanted, call = call }
+  return { state = state, perform = perform, policy = policy, wanted = wanted, call = call }
 end
 
----Makes a call whose options are checked already: perform(client, operation, parameters, call).
----@alias riskscreen.PerformLookup fun(client: riskscreen.Client, operation: string, parameters: table, call: table)
-
 ---How one address is decided, with everything that is the same for all of a run settled.
----@param client riskscreen.Client
+---@param state riskscreen.State
+---@param policy? riskscreen.Policy the client's
 ---@param checked { policy?: riskscreen.Policy, include: riskscreen.LookupName[], timeout?: number } and a call's
----@param perform riskscreen.PerformLookup
+---@param perform function of riskscreen.Access
 ---@return fun(address: any, network: any): riskscreen.Decision
-function M.decider(client, checked, perform)
-  local screening = new_screening(client, checked, perform)
+function M.decider(state, policy, checked, perform)
+  local screening = new_screening(state, policy, checked, perform)
   return function(address, network)
     return decide(screening, address, network, screening.call)
   end
 end
 
 ---The same where each address comes with a time of its own.
----@param client riskscreen.Client
+---@param state riskscreen.State
 ---@param policy riskscreen.Policy
----@param perform riskscreen.PerformLookup
+---@param perform function of riskscreen.Access
 ---@return fun(address: any, network: any, timeout: number): riskscreen.Decision
-function M.timed_decider(client, policy, perform)
-  local screening = new_screening(client, { policy = policy, include = {} }, perform)
+function M.timed_decider(state, policy, perform)
+  local screening = new_screening(state, policy, { include = {} }, perform)
   return function(address, network, timeout)
     return decide(screening, address, network, { timeout = math.max(timeout, SHORTEST_TIMEOUT), value_only = true })
   end
@@ -225,19 +224,18 @@ end
 
 ---Adds `screen` to the client's methods.
 ---@param Client table
----@param problem_of fun(client: any): string|nil why a client cannot be used
----@param perform riskscreen.PerformLookup
-function M.install(Client, problem_of, perform)
+---@param access riskscreen.Access
+function M.install(Client, access)
   ---Screens one address.
   ---@param request riskscreen.ScreenRequest
   ---@return riskscreen.Decision
   function Client:screen(request)
     local checked, problem = M.check("screen", request, one_options)
-    problem = problem_of(self) or problem
-    if problem then
-      error(problem, 2)
+    local state, misuse = access.open(self, "client")
+    if not state or problem then
+      error(state and problem or misuse, 2)
     end
-    local screening = new_screening(self, checked, perform)
+    local screening = new_screening(state, self.policy, checked, access.perform)
     return (decide(screening, checked.address, checked.network, screening.call))
   end
 end

@@ -4,7 +4,6 @@
 local enums = require "riskscreen.interface.enums"
 local maps = require "riskscreen.client.map"
 local options = require "riskscreen.options"
-local runtime = require "riskscreen.runtime"
 local screen = require "riskscreen.client.screen"
 local canonical_address = require("riskscreen.address").canonical
 
@@ -89,7 +88,7 @@ local function copy(decision)
 end
 
 -- Decides a pair once: those who come while it is under way wait for it.
-local function once(decide, remembered)
+local function once(tasks, decide, remembered)
   return function(address, network, index)
     local key = key_of(address, network)
     local entry = key and remembered.find(key)
@@ -106,7 +105,7 @@ local function once(decide, remembered)
       return copy(entry.decision)
     end
     while not entry.decision do
-      entry.ready = entry.ready or runtime.tasks.signal()
+      entry.ready = entry.ready or tasks.signal()
       entry.ready:wait()
     end
     local decision = copy(entry.decision)
@@ -131,22 +130,23 @@ local M = { options = all_options }
 
 ---Adds `screen_all` to the client's methods.
 ---@param Client table
----@param problem_of fun(client: any): string|nil why a client cannot be used
----@param perform riskscreen.PerformLookup
-function M.install(Client, problem_of, perform)
+---@param access riskscreen.Access
+function M.install(Client, access)
   ---Screens every item of a source: an iterator of one decision for each, with `index` (its position), `input` (the
   ---item) and, where the same address and network came before, `repeats` (the position of the one that was asked).
   ---@param request riskscreen.ScreenAllRequest
   ---@return riskscreen.Run
   function Client:screen_all(request)
     local checked, problem = screen.check("screen_all", request, all_options)
-    problem = problem_of(self) or problem
-    if problem then
-      error(problem, 2)
+    local state, misuse = access.open(self, "client")
+    if not state or problem then
+      error(state and problem or misuse, 2)
     end
+    local runtime = state.runtime
     local is_line = io.type(checked.source) == "file"
-    local decide = once(screen.decider(self, checked, perform), memory(checked.remember))
-    local run, message = maps.new(checked.source, function(item, index)
+    local decide_new = screen.decider(state, self.policy, checked, access.perform)
+    local decide = once(runtime.tasks, decide_new, memory(checked.remember))
+    local run, message = maps.new(runtime, checked.source, function(item, index)
       local address, network = parts_of(item, is_line, checked.network)
       local decision = decide(address, network, index)
       decision.index, decision.input = index, item

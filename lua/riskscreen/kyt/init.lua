@@ -19,7 +19,7 @@ local SUBMIT, RESULT = operations.by_name.screenTransaction, operations.by_name.
 ---@class riskscreen.Transactions the transactions of one client
 ---@field private settings table the client's
 ---@field private perform fun(operation: riskscreen.Operation, parameters: table, call: table): any, any
----@field private runtime table now, spawn, signal
+---@field private runtime table the client's
 ---@field private pendings table<string, riskscreen.Pending> by requestId; weak
 local Transactions = {}
 Transactions.__index = Transactions
@@ -87,8 +87,8 @@ function Transactions:new_pending(request_id, custom_id, delay)
     final = final,
     random = settings.random,
     now = runtime.now,
-    spawn = runtime.spawn,
-    signal = runtime.signal(),
+    spawn = runtime.tasks.spawn,
+    signal = runtime.tasks.signal(),
   }, delay)
 end
 
@@ -193,24 +193,34 @@ local function read_ticket(ticket)
   return content
 end
 
-local M = {}
-
----The transactions of one client.
----@param settings table the client's checked options
----@param perform fun(operation: riskscreen.Operation, parameters: table, call: table): any, any
----@param runtime table `now`, `spawn`, `signal`
----@return riskscreen.Transactions
-function M.new(settings, perform, runtime)
-  local pendings = setmetatable({}, { __mode = "v" })
-  return setmetatable({ settings = settings, perform = perform, runtime = runtime, pendings = pendings }, Transactions)
+local function new_transactions(state, perform)
+  return setmetatable({
+    settings = state.settings,
+    runtime = state.runtime,
+    perform = function(operation, parameters, call)
+      return perform(state, operation, parameters, call)
+    end,
+    pendings = setmetatable({}, { __mode = "v" }),
+  }, Transactions)
 end
 
+local M = {}
+
 ---The methods of `client.kyt` that are more than a call.
----@param open fun(namespace: table, parameters: table|nil, specs: riskscreen.Option[], given: table|nil):
----riskscreen.Transactions|nil, table|string the transactions and the checked options, or nil and what is wrong
+---@param access riskscreen.Access
 ---@return table<string, function>
-function M.methods(open)
+function M.methods(access)
   local methods = {}
+
+  -- The client's transactions and the checked options of a call, or nil and how the call is wrong.
+  local function open(self, parameters, specs, given)
+    local state, checked = access.open(self, "client.kyt", parameters, specs, given)
+    if not state then
+      return nil, checked
+    end
+    state.transactions = state.transactions or new_transactions(state, access.perform)
+    return state.transactions, checked
+  end
 
   ---Submits a transaction. It is never submitted twice: an error with `uncertain` set says that it may have been.
   ---@return riskscreen.Transaction|nil

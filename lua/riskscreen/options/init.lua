@@ -22,14 +22,6 @@ local function concurrency(default, doc)
   return build.count("concurrency", "", default, 1, MAX_CONCURRENCY, doc)
 end
 
--- What stands in for the runtime.
-local function runtime(value)
-  if type(value.now) ~= "function" or type(value.sleep) ~= "function" or type(value.tasks) ~= "table" then
-    return nil, "must have the functions now and sleep, and the table tasks"
-  end
-  return value
-end
-
 local usage_parameters = {
   http.wire_name("granularity", "granularity", "the period of a record"),
   http.wire_name("start_date", "startDate", "the first day"),
@@ -40,6 +32,40 @@ local usage_parameters = {
 local transaction_parameters = {
   http.wire_name("custom_id", "customId", "the caller's own identifier of a transaction"),
 }
+
+-- The functions that a runtime in place of this program's must offer.
+local runtime_functions = { "now", "sleep" }
+local task_functions = { "spawn", "gather", "signal", "hold", "release" }
+
+local function missing_function(owner, names)
+  for _, name in ipairs(names) do
+    if type(owner[name]) ~= "function" then
+      return name
+    end
+  end
+end
+
+local function nothing() end
+
+local function same(value)
+  return value
+end
+
+-- The functions that a runtime may leave out.
+local runtime_defaults = { refusal = nothing, problem = nothing, abortable = same }
+local task_defaults = { contain = pcall, iterator = same, blocks = nothing }
+
+-- A complete copy of the operator's runtime.
+local function runtime(value)
+  local tasks = type(value.tasks) == "table" and value.tasks or {}
+  local missing, missing_task = missing_function(value, runtime_functions), missing_function(tasks, task_functions)
+  if missing or missing_task then
+    return nil, "must have the function " .. (missing or "tasks." .. missing_task)
+  end
+  local complete = tables.merge(runtime_defaults, value)
+  complete.tasks = tables.merge(task_defaults, tasks)
+  return complete
+end
 
 ---@type riskscreen.Option[]
 M.client = tables.concat({
@@ -113,8 +139,8 @@ M.client = tables.concat({
     name = "runtime",
     type = "table",
     check = runtime,
-    doc = "How time passes, in place of this program's own: now(), sleep(seconds) and tasks; with "
-      .. "transport(settings) also how requests travel.",
+    doc = "How everything of this client waits and tells the time, in place of this program's own runtime: now(), "
+      .. "sleep(seconds) and tasks with spawn, gather, signal, hold and release; transport(settings) is optional.",
   },
 }, kyt.client, reliability.client)
 

@@ -1,6 +1,7 @@
 -- Time that passes only when somebody waits: the runtime of a sandbox client whose delays a test lets pass in its own
 -- way. Such a client does one thing at a time.
 local runtime = require "riskscreen.runtime"
+local tables = require "riskscreen.util.tables"
 
 local M = {}
 
@@ -13,16 +14,22 @@ function M.new(sleep)
     passed = passed + seconds
     sleep(seconds)
   end
-  local tasks = {}
-  for name, value in pairs(runtime.tasks) do
-    tasks[name] = value
-  end
+  local tasks = tables.copy(runtime.tasks)
+  -- A wait first lets the other tasks run, because what they do takes no time here.
   function tasks.signal()
+    local signal, notices = runtime.tasks.signal(), 0
     return {
       wait = function(_, seconds)
-        pass(seconds or 0)
+        local before = notices
+        signal:wait(seconds and 0)
+        if seconds and notices == before then
+          pass(seconds)
+        end
       end,
-      notify = function() end,
+      notify = function()
+        notices = notices + 1
+        signal:notify()
+      end,
     }
   end
   return {
