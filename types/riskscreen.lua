@@ -32,8 +32,6 @@ local riskscreen = { decimal = {}, errors = {}, webhook = {}, sandbox = {} }
 
 ---@alias riskscreen.LookupName "risk"|"entity"|"freeze_events"|"counterparties"
 
----@alias riskscreen.PerformLookup fun(client: riskscreen.Client, operation: string, parameters: table, call: table)
-
 ---@class riskscreen.ClientOptions
 ---@field base_url? string URL of the service: https, or http to this machine. Required unless `transport` is given.
 ---@field access_key string|function The access key, or a function that returns it before every request.
