@@ -3,7 +3,7 @@ local core = require("riskscreen.core")
 local reference = require("spec.support.json_reference")
 local texts = require("spec.support.json_texts")
 
--- RISKSCREEN_SEED repeats a run whose seed a failure named.
+-- A failure shows its seed. RISKSCREEN_SEED repeats that run.
 local SEED = tonumber(os.getenv("RISKSCREEN_SEED")) or os.time() % 1000000000
 
 local random = math.random
@@ -45,7 +45,7 @@ local function random_string()
   return table.concat(out)
 end
 
--- A number that fourteen digits, lua-cjson's precision, write exactly.
+-- A number that lua-cjson's fourteen digits write exactly.
 local function random_number()
   local kind = random(4)
   if kind == 1 then
@@ -112,7 +112,7 @@ local function equal(a, b)
   return true
 end
 
--- Spaces at random between the tokens, which are found by skipping strings.
+-- Inserts random white space between the tokens.
 local function spread(text)
   local out, at = {}, 1
   local spaces = { " ", "\n", "\t", "\r", "  " }
@@ -189,7 +189,7 @@ local function check(condition, what, text)
   end
 end
 
--- The decoder and the reference agree on whether the text is valid and where it is not.
+-- Checks that the decoder and the reference agree on validity and the position of the fault.
 local function agree(decoder, text)
   local valid, at = reference.validate(text)
   local value, message, position = decoder:decode(text)
@@ -213,14 +213,14 @@ describe("random texts", function()
     end
   end)
 
-  it("are valid or not as the grammar says, with the fault at the same byte", function()
+  it("are valid, or have their fault at the same byte, as in the reference", function()
     local decoder = core.decoder()
     for _ = 1, 6000 do
       agree(decoder, mutate(cjson.encode({ random_value(2) })))
     end
   end)
 
-  it("made from the listed ones are valid or not as the grammar says", function()
+  it("that mutate the listed texts are valid or not as in the reference", function()
     local decoder = core.decoder()
     local short = {}
     for _, list in ipairs({ texts.valid, texts.invalid }) do
@@ -236,7 +236,7 @@ describe("random texts", function()
   end)
 end)
 
--- A record's text and what it decodes to: mostly the same keys in the same order, at times not.
+-- Returns a record's text and its value. Most records have the same keys in the same order.
 local function random_record()
   local names = { "time", "address", "network", "risks" }
   if random(8) == 1 then
@@ -266,8 +266,8 @@ local function random_record()
   return "{" .. table.concat(members, ",") .. "}", expected
 end
 
-describe("records that are mostly alike", function()
-  it("decode to what each of them says", function()
+describe("similar records", function()
+  it("decode to their own values", function()
     math.randomseed(SEED)
     local decoder = core.decoder()
     for _ = 1, 200 do
@@ -282,7 +282,7 @@ describe("records that are mostly alike", function()
     end
   end)
 
-  it("are refused at the same byte as when they are read for the first time", function()
+  it("are refused at the same byte as by a new decoder", function()
     math.randomseed(SEED)
     local decoder = core.decoder()
     for _ = 1, 1500 do
@@ -296,7 +296,7 @@ describe("records that are mostly alike", function()
 end)
 
 describe("the listed texts", function()
-  it("are valid or not by the reference too", function()
+  it("are valid or not as in the reference", function()
     for _, case in ipairs(texts.valid) do
       check(reference.validate(case.text), "should be valid", case.text)
     end

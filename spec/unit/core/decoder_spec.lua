@@ -3,7 +3,7 @@ local texts = require("spec.support.json_texts")
 
 local math_type = rawget(math, "type") -- only where numbers have two types
 
--- A text as a test's name: short, and with nothing unprintable.
+-- Makes a test's name from a text: short and printable.
 local function name_of(text)
   local shown = text:gsub("[^ -~]", function(char)
     return ("<%02X>"):format(char:byte())
@@ -71,7 +71,7 @@ describe("the decoder", function()
     end
   end)
 
-  it("gives the same values when it knows the keys and the sizes from before", function()
+  it("gives the same values with keys and sizes in its cache", function()
     local decoder = core.decoder()
     for _ = 1, 4 do
       for _, case in ipairs(texts.valid) do
@@ -82,7 +82,7 @@ describe("the decoder", function()
     end
   end)
 
-  it("finds the same faults when it knows the keys and the sizes from before", function()
+  it("finds the same faults with keys and sizes in its cache", function()
     local decoder = core.decoder()
     for _ = 1, 4 do
       for _, case in ipairs(texts.invalid) do
@@ -93,24 +93,24 @@ describe("the decoder", function()
     end
   end)
 
-  it("says what it expected and what it found", function()
+  it("names the expected and the actual byte", function()
     local _, message = core.decode('{"a":1 "b":2}')
     assert.are.equal("expected ',' or '}' after a member, got '\"' at byte 8", message)
   end)
 
-  it("says that the text ended", function()
+  it("names the end of the text", function()
     local _, message = core.decode("[1,")
     assert.are.equal("expected a value, got the end of the text at byte 4", message)
   end)
 
-  it("keeps a message printable whatever the byte", function()
+  it("keeps the message printable for every byte", function()
     local _, message = core.decode("[\1]")
     assert.are.equal("expected a value, got 0x01 at byte 2", message)
   end)
 end)
 
 describe("nulls", function()
-  it("are left out of objects by default", function()
+  it("are dropped from objects by default", function()
     assert.are.same({ b = 1 }, (core.decode('{"a":null,"b":1}')))
   end)
 
@@ -135,7 +135,7 @@ describe("nulls", function()
     assert.are.equal(require("cjson").null, core.null)
   end)
 
-  it("leave out a member whose name was read with an escape before", function()
+  it("remove an earlier member whose name had an escape", function()
     assert.are.same({}, (core.decode('{"\\u0061":1,"a":null}')))
   end)
 end)
@@ -215,7 +215,7 @@ describe("limits", function()
     assert.are.equal(12, position)
   end)
 
-  it("start anew with each text", function()
+  it("count again for each text", function()
     local decoder = core.decoder({ max_values = 2, max_depth = 1 })
     for _ = 1, 10 do
       assert.is_nil((decoder:decode("[[1]]")))
@@ -279,7 +279,7 @@ describe("misuse", function()
 end)
 
 describe("keys", function()
-  it("may be more than the decoder remembers", function()
+  it("may be more than the cache holds", function()
     local decoder = core.decoder()
     for round = 1, 20 do
       local members, expected = {}, {}
@@ -293,7 +293,7 @@ describe("keys", function()
     end
   end)
 
-  it("that begin alike are different", function()
+  it("with the same beginning are different", function()
     local text = '[{"a":1,"ab":2,"abcdefgh":3,"abcdefghi":4},{"a":1,"ab":2,"abcdefgh":3,"abcdefghi":4}]'
     local decoder = core.decoder()
     for _ = 1, 4 do
@@ -304,7 +304,7 @@ describe("keys", function()
     assert.are.same({ { [""] = 1 } }, (decoder:decode('[{"":1}]')))
   end)
 
-  it("are known again with and without escapes", function()
+  it("are the same with and without escapes", function()
     local decoder = core.decoder()
     for _ = 1, 4 do
       assert.are.same({ address = 1 }, (decoder:decode('{"address":1}')))
@@ -313,8 +313,8 @@ describe("keys", function()
   end)
 end)
 
-describe("sizes learnt from large texts", function()
-  it("do not make small ones large", function()
+describe("sizes cached from large texts", function()
+  it("do not make the tables of small texts large", function()
     local decoder = core.decoder()
     decoder:decode("[" .. ("1,"):rep(1000000) .. "1]")
     local small = "[1,2,3,4,5,6,7,8,9]"
@@ -324,7 +324,7 @@ describe("sizes learnt from large texts", function()
       collectgarbage()
       local before = collectgarbage("count")
       decoded[round] = decoder:decode(small)
-      -- Lua's own tables, as that of its strings, may grow once.
+      -- Lua's string table may grow once.
       least = math.min(least, collectgarbage("count") - before)
     end
     assert.are.same({ 1, 2, 3, 4, 5, 6, 7, 8, 9 }, decoded[3])
@@ -352,7 +352,7 @@ describe("a decode within a decode", function()
       end
     end
     local rounds = 0
-    -- With a large heap it takes long until a finalizer runs.
+    -- With a large heap, finalizers run late.
     while rounds < 30 or (inner_runs == 0 and rounds < 3000) do
       rounds = rounds + 1
       litter()

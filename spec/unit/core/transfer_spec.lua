@@ -9,7 +9,7 @@ local AMPLE = 0.4 -- seconds; the same where something has to happen before it, 
 
 local drive, loop
 
---- The URL of a server that answers with `handler`.
+--- Returns the URL of a server that replies with `handler`.
 local function serve(handler, options)
   local server = assert(riskscreen_server.new(options or {}))
   drive:serve(server, handler)
@@ -32,7 +32,7 @@ local function send(origin, request)
   return origin:send(all)
 end
 
---- The request as the server saw it, and the result.
+--- Returns the request as the server saw it, and the result.
 local function exchange(request, answer)
   local seen
   local url = serve(function(received)
@@ -46,7 +46,7 @@ local function exchange(request, answer)
   return seen, result, transfer
 end
 
---- A port that refuses connections: nobody listens on it any more.
+--- Returns a port that refuses connections, because its listener is closed.
 local function refused_url()
   local listener = require("socket").bind("127.0.0.1", 0)
   local url = "http://127.0.0.1:" .. (select(2, listener:getsockname()))
@@ -64,7 +64,7 @@ after_each(function()
 end)
 
 describe("a transfer", function()
-  it("sends its method, target and headers as they are", function()
+  it("sends its method, target and headers unchanged", function()
     local seen = exchange({
       method = "DELETE",
       target = "/a/../b%20c?x=%2F&y=",
@@ -77,7 +77,7 @@ describe("a transfer", function()
     assert.equal("application/json", seen.headers.accept)
   end)
 
-  it("sends a body with the content type it was given and no other header for it", function()
+  it("sends a body with the given content type and no default headers", function()
     local seen = exchange({ method = "POST", headers = { "Content-Type: application/json" }, body = '{"a":1}' })
     assert.equal("POST", seen.method)
     assert.equal('{"a":1}', seen.body)
@@ -85,7 +85,7 @@ describe("a transfer", function()
     assert.is_nil(seen.headers.expect)
   end)
 
-  it("makes up no content type", function()
+  it("adds no content type", function()
     assert.is_nil(exchange({ method = "POST", body = "x" }).headers["content-type"])
   end)
 
@@ -98,7 +98,7 @@ describe("a transfer", function()
     assert.equal(body, exchange({ method = "PUT", body = body }).body)
   end)
 
-  it("sends a large body without waiting to be told to continue", function()
+  it("sends a large body without Expect", function()
     local body = ("x"):rep(3 * 1024 * 1024)
     local seen
     local url = serve(function(request)
@@ -110,11 +110,11 @@ describe("a transfer", function()
     assert.is_nil(seen.headers.expect)
   end)
 
-  it("says that a POST without a body has length 0", function()
+  it("sends length 0 for a POST without a body", function()
     assert.equal("0", exchange({ method = "POST" }).headers["content-length"])
   end)
 
-  it("gives status, headers, HTTP version, size and body", function()
+  it("returns status, headers, HTTP version, size and body", function()
     local _, result, transfer = exchange({}, { 404, { ["X-One"] = " 1 ", ["Content-Type"] = "text/plain" }, "gone" })
     assert.equal(404, result.status)
     assert.equal("1", result.headers["x-one"])
@@ -133,7 +133,7 @@ describe("a transfer", function()
     server:close()
   end)
 
-  it("gives the headers of the final answer only", function()
+  it("returns the headers of the final response only", function()
     local server = peer.tcp(drive, function(connection)
       connection:send("HTTP/1.1 103 Early Hints\r\nX-Early: 1\r\n\r\n" .. peer.response("done", "X-Late: 1\r\n"))
     end)
@@ -146,7 +146,7 @@ describe("a transfer", function()
     server:close()
   end)
 
-  it("does not mistake a trailer for the body or a header", function()
+  it("ignores trailers", function()
     local server = peer.tcp(drive, function(connection)
       connection:send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nX-Trailer: 1\r\n\r\n")
     end)
@@ -157,7 +157,7 @@ describe("a transfer", function()
     server:close()
   end)
 
-  it("says when each stage was reached, in order", function()
+  it("returns the times of its phases in order", function()
     local _, result = exchange({})
     local times = result.times
     assert.is_true(0 < times.name_lookup)
@@ -181,7 +181,7 @@ describe("a transfer", function()
     assert.equal(core.null, transfer:decode().a)
   end)
 
-  it("says where a body is not JSON", function()
+  it("returns the position of the fault in a body that is not JSON", function()
     local _, _, transfer = exchange({}, { 200, nil, "<html>" })
     local value, message, position = transfer:decode()
     assert.is_nil(value)
@@ -189,7 +189,7 @@ describe("a transfer", function()
     assert.equal(1, position)
   end)
 
-  it("answers HEAD without waiting for a body", function()
+  it("completes HEAD without waiting for a body", function()
     local server = peer.tcp(drive, function(connection)
       connection:send("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n")
     end)
@@ -199,7 +199,7 @@ describe("a transfer", function()
     server:close()
   end)
 
-  it("keeps the methods of one pooled handle apart", function()
+  it("sends the right method from a pooled handle", function()
     local methods, bodies = {}, {}
     local url = serve(function(request)
       methods[#methods + 1] = request.method
@@ -235,7 +235,7 @@ describe("a transfer", function()
     assert.equal(1, count)
   end)
 
-  it("sends back no cookie", function()
+  it("does not send cookies back", function()
     local cookies = {}
     local url = serve(function(request)
       cookies[#cookies + 1] = request.headers.cookie or "none"
@@ -247,7 +247,7 @@ describe("a transfer", function()
     assert.same({ "none", "none" }, cookies)
   end)
 
-  it("asks for compression unless told not to", function()
+  it("asks for compression unless it is off", function()
     local encodings = {}
     local url = serve(function(request)
       encodings[#encodings + 1] = request.headers["accept-encoding"] or "none"
@@ -269,7 +269,7 @@ describe("a transfer", function()
     assert.equal("riskscreen/test", agent)
   end)
 
-  it("is sent over a Unix-domain socket", function()
+  it("uses a Unix domain socket", function()
     local path = os.tmpname()
     os.remove(path)
     local server = peer.unix(drive, path, function(connection)
@@ -282,7 +282,7 @@ describe("a transfer", function()
     os.remove(path)
   end)
 
-  it("goes through a proxy in a tunnel", function()
+  it("uses a tunnel through a proxy", function()
     local asked
     local proxy = peer.tcp(drive, function(connection, request)
       if connection.count == 1 then
@@ -302,7 +302,7 @@ describe("a transfer", function()
 end)
 
 describe("an origin", function()
-  it("uses a connection again", function()
+  it("reuses a connection", function()
     local url, server = serve(function(request)
       request:respond(200, nil, "ok")
     end)
@@ -314,7 +314,7 @@ describe("an origin", function()
     assert.equal(1, loop:stats().handles)
   end)
 
-  it("has no more in flight than its concurrency and sends the rest in order", function()
+  it("limits the transfers in flight to its concurrency and sends the rest in order", function()
     local waiting, targets, most = {}, {}, 0
     local url = serve(function(request)
       waiting[#waiting + 1] = request
@@ -342,7 +342,7 @@ describe("an origin", function()
     assert.same({ 0, 0, 2 }, { loop:stats().transfers, loop:stats().queued, loop:stats().handles })
   end)
 
-  it("keeps the order of one at a time", function()
+  it("keeps the order with a concurrency of 1", function()
     local targets = {}
     local url = serve(function(request)
       targets[#targets + 1] = request.path
@@ -436,7 +436,7 @@ describe("a request", function()
     end)
   end
 
-  it("with anything but letters as its method is refused", function()
+  it("with a method that has other characters than letters is refused", function()
     for _, method in ipairs({ "", "GET /x HTTP/1.1\r\nA", "get", ("X"):rep(40) }) do
       assert.error_matches(function()
         send(origin, { method = method })
@@ -444,13 +444,13 @@ describe("a request", function()
     end
   end)
 
-  it("with options it does not know is refused", function()
+  it("with unknown options is refused", function()
     assert.error_matches(function()
       send(origin, { tiemout = 1 })
     end, "unknown request option 'tiemout' %(known: method, target, ")
   end)
 
-  it("with a header that is no string is refused", function()
+  it("with a header that is not a string is refused", function()
     assert.error_matches(function()
       send(origin, { headers = { 1 } })
     end, "headers%[1%] must be a string")
@@ -532,7 +532,7 @@ describe("a timeout", function()
     local first = send(origin, { timeout = AMPLE })
     local second = send(origin, { timeout = 2 * AMPLE })
     assert_timed_out(first, "first_byte", true)
-    -- Had its time begun with its turn, the alarm would come first.
+    -- If its time began when it left the queue, the alarm would come first.
     local late = false
     local alarm = drive:after(1.5 * AMPLE, function()
       late = true
@@ -545,7 +545,7 @@ describe("a timeout", function()
   describe("of the connection", function()
     local listener, filling, url
 
-    -- A listener whose backlog is full: further connection requests go unanswered.
+    -- The listener's backlog is full, so it does not reply to new connections.
     before_each(function()
       local socket = require("socket")
       listener = socket.tcp()
@@ -572,17 +572,17 @@ describe("a timeout", function()
       assert_timed_out(send(origin_of(url, { connect_timeout = SHORT })), "connect", false)
     end)
 
-    it("may be the request's own", function()
+    it("may be set for one request", function()
       assert_timed_out(send(origin_of(url), { connect_timeout = SHORT }), "connect", false)
     end)
 
-    it("is not needed where the whole time is shorter", function()
+    it("does not matter if the whole timeout is shorter", function()
       assert_timed_out(send(origin_of(url), { timeout = SHORT }), "connect", false)
     end)
 
     it("covers the TLS handshake", function()
       local silent = peer.tcp(drive, function() end)
-      -- Long enough for the handshake to have begun, however slow the machine.
+      -- Long enough for the handshake to begin on a slow machine.
       local origin = origin_of((silent.url:gsub("^http:", "https:")), { connect_timeout = 2 * AMPLE })
       assert_timed_out(send(origin), "tls", false)
       silent:close()
@@ -602,12 +602,12 @@ describe("a timeout", function()
     server:close()
   end)
 
-  it("does not throw away an answer that came while nobody stepped", function()
+  it("does not discard a response that arrived before a late step", function()
     local server = peer.tcp(drive, function(connection)
       connection:send(peer.response("late"))
     end)
     local transfer = send(origin_of(server.url), { timeout = 0.2 })
-    -- Until the peer has answered nothing but watches is handed out; then time passes without a step.
+    -- Steps only until the peer has replied. Then time passes without a step.
     drive:until_true("the request", function()
       return #server.requests == 1
     end)
@@ -621,7 +621,7 @@ describe("a timeout", function()
 end)
 
 describe("a failure", function()
-  --- The failure of a transfer to a peer that answers so.
+  --- Returns the failure of a transfer whose peer replies like this.
   local function failure_of(answer, options, request, greet)
     local server = peer.tcp(drive, answer)
     server.greet = greet
@@ -637,13 +637,13 @@ describe("a failure", function()
     return failure
   end
 
-  it("to connect is the network's and nothing was sent", function()
+  it("to connect has the kind network and nothing was sent", function()
     local _, failure = drive:result(send(origin_of(refused_url())))
     assert_failure({ "network", "connect", false }, failure)
     assert.matches("^could not connect to 127.0.0.1:%d+ %(Connection refused%)$", failure.message)
   end)
 
-  it("to find the host is the network's and nothing was sent", function()
+  it("to find the host has the kind network and nothing was sent", function()
     local transfer = send(origin_of("http://name.invalid"))
     local _, failure = drive:result(transfer)
     assert.same({ "network", "name_lookup", false }, { failure.kind, failure.phase, failure.sent })
@@ -659,7 +659,7 @@ describe("a failure", function()
     )
   end)
 
-  it("is a connection closed without an answer", function()
+  it("is a connection closed without a response", function()
     assert_failure(
       { "network", "first_byte", true },
       failure_of(function(connection)
@@ -708,7 +708,7 @@ describe("a failure", function()
     )
   end)
 
-  it("of the chunked encoding is the protocol's", function()
+  it("of the chunked encoding has the kind protocol", function()
     assert_failure(
       { "protocol", "body", true },
       failure_of(function(connection)
@@ -717,7 +717,7 @@ describe("a failure", function()
     )
   end)
 
-  it("of the compression is the protocol's", function()
+  it("of the compression has the kind protocol", function()
     assert_failure(
       { "protocol", "body", true },
       failure_of(function(connection)
@@ -726,7 +726,7 @@ describe("a failure", function()
     )
   end)
 
-  it("is an answer that is not HTTP", function()
+  it("is a response that is not HTTP", function()
     assert_failure(
       { "protocol", "first_byte", true },
       failure_of(function(connection)
@@ -800,7 +800,7 @@ describe("a failure", function()
     end
   end)
 
-  it("leaves the origin fit for the next transfer", function()
+  it("leaves the origin usable", function()
     local server = peer.tcp(drive, function(connection, request)
       if request:find("^GET /bad") then
         connection:reset()
@@ -818,8 +818,8 @@ describe("a failure", function()
   end)
 end)
 
-describe("a kept connection that dies when it is used again", function()
-  --- A peer that answers the first request of its first connection and drops that connection at the second request.
+describe("a kept-alive connection that is dead", function()
+  --- A peer that replies to the first request of its first connection and drops that connection at the second.
   local function dying_peer()
     return peer.tcp(drive, function(connection)
       if connection.peer.connections == 1 and connection.count == 2 then
@@ -854,7 +854,7 @@ describe("a kept connection that dies when it is used again", function()
     end)
   end
 
-  it("is replaced when the request may be replayed", function()
+  it("is replaced if the request may be replayed", function()
     local server = dying_peer()
     local result = second_result(server, { method = "POST", body = "read", replay = true })
     assert.equal(200, result.status)
@@ -863,7 +863,7 @@ describe("a kept connection that dies when it is used again", function()
     server:close()
   end)
 
-  it("does not fail a request that may not be replayed when it was closed before", function()
+  it("is noticed before a request that may not be replayed is sent", function()
     local server = peer.tcp(drive, function(connection)
       connection:send(peer.response("ok"))
     end)
@@ -906,7 +906,7 @@ describe("a cancelled transfer", function()
     first:cancel()
   end)
 
-  it("gives its handle back while it connects", function()
+  it("returns its handle to the pool while it connects", function()
     local silent = peer.tcp(drive, function() end)
     local transfer = send(origin_of((silent.url:gsub("^http:", "https:"))))
     drive:until_true("a connection", function()
@@ -917,7 +917,7 @@ describe("a cancelled transfer", function()
     silent:close()
   end)
 
-  it("gives its handle back while it waits for the first byte", function()
+  it("returns its handle to the pool while it waits for the first byte", function()
     local arrived
     local url = serve(function()
       arrived = true
@@ -930,7 +930,7 @@ describe("a cancelled transfer", function()
     assert.equal(1, loop:stats().handles)
   end)
 
-  it("gives its handle back in the middle of the body", function()
+  it("returns its handle to the pool in the middle of the body", function()
     local server = peer.tcp(drive, function(connection)
       connection:send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf")
     end)
@@ -945,13 +945,13 @@ describe("a cancelled transfer", function()
     server:close()
   end)
 
-  it("is not handed out even if it had finished", function()
+  it("is not returned even if it has finished", function()
     local transfer = send(origin_of("http://127.0.0.1:1", { unix_socket = "/nonexistent/socket" }))
     assert.is_true(transfer:done())
     assert_cancelled(transfer, "body", false)
   end)
 
-  it("makes room for the next in the queue", function()
+  it("starts the next transfer of the queue", function()
     local targets = {}
     local url = serve(function(request)
       targets[#targets + 1] = request.path
@@ -969,7 +969,7 @@ describe("a cancelled transfer", function()
     assert.equal(200, drive:result(second).status)
   end)
 
-  it("stays as it was when it had been taken", function()
+  it("keeps its result if it was taken before", function()
     local _, _, transfer = exchange({}, { 200, nil, "kept" })
     transfer:cancel()
     assert.equal("kept", transfer:body())
@@ -977,7 +977,7 @@ describe("a cancelled transfer", function()
 end)
 
 describe("a loop with transfers in flight", function()
-  it("is closed with them", function()
+  it("cancels them when it is closed", function()
     local url, server = serve(function() end)
     local origin = origin_of(url, { concurrency = 2 })
     local transfers = {}
@@ -997,7 +997,7 @@ describe("a loop with transfers in flight", function()
     server:close()
   end)
 
-  it("keeps them although nobody else holds them", function()
+  it("keeps them alive without another reference", function()
     local url = serve(function(request)
       request:respond(200, nil, "kept")
     end)
@@ -1014,7 +1014,7 @@ describe("a loop with transfers in flight", function()
     assert.equal("kept", drive.finished[1]:body())
   end)
 
-  it("can be left to the collector while one of them is decoded", function()
+  it("can be collected while one of them is decoded", function()
     local _, _, transfer = exchange({}, { 200, nil, "[1,[2,[3]]]" })
     loop, drive.finished = nil, {}
     collectgarbage()

@@ -2,7 +2,7 @@ local driver = require("spec.support.driver")
 local peer = require("spec.support.peer")
 local tls_server = require("spec.support.tls_server")
 
--- What lets OpenSSL speak protocols and use signatures that it would not by itself.
+-- An OpenSSL configuration that allows old protocols and signatures.
 local LENIENT = [[
 openssl_conf = this
 [this]
@@ -35,7 +35,7 @@ after_each(function()
   drive:close()
 end)
 
---- An origin for the server's socket of this name, that trusts the test's authority.
+--- Returns an origin for a named server, which trusts the test's authority.
 local function origin_of(name, options)
   local all = { base_url = "https://localhost", unix_socket = server.path(name), ca_file = server.path("ca.pem") }
   for option, value in pairs(options or {}) do
@@ -60,14 +60,14 @@ local function answer_of(origin, request)
 end
 
 describe("a transfer over TLS", function()
-  it("succeeds with a certificate that the given authority signed", function()
+  it("succeeds with a certificate of the given authority", function()
     local body, result = answer_of(origin_of("good"), { target = "/x?y", headers = { "X-Test: z" } })
     assert.matches("^HTTP/1.1 %d+ GET /x%?y z$", body)
     assert.equal(200, result.status)
     assert.is_true(result.times.tls >= result.times.connect)
   end)
 
-  it("uses its connection again", function()
+  it("reuses its connection", function()
     local origin = origin_of("good")
     assert.equal(answer_of(origin), answer_of(origin))
   end)
@@ -84,7 +84,7 @@ describe("a transfer over TLS", function()
     end)
   end
 
-  it("says what is wrong with a certificate", function()
+  it("reports the problem of a certificate", function()
     local messages = {}
     for _, name in ipairs({ "expired", "other", "untrusted" }) do
       messages[name] = select(2, drive:result(send(origin_of(name)))).message
@@ -94,7 +94,7 @@ describe("a transfer over TLS", function()
     assert.matches("self.signed", messages.untrusted)
   end)
 
-  it("does not speak a protocol older than TLS 1.2, even where the machine's OpenSSL would", function()
+  it("refuses a protocol older than TLS 1.2, even if OpenSSL is configured to allow it", function()
     local configuration = server.path("lenient.cnf")
     local file = assert(io.open(configuration, "w"))
     file:write(LENIENT)
@@ -108,23 +108,23 @@ describe("a transfer over TLS", function()
     assert.matches("protocol", said)
   end)
 
-  it("does not trust the test's authority unless it is told to", function()
+  it("does not trust the test's authority by default", function()
     local origin = loop:origin({ base_url = "https://localhost", unix_socket = server.path("good") })
     local _, failure = drive:result(send(origin))
     assert.equal("tls", failure.kind)
   end)
 
-  it("fails when the CA file is not there", function()
+  it("fails without the CA file", function()
     local _, failure = drive:result(send(origin_of("good", { ca_file = "/nonexistent/ca.pem" })))
     assert.same({ "tls", false }, { failure.kind, failure.sent })
   end)
 
-  it("shows its client certificate", function()
+  it("presents its client certificate", function()
     local origin = origin_of("mutual", { client_cert = server.path("client.pem"), client_key = server.path("key.pem") })
     assert.equal("CN=client-one", answer_of(origin))
   end)
 
-  it("fails when the client certificate is not there", function()
+  it("fails without the client certificate file", function()
     local origin = origin_of("mutual", { client_cert = "/nonexistent/client.pem" })
     local _, failure = drive:result(send(origin))
     assert.same({ "tls", false }, { failure.kind, failure.sent })
@@ -140,7 +140,7 @@ describe("a transfer over TLS", function()
     plain:close()
   end)
 
-  it("is the network's failure when the connection is reset in the handshake", function()
+  it("fails with the kind network if the connection is reset in the handshake", function()
     local rude = peer.tcp(drive, function() end)
     rude.greet = function(connection)
       connection:reset()
@@ -151,7 +151,7 @@ describe("a transfer over TLS", function()
     rude:close()
   end)
 
-  it("is the network's failure when the connection is closed in the handshake", function()
+  it("fails with the kind network if the connection is closed in the handshake", function()
     local rude = peer.tcp(drive, function() end)
     rude.greet = function(connection)
       function connection:read()
@@ -179,11 +179,11 @@ describe("HTTP/2", function()
     assert.equal("1.1", result.http_version)
   end)
 
-  it("is not missed when the server does not offer it", function()
+  it("is not required when the server does not offer it", function()
     assert.matches("^HTTP/1.1", (answer_of(origin_of("good", { http_version = "2" }))))
   end)
 
-  it("carries transfers that start together on one connection", function()
+  it("sends transfers that start together on one connection", function()
     local origin = origin_of("h2")
     local transfers, connections = {}, {}
     for i = 1, 16 do
@@ -198,7 +198,7 @@ describe("HTTP/2", function()
     assert.is_nil(next(connections, next(connections)))
   end)
 
-  it("leaves the other transfers of a connection alone when one is cancelled", function()
+  it("keeps the other transfers of a connection when one is cancelled", function()
     local origin = origin_of("h2")
     answer_of(origin)
     local cancelled, kept = send(origin), send(origin)
