@@ -95,7 +95,7 @@ local riskscreen = { decimal = {}, errors = {}, webhook = {}, sandbox = {} }
 ---@field address? string|table|function Where the address is: a text is the address itself; a table with one of `argument`, `header`, `variable`, `path`, `json` and `form` names a place in the request; a function returns it.
 ---@field network? string|table|function Where the network is, in the same way.
 ---@field subjects? table Several addresses instead of `address`: { address = …, network = … } each. The worst decision counts.
----@field policy? table What `screen` decides by; without it, the default policy.
+---@field policy? table Policy of `screen`; by default the default policy.
 ---@field on_unknown "block"|"review"|"allow" The effective action if there is no verdict; required.
 ---@field on_invalid? "block"|"review"|"allow" The effective action if the request has no address, or one that can be read in two ways.
 ---@field on_review? "block"|"review"|"allow" The effective action of review; `allow` leaves it to the application.

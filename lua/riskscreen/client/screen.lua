@@ -47,7 +47,7 @@ local M = {}
 ---@type riskscreen.Option[]
 M.options = {
   { name = "network", type = "any", doc = "The chain's short name." },
-  policies.option,
+  require("riskscreen.options").policy,
   { name = "include", type = "table", default = {}, check = lookup_list, doc = "Lookups to carry." },
   {
     name = "timeout",

@@ -5,7 +5,7 @@ local deny_response = require "riskscreen.nginx.deny_response"
 local enums = require "riskscreen.interface.enums"
 local inboxes = require "riskscreen.nginx.inbox"
 local input = require "riskscreen.nginx.input"
-local policy = require "riskscreen.policy"
+local options = require "riskscreen.options"
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 
@@ -82,7 +82,7 @@ M.location = {
     subjects,
     "Several addresses instead of `address`: { address = …, network = … } each. The worst decision counts."
   ),
-  policy.option,
+  options.policy,
   build.choice("on_unknown", actions, nil, "The effective action if there is no verdict; required."),
   build.choice(
     "on_invalid",

@@ -41,17 +41,15 @@ end
 ---@field not_offered "none"|"unknown"
 ---@field lifting table<string, true> lower case
 
-local extend = build.group(
-  "extend",
-  { texts "level", texts "type", texts "source" },
-  "Values that the service has added to its enumerations."
-)
-extend.default = {}
-
 ---@type riskscreen.Option[]
 local policy_options = {
   rule.option(default_rules, "The rules, in the order in which they are tried."),
-  extend,
+  build.group(
+    "extend",
+    { texts "level", texts "type", texts "source" },
+    "Values that the service has added to its enumerations.",
+    {}
+  ),
   {
     name = "provider",
     type = "string",
@@ -278,20 +276,6 @@ end
 
 local M = {}
 
----The entry of an option that takes a policy.
----@type riskscreen.Option
-M.option = {
-  name = "policy",
-  type = "table",
-  check = function(value)
-    if not M.is(value) then
-      return nil, "must be made by riskscreen.policy"
-    end
-    return value
-  end,
-  doc = "What `screen` decides by; without it, the default policy.",
-}
-
 ---@class riskscreen.PolicyOptions
 ---@field rules? riskscreen.Rule[] the default rules
 ---@field extend? { level?: string[], type?: string[], source?: string[] } values the service has added
@@ -310,13 +294,6 @@ function M.new(options)
     error("policy: " .. problem, 2)
   end
   return policy
-end
-
----Whether a value is a policy.
----@param value any
----@return boolean
-function M.is(value)
-  return getmetatable(value) == Policy
 end
 
 return M

@@ -44,7 +44,7 @@ local function error_set(value)
 end
 
 local common_options = {
-  tables.merge(build.choice("action", { "allow", "review", "block" }), { required = true }),
+  build.required(build.choice("action", { "allow", "review", "block" })),
   { name = "name", type = "string" },
   build.checked("error", "boolean|string|table", error_set),
 }
@@ -150,8 +150,7 @@ end
 ---@return riskscreen.Option
 function M.option(default_rules, doc)
   local option = build.checked("rules", "table", check_rules, doc, default_rules)
-  option.required = default_rules == nil
-  return option
+  return default_rules and option or build.required(option)
 end
 
 ---Compiles the rules of a policy.
