@@ -1,8 +1,18 @@
--- Screens every line of a file, many at a time, and says how far it is: bulk_screen.lua FILE [CONCURRENCY]
--- A line is an address, or an address and a network with a comma between them; further columns are cut off.
--- Against the sandbox, or the service that RISKSCREEN_BASE_URL and RISKSCREEN_ACCESS_KEY name.
+-- Screens every line of a file, many at a time, and shows the progress. Failed addresses get a second try.
+-- A line is an address, or an address and a network with a comma between them. Further columns are ignored.
+-- Asks the service that RISKSCREEN_BASE_URL and RISKSCREEN_ACCESS_KEY name, or the sandbox.
+
+local USAGE = "usage: lua examples/bulk_screen.lua [FILE [CONCURRENCY]]\n"
 
 local riskscreen = require "riskscreen"
+
+if arg[1] == "--help" or arg[1] == "-h" then
+  io.write(USAGE)
+  os.exit(0)
+elseif #arg > 2 or (arg[1] or ""):find "^%-" or (arg[2] and not tonumber(arg[2])) then
+  io.stderr:write(USAGE)
+  os.exit(2)
+end
 
 local base_url = os.getenv "RISKSCREEN_BASE_URL"
 local client = base_url and riskscreen.new { base_url = base_url, access_key = os.getenv "RISKSCREEN_ACCESS_KEY" }
@@ -11,7 +21,7 @@ local client = base_url and riskscreen.new { base_url = base_url, access_key = o
 local path, concurrency = arg[1] or "examples/addresses.csv", tonumber(arg[2]) or 64
 local file = assert(io.open(path))
 
--- The rows of a CSV file, one at a time: the file may be longer than the memory.
+-- Returns the next row. The file is read row by row, because it may be larger than the memory.
 local function next_row()
   for line in file:lines() do
     local address, network = line:match "^([^,%s]+),?([^,%s]*)"
@@ -43,14 +53,13 @@ for decision in run do
 end
 file:close()
 
--- What failed for a reason that may have passed gets another chance.
+-- Screen the addresses again whose failure may have passed.
 for decision in client:screen_all { source = again, network = "eth", concurrency = concurrency } do
   counts.unknown = counts.unknown - 1
   counts[decision.action] = counts[decision.action] + 1
 end
 
-local standing = run:where()
-print(("%d addresses screened, %d asked for again"):format(standing.reported, #again))
+print(("%d addresses screened, %d of them twice"):format(run:where().reported, #again))
 for _, action in ipairs { "allow", "review", "block", "unknown" } do
   print(("%-8s %6d"):format(action, counts[action]))
 end

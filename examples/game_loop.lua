@@ -1,7 +1,6 @@
--- A game that draws sixty frames a second and screens its players' addresses meanwhile: each frame steps the library
--- for at most two milliseconds and never waits for an answer.
--- Against the sandbox, or the service that RISKSCREEN_BASE_URL and RISKSCREEN_ACCESS_KEY name. Needs LuaSocket, which
--- stands for the display here.
+-- A game that draws sixty frames a second and screens its players' addresses meanwhile. Each frame steps the library
+-- for at most two milliseconds and never waits for an answer. Needs LuaSocket, which stands for the display here.
+-- Asks the service that RISKSCREEN_BASE_URL and RISKSCREEN_ACCESS_KEY name, or the sandbox.
 
 local riskscreen = require "riskscreen"
 local socket = require "socket"
@@ -9,7 +8,7 @@ local socket = require "socket"
 local FRAME = 1 / 60 -- seconds
 local BUDGET = 0.002 -- seconds of a frame
 
--- The sandbox is served in this very process and driven by the same steps.
+-- The sandbox runs in this process and is driven by the same steps.
 local server = not os.getenv "RISKSCREEN_BASE_URL" and assert(riskscreen.sandbox.serve {})
 local client = riskscreen.new {
   base_url = server and server.url or os.getenv "RISKSCREEN_BASE_URL",

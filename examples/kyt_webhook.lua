@@ -1,7 +1,18 @@
--- Screens a transaction whose result comes by webhook: kyt_webhook.lua [HASH]
--- A sandbox is served over HTTP and delivers to an inbox of this process; the second delivery of the event is ignored.
+-- Screens a transaction whose result comes by webhook.
+-- The sandbox is served over HTTP and delivers to an inbox of this process. It delivers twice; the inbox ignores the
+-- second delivery.
+
+local USAGE = "usage: lua examples/kyt_webhook.lua [HASH]\n"
 
 local riskscreen = require "riskscreen"
+
+if arg[1] == "--help" or arg[1] == "-h" then
+  io.write(USAGE)
+  os.exit(0)
+elseif #arg > 1 or (arg[1] or ""):find "^%-" then
+  io.stderr:write(USAGE)
+  os.exit(2)
+end
 
 local secret = "change this secret of the example"
 

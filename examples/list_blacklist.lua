@@ -1,4 +1,5 @@
 -- Adds an address to the account's blacklist and prints the list's first page.
+-- Asks the service that RISKSCREEN_BASE_URL and RISKSCREEN_ACCESS_KEY name, or the sandbox.
 
 local riskscreen = require "riskscreen"
 
@@ -24,7 +25,7 @@ if not items then
 end
 
 for _, item in ipairs(items) do
-  -- Neither a network nor risks are on every item.
+  -- Some items have no network, and some have no risks.
   local risk = item.risks and item.risks[1]
   print(item.address, item.network or "-", risk and (risk.riskLevel .. " " .. risk.riskType) or "-")
 end

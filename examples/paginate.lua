@@ -1,5 +1,5 @@
--- Walks the account's blacklist: item by item, page by page, and all at once.
--- Against the sandbox, or the service that RISKSCREEN_BASE_URL and RISKSCREEN_ACCESS_KEY name.
+-- Reads the account's lists in three ways: item by item, page by page, and all at once.
+-- Asks the service that RISKSCREEN_BASE_URL and RISKSCREEN_ACCESS_KEY name, or the sandbox.
 
 local riskscreen = require "riskscreen"
 
@@ -8,7 +8,7 @@ local base_url = os.getenv "RISKSCREEN_BASE_URL"
 local client = base_url and riskscreen.new { base_url = base_url, access_key = os.getenv "RISKSCREEN_ACCESS_KEY" }
   or sandbox.client { access_key = sandbox.lists_key }
 
--- The next two pages are on their way while this one is printed.
+-- The next two pages are fetched while this one is printed.
 for item in client.blacklist:each { pageSize = 5, prefetch = 2 } do
   print(item.address, item.network or "-")
 end

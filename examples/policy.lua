@@ -1,4 +1,6 @@
--- A policy of one's own: rules are tried in order for each risk, the first that matches decides it, the worst wins.
+-- Decides by rules of its own. The rules are tried in order for each risk, and the first that matches decides about it.
+-- The worst decision of all risks counts.
+-- Asks the service that RISKSCREEN_BASE_URL and RISKSCREEN_ACCESS_KEY name, or the sandbox.
 
 local riskscreen = require "riskscreen"
 
@@ -6,18 +8,18 @@ local policy = riskscreen.policy {
   rules = {
     { name = "never", type = { "sanction", "terrorist", "csam" }, action = "block" },
     {
-      name = "gambling is a matter of taste",
+      name = "gambling",
       type = "online-gambling",
       level = { "low", "generally-high" },
       action = "review",
     },
     { name = "high", level = "high", action = "block" },
     { name = "elevated", level = "generally-high", action = "review" },
-    { name = "our users' own reports", source = "User-Defined", action = "review" },
-    { name = "contracts need a look", contract = true, action = "review" },
-    { name = "fine", level = { "low", "whitelist" }, action = "allow" },
+    { name = "reported by our users", source = "User-Defined", action = "review" },
+    { name = "contract", contract = true, action = "review" },
+    { name = "low", level = { "low", "whitelist" }, action = "allow" },
     { name = "clean", no_risk = true, action = "allow" },
-    { name = "too slow to wait for", error = "timeout", action = "review" },
+    { name = "slow service", error = "timeout", action = "review" },
   },
 }
 

@@ -1,7 +1,17 @@
--- Screens one address and says why: screen_address.lua [ADDRESS [NETWORK]]
--- Against the sandbox, or the service that RISKSCREEN_BASE_URL and RISKSCREEN_ACCESS_KEY name.
+-- Screens one address and prints why. The exit status is 0 for `allow`, 1 for any other decision and 2 for misuse.
+-- Asks the service that RISKSCREEN_BASE_URL and RISKSCREEN_ACCESS_KEY name, or the sandbox.
+
+local USAGE = "usage: lua examples/screen_address.lua [ADDRESS [NETWORK]]\n"
 
 local riskscreen = require "riskscreen"
+
+if arg[1] == "--help" or arg[1] == "-h" then
+  io.write(USAGE)
+  os.exit(0)
+elseif #arg > 2 or (arg[1] or ""):find "^%-" then
+  io.stderr:write(USAGE)
+  os.exit(2)
+end
 
 local base_url = os.getenv "RISKSCREEN_BASE_URL"
 local client = base_url and riskscreen.new { base_url = base_url, access_key = os.getenv "RISKSCREEN_ACCESS_KEY" }
@@ -16,5 +26,5 @@ for _, reason in ipairs(decision.reasons) do
   print("", reason.message)
 end
 
--- Only `allow` is a yes: whatever else comes back, and whatever went wrong, is not.
+-- Only `allow` is a yes.
 os.exit(decision.action == "allow" and 0 or 1)

@@ -1,19 +1,38 @@
--- Screens every address of a CSV file (address,network,…) and prints a table and a summary: screen_list.lua FILE
--- Against the sandbox, or the service that RISKSCREEN_BASE_URL and RISKSCREEN_ACCESS_KEY name.
+-- Screens every address of a CSV file and prints a table and a summary. A row is an address, a network, and anything.
+-- The exit status is 1 if a row names no network, or if no address could be decided.
+-- Asks the service that RISKSCREEN_BASE_URL and RISKSCREEN_ACCESS_KEY name, or the sandbox.
+
+local USAGE = "usage: lua examples/screen_list.lua [FILE]\n"
 
 local riskscreen = require "riskscreen"
 
+if arg[1] == "--help" or arg[1] == "-h" then
+  io.write(USAGE)
+  os.exit(0)
+elseif #arg > 1 or (arg[1] or ""):find "^%-" then
+  io.stderr:write(USAGE)
+  os.exit(2)
+end
+
+-- The rows of the file, and the lines that have no network.
 local function read_rows(path)
-  local file = assert(io.open(path))
-  local rows = {}
+  local file, problem = io.open(path)
+  if not file then
+    io.stderr:write("screen_list: ", problem, "\n")
+    os.exit(2)
+  end
+  local rows, incomplete, number = {}, {}, 0
   for line in file:lines() do
-    local address, network = line:match "^([^,]+),([^,]+)"
-    if address and address ~= "address" then
+    number = number + 1
+    local address, network = line:match "^%s*([^,%s]+)%s*,?%s*([^,%s]*)"
+    if address and network == "" then
+      incomplete[#incomplete + 1] = number
+    elseif address and address ~= "address" then
       rows[#rows + 1] = { address = address, network = network }
     end
   end
   file:close()
-  return rows
+  return rows, incomplete
 end
 
 local function progress(done, total)
@@ -43,7 +62,7 @@ end
 local base_url = os.getenv "RISKSCREEN_BASE_URL"
 local client = base_url and riskscreen.new { base_url = base_url, access_key = os.getenv "RISKSCREEN_ACCESS_KEY" }
   or riskscreen.sandbox.client {}
-local rows = read_rows(arg[1] or "examples/addresses.csv")
+local rows, incomplete = read_rows(arg[1] or "examples/addresses.csv")
 local decisions, verdicts, types = {}, {}, {}
 
 for decision in client:screen_all { source = rows } do
@@ -62,3 +81,9 @@ for _, decision in ipairs(decisions) do
 end
 print_counts("by verdict", verdicts)
 print_counts("by risk type", types)
+
+for _, number in ipairs(incomplete) do
+  io.stderr:write(("line %d: no network; it was not screened\n"):format(number))
+end
+local decided = #decisions - (verdicts.unknown or 0)
+os.exit(decided > 0 and not incomplete[1] and 0 or 1)

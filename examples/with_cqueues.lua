@@ -1,10 +1,10 @@
--- Drives the library from a cqueues loop: the object riskscreen.loop speaks the protocol that cqueues polls.
--- Against the sandbox, or the service that RISKSCREEN_BASE_URL and RISKSCREEN_ACCESS_KEY name. Needs cqueues.
+-- Drives the library from a cqueues loop: riskscreen.loop has the methods that cqueues polls. Needs cqueues.
+-- Asks the service that RISKSCREEN_BASE_URL and RISKSCREEN_ACCESS_KEY name, or the sandbox.
 
 local cqueues = require "cqueues"
 local riskscreen = require "riskscreen"
 
--- The sandbox is served in this very process and driven by the same loop.
+-- The sandbox runs in this process and is driven by the same loop.
 local server = not os.getenv "RISKSCREEN_BASE_URL" and assert(riskscreen.sandbox.serve {})
 local client = riskscreen.new {
   base_url = server and server.url or os.getenv "RISKSCREEN_BASE_URL",
@@ -32,7 +32,7 @@ host:wrap(function()
   end
 end)
 
--- Whatever else the program does goes on beside it.
+-- The rest of the program runs beside it.
 host:wrap(function()
   while pending > 0 do
     cqueues.sleep(0.01)

@@ -1,17 +1,18 @@
 -- Drives the library from a libuv loop: one poll handle on the library's descriptor, one timer for its timeout.
--- Against the sandbox, or the service that RISKSCREEN_BASE_URL and RISKSCREEN_ACCESS_KEY name. Needs luv.
+-- Needs luv.
+-- Asks the service that RISKSCREEN_BASE_URL and RISKSCREEN_ACCESS_KEY name, or the sandbox.
 
 local riskscreen = require "riskscreen"
 local uv = require "luv"
 
--- Returns a function that detaches the library from the uv loop again.
+-- Attaches the library to the uv loop. Returns a function that detaches it again.
 local function attach(loop)
   local poll, timer, prepare = uv.new_poll(loop:pollfd()), uv.new_timer(), uv.new_prepare()
   local function step()
     loop:step(0)
   end
   poll:start(loop:events(), step)
-  -- Before libuv waits: how long it may, as things are now.
+  -- Set the timer anew before each wait of libuv.
   prepare:start(function()
     local timeout = loop:timeout()
     if timeout then
@@ -27,7 +28,7 @@ local function attach(loop)
   end
 end
 
--- The sandbox is served in this very process and driven by the same loop.
+-- The sandbox runs in this process and is driven by the same loop.
 local server = not os.getenv "RISKSCREEN_BASE_URL" and assert(riskscreen.sandbox.serve {})
 local client = riskscreen.new {
   base_url = server and server.url or os.getenv "RISKSCREEN_BASE_URL",

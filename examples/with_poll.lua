@@ -1,10 +1,10 @@
--- Drives the library from a loop of one's own around poll(2). lua-posix has poll(2); where it is not packaged (Debian's
--- Lua 5.4) LuaSocket's select(2) does the same for one descriptor.
--- Against the sandbox, or the service that RISKSCREEN_BASE_URL and RISKSCREEN_ACCESS_KEY name.
+-- Drives the library from a loop of your own around poll(2), which lua-posix has. Debian has no lua-posix for Lua 5.4:
+-- there select(2) of LuaSocket does the same for one descriptor.
+-- Asks the service that RISKSCREEN_BASE_URL and RISKSCREEN_ACCESS_KEY name, or the sandbox.
 
 local riskscreen = require "riskscreen"
 
--- Waits until the descriptor is readable or the time is up; without a time, for the descriptor alone.
+-- Returns a function that waits until the descriptor is readable or the seconds are over. nil means without a limit.
 local function new_wait(fd)
   local has_poll, poll = pcall(require, "posix.poll")
   if has_poll then
@@ -26,7 +26,7 @@ local function new_wait(fd)
   end
 end
 
--- The sandbox is served in this very process and driven by the same loop.
+-- The sandbox runs in this process and is driven by the same loop.
 local server = not os.getenv "RISKSCREEN_BASE_URL" and assert(riskscreen.sandbox.serve {})
 local client = riskscreen.new {
   base_url = server and server.url or os.getenv "RISKSCREEN_BASE_URL",

@@ -1,4 +1,4 @@
--- The gateway of nginx.conf: made once, before the workers start. Nothing is sent and nothing waited for here.
+-- The gateway of nginx.conf. nginx loads this file once, before the workers start; nothing is sent here.
 
 local gates = require "riskscreen.nginx.gate"
 local inboxes = require "riskscreen.nginx.inbox"
@@ -6,7 +6,7 @@ local json = require "riskscreen.json"
 local riskscreen = require "riskscreen"
 local ngx = _G.ngx
 
--- Results of transactions come here. The service publishes no way to tell its deliveries from others.
+-- Receives the results of transactions. The service does not sign its deliveries, so a secret and the address count.
 local inbox = inboxes.new {
   dict = "riskscreen_webhooks",
   secret = { value = os.getenv "RISKSCREEN_WEBHOOK_SECRET" or "secret-of-the-example", path = true },
@@ -33,7 +33,7 @@ local gate = gates.new {
   variables = { action = "verdict", source = "verdict_source" },
 }
 
--- No scale of scores is published: these bounds are the example's own.
+-- The service publishes no scale of scores. Choose your own limits.
 local deposits = riskscreen.score_policy {
   rules = {
     { detail = { "sanction", "terrorist" }, action = "block" },
@@ -50,7 +50,7 @@ M.transfers = gate:location {
   network = { json = "network" },
 }
 
----Answers whether a deposit may be credited. It waits for the webhook, and holds up nobody else.
+---Answers whether a deposit may be credited. It waits for the webhook without blocking the worker.
 function M.deposit()
   local arguments = ngx.req.get_uri_args()
   local transaction = { network = arguments.network, hash = arguments.hash, outputAddress = arguments.address }
@@ -60,7 +60,7 @@ function M.deposit()
   ngx.say(json.encode { deposit = decision.action })
 end
 
----Forgets what is remembered of an address: curl -X POST '…/purge?address=…'
+---Removes an address from the cache: curl -X POST '…/purge?address=…'
 function M.purge()
   local address = ngx.req.get_uri_args().address
   if ngx.req.get_method() ~= "POST" or type(address) ~= "string" then

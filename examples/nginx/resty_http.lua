@@ -1,5 +1,5 @@
--- Sends a client's requests with lua-resty-http in place of the library's own HTTP, for whoever has it set up already
--- (proxies, client certificates). It is not in Debian: `opm get ledgetech/lua-resty-http`, or luarocks.
+-- A transport that sends a client's requests with lua-resty-http, for example through a proxy.
+-- Debian has no package of it: `opm get ledgetech/lua-resty-http`, or luarocks.
 --
 --   local resty_http = require "resty_http"
 --   riskscreen.new { access_key = key, transport = resty_http { host = "risk.example.com" } }
@@ -19,7 +19,7 @@ local function milliseconds(deadline)
   return math.max(math.ceil((deadline - ngx.now()) * 1000), 1)
 end
 
--- What the client is told of a request that failed; `sent`: whether anything of it may have left.
+-- The failure of a request, as the client expects it. `sent` is true if a part of it may have been sent.
 local function failure(message, sent)
   local kind = "network"
   if message == "timeout" then
@@ -30,7 +30,7 @@ local function failure(message, sent)
   return { kind = kind, message = message, sent = sent }
 end
 
--- The deadline holds for the whole body, not for each piece of it.
+-- Reads the body. The deadline is that of the whole body, not of each chunk.
 local function read_body(connection, response, deadline)
   local chunks, size = {}, 0
   repeat

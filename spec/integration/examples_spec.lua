@@ -2,8 +2,10 @@
 
 local interpreter = os.getenv "RISKSCREEN_LUA" or "lua5.4"
 
-local function run(command)
-  local pipe = assert(io.popen(interpreter .. " " .. command .. " 2>/dev/null; echo exit $?"))
+local scenario = require("riskscreen.sandbox").scenario
+
+local function run(command, redirection)
+  local pipe = assert(io.popen(("%s %s %s; echo exit $?"):format(interpreter, command, redirection or "2>/dev/null")))
   local output = pipe:read "*a"
   pipe:close()
   local text, status = output:match "^(.*)exit (%d+)\n$"
@@ -19,8 +21,7 @@ describe("the example", function()
   end)
 
   it("screen_address lets a clean address pass", function()
-    local scenario = require("riskscreen.sandbox").scenario "clean-btc"
-    local output, status = run("examples/screen_address.lua " .. scenario.address .. " btc")
+    local output, status = run("examples/screen_address.lua " .. scenario("clean-btc").address .. " btc")
     assert.matches("^allow%s", output)
     assert.equal(0, status)
   end)
@@ -29,6 +30,50 @@ describe("the example", function()
     local output, status = run "examples/screen_address.lua 0xab etherum"
     assert.matches("^unknown%s", output)
     assert.equal(1, status)
+  end)
+
+  for _, name in ipairs { "screen_address", "screen_list", "bulk_screen", "kyt_webhook" } do
+    it(name .. " prints its usage when asked for help", function()
+      local output, status = run("examples/" .. name .. ".lua --help")
+      assert.matches("^usage: lua examples/" .. name .. "%.lua ", output)
+      assert.equal(0, status)
+    end)
+
+    it(name .. " refuses wrong arguments with its usage", function()
+      local output, status = run("examples/" .. name .. ".lua --verbose a b c", "2>&1")
+      assert.matches("^usage: ", output)
+      assert.equal(2, status)
+    end)
+  end
+
+  local function with_rows(rows, check)
+    local path = os.tmpname()
+    local file = assert(io.open(path, "w"))
+    file:write(rows)
+    file:close()
+    check(run("examples/screen_list.lua " .. path, "2>&1"))
+    os.remove(path)
+  end
+
+  it("screen_list reports a row without a network and fails", function()
+    with_rows("0x1\n" .. scenario("clean-eth").address .. ",eth\n", function(output, status)
+      assert.matches("line 1: no network", output, 1, true)
+      assert.matches("allow%s+1\n", output)
+      assert.equal(1, status)
+    end)
+  end)
+
+  it("screen_list fails when no address could be decided", function()
+    with_rows(scenario("fault-500").address .. ",eth\n", function(output, status)
+      assert.matches("unknown%s+1\n", output)
+      assert.equal(1, status)
+    end)
+  end)
+
+  it("screen_list says that a file cannot be read", function()
+    local output, status = run("examples/screen_list.lua /nowhere.csv", "2>&1")
+    assert.matches("^screen_list: /nowhere.csv: No such file", output)
+    assert.equal(2, status)
   end)
 
   it("list_blacklist shows what it has added", function()
