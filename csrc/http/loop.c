@@ -11,8 +11,6 @@
 #include "http/origin.h"
 #include "http/transfer.h"
 
-#define NS_PER_MS        1000000u
-#define NS_PER_S         1000000000u
 #define WAIT_MAX_MS      3600000 /* longest wait for one epoll_wait; the loop then waits again */
 #define CONNECTIONS_KEPT 64      /* minimum of idle connections to keep, unless the option says otherwise */
 
@@ -40,7 +38,7 @@ static int on_socket(CURL *easy, curl_socket_t fd, int what, void *context, void
 static int on_timer(CURLM *multi, long timeout_ms, void *context) {
     struct rsc_loop *loop = context;
     (void)multi;
-    loop->curl_due = timeout_ms < 0 ? RSC_NEVER : rsc_now() + (uint64_t)timeout_ms * NS_PER_MS;
+    loop->curl_due = timeout_ms < 0 ? RSC_NEVER : rsc_now() + (uint64_t)timeout_ms * RSC_NS_PER_MS;
     return 0;
 }
 
@@ -172,7 +170,8 @@ void rsc_loop_sync(struct rsc_loop *loop) {
     uint64_t due = due_after(loop);
     if (due < loop->armed) {
         /* The timer is never moved to a later time. One early wakeup costs less than a system call per request. */
-        struct itimerspec when = {.it_value = {.tv_sec = (time_t)(due / NS_PER_S), .tv_nsec = (long)(due % NS_PER_S)}};
+        struct itimerspec when = {
+            .it_value = {.tv_sec = (time_t)(due / RSC_NS_PER_S), .tv_nsec = (long)(due % RSC_NS_PER_S)}};
         if (timerfd_settime(loop->timerfd, TFD_TIMER_ABSTIME, &when, NULL) == 0) {
             loop->armed = due;
         }
@@ -293,7 +292,7 @@ static int wait_ms(const struct rsc_loop *loop, uint64_t until) {
     if (until <= now) {
         return 0;
     }
-    uint64_t ms = (until - now - 1) / NS_PER_MS + 1;
+    uint64_t ms = (until - now - 1) / RSC_NS_PER_MS + 1;
     return ms < WAIT_MAX_MS ? (int)ms : WAIT_MAX_MS;
 }
 

@@ -1,17 +1,10 @@
 #include "http/timers.h"
 
 #include <stdlib.h>
-#include <time.h>
 
 #include "base/error.h"
 
 #define RSC_TIMERS_FIRST_CAPACITY 64 /* timers */
-
-uint64_t rsc_now(void) {
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now); /* cannot fail for this clock and a valid pointer */
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 static bool before(const struct rsc_timer *a, const struct rsc_timer *b) {
     return a->due != b->due ? a->due < b->due : a->sequence < b->sequence;

@@ -24,9 +24,6 @@ struct rsc_timers {
     uint64_t sequence;
 };
 
-/* Returns the current time in ns. */
-uint64_t rsc_now(void);
-
 /* Adds a timer that is in no heap. Returns RSC_OK, RSC_ERROR_LIMIT or RSC_ERROR_MEMORY. */
 int rsc_timers_add(struct rsc_timers *timers, struct rsc_timer *timer, uint64_t due);
 

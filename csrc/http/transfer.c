@@ -5,8 +5,7 @@
 
 #include "http/timers.h"
 
-#define US_PER_S 1e6
-#define NS_PER_S 1e9
+#define US_PER_S     1e6
 
 /* Outcomes */
 
@@ -90,14 +89,14 @@ static void finish(struct rsc_transfer *transfer) {
 static void succeed(struct rsc_transfer *transfer) {
     struct rsc_handle *handle = transfer->handle;
     struct rsc_response *response = &transfer->outcome.response;
-    double waited = (double)(transfer->launched_at - transfer->sent_at) / NS_PER_S;
+    double waited = (double)(transfer->launched_at - transfer->sent_at) / RSC_NS_PER_S;
     (void)curl_easy_getinfo(handle->easy, CURLINFO_RESPONSE_CODE, &response->status);
     (void)curl_easy_getinfo(handle->easy, CURLINFO_HTTP_VERSION, &response->http_version);
     response->name_lookup = since_sent(waited, time_of(handle, CURLINFO_NAMELOOKUP_TIME_T));
     response->connect = since_sent(waited, time_of(handle, CURLINFO_CONNECT_TIME_T));
     response->tls = since_sent(waited, time_of(handle, CURLINFO_APPCONNECT_TIME_T));
     response->first_byte = since_sent(waited, time_of(handle, CURLINFO_STARTTRANSFER_TIME_T));
-    response->total = (double)(rsc_now() - transfer->sent_at) / NS_PER_S;
+    response->total = (double)(rsc_now() - transfer->sent_at) / RSC_NS_PER_S;
 
     /* The next response probably has a similar size. The maximum decays slowly. */
     size_t *typical = &transfer->origin->typical_size;
@@ -227,7 +226,7 @@ void rsc_transfer_expire(struct rsc_operation *operation) {
         [RSC_PHASE_BODY] = "receiving the answer from",
     };
     fail(transfer, RSC_TIMEOUT, phase_of(transfer));
-    explain(transfer, "timed out after %g s %s %s", (double)transfer->timeout / NS_PER_S,
+    explain(transfer, "timed out after %g s %s %s", (double)transfer->timeout / RSC_NS_PER_S,
             doing[transfer->outcome.failure.phase], transfer->origin->name);
     finish(transfer);
 }

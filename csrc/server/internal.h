@@ -6,18 +6,16 @@
 #define RSC_SERVER_INTERNAL_H
 
 #include <stdint.h>
-#include <time.h>
 #include <netinet/in.h>
 
 #include <microhttpd.h>
 
+#include "base/clock.h"
 #include "base/list.h"
 #include "server/server.h"
 
 /* Bytes of a body over max_body to read and discard. A client that is still sending would miss status 413 otherwise. */
 #define RSC_SERVER_MAX_DISCARD ((uint64_t)16 << 20)
-
-#define RSC_NS_PER_SECOND INT64_C(1000000000)
 
 enum rsc_exchange_state {
     RSC_EXCHANGE_READING,
@@ -86,12 +84,6 @@ struct rsc_server {
     struct rsc_link unwatched; /* suspended, but not yet in the epoll set */
     struct rsc_link timed;     /* suspended between two pieces, earliest first */
 };
-
-static inline int64_t rsc_server_now(void) {
-    struct timespec time;
-    (void)clock_gettime(CLOCK_MONOTONIC, &time);
-    return (int64_t)time.tv_sec * RSC_NS_PER_SECOND + time.tv_nsec;
-}
 
 /* server.c: suspend and resume an exchange's connection. */
 void rsc_server_suspend(struct rsc_exchange *exchange);

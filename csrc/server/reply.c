@@ -72,7 +72,7 @@ static ssize_t read_content(void *context, uint64_t position, char *out, size_t 
     }
     size_t from = (size_t)position;
     if (from >= exchange->piece_end) {
-        int64_t now = rsc_server_now();
+        int64_t now = (int64_t)rsc_now();
         if (now < exchange->due) {
             rsc_server_suspend_until_due(exchange);
             return 0;
@@ -93,7 +93,7 @@ static struct MHD_Response *create_staged(struct rsc_exchange *exchange, const s
     }
     exchange->sent = reply->truncated ? reply->sent : reply->body_length;
     exchange->piece = reply->piece > 0 ? reply->piece : reply->body_length;
-    exchange->interval = (int64_t)(reply->interval * (double)RSC_NS_PER_SECOND);
+    exchange->interval = (int64_t)(reply->interval * (double)RSC_NS_PER_S);
     size_t block = exchange->piece < RSC_SERVER_MAX_BLOCK ? exchange->piece : RSC_SERVER_MAX_BLOCK;
     return MHD_create_response_from_callback(reply->body_length, block, &read_content, exchange, NULL);
 }

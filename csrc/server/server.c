@@ -16,7 +16,7 @@
 #define RSC_SERVER_MAX_PASSES 16  /* rounds of I/O without a wait in one step */
 
 static int64_t to_nanoseconds(double seconds) {
-    double ns = seconds * (double)RSC_NS_PER_SECOND;
+    double ns = seconds * (double)RSC_NS_PER_S;
     return ns >= (double)(INT64_MAX / 2) ? INT64_MAX / 2 : (int64_t)ns;
 }
 
@@ -217,7 +217,7 @@ static void resume_due(struct rsc_server *server) {
     if (rsc_list_empty(&server->timed)) {
         return;
     }
-    int64_t now = rsc_server_now();
+    int64_t now = (int64_t)rsc_now();
     while (!rsc_list_empty(&server->timed) &&
            RSC_CONTAINER(server->timed.next, struct rsc_exchange, timed)->due <= now) {
         rsc_server_resume(RSC_CONTAINER(server->timed.next, struct rsc_exchange, timed));
@@ -237,7 +237,7 @@ static int64_t time_left(const struct rsc_server *server) {
         left = ms > INT_MAX ? INT_MAX * INT64_C(1000000) : (int64_t)ms * 1000000;
     }
     if (!rsc_list_empty(&server->timed)) {
-        int64_t due = RSC_CONTAINER(server->timed.next, struct rsc_exchange, timed)->due - rsc_server_now();
+        int64_t due = RSC_CONTAINER(server->timed.next, struct rsc_exchange, timed)->due - (int64_t)rsc_now();
         left = due < left ? due : left;
     }
     return left < 0 ? 0 : left;
@@ -248,7 +248,7 @@ double rsc_server_timeout(const struct rsc_server *server) {
         return 0;
     }
     int64_t left = time_left(server);
-    return left == INT64_MAX ? -1 : (double)left / (double)RSC_NS_PER_SECOND;
+    return left == INT64_MAX ? -1 : (double)left / (double)RSC_NS_PER_S;
 }
 
 static void run_daemon(struct rsc_server *server) {
@@ -285,11 +285,11 @@ static int run_once(struct rsc_server *server, int64_t wait) {
 }
 
 int rsc_server_step(struct rsc_server *server, double seconds, struct rsc_error *error) {
-    int64_t deadline = seconds < 0 ? INT64_MAX : rsc_server_now() + to_nanoseconds(seconds);
+    int64_t deadline = seconds < 0 ? INT64_MAX : (int64_t)rsc_now() + to_nanoseconds(seconds);
     for (int pass = 1;; pass++) {
         int64_t wait = 0;
         if (server->waiting == 0) {
-            wait = deadline == INT64_MAX ? INT64_MAX : deadline - rsc_server_now();
+            wait = deadline == INT64_MAX ? INT64_MAX : deadline - (int64_t)rsc_now();
         }
         int ready = run_once(server, wait < 0 ? 0 : wait);
         if (ready < 0) {
@@ -300,7 +300,7 @@ int rsc_server_step(struct rsc_server *server, double seconds, struct rsc_error 
         if (pass < RSC_SERVER_MAX_PASSES && (time_left(server) == 0 || (ready > 0 && server->waiting == 0))) {
             continue;
         }
-        if (server->waiting > 0 || rsc_server_now() >= deadline) {
+        if (server->waiting > 0 || (int64_t)rsc_now() >= deadline) {
             return RSC_OK;
         }
     }

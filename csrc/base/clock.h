@@ -1,0 +1,18 @@
+/* The monotonic clock. Any thread may read it. */
+#ifndef RSC_CLOCK_H
+#define RSC_CLOCK_H
+
+#include <stdint.h>
+#include <time.h>
+
+#define RSC_NS_PER_MS 1000000u
+#define RSC_NS_PER_S  1000000000u
+
+/* Returns the time of CLOCK_MONOTONIC in ns. */
+static inline uint64_t rsc_now(void) {
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now); /* cannot fail for this clock and a valid pointer */
+    return (uint64_t)now.tv_sec * RSC_NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
+#endif
