@@ -30,11 +30,12 @@ local records = require "riskscreen.interface.records"
 ---@field path? string
 ---@field section string of the interface
 ---@field parameters? riskscreen.Parameter[] absent: whatever the caller gives is sent
+---@field lookup? string of a lookup of one address on one network: the enumeration of its networks
 ---@field envelope "standard"|"usage"
 ---@field data? riskscreen.Shape of the answer's payload; absent where the interface shows none
 ---@field returns? string the class that the method gives, where it makes something of the answer
 ---@field paginated? boolean the answer carries `pagination`
----@field subject? string[] the parameters that the answer must repeat
+---@field repeats? string[] the parameters that the answer must repeat
 ---@field aligned? string the array parameter with which the answer's records are aligned
 ---@field reported? string the array parameter each item of which is reported on, when there are many
 ---@field idempotent boolean repeating it changes nothing
@@ -73,8 +74,8 @@ end
 
 local function lookup(entry)
   entry.namespace, entry.http, entry.envelope, entry.idempotent = "kya", "GET", "standard", true
-  entry.parameters = { address(), network(entry.networks or "network") }
-  entry.networks = nil
+  entry.lookup = entry.lookup or "network"
+  entry.parameters = { address(), network(entry.lookup) }
   return entry
 end
 
@@ -169,7 +170,7 @@ local operations = {
     path = "/api/v1/tracker/kya/entities",
     section = "5",
     data = records.entity,
-    subject = { "address", "network" },
+    repeats = { "address", "network" },
     doc = "Who an address belongs to.",
   },
   {
@@ -193,7 +194,7 @@ local operations = {
     },
     envelope = "standard",
     data = records.list_of(records.entity),
-    subject = { "network" },
+    repeats = { "network" },
     aligned = "addresses",
     idempotent = true,
     doc = "Who each of many addresses belongs to.",
@@ -204,7 +205,7 @@ local operations = {
     path = "/api/v1/tracker/kya/risks",
     section = "7",
     data = records.risk_assessment,
-    subject = { "address", "network" },
+    repeats = { "address", "network" },
     doc = "The risks of an address.",
   },
   lookup {
@@ -212,7 +213,7 @@ local operations = {
     method = "counterparties",
     path = "/api/v1/tracker/kya/address/counterparties",
     section = "8",
-    networks = "activity_network",
+    lookup = "activity_network",
     data = records.counterparties,
     doc = "The addresses an address deals with most.",
   },
@@ -221,7 +222,7 @@ local operations = {
     method = "basic",
     path = "/api/v1/tracker/kya/address/basic",
     section = "9",
-    networks = "activity_network",
+    lookup = "activity_network",
     data = records.basic,
     doc = "Balance and activity of an address.",
   },
@@ -230,7 +231,7 @@ local operations = {
     method = "freeze_events",
     path = "/api/v1/tracker/kya/address/freeze-events",
     section = "10",
-    networks = "freeze_network",
+    lookup = "freeze_network",
     data = records.list_of(records.freeze_event),
     doc = "When an address's tokens were frozen.",
   },

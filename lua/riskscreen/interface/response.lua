@@ -1,27 +1,28 @@
--- From a transport's reply to an operation's value, or to an error: pure. Nothing that is malformed, contradicts
--- itself or is about something else leaves here as a value.
-local calendar = require "riskscreen.util.date"
+-- From a transport's reply to an operation's value, or to an error. Pure. A reply that is malformed, contradicts itself
+-- or is about something else never becomes a value.
+local date = require "riskscreen.util.date"
 local errors = require "riskscreen.errors"
 local json = require "riskscreen.json"
+local match = require "riskscreen.interface.match"
 local records = require "riskscreen.interface.records"
 local shape = require "riskscreen.interface.shape"
-local subject = require "riskscreen.interface.subject"
 local text = require "riskscreen.util.text"
 
-local LONGEST_QUOTE = 300 -- bytes of foreign text in a message
-local LONGEST_WAIT = 1e9 -- seconds; hundreds of digits would make an infinite one
+local MAX_QUOTE = 300 -- bytes of foreign text in a message
+local MAX_EXCERPT = 80 -- bytes of a body that is not JSON
+local MAX_WAIT = 1e9 -- seconds; hundreds of digits would make an infinite one
 
----@class riskscreen.Reply what a transport returns
+---@class riskscreen.Reply the result of a transport
 ---@field status integer
 ---@field headers table<string, string> lower-case names
 ---@field value? any the decoded body
----@field invalid? { message: string, position: integer } the body is there but is not JSON
+---@field invalid? { message: string, position?: integer } the body is there but is not JSON
 ---@field excerpt? string the beginning of such a body
 ---@field size? integer bytes of the body
 ---@field times? table<string, number> seconds
 ---@field http_version? string
 
----@class riskscreen.Response what accompanies a value
+---@class riskscreen.Response the second result of a call, beside its value
 ---@field status integer
 ---@field headers table<string, string>
 ---@field elapsed number seconds
@@ -33,42 +34,33 @@ local LONGEST_WAIT = 1e9 -- seconds; hundreds of digits would make an infinite o
 ---@class riskscreen.Context
 ---@field clock fun(): number Unix seconds
 ---@field redact fun(text: string): string
----@field envelope? string the one in force, where it is not the operation's
+---@field envelope? string in place of the operation's
 
--- What a status says, where the interface gives it a meaning or where a hint helps.
+-- The statuses that have a meaning in the interface, and those for which a hint helps.
 local statuses = {
   [400] = { kind = "bad_request", message = "the service found the request invalid" },
   [401] = { kind = "unauthorized", message = "the service refused the access key" },
-  [403] = { message = "forbidden: probably by a proxy, or base_url is wrong" },
-  [404] = { message = "not found: probably base_url is wrong, or a proxy answered" },
-  [405] = { message = "method not allowed: probably base_url is wrong, or a proxy answered" },
-  [407] = { message = "the proxy wants credentials" },
-  [408] = { message = "request timeout: probably by a proxy" },
+  [403] = { kind = "http", message = "forbidden: probably by a proxy, or base_url is wrong" },
+  [404] = { kind = "http", message = "not found: probably base_url is wrong, or a proxy answered" },
+  [405] = { kind = "http", message = "method not allowed: probably base_url is wrong, or a proxy answered" },
+  [407] = { kind = "http", message = "the proxy wants credentials" },
+  [408] = { kind = "http", message = "request timeout: probably by a proxy" },
   [429] = { kind = "rate_limited", message = "the rate limit is reached or the quota exceeded" },
 }
+local server_failure = { kind = "server", message = "the service failed" }
+local unknown_status = { kind = "http", message = "the status is not an answer of the service" }
 
 local function quote(context, foreign)
-  return text.printable(context.redact(foreign), LONGEST_QUOTE)
+  return text.printable(context.redact(foreign), MAX_QUOTE)
 end
 
--- Which code and which words an envelope carries, as far as it is one.
-local function envelope_words(value)
-  if not shape.is_object(value) then
+-- The code and the message of an envelope, as far as the body is one.
+local function code_and_message(body)
+  if not shape.is_object(body) then
     return nil, nil
   end
-  local words = type(value.msg) == "string" and value.msg or value.message
-  return shape.is_integer(value.code) and value.code or nil, type(words) == "string" and words or nil
-end
-
--- ": <what the service said>", or what the body looks like, or nothing.
-local function detail(reply, context)
-  local _, words = envelope_words(reply.value)
-  if words then
-    return ": " .. quote(context, words)
-  elseif reply.invalid and reply.excerpt then
-    return (" (the body begins '%s')"):format(text.printable(context.redact(reply.excerpt), 80))
-  end
-  return ""
+  local message = type(body.msg) == "string" and body.msg or body.message
+  return shape.is_integer(body.code) and body.code or nil, type(message) == "string" and message or nil
 end
 
 local function retry_after(reply, context)
@@ -76,140 +68,135 @@ local function retry_after(reply, context)
   if type(value) ~= "string" then
     return nil
   elseif value:find "^%d+$" then
-    return math.min(tonumber(value), LONGEST_WAIT)
+    return math.min(tonumber(value), MAX_WAIT)
   end
-  local at = calendar.parse_http_date(value)
+  local at = date.parse_http_date(value)
   return at and math.max(0, at - context.clock())
+end
+
+local function redirect_error(reply, context, fields)
+  local location = reply.headers.location
+  local place = type(location) == "string" and (" to " .. quote(context, location)) or ""
+  return errors.new("http", "the answer is a redirect" .. place .. ", which is not followed", fields)
+end
+
+-- The end of a message: the service's own message, or the beginning of a body that is not JSON.
+local function detail(reply, context)
+  local _, message = code_and_message(reply.value)
+  if message then
+    return ": " .. quote(context, message)
+  elseif reply.invalid and reply.excerpt then
+    return (" (the body begins '%s')"):format(text.printable(context.redact(reply.excerpt), MAX_EXCERPT))
+  end
+  return ""
 end
 
 local function status_error(reply, context)
   local status = reply.status
-  local code = envelope_words(reply.value)
-  local entry = statuses[status]
-  local fields = { status = status, code = code }
-  if entry then
-    if status == 429 then
-      fields.retry_after = retry_after(reply, context)
-    end
-    return errors.new(entry.kind or "http", entry.message .. detail(reply, context), fields)
-  elseif status >= 500 and status < 600 then
-    fields.retry_after = retry_after(reply, context)
-    return errors.new("server", "the service failed" .. detail(reply, context), fields)
-  elseif status >= 300 and status < 400 then
-    local location = reply.headers.location
-    local where = type(location) == "string" and (" to " .. quote(context, location)) or ""
-    return errors.new("http", "the answer is a redirect" .. where .. ", which is not followed", fields)
+  local fields = { status = status, code = (code_and_message(reply.value)) }
+  if status >= 300 and status < 400 then
+    return redirect_error(reply, context, fields)
   end
-  return errors.new("http", "the status is not an answer of the service" .. detail(reply, context), fields)
+  local entry = statuses[status] or (status >= 500 and status < 600 and server_failure) or unknown_status
+  if entry.kind == "rate_limited" or entry.kind == "server" then
+    fields.retry_after = retry_after(reply, context)
+  end
+  return errors.new(entry.kind, entry.message .. detail(reply, context), fields)
 end
 
-local function protocol(reply, message)
+local function protocol_error(reply, message)
   return errors.new("protocol", message, { status = reply.status })
 end
 
--- The decoded body of a 200, or why there is none.
+local function api_error(reply, context)
+  local code, message = code_and_message(reply.value)
+  local said = message and (": " .. quote(context, message)) or " without a message"
+  return errors.new("api", "the service reports a failure" .. said, { status = reply.status, code = code })
+end
+
+-- The decoded body of a 200.
 local function body_of(reply, context)
   if reply.invalid then
     local place = reply.invalid.position and (" at byte " .. reply.invalid.position) or ""
-    local what = quote(context, tostring(reply.invalid.message))
-    return nil, protocol(reply, ("the body is not JSON: %s%s%s"):format(what, place, detail(reply, context)))
+    local reason = quote(context, tostring(reply.invalid.message))
+    return nil, protocol_error(reply, ("the body is not JSON: %s%s%s"):format(reason, place, detail(reply, context)))
   elseif reply.value == nil then
-    return nil, protocol(reply, "the body is empty")
+    return nil, protocol_error(reply, "the body is empty")
   end
   return reply.value
 end
 
-local function object_of(reply, context)
+local function envelope_of(reply, context)
   local body, err = body_of(reply, context)
   if err then
     return nil, err
   elseif not shape.is_object(body) then
-    return nil, protocol(reply, "the body must be an object (got " .. json.kind(body) .. ")")
+    return nil, protocol_error(reply, "the body must be an object (got " .. json.kind(body) .. ")")
   end
   return body
 end
 
-local function api_error(reply, context)
-  local code, words = envelope_words(reply.value)
-  local said = words and (": " .. quote(context, words)) or " without a message"
-  return errors.new("api", "the service reports a failure" .. said, { status = reply.status, code = code })
-end
-
-local function ill_typed(envelope, field, wanted)
+local function ill_typed(reply, envelope, field, wanted)
   if envelope[field] == nil then
-    return ("the answer has no '%s'"):format(field)
+    return protocol_error(reply, ("the answer has no '%s'"):format(field))
   end
-  return ("'%s' must be %s (got %s)"):format(field, wanted, json.kind(envelope[field]))
+  return protocol_error(reply, ("'%s' must be %s (got %s)"):format(field, wanted, json.kind(envelope[field])))
 end
 
-local envelopes = {}
+local function contradiction(reply, message, value)
+  return protocol_error(reply, ("the answer contradicts itself: %s is %s"):format(message, tostring(value)))
+end
+
+---@type table<string, fun(envelope: table, reply: riskscreen.Reply, context: riskscreen.Context): riskscreen.Error|nil>
+local envelope_error = {}
 
 -- { success = true, code = 1, status = "SUCCESS" or absent }
-function envelopes.standard(envelope, reply, context)
+function envelope_error.standard(envelope, reply, context)
   local success, code, status = envelope.success, envelope.code, envelope.status
   if type(success) ~= "boolean" then
-    return protocol(reply, ill_typed(envelope, "success", "a boolean"))
+    return ill_typed(reply, envelope, "success", "a boolean")
   elseif not shape.is_integer(code) then
-    return protocol(reply, ill_typed(envelope, "code", "an integer"))
+    return ill_typed(reply, envelope, "code", "an integer")
   elseif not success then
     return api_error(reply, context)
   elseif code ~= 1 then
-    return protocol(reply, ("the answer contradicts itself: success is true and code is %s"):format(tostring(code)))
+    return contradiction(reply, "success is true and code", code)
   elseif status ~= nil and status ~= "SUCCESS" then
     local shown = type(status) == "string" and ("'" .. quote(context, status) .. "'") or json.kind(status)
-    return protocol(reply, "the answer contradicts itself: success is true and status is " .. shown)
+    return contradiction(reply, "success is true and status", shown)
   end
 end
 
 -- { code = 200 }, without `success`
-function envelopes.usage(envelope, reply, context)
+function envelope_error.usage(envelope, reply, context)
   local success, code = envelope.success, envelope.code
   if not shape.is_integer(code) then
-    return protocol(reply, ill_typed(envelope, "code", "an integer"))
+    return ill_typed(reply, envelope, "code", "an integer")
   elseif success ~= nil and success ~= (code == 200) then
-    return protocol(reply, ("the answer contradicts itself: success is there and code is %s"):format(tostring(code)))
+    return contradiction(reply, "success is there and code", code)
   elseif code ~= 200 then
     return api_error(reply, context)
   end
 end
 
--- The records that must be about what was asked, with the path of each.
-local function check_subjects(operation, parameters, data)
-  if not operation.subject then
-    return nil
-  elseif operation.data.type ~= "array" then
-    return subject.check(operation.subject, parameters, data, "data")
-  end
-  for i, record in ipairs(data) do
-    local message = subject.check(operation.subject, parameters, record, "data[" .. i .. "]")
-    if message then
-      return message
-    end
-  end
-end
-
--- The payload in its final form, or what is wrong with it.
-local function payload(operation, parameters, envelope)
-  local data = envelope.data
+-- The payload in its final form, or nil and the fault.
+local function payload(operation, parameters, data)
   if not operation.data then
     -- Where the interface shows no payload, an answer without one is still a success.
-    if data == nil then
-      return true
-    end
-    return data
+    return data == nil and true or data
   elseif data == nil then
     return nil, "data is missing"
   end
-  local message = shape.check(operation.data, data, "data") or check_subjects(operation, parameters, data)
+  local message = shape.check(operation.data, data, "data") or match.check(operation, parameters, data)
   if message then
     return nil, message
   elseif operation.aligned then
-    return subject.align(parameters[operation.aligned], data, "data")
+    return match.align(parameters[operation.aligned], data)
   end
   return data
 end
 
-local function accompany(reply, pagination)
+local function new_response(reply, pagination)
   return {
     status = reply.status,
     headers = reply.headers,
@@ -222,7 +209,7 @@ end
 
 local M = {}
 
----What a reply means for an operation. Either a value with its response, or nil and an error.
+---The value of an operation and its response, or nil and an error.
 ---@param operation riskscreen.Operation
 ---@param parameters table checked
 ---@param reply riskscreen.Reply
@@ -233,24 +220,28 @@ function M.interpret(operation, parameters, reply, context)
   if reply.status ~= 200 then
     return nil, status_error(reply, context)
   end
-  local envelope, err = object_of(reply, context)
+  local envelope, err = envelope_of(reply, context)
   if envelope then
-    err = envelopes[context.envelope or operation.envelope](envelope, reply, context)
+    err = envelope_error[context.envelope or operation.envelope](envelope, reply, context)
   end
   if err then
     return nil, err
   end
-  local value, message = payload(operation, parameters, envelope)
-  if not message and operation.paginated and envelope.pagination ~= nil then
-    message = shape.check(records.pagination, envelope.pagination, "pagination")
+  local value, message = payload(operation, parameters, envelope.data)
+  local pagination
+  if operation.paginated then
+    pagination = envelope.pagination
+  end
+  if not message and pagination ~= nil then
+    message = shape.check(records.pagination, pagination, "pagination")
   end
   if message then
-    return nil, protocol(reply, quote(context, message))
+    return nil, protocol_error(reply, quote(context, message))
   end
-  return value, accompany(reply, operation.paginated and envelope.pagination or nil)
+  return value, new_response(reply, pagination)
 end
 
----What a reply means where no operation describes it: the body as it is, unless it reports a failure.
+---The body of a reply that no operation describes, unless it reports a failure.
 ---@param reply riskscreen.Reply
 ---@param context riskscreen.Context
 ---@return any value
@@ -265,7 +256,7 @@ function M.raw(reply, context)
   elseif type(body) == "table" and body.success == false then
     return nil, api_error(reply, context)
   end
-  return body, accompany(reply)
+  return body, new_response(reply)
 end
 
 return M

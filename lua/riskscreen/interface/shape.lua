@@ -1,27 +1,35 @@
--- Whether a decoded answer has the shape that records.lua states. Unknown fields and unseen values of an enumeration
--- pass: what they mean is not decided here.
+-- Checks a decoded answer against its shape in records.lua. Unknown fields and unseen values of an enumeration pass;
+-- the policy gives them a meaning.
 local decimal = require "riskscreen.util.decimal"
 local json = require "riskscreen.json"
 
+local MAX_EXACT = 2 ^ 53 -- above this, doubles skip integers
+
 local null = json.null
 
--- What is wrong is said where it is found, and the place put together on the way back: a good answer, which is nearly
--- every one, needs none of that.
-
-local function mismatch(wanted, value)
-  return ("must be %s (got %s)"):format(wanted, json.kind(value)), ""
-end
+local math_type = math.type -- luacheck: ignore 143
+  or function()
+    return "float"
+  end
 
 local function is_object(value)
   return type(value) == "table" and not json.is_array(value)
 end
 
--- A whole number, which may arrive as 1.0.
+-- A whole number, which may arrive as 1.0. A double that may have been rounded is none.
 local function is_integer(value)
-  return type(value) == "number" and value == math.floor(value) and value < 2 ^ 63 and value >= -2 ^ 63
+  return type(value) == "number"
+    and value == math.floor(value)
+    and (math_type(value) == "integer" or value < MAX_EXACT and value > -MAX_EXACT)
 end
 
----@type table<string, fun(shape: riskscreen.Shape, value: any): string|nil, string|nil> what is wrong, and where in it
+-- The checkers return nil, or a message and the place inside the value. The path is put together only then.
+
+local function mismatch(wanted, value)
+  return ("must be %s (got %s)"):format(wanted, json.kind(value)), ""
+end
+
+---@type table<string, fun(shape: riskscreen.Shape, value: any): string|nil, string|nil>
 local checkers = {}
 
 function checkers.string(shape, value)
@@ -57,48 +65,22 @@ function checkers.integer(shape, value)
   end
 end
 
-local function check_field(field, object)
-  local member = object[field.name]
-  -- A member that is null counts as absent, whether or not the decoder has dropped it.
-  if member ~= nil and member ~= null then
-    local message, place = checkers[field.type](field, member)
-    if message then
-      return message, "." .. field.name .. place
-    end
-  elseif field.required then
-    return "is missing", "." .. field.name
-  end
-end
-
--- The fields of an object from one on. Five at a time, which is all that most have: LuaJIT does not compile a loop
--- together with what is around it.
-local function check_fields(fields, object, from)
-  local second, third, fourth, fifth = fields[from + 1], fields[from + 2], fields[from + 3], fields[from + 4]
-  local message, place = check_field(fields[from], object)
-  if second and not message then
-    message, place = check_field(second, object)
-  end
-  if third and not message then
-    message, place = check_field(third, object)
-  end
-  if fourth and not message then
-    message, place = check_field(fourth, object)
-  end
-  if fifth and not message then
-    message, place = check_field(fifth, object)
-  end
-  if fields[from + 5] and not message then
-    return check_fields(fields, object, from + 5)
-  end
-  return message, place
-end
-
 function checkers.object(shape, value)
   if not is_object(value) then
     return mismatch("an object", value)
   end
-  if shape.fields[1] then
-    return check_fields(shape.fields, value, 1)
+  for index = 1, #shape.fields do
+    local field = shape.fields[index]
+    local member = value[field.name]
+    -- A null member counts as absent, whether or not the decoder has dropped it.
+    if member ~= nil and member ~= null then
+      local message, place = checkers[field.type](field, member)
+      if message then
+        return message, "." .. field.name .. place
+      end
+    elseif field.required then
+      return "is missing", "." .. field.name
+    end
   end
 end
 
@@ -106,18 +88,13 @@ function checkers.array(shape, value)
   if type(value) ~= "table" or not json.is_array(value) then
     return mismatch("an array", value)
   end
-  local items, count = shape.items, #value
+  local items = shape.items
   local check_item = checkers[items.type]
-  local message, place, index = nil, nil, 1
-  if count > 0 then
-    message, place = check_item(items, value[1])
-  end
-  while index < count and not message do
-    index = index + 1
-    message, place = check_item(items, value[index])
-  end
-  if message then
-    return message, "[" .. index .. "]" .. place
+  for index = 1, #value do
+    local message, place = check_item(items, value[index])
+    if message then
+      return message, "[" .. index .. "]" .. place
+    end
   end
 end
 
@@ -136,10 +113,11 @@ function checkers.map(shape, value)
   end
 end
 
+---Checks a value against a shape.
 ---@param shape riskscreen.Shape
 ---@param value any
 ---@param path string of the value, such as "data"
----@return string|nil message what is wrong and where, such as "data.risks[3] must be an object", or nil
+---@return string|nil message the fault and its place, such as "data.risks[3] must be an object"; nil for a good value
 local function check(shape, value, path)
   local message, place = checkers[shape.type](shape, value)
   return message and path .. place .. " " .. message

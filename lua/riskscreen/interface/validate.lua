@@ -1,5 +1,5 @@
--- Checks the parameters of an operation against its entry in operations.lua, and copies them. Options are checked by
--- options/check.lua, which shares the walk over the fields.
+-- Checks the parameters of an operation against its entry in operations.lua, and copies them. options/check.lua checks
+-- options with the same walk over the fields.
 local date = require "riskscreen.util.date"
 local enums = require "riskscreen.interface.enums"
 local errors = require "riskscreen.errors"
@@ -7,18 +7,18 @@ local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 
 local MAX_STRING = 1024 -- bytes of one text
-local MAX_INTEGER = 2 ^ 53 -- from here on doubles skip integers
-local NO_SPECS = {} -- of an operation whose parameters the interface does not show
+local MAX_INTEGER = 2 ^ 53 -- above this, doubles skip integers
+local NO_SPECS = {}
 
 local to_integer = math.tointeger -- luacheck: ignore 143
   or function(value)
     return value
   end
 
----@class riskscreen.Problem what is wrong with one value
+---@class riskscreen.Problem the reason why one value is refused
 ---@field message string
 ---@field field string the path of the value, such as "list[2].address"
----@field allowed? any[] the values it may have
+---@field allowed? any[] the valid values
 
 ---@return nil, riskscreen.Problem
 local function problem(field, message, allowed)
@@ -30,24 +30,16 @@ local function wrong_type(path, wanted, value)
 end
 
 local function not_one_of(path, values, value)
-  local allowed = {}
-  for i, name in ipairs(values) do
-    allowed[i] = name
-  end
+  local allowed = tables.copy(values)
   local list, hint = table.concat(allowed, ", "), text.did_you_mean(value, allowed)
   return problem(path, ("%s must be one of %s (got %s%s)"):format(path, list, text.show(value), hint), allowed)
 end
 
-local function names_of(specs)
-  local names = {}
-  for _, spec in ipairs(specs) do
-    names[#names + 1] = spec.name
-  end
-  return names
-end
-
 local function unknown(name, specs, prefix, noun)
-  local names = names_of(specs)
+  local names = {}
+  for index, spec in ipairs(specs) do
+    names[index] = spec.name
+  end
   local hint = text.did_you_mean(name, names)
   if hint == "" and #names > 0 then
     hint = "; known: " .. table.concat(names, ", ")
@@ -57,20 +49,7 @@ local function unknown(name, specs, prefix, noun)
   return problem(field, ("unknown %s %s%s%s"):format(noun, text.show(name), place, hint), names)
 end
 
--- What a function makes of its argument, made once: entries are data and do not change.
-local function cached(make)
-  local made = setmetatable({}, { __mode = "k" })
-  return function(argument)
-    local result = made[argument]
-    if result == nil then
-      result = make(argument)
-      made[argument] = result
-    end
-    return result
-  end
-end
-
-local known_names = cached(function(specs)
+local known_names = tables.memoize(function(specs)
   local known = {}
   for _, spec in ipairs(specs) do
     known[spec.name] = true
@@ -88,7 +67,7 @@ end)
 ---@return riskscreen.Problem|nil problem
 local function check_fields(specs, value, prefix, noun, check_value)
   local copy, known = {}, known_names(specs)
-  -- First what is unknown: "adress" is the better complaint where "address" is missing.
+  -- Unknown names first: "adress" is the better complaint when "address" is missing.
   for name, given in pairs(value) do
     if not known[name] then
       if noun or type(name) ~= "string" then
@@ -131,9 +110,6 @@ function checkers.string(spec, value, path)
     return problem(path, path .. " must not be empty")
   elseif #value > MAX_STRING then
     return problem(path, ("%s must be at most %d bytes long (got %d)"):format(path, MAX_STRING, #value))
-  elseif value:find "^[!-~]+$" then
-    -- What nearly every text is.
-    return value
   elseif value:find "[%z\1-\31\127]" then
     return problem(path, ("%s must not contain control characters (got %s)"):format(path, text.show(value)))
   elseif spec.word and value:find(" ", 1, true) then
@@ -175,12 +151,12 @@ function checkers.array(spec, value, path)
     return problem(path, ("%s must hold at most %d items (got %d)"):format(path, spec.max_items, count))
   end
   local copy = {}
-  for i = 1, count do
-    local checked, wrong = check_value(spec.items, value[i], path .. "[" .. i .. "]")
+  for index = 1, count do
+    local checked, wrong = check_value(spec.items, value[index], path .. "[" .. index .. "]")
     if wrong then
       return nil, wrong
     end
-    copy[i] = checked
+    copy[index] = checked
   end
   return copy
 end
@@ -196,70 +172,49 @@ function checkers.any(_, value)
   return value
 end
 
--- A rule between two parameters.
 local function check_order(specs, checked)
   for _, spec in ipairs(specs) do
     local value, other = checked[spec.name], spec.not_before and checked[spec.not_before]
     -- Dates written yyyy-MM-dd sort as text.
     if value and other and value < other then
-      return problem(
-        spec.name,
-        ("%s must not be before %s (got '%s' and '%s')"):format(spec.name, spec.not_before, value, other)
-      )
+      local message = "%s must not be before %s (got '%s' and '%s')"
+      return problem(spec.name, message:format(spec.name, spec.not_before, value, other))
     end
   end
+  return checked
 end
 
--- The networks of an operation that takes an address and one of them, and nothing else; or false.
-local subject_networks = cached(function(specs)
-  local address, network = specs[1], specs[2]
-  return #specs == 2
-    and address.name == "address"
-    and address.type == "string"
-    and network.name == "network"
-    and network.enum
-end)
-
--- Whether parameters are an address and a network about which nothing is unusual. Nearly all are, and this has no loop.
-local function is_plain_subject(specs, parameters)
-  local address, network, networks = parameters.address, parameters.network, subject_networks(specs)
-  if not networks or type(address) ~= "string" or not enums.has(networks, network) then
+-- Nearly every call is a lookup with a plain address. In `./dev bench layers` this shortcut saves a tenth of a call on
+-- Lua 5.4 and a fifth on LuaJIT.
+local function is_plain_lookup(operation, parameters)
+  local address, networks = parameters.address, operation.lookup
+  if not networks or not enums.has(networks, parameters.network) or type(address) ~= "string" then
     return false
   end
-  local first = next(parameters)
-  local second = next(parameters, first)
-  return second ~= nil and next(parameters, second) == nil and #address <= MAX_STRING and text.is_plain(address)
+  local second = next(parameters, (next(parameters)))
+  return next(parameters, second) == nil and #address <= MAX_STRING and text.is_plain(address)
 end
 
-local M = { problem = problem, not_one_of = not_one_of, cached = cached, fields = check_fields }
+local M = { problem = problem, not_one_of = not_one_of, fields = check_fields }
 
----Checks an operation's parameters. They are data: whatever is wrong with them is an error object, never raised.
+---Checks an operation's parameters. A wrong parameter is an error object and never raises: parameters are data.
 ---@param operation riskscreen.Operation
 ---@param parameters table
 ---@return table|nil checked a copy
 ---@return riskscreen.Error|nil err
 function M.parameters(operation, parameters)
-  local specs = operation.parameters
-  if specs and is_plain_subject(specs, parameters) then
+  if is_plain_lookup(operation, parameters) then
     return { address = parameters.address, network = parameters.network }
   end
-  local checked, wrong
-  if specs then
-    checked, wrong = check_fields(specs, parameters, "", "parameter", check_value)
-    if checked then
-      local _, disorder = check_order(specs, checked)
-      wrong = disorder
-    end
-  else
-    checked, wrong = check_fields(NO_SPECS, parameters, "", nil, check_value)
+  local specs = operation.parameters
+  -- The caller may give any parameters where the interface lists none.
+  local checked, wrong = check_fields(specs or NO_SPECS, parameters, "", specs and "parameter", check_value)
+  if checked and specs then
+    checked, wrong = check_order(specs, checked)
   end
-  if wrong then
-    return nil,
-      errors.new("invalid_argument", wrong.message, {
-        operation = operation.name,
-        field = wrong.field,
-        allowed = wrong.allowed,
-      })
+  if not checked then
+    local fields = { operation = operation.name, field = wrong.field, allowed = wrong.allowed }
+    return nil, errors.new("invalid_argument", wrong.message, fields)
   end
   return checked
 end

@@ -1,4 +1,5 @@
 -- The one checker of options: types, limits, allowed values, nested tables, unknown names.
+local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 local validate = require "riskscreen.interface.validate"
 
@@ -13,7 +14,7 @@ local function is_a(value, name)
   return type(value) == name
 end
 
-local accepted_types = validate.cached(function(option)
+local accepted_types = tables.memoize(function(option)
   local names = {}
   for name in option.type:gmatch "[^|]+" do
     names[#names + 1] = name
@@ -30,24 +31,17 @@ local function is_any_of(value, names)
   return false
 end
 
-local function contains(list, value)
-  for _, element in ipairs(list) do
-    if element == value then
-      return true
-    end
-  end
-  return false
-end
+local allowed_values = tables.memoize(tables.set)
 
 local function check_option(option, value, path)
   if not is_any_of(value, accepted_types(option)) then
-    -- The value may be a secret in the wrong place: only its kind is shown.
+    -- The value may be a secret in the wrong place, so the message shows only its kind.
     local wanted = option.type:gsub("|", " or a "):gsub("^integer", "whole number")
     return validate.problem(path, ("%s must be a %s (got %s)"):format(path, wanted, text.kind(value)))
   elseif option.minimum and not (value >= option.minimum and value <= option.maximum) then
     local range = ("between %s and %s %s"):format(option.minimum, option.maximum, option.unit)
     return validate.problem(path, ("%s must be %s (got %s)"):format(path, range, tostring(value)))
-  elseif option.values and not contains(option.values, value) then
+  elseif option.values and not allowed_values(option.values)[value] then
     return validate.not_one_of(path, option.values, value)
   elseif option.fields and type(value) == "table" then
     return M.options(option.fields, value, path .. ".")
@@ -62,7 +56,7 @@ local function check_option(option, value, path)
 end
 
 ---Checks options against their entries and fills in the defaults. A wrong option is misuse: the caller of this function
----raises the message at the level of the program's own line.
+---raises the message at the program's line.
 ---@param specs riskscreen.Option[]
 ---@param options table
 ---@param prefix? string the path of the table, for messages

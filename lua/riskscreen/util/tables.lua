@@ -1,4 +1,4 @@
--- Copies, merges and lists: the table helpers that every room needs. Pure.
+-- Table helpers: copies, merges, lists, results that are kept. Pure.
 
 local M = {}
 
@@ -47,6 +47,44 @@ function M.set(list)
     set[value] = true
   end
   return set
+end
+
+---A function that calls `make` once for each argument and keeps the result as long as the argument lives. Arguments are
+---tables that do not change. A result must not refer to its argument: Lua 5.1 would collect neither.
+---@generic T
+---@param make fun(argument: table): T
+---@return fun(argument: table): T
+function M.memoize(make)
+  local made = setmetatable({}, { __mode = "k" })
+  return function(argument)
+    local result = made[argument]
+    if result == nil then
+      result = make(argument)
+      made[argument] = result
+    end
+    return result
+  end
+end
+
+---Whether two values are the same, or tables with the same content.
+---@param left any
+---@param right any
+---@return boolean
+function M.equal(left, right)
+  if type(left) ~= "table" or type(right) ~= "table" then
+    return left == right
+  end
+  for key, value in pairs(left) do
+    if not M.equal(value, right[key]) then
+      return false
+    end
+  end
+  for key in pairs(right) do
+    if left[key] == nil then
+      return false
+    end
+  end
+  return true
 end
 
 ---The length of a proper list, or nil. `#` and `ipairs` would end a list with a hole early, without an error.

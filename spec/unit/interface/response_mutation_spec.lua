@@ -117,7 +117,7 @@ local function assert_sound(operation, parameters, body, value)
     assert.equal(1, body.code)
   end
   local wanted = { eth = true, ethereum = true }
-  for _, record in ipairs(operation.subject and (operation.aligned and value or { value }) or {}) do
+  for _, record in ipairs(operation.repeats and (operation.aligned and value or { value }) or {}) do
     if record then
       assert.is_true(wanted[record.network])
     end
@@ -127,7 +127,7 @@ local function assert_sound(operation, parameters, body, value)
     for i, record in ipairs(value) do
       assert.is_true(record == false or record.address:lower() == parameters.addresses[i]:lower())
     end
-  elseif operation.subject then
+  elseif operation.repeats then
     assert.equal(parameters.address:lower(), value.address:lower())
   end
 end
@@ -206,7 +206,7 @@ describe("a damaged answer", function()
       end)
     end
 
-    if operation.subject then
+    if operation.repeats then
       it("to " .. operation.name .. " is no value when it is about something else", function()
         local generator = random.new(17)
         for _ = 1, ROUNDS do

@@ -55,6 +55,18 @@ describe("a good answer", function()
     end)))
   end)
 
+  it("may have integers up to 2^53, above which a double may be rounded", function()
+    local function time(value)
+      return changed(risk, function(body)
+        body.data.time = value
+      end)
+    end
+    assert.is_table((time(2.0 ^ 53 - 1)))
+    for _, value in ipairs { 2.0 ^ 53, -2.0 ^ 53, 2.0 ^ 63, math.huge, 0 / 0 } do
+      refused("protocol", time(value))
+    end
+  end)
+
   it("may have fields and values that were never seen", function()
     local value = changed(risk, function(body)
       body.extra, body.data.extra = 1, { 2 }
