@@ -43,20 +43,20 @@ local policy = riskscreen.score_policy {
   },
 }
 
-local task, err = client.kyt:submit {
+local transaction, err = client.kyt:submit {
   network = "eth",
   hash = arg[1] or "0x5f16ca1b3b1b6b3d6c9b4b0a4c1bb9e1ae77e42a4f6a6bd9f8b6a4a5b2f5d3c1",
   outputAddress = riskscreen.sandbox.scenario("type-sanction").address,
   direction = "in",
   customId = "deposit-17",
 }
-if not task then
+if not transaction then
   io.stderr:write(tostring(err), err.uncertain and " (it may have been submitted)\n" or "\n")
   os.exit(1)
 end
-print("submitted", task.requestId, task:ticket())
+print("submitted", transaction.requestId, transaction:ticket())
 
-local decision = policy:decide(task:await(10))
+local decision = policy:decide(transaction:await { timeout = 10 })
 print(decision.action, decision.reasons[1].message)
 
 server:close()

@@ -21,13 +21,14 @@ M.rules = {
     { "options" },
     { "policy", "runtime" },
     { "call" },
-    { "client", "lists", "store" },
-    { "kyt", "webhook", "journal" },
+    { "client", "kyt", "lists", "store" },
+    { "webhook", "journal" },
     { "nginx", "sandbox", "init" },
     { "cli" },
   },
   sideways = {
     ["interface -> address"] = "a subject of a request or a reply is an address",
+    ["client -> kyt"] = "the methods of client.kyt are a room of their own",
     ["init -> sandbox"] = "riskscreen.sandbox is loaded at its first use",
   },
   open_rooms = {
@@ -50,7 +51,6 @@ M.rules = {
     "face: nginx.lists.items -> nginx.cache.subject",
     "face: nginx.lists.store -> nginx.cache.epoch",
     "layer: call -> nginx.limits",
-    "layer: client -> kyt",
   },
 }
 

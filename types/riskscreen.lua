@@ -57,7 +57,7 @@ local riskscreen = { decimal = {}, errors = {}, webhook = {}, sandbox = {} }
 ---@field clock? function Returns Unix seconds, for dates from the service; by default os.time.
 ---@field random? function Returns a number from 0 up to 1, for the jitter of waits; by default its own generator.
 ---@field runtime? table How everything of this client waits and tells the time, in place of this program's own runtime: now(), sleep(seconds) and tasks with spawn, gather, signal, hold and release; transport(settings) is optional.
----@field polling? table When the client asks for a transaction's result, if `endpoints.kyt_result` is set: `first`, `growth`, `jitter`, `ceiling`, `deadline`.
+---@field polling? table When the client polls for a transaction's result, if `endpoints.kyt_result` is set: `first`, `growth`, `jitter`, `ceiling`, `deadline`.
 ---@field final_statuses? table Values of `status` that make a transaction's result final; by default 1003 alone.
 ---@field inbox? table Inbox whose webhooks bring results, made by `table`.
 ---@field retry? table|boolean When a failed request is sent again; false: never.
@@ -418,35 +418,35 @@ function riskscreen_Client:stats() end
 function riskscreen_Client:close() end
 
 ---@class riskscreen.Transaction a submitted transaction
----@field requestId? string absent where the submission's fate is not known
+---@field requestId? string absent when the outcome of the submission is uncertain
 ---@field customId? string
 local riskscreen_Transaction = {}
 
----Submits a transaction and awaits its result. Nothing is submitted where no result could come.
+---Submits a transaction and awaits its result. Like every call it ends within `timeout`: the call's own, or else the client's. The other call options apply to the submission and to every poll. Nothing is submitted where no result could come. After a timeout `client.kyt:await(err.request_id)` goes on waiting.
 ---@return table|nil result
 ---@return table|riskscreen.Error
 function riskscreen_kyt:screen() end
 
----Awaits the result of a request that was submitted anywhere.
+---Awaits the result of a request that any process has submitted.
 ---@param request_id string
----@param await_options_given? { timeout?: number }
+---@param await_options_given? { timeout?: number } by default `polling.deadline`
 ---@return table|nil result
 ---@return table|riskscreen.Error
 function riskscreen_kyt:await(request_id, await_options_given) end
 
----Takes up a transaction that was submitted anywhere.
+---Resumes a transaction that any process has submitted.
 ---@param ticket string
 ---@return riskscreen.Transaction|nil
 ---@return riskscreen.Error|nil
 function riskscreen_kyt:resume(ticket) end
 
----Waits for the result: as long as `polling.deadline` where nothing is said. Every wait for it gets the same result.
----@param timeout? number seconds
+---Waits for the result. Every wait returns the same result.
+---@param given? { timeout?: number } by default `polling.deadline`
 ---@return table|nil result as the interface spells it
 ---@return table|riskscreen.Error other on success `source` ("poll" or "webhook"), `event`, `elapsed`, `attempts`
-function riskscreen_Transaction:await(timeout) end
+function riskscreen_Transaction:await(given) end
 
----A text from which another process, or this one later, takes the transaction up: `client.kyt:resume(ticket)`.
+---A text with which any process can resume the transaction: `client.kyt:resume(ticket)`.
 ---@return string
 function riskscreen_Transaction:ticket() end
 

@@ -36,7 +36,7 @@ function M.await(request)
   ngx.shared.notes:incr("waiting", 1, 0)
   local result, other
   if request.ticket then
-    result, other = client.kyt:resume(request.ticket):await(request.seconds)
+    result, other = client.kyt:resume(request.ticket):await { timeout = request.seconds }
   else
     result, other = client.kyt:await(request.id, { timeout = request.seconds })
   end

@@ -31,7 +31,7 @@ local text = require "riskscreen.util.text"
 ---@field keeps_requests boolean its transport changes nothing of a request
 ---@field shares_headers? boolean its transport may give several replies the same headers
 ---@field kinds table<riskscreen.Operation, riskscreen.CallKind>
----@field transactions? riskscreen.Transactions made when first needed
+---@field pendings? table<string, riskscreen.Pending> the awaited transactions by requestId; weak
 
 local NO_OPTIONS = {} -- those of a call have no defaults
 

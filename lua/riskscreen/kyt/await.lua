@@ -1,25 +1,30 @@
--- A result that is awaited: by asking for it, by the events of an inbox, or both; whichever brings it first. It comes
--- once, and whoever awaits it then or later gets the same. How one asks, waits and tells the time is given to it.
+-- Awaits the result of one transaction: by polling, by the events of an inbox, or both, whichever brings it first. The
+-- result is kept, so that every later wait returns the same one.
 
 local errors = require "riskscreen.errors"
 local json = require "riskscreen.json"
 local records = require "riskscreen.interface.records"
 local shape = require "riskscreen.interface.shape"
+local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 
-local LEASE = 1 -- seconds beyond its timeout for which a question counts as being asked
+local SHORTEST_POLL = 0.001 -- seconds
+local SLACK = 1 -- seconds beyond its timeout after which a poll under way is taken for dead
 
----@class riskscreen.Pending: riskscreen.Awaited what nobody outside may see
----@field private ask? fun(timeout: number): table|nil, table absent where events alone can bring it
----@field private waiters? riskscreen.webhook.Waiters|riskscreen.nginx.Waiters
+---@class riskscreen.Pending: riskscreen.Awaited
+---@field settings table the client's
+---@field private runtime table the client's
+---@field private fetch? fun(options: table): table|nil, table asks the service once; absent where only events bring it
+---@field private waiters? riskscreen.webhook.Waiters|riskscreen.nginx.Waiters of the inbox
 ---@field private outcome? { result: table, source: "poll"|"webhook", response?: table, event?: table }
----@field private last? table the latest that was no result yet
----@field private problem? riskscreen.Error why the latest question failed
----@field private failure? riskscreen.Error why it is not asked any more
----@field private questions integer asked so far
----@field private next_at number when to ask next
----@field private not_before number when the service is ready to be asked
----@field private asking? { task: riskscreen.Task, ends: number } who is asking, and when that must be over
+---@field private last? table the latest result whose status was not final
+---@field private problem? riskscreen.Error the failure of the latest poll
+---@field private failure? riskscreen.Error the failure that ended the polling
+---@field private polls integer
+---@field private next_at number when to poll next
+---@field private not_before number until then the service asked not to be polled
+---@field private poller? { task: riskscreen.Task, ends: number } the poll under way and the end of its time
+---@field private hold? table keeps the waiters offering events
 local Pending = {}
 Pending.__index = Pending
 
@@ -42,28 +47,21 @@ local function known(value)
   end
 end
 
-function Pending:resolve(outcome)
-  if not self.outcome then
-    self.outcome = outcome
-    self.signal:notify()
-  end
-end
-
--- Takes what may be the result. Until its status is final it is remembered, and no more.
-function Pending:take(result, source, more)
+-- Keeps a result if its status is final. The first one stays.
+local function take(self, result, outcome)
   if self.outcome then
     return
-  elseif not self.final[known(result.status) or ""] then
+  elseif not self.is_final[known(result.status) or ""] then
     self.last = result
     return
   end
-  self:resolve { result = result, source = source, response = more.response, event = more.event }
+  outcome.result = result
+  self.outcome = outcome
+  self.signal:notify()
 end
 
----Whether an event is about this, and about nothing else.
----@param data table
----@return boolean
-function Pending:owns(data)
+-- Whether an event is about this transaction and no other.
+local function owns(self, data)
   local request_id, custom_id = known(data.requestId), known(data.customId)
   if self.request_id and request_id and self.request_id ~= request_id then
     return false
@@ -74,21 +72,21 @@ function Pending:owns(data)
     or (self.custom_id ~= nil and self.custom_id == custom_id)
 end
 
----Takes an event of the inbox if it is its own.
+---Takes an event of the inbox if it belongs to this transaction.
 ---@param event riskscreen.WebhookEvent
 function Pending:offer(event)
-  if self:owns(event.data) and not shape.check(records.transaction_result, event.data, "data") then
-    self:take(event.data, "webhook", { event = event })
+  if owns(self, event.data) and not shape.check(records.transaction_result, event.data, "data") then
+    take(self, event.data, { source = "webhook", event = event })
   end
 end
 
--- What is wrong with the answer to a question: one about another request must never be used.
+-- The fault of a polled result. A result of another request must never be used.
 local function problem_of(self, result)
   local message = shape.check(records.transaction_result, result, "data")
   if message then
     return message
   elseif known(result.requestId) ~= self.request_id then
-    return ("data.requestId must be '%s', which was asked (got %s)"):format(
+    return ("data.requestId must be '%s', the one polled for (got %s)"):format(
       self.request_id,
       text.show(result.requestId)
     )
@@ -97,22 +95,10 @@ local function problem_of(self, result)
   end
 end
 
-function Pending:wait_before_next(at_least)
-  local now, interval = self.now(), M.interval(self.polling, self.questions + 1, self.random)
-  self.not_before = now + (at_least or 0)
-  self.next_at = math.max(now + interval, self.not_before)
-end
-
----Has it asked for as soon as the service is ready: somebody has reason to think that it is there.
-function Pending:hasten()
-  self.next_at = math.min(self.next_at, math.max(self.now(), self.not_before))
-end
-
--- Asks once. Events may bring the result meanwhile.
-function Pending:question(timeout)
-  self.questions = self.questions + 1
-  local result, other = self.ask(timeout)
-  self.asking = nil
+local function poll(self, options)
+  self.polls = self.polls + 1
+  local result, other = self.fetch(options)
+  self.poller = nil
   local problem = other
   if result ~= nil then
     local message = problem_of(self, result)
@@ -120,115 +106,127 @@ function Pending:question(timeout)
   end
   self.problem = problem
   if not problem then
-    self:take(result, "poll", { response = other })
+    take(self, result, { source = "poll", response = other })
   elseif not problem.retryable then
     self.failure = problem
   end
-  self:wait_before_next(problem and problem.retry_after)
+  local now = self.runtime.now()
+  self.not_before = now + (problem and problem.retry_after or 0)
+  self.next_at =
+    math.max(now + M.interval(self.settings.polling, self.polls + 1, self.settings.random), self.not_before)
   self.signal:notify()
 end
 
--- Seconds until there is something to do besides waiting for notice.
-function Pending:next_wait(now)
-  if not self.ask or self.failure then
-    return math.huge
-  end
-  return math.max(self.asking and self.asking.ends or self.next_at, now) - now
+---Polls as soon as the service allows it: the caller has reason to think that the result exists.
+function Pending:poll_now()
+  self.next_at = math.min(self.next_at, math.max(self.runtime.now(), self.not_before))
 end
 
-function Pending:timed_out(seconds, started)
+-- Seconds until the next poll is due.
+local function due_in(self, now)
+  if not self.fetch or self.failure then
+    return math.huge
+  end
+  return math.max(self.poller and self.poller.ends or self.next_at, now) - now
+end
+
+-- Polls in a task of its own, so that an event ends the wait while the answer is still missing.
+local function start_poll(self, now, deadline, options)
+  local timeout = math.max(math.min(self.settings.timeout, deadline - now), SHORTEST_POLL)
+  local task = self.runtime.tasks.spawn(poll, self, tables.merge(options, { timeout = timeout }))
+  self.poller = { task = task, ends = now + timeout + SLACK }
+  return task
+end
+
+-- Waits until the result is there or can no longer come. A poll ends with the wait that started it: another waiter may
+-- poll then.
+local function wait(self, deadline, options)
+  local task
+  while not self.outcome do
+    local now = self.runtime.now()
+    if now >= deadline or (self.failure and not self.waiters) then
+      break
+    elseif due_in(self, now) == 0 then
+      task = start_poll(self, now, deadline, options)
+    end
+    self.signal:wait(math.min(deadline - now, due_in(self, now)))
+  end
+  if task and self.poller and self.poller.task == task then
+    task:cancel()
+    self.poller = nil
+    self.signal:notify()
+  end
+end
+
+local function timed_out(self, seconds, started)
   local status = self.last and known(self.last.status)
-  local name = self.request_id or self.custom_id
   local message = ("there is no result of %s after %g s%s"):format(
-    text.printable(name),
+    text.printable(self.request_id or self.custom_id),
     seconds,
     status and (", its status is " .. tostring(status)) or ""
   )
   return errors.new("timeout", message, {
     request_id = self.request_id,
-    attempts = self.questions,
-    elapsed = self.now() - started,
+    attempts = self.polls,
+    elapsed = self.runtime.now() - started,
     sent = true,
     last = self.last,
     cause = self.problem,
   })
 end
 
--- Asks in a task of its own, so that an event ends the wait while an answer is still missing.
-function Pending:start_question(now, deadline)
-  local timeout = math.max(math.min(self.timeout, deadline - now), 0.001)
-  local task = self.spawn(function()
-    self:question(timeout)
-  end)
-  self.asking = { task = task, ends = now + timeout + LEASE }
-  return task
-end
-
--- Whoever leaves takes the question it asked with it: another may ask then.
-function Pending:leave(question)
-  if question and self.asking and self.asking.task == question then
-    question:cancel()
-    self.asking = nil
-    self.signal:notify()
-  end
-end
-
-function Pending:wait(deadline)
-  local question
-  while not self.outcome do
-    local now = self.now()
-    if now >= deadline or (self.failure and not self.waiters) then
-      break
-    elseif self:next_wait(now) == 0 then
-      question = self:start_question(now, deadline)
-    end
-    self.signal:wait(math.min(deadline - now, self:next_wait(now)))
-  end
-  self:leave(question)
-end
-
----Waits for the result. An event of the inbox may bring it although asking has failed for good.
+---Waits for the result. An event of the inbox may bring it even when polling has failed for good.
 ---@param seconds number
+---@param options? table the options of each poll's call, except its timeout
 ---@return table|nil result
 ---@return table|riskscreen.Error other
-function Pending:await(seconds)
-  local started = self.now()
+function Pending:await(seconds, options)
+  local started = self.runtime.now()
   self.failure = nil
   local waiters = self.waiters
   local waiting = waiters and not self.outcome and waiters:attend(self, seconds)
-  self:wait(started + seconds)
+  wait(self, started + seconds, options or {})
   if waiting then
     waiters:leave(waiting)
   end
   local outcome = self.outcome
-  if outcome then
-    local response = outcome.response or {}
-    return outcome.result,
-      {
-        source = outcome.source,
-        event = outcome.event,
-        status = response.status,
-        headers = response.headers,
-        attempts = self.questions,
-        elapsed = self.now() - started,
-        cached = false,
-      }
+  if not outcome then
+    return nil, self.failure or timed_out(self, seconds, started)
   end
-  return nil, self.failure or self:timed_out(seconds, started)
+  local response = outcome.response or {}
+  return outcome.result,
+    {
+      source = outcome.source,
+      event = outcome.event,
+      status = response.status,
+      headers = response.headers,
+      attempts = self.polls,
+      elapsed = self.runtime.now() - started,
+      cached = false,
+    }
 end
 
----A result that nobody awaits yet. Events that its inbox has for it are taken at once.
----@param fields table request_id and/or custom_id, ask, timeout, inbox, polling, final, random, and of the runtime
----now, spawn and signal
----@param delay number seconds until it is asked for
+---A result that nobody awaits yet. Events that the inbox has kept for it are taken at once.
+---@param state { settings: table, runtime: table } the client's
+---@param ids { request_id?: string, custom_id?: string }
+---@param fetch? fun(options: table): table|nil, table
+---@param delay number seconds until the first poll
 ---@return riskscreen.Pending
-function M.new(fields, delay)
-  local pending = { questions = 0, not_before = 0 }
-  for name, value in pairs(fields) do
-    pending[name] = value
-  end
-  setmetatable(pending, Pending)
-  pending.next_at = pending.now() + delay
+function M.new(state, ids, fetch, delay)
+  local settings, runtime = state.settings, state.runtime
+  local pending = setmetatable({
+    request_id = ids.request_id,
+    custom_id = ids.custom_id,
+    settings = settings,
+    runtime = runtime,
+    fetch = fetch,
+    waiters = settings.inbox and settings.inbox.waiters,
+    is_final = tables.set(settings.final_statuses),
+    signal = runtime.tasks.signal(),
+    polls = 0,
+    next_at = runtime.now() + delay,
+    not_before = 0,
+  }, Pending)
   pending.hold = pending.waiters and pending.waiters:expect(pending)
   return pending
 end

@@ -33,11 +33,11 @@ end
 ---@field deadline number seconds
 
 local polling = {
-  build.seconds("first", 1, "Time from the submission to the first question."),
-  build.number("growth", "times", 1.5, 1, 100, "Factor from one wait to the next."),
-  build.number("jitter", "of the wait", 0.2, 0, 1, "Largest share by which a wait is shortened at random."),
-  build.seconds("ceiling", 30, "Longest wait between two questions."),
-  build.seconds("deadline", 600, "How long a result is awaited when the call does not say."),
+  build.seconds("first", 1, "Time from the submission to the first poll."),
+  build.number("growth", "times", 1.5, 1, 100, "Factor from one interval to the next."),
+  build.number("jitter", "of the interval", 0.2, 0, 1, "Largest share by which an interval is shortened at random."),
+  build.seconds("ceiling", 30, "Longest interval between two polls."),
+  build.seconds("deadline", 600, "How long `await` waits, if it is given no timeout."),
 }
 
 local M = {}
@@ -57,7 +57,7 @@ M.client = {
   build.group(
     "polling",
     polling,
-    "When the client asks for a transaction's result, if `endpoints.kyt_result` is set: `first`, `growth`, `jitter`, "
+    "When the client polls for a transaction's result, if `endpoints.kyt_result` is set: `first`, `growth`, `jitter`, "
       .. "`ceiling`, `deadline`.",
     {}
   ),

@@ -48,17 +48,18 @@ end
 local M = {}
 
 local secret_fields = {
-  build.checked(
-    "value",
-    "string|table",
-    secret_values,
-    "The secret, or several of which any will do, so that it can be changed."
+  build.required(
+    build.checked(
+      "value",
+      "string|table",
+      secret_values,
+      "The secret, or several of which any will do, so that it can be changed."
+    )
   ),
   { name = "header", type = "string", doc = "The header that carries it." },
   { name = "query", type = "string", doc = "The query parameter that carries it." },
   { name = "path", type = "boolean", doc = "true: it is the last segment of the path." },
 }
-secret_fields[1].required = true
 
 ---@type riskscreen.Option[]
 M.options = {

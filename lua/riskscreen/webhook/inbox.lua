@@ -53,12 +53,10 @@ local function store_of_operator(value)
 end
 
 local function bounds(name, limit, ttl, doc)
-  local group = build.group(name, {
+  return build.group(name, {
     build.count("limit", "events", limit, 1, MAX_REMEMBERED, "How many; beyond that the oldest are dropped."),
     build.seconds("ttl", ttl, "For how long.", nil, LONGEST_TTL),
-  }, doc)
-  group.default = { limit = limit, ttl = ttl }
-  return group
+  }, doc, {})
 end
 
 local function report(failure, event)

@@ -1,22 +1,25 @@
 local errors = require "riskscreen.errors"
-local pending = require "riskscreen.kyt.await"
+local awaiting = require "riskscreen.kyt.await"
 
--- A runtime whose time passes only while somebody waits, and what happens at which time.
+local unpack = table.unpack or unpack -- luacheck: ignore 113 143
+
+-- A runtime whose time passes only while somebody waits. `at(moment, action)` schedules actions.
 local function virtual()
   local time, queue, schedule = 0, {}, {}
-  local runtime = { asked_at = {} }
+  local runtime = { polled_at = {}, tasks = {} }
   function runtime.now()
     return time
   end
-  function runtime.spawn(body)
+  function runtime.tasks.spawn(body, ...)
     local task = {
       cancel = function(self)
         self.cancelled = true
       end,
     }
+    local arguments = { ... }
     queue[#queue + 1] = function()
       if not task.cancelled then
-        body()
+        body(unpack(arguments))
       end
     end
     return task
@@ -33,7 +36,7 @@ local function virtual()
     end
     return first and table.remove(schedule, first)
   end
-  function runtime.signal()
+  function runtime.tasks.signal()
     local notices = 0
     return {
       notify = function()
@@ -59,7 +62,7 @@ local function virtual()
   return runtime
 end
 
-local settings = { first = 1, growth = 2, jitter = 0, ceiling = 10, deadline = 600 }
+local polling = { first = 1, growth = 2, jitter = 0, ceiling = 10, deadline = 600 }
 
 local function result(status, extra)
   local made = { requestId = "r1", status = status, maxScore = "1" }
@@ -69,34 +72,33 @@ local function result(status, extra)
   return made
 end
 
--- A pending result whose questions are answered in turn by `answers`, the last again and again.
+-- A pending result whose polls are answered in turn by `answers`; the last answer repeats.
 local function new(answers, more)
+  more = more or {}
   local runtime = virtual()
-  local fields = {
-    request_id = "r1",
+  local settings = {
     timeout = 5,
-    polling = settings,
-    final = { [1003] = true },
+    polling = polling,
+    final_statuses = { 1003 },
+    inbox = more.waiters and { waiters = more.waiters },
     random = function()
       return 0
     end,
-    now = runtime.now,
-    spawn = runtime.spawn,
-    signal = runtime.signal(),
-    ask = answers and function()
-      local asked = runtime.asked_at
-      asked[#asked + 1] = runtime.now()
-      local answer = answers[math.min(#asked, #answers)]
-      if errors.is(answer) then
-        return nil, answer
-      end
-      return answer, { status = 200, headers = {} }
-    end,
   }
-  for name, value in pairs(more or {}) do
-    fields[name] = value
-  end
-  return pending.new(fields, more and more.delay or 1), runtime
+  local fetch = more.fetch
+    or answers
+      and function()
+        local polled = runtime.polled_at
+        polled[#polled + 1] = runtime.now()
+        local answer = answers[math.min(#polled, #answers)]
+        if errors.is(answer) then
+          return nil, answer
+        end
+        return answer, { status = 200, headers = {} }
+      end
+  local ids = { request_id = more.request_id == nil and "r1" or more.request_id or nil, custom_id = more.custom_id }
+  local state = { settings = settings, runtime = runtime }
+  return awaiting.new(state, ids, fetch or nil, more.delay or 1), runtime
 end
 
 local function waiters()
@@ -113,25 +115,25 @@ local function event(data)
 end
 
 describe("a pending result", function()
-  it("is asked for after the first wait, then after ever longer ones up to the ceiling", function()
+  it("is polled at growing intervals up to the ceiling", function()
     local one, runtime = new { result(1001) }
     one:await(40)
-    assert.same({ 1, 3, 7, 15, 25, 35 }, runtime.asked_at)
+    assert.same({ 1, 3, 7, 15, 25, 35 }, runtime.polled_at)
   end)
 
-  it("is asked for at once where it may be there already", function()
+  it("is polled at once without a delay", function()
     local one, runtime = new({ result(1003) }, { delay = 0 })
     assert.equal(1003, one:await(10).status)
-    assert.same({ 0 }, runtime.asked_at)
+    assert.same({ 0 }, runtime.polled_at)
   end)
 
-  it("ends the wait with its first final status", function()
+  it("ends the wait with the first final status", function()
     local one = new { result(1001), result(1002), result(1003, { maxScore = "7" }) }
     local value, other = one:await(100)
     assert.same({ "7", "poll", 3, 7 }, { value.maxScore, other.source, other.attempts, other.elapsed })
   end)
 
-  it("is waited for no longer than asked, and the error says how it stood", function()
+  it("times out with the last status in the error", function()
     local one = new { result(1002) }
     local value, err = one:await(6)
     assert.is_nil(value)
@@ -145,33 +147,33 @@ describe("a pending result", function()
     assert.matches("there is no result of r1 after 6 s, its status is 1002", err.message, 1, true)
   end)
 
-  it("is there for every later wait without another question", function()
+  it("is returned to later waits without another poll", function()
     local one, runtime = new { result(1003) }
     local first = one:await(10)
     assert.equal(first, (one:await(0)))
-    assert.equal(1, #runtime.asked_at)
+    assert.equal(1, #runtime.polled_at)
   end)
 
-  it("is asked for again after a failure that may pass", function()
+  it("is polled again after a retryable failure", function()
     for _, kind in ipairs { "network", "timeout", "server", "rate_limited", "circuit_open" } do
       local one = new { errors.new(kind, "later"), result(1003) }
       assert.equal(1003, one:await(10).status)
     end
   end)
 
-  it("is not asked for before the service wants to be", function()
+  it("is not polled before retry_after", function()
     local one, runtime = new { errors.new("rate_limited", "slow", { retry_after = 20 }), result(1003) }
     one:await(100)
-    assert.same({ 1, 21 }, runtime.asked_at)
+    assert.same({ 1, 21 }, runtime.polled_at)
   end)
 
-  it("that failed until the time was up says why", function()
+  it("times out with the last failure as its cause", function()
     local one = new { errors.new("network", "cut") }
     local _, err = one:await(5)
     assert.same({ "timeout", "network" }, { err.kind, err.cause.kind })
   end)
 
-  it("is given up at once after a failure that stays", function()
+  it("is given up after a failure that is not retryable", function()
     for _, kind in ipairs { "unauthorized", "bad_request", "api", "protocol", "http", "tls" } do
       local one, runtime = new { errors.new(kind, "never") }
       local value, err = one:await(100)
@@ -180,7 +182,7 @@ describe("a pending result", function()
     end
   end)
 
-  it("is asked for again by a later wait, whatever became of the one before", function()
+  it("is polled again by a later wait", function()
     local one = new { errors.new("unauthorized", "the key"), result(1003) }
     assert.is_nil((one:await(10)))
     assert.equal(1003, one:await(10).status)
@@ -197,7 +199,7 @@ describe("a pending result", function()
     { "that says nothing", true },
   }
   for _, case in ipairs(unusable) do
-    it("is never an answer " .. case[1], function()
+    it("is never taken from an answer " .. case[1], function()
       local one = new({ case[2] }, { custom_id = "c1" })
       local value, err = one:await(10)
       assert.is_nil(value)
@@ -205,36 +207,36 @@ describe("a pending result", function()
     end)
   end
 
-  it("is not there while its status is missing", function()
+  it("is not final without a status", function()
     local one = new { { requestId = "r1", maxScore = "0" } }
     local _, err = one:await(3)
     assert.equal("timeout", err.kind)
   end)
 
-  it("is asked for at once when it is hastened, but not before the service wants to be", function()
+  it("is polled at once by poll_now, but not before retry_after", function()
     local one, runtime = new { result(1001), errors.new("rate_limited", "slow", { retry_after = 20 }), result(1003) }
-    one:hasten()
+    one:poll_now()
     one:await(1)
-    one:hasten()
+    one:poll_now()
     one:await(2)
-    one:hasten()
+    one:poll_now()
     one:await(100)
-    assert.same({ 0, 1, 21 }, runtime.asked_at)
+    assert.same({ 0, 1, 21 }, runtime.polled_at)
   end)
 
-  it("shortens its waits at random by the jitter at most", function()
+  it("has its intervals shortened by the jitter", function()
     local jittered = { first = 10, growth = 1, jitter = 0.5, ceiling = 10, deadline = 600 }
     local function interval(random)
-      return pending.interval(jittered, 1, function()
+      return awaiting.interval(jittered, 1, function()
         return random
       end)
     end
     assert.same({ 10, 7.5, 6.25 }, { interval(0), interval(0.5), interval(0.75) })
   end)
 
-  it("waits for the ceiling where the growth is beyond all numbers", function()
+  it("keeps the ceiling when the growth overflows", function()
     local steep = { first = 86400, growth = 100, jitter = 0, ceiling = 30, deadline = 600 }
-    assert.equal(30, pending.interval(steep, 1000, math.random))
+    assert.equal(30, awaiting.interval(steep, 1000, math.random))
   end)
 end)
 
@@ -248,12 +250,12 @@ describe("an event for a pending result", function()
     assert.same({ "8", "webhook", 4, "w" }, { value.maxScore, other.source, other.elapsed, other.event.webhookId })
   end)
 
-  it("ends the wait although a question is still unanswered", function()
+  it("ends the wait although a poll is still unanswered", function()
     local runtime
     local one
     one, runtime = new(nil, {
       waiters = waiters(),
-      ask = function()
+      fetch = function()
         one:offer(event(result(1003, { maxScore = "8" })))
         return result(1003, { maxScore = "9" }), { status = 200 }
       end,
@@ -263,7 +265,7 @@ describe("an event for a pending result", function()
     assert.equal(1, runtime.now())
   end)
 
-  it("changes nothing once there is a result", function()
+  it("changes nothing after the result", function()
     local one = new { result(1003, { maxScore = "5" }) }
     one:await(10)
     one:offer(event(result(1003, { maxScore = "0" })))
@@ -279,16 +281,16 @@ describe("an event for a pending result", function()
     assert.same({ "timeout", 1999 }, { err.kind, err.last.status })
   end)
 
-  it("is waited for although asking failed for good", function()
+  it("is awaited although polling failed for good", function()
     local one, runtime = new({ errors.new("unauthorized", "the key") }, { waiters = waiters() })
     runtime.at(50, function()
       one:offer(event(result(1003)))
     end)
     assert.equal("webhook", select(2, one:await(100)).source)
-    assert.equal(1, #runtime.asked_at)
+    assert.equal(1, #runtime.polled_at)
   end)
 
-  it("that never comes after asking failed for good leaves the reason", function()
+  it("returns the failure of polling when no event comes", function()
     local one = new({ errors.new("unauthorized", "the key") }, { waiters = waiters() })
     local _, err = one:await(100)
     assert.equal("unauthorized", err.kind)
@@ -303,14 +305,14 @@ describe("an event for a pending result", function()
     { "that is malformed", result(1003, { maxScore = 0 }) },
   }
   for _, case in ipairs(foreign) do
-    it("does not count " .. case[1], function()
+    it("is ignored when it is " .. case[1], function()
       local one = new(nil, { waiters = waiters(), custom_id = "c1" })
       one:offer(event(case[2]))
       assert.is_nil((one:await(10)))
     end)
   end
 
-  it("counts by customId where it names no request, or the request is not known", function()
+  it("is matched by customId when a requestId is missing on either side", function()
     local one = new(nil, { waiters = waiters(), custom_id = "c1" })
     one:offer(event { customId = "c1", status = 1003, maxScore = "4" })
     assert.equal("4", one:await(10).maxScore)

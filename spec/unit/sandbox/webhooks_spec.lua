@@ -117,7 +117,7 @@ describe("the sandbox's webhooks", function()
       local task = client.kyt:submit { network = "eth", hash = "0x1", customId = "mine" }
       clock.now = clock.now + DELAY
       assert.same({ 200 }, service:deliver_to(inbox))
-      local result, err = task:await(0)
+      local result, err = task:await { timeout = 0 }
       if field == "eventType" then
         -- The type is unknown; what it says of the request is the same.
         assert.equal(1003, result.status)
@@ -172,7 +172,7 @@ describe("the sandbox's webhooks", function()
       service:deliver_to(inbox)
     end
     for index, task in ipairs(tasks) do
-      local result = task:await(0)
+      local result = task:await { timeout = 0 }
       assert.same({ task.requestId, expected[index] }, { result.requestId, result.maxScore })
     end
   end)

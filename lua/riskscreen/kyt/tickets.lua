@@ -1,0 +1,48 @@
+-- Tickets: the text by which another process, or this one later, resumes a transaction.
+
+local errors = require "riskscreen.errors"
+local json = require "riskscreen.json"
+local text = require "riskscreen.util.text"
+
+local VERSION = 1
+local LONGEST_ID = 1024 -- bytes
+local LONGEST_TICKET = 16384 -- bytes
+
+local M = {}
+
+---Whether a value may be a requestId or a customId.
+---@param value any
+---@return boolean
+function M.is_id(value)
+  return type(value) == "string" and value ~= "" and #value <= LONGEST_ID and not value:find "[%z\1-\31\127]"
+end
+
+---@param request_id? string
+---@param custom_id? string
+---@return string ticket
+function M.encode(request_id, custom_id)
+  return assert(json.encode { version = VERSION, requestId = request_id, customId = custom_id })
+end
+
+---@param ticket any
+---@return { requestId?: string, customId?: string }|nil
+---@return riskscreen.Error|nil err
+function M.decode(ticket)
+  local content = type(ticket) == "string" and #ticket <= LONGEST_TICKET and json.decode(ticket)
+  local message
+  if type(content) ~= "table" or content.version ~= VERSION then
+    message = "the ticket must be one that transaction:ticket() returned (got " .. text.show(ticket) .. ")"
+  else
+    local request_id, custom_id = content.requestId, content.customId
+    local is_proper = (request_id == nil or M.is_id(request_id)) and (custom_id == nil or M.is_id(custom_id))
+    if not is_proper or (request_id == nil and custom_id == nil) then
+      message = "the ticket names no valid requestId or customId"
+    end
+  end
+  if message then
+    return nil, errors.new("invalid_argument", message, { field = "ticket", sent = false })
+  end
+  return content
+end
+
+return M
