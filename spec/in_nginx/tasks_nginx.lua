@@ -31,9 +31,7 @@ each_inside_nginx("spec/unit/runtime/tasks_spec.lua", {
   ["the loop leaves for the next step what does not fit its budget"] = "nginx drives everything",
 })
 each_inside_nginx "spec/unit/client/map_spec.lua"
-each_inside_nginx("spec/unit/client/pages_spec.lua", {
-  ["pages fetched ahead are asked for anew when the list became shorter"] = "how many are under way by then differs",
-})
+each_inside_nginx "spec/unit/client/pages_spec.lua"
 each_inside_nginx("spec/unit/client/bulk_spec.lua", HTTP)
 each_inside_nginx("spec/unit/client/screen_spec.lua", {
   ["over HTTP"] = HTTP["over HTTP"],

@@ -1,21 +1,21 @@
--- Walks a list that the service gives in pages: page by page, item by item, or all at once. A walk ends where the list
--- ends, or fails; it never ends early in silence.
-local validate = require "riskscreen.interface.validate"
+-- Walks a list that the service returns in pages: page by page, item by item, or all at once. A walk reports each item
+-- once. It ends where the list ends, or fails; it never leaves out items silently.
 local errors = require "riskscreen.errors"
 local json = require "riskscreen.json"
 local options = require "riskscreen.options"
+local tables = require "riskscreen.util.tables"
+local validate = require "riskscreen.interface.validate"
 
 local DEFAULT_SIZE = 10 -- items on a page, where neither the caller nor the service says
 local MAX_PREFETCH = 32 -- pages
-local MAX_PAGES = 10000 -- pages that one walk reads, unless it is told otherwise
-local MAX_TURNS = 8 -- times that a walk goes back without having got any further in between
+local MAX_PAGES = 10000 -- the default of max_pages
 
 ---@class riskscreen.Walk what `pages`, `each` and `all` take beside the operation's own parameters
 ---@field page? integer the first page (default 1)
 ---@field pageSize? integer items on a page
 ---@field limit? integer the most items to report
 ---@field prefetch? integer pages that are fetched while the caller works (default 0)
----@field max_pages? integer the most pages to read; a walk that needs more fails (default 10000)
+---@field max_pages? integer the most pages to read; a longer walk fails (default 10000)
 
 ---@type riskscreen.Parameter[]
 local walk_parameters = {
@@ -30,43 +30,40 @@ local walk_parameters = {
   { name = "max_pages", type = "integer", minimum = 1, doc = "The most pages to read before the walk fails." },
 }
 
--- A text that is the same for equal items alone: JSON with the members of an object in a fixed order.
+-- The same text for equal items only: JSON with the members of an object in a fixed order.
 local function identity(value)
   if type(value) ~= "table" then
     return json.encode(value)
   end
-  local parts = {}
-  if json.is_array(value) then
-    for position = 1, #value do
-      parts[position] = identity(value[position])
-    end
-    return "[" .. table.concat(parts, ",") .. "]"
-  end
+  local members = {}
   for name, member in pairs(value) do
-    parts[#parts + 1] = json.encode(name) .. ":" .. identity(member)
+    members[#members + 1] = json.encode(name) .. ":" .. identity(member)
   end
-  table.sort(parts)
-  return "{" .. table.concat(parts, ",") .. "}"
+  table.sort(members)
+  return "{" .. table.concat(members, ",") .. "}"
 end
 
 ---@class riskscreen.pages.Walk
+---@field operation string
 ---@field page integer|nil the page to read next; nil after the last
 ---@field first integer the page it began with
----@field furthest integer the last page read so far
----@field ask fun(page: integer): table[]|nil, riskscreen.Response|riskscreen.Error
----@field spawn fun(fn: function, ...): table
----@field ahead table<integer, table> tasks by the page that they fetch
----@field seen table<string, true> the items so far, by identity
+---@field fetch fun(page: integer): table[]|nil, riskscreen.Response|riskscreen.Error
+---@field tasks table
+---@field prefetch integer
+---@field max_pages integer
+---@field limit? integer
+---@field asked_size? integer the caller's pageSize
+---@field ahead table<integer, table> the tasks that fetch pages ahead, by page
+---@field seen table<string, true> the items so far, by identity; max_pages bounds it
 ---@field reported integer items
----@field received integer items on the pages read, those that were seen before included
+---@field received integer items on the pages so far, repeated ones included
 ---@field pages_read integer
----@field turns integer how often it went back since it last got further
 ---@field longest integer items on the longest page so far
----@field size? integer items on a page, as the service says
+---@field size? integer items on a page, according to the service
 ---@field total_items? integer as the service last said
 ---@field total_pages? integer as the service last said
----@field grown boolean the totals have become more during the walk
----@field failure? riskscreen.Error why it cannot go on
+---@field grown boolean the totals have grown during the walk
+---@field failure? riskscreen.Error
 local Walk = {}
 Walk.__index = Walk
 
@@ -74,20 +71,11 @@ local function positive(number)
   return number and number > 0 and number or nil
 end
 
--- How many pages back items may have moved that had not been read: as many as the list became shorter by.
-local function pages_lost(walk, pagination)
-  local lost = 0
-  if walk.total_items and pagination.total_items then
-    lost = math.ceil((walk.total_items - pagination.total_items) / walk:page_size())
-  end
-  if walk.total_pages and pagination.total_pages and pagination.total_pages < walk.total_pages then
-    -- Less than one page more than that many may have gone.
-    lost = math.max(lost, walk.total_pages - pagination.total_pages + (walk.total_items and 0 or 1))
-  end
-  return math.max(lost, 0)
+local function is_less(number, other)
+  return number ~= nil and other ~= nil and number < other
 end
 
--- What in a page contradicts the request, the pages before, or itself.
+-- The way in which a page contradicts the request, earlier pages or itself.
 local function contradiction(walk, items, pagination)
   local page, size = walk.page, positive(pagination.per_page)
   local total_items, total_pages = pagination.total_items, pagination.total_pages
@@ -106,56 +94,42 @@ function Walk:page_size()
   return self.size or self.asked_size or positive(self.longest) or DEFAULT_SIZE
 end
 
-function Walk:fail(kind, message)
-  self.failure = errors.new(kind, message, { operation = self.operation, page = self.page, sent = true })
+function Walk:fail(message, retryable)
+  self.failure = errors.new("protocol", message, {
+    operation = self.operation,
+    page = self.page,
+    sent = true,
+    retryable = retryable,
+  })
 end
 
--- Where what was fetched ahead may be out of date.
-function Walk:forget_ahead()
-  for _, task in pairs(self.ahead) do
-    task:cancel()
-  end
-  self.ahead = {}
-end
-
-function Walk:go_back(pages)
-  self:forget_ahead()
-  self.turns = self.turns + 1
-  if self.turns > MAX_TURNS then
-    return self:fail("protocol", "the list became shorter again and again while it was read")
-  end
-  self.page = math.max(self.first, self.page - pages)
-end
-
-local function is_more(before, now)
-  return before ~= nil and now ~= nil and now > before
+-- Whether the list became shorter: items that were not read yet may then be on pages that were.
+function Walk:has_shrunk(pagination)
+  return is_less(pagination.total_items, self.total_items) or is_less(pagination.total_pages, self.total_pages)
 end
 
 function Walk:note_totals(pagination)
   local items, pages = pagination.total_items, pagination.total_pages
-  self.grown = self.grown or is_more(self.total_items, items) or is_more(self.total_pages, pages)
+  self.grown = self.grown or is_less(self.total_items, items) or is_less(self.total_pages, pages)
   self.size = positive(pagination.per_page) or self.size
   self.total_items = items or self.total_items
   self.total_pages = pages or (items and math.ceil(items / self:page_size())) or self.total_pages
 end
 
--- The items that were not reported before, no more than the limit allows.
+-- The items that were not reported before, within the limit.
 function Walk:sift(items)
   local fresh = {}
   for _, item in ipairs(items) do
     local key = identity(item)
-    if not self.seen[key] then
+    if not self.seen[key] and self.reported + #fresh ~= self.limit then
       self.seen[key] = true
       fresh[#fresh + 1] = item
     end
   end
-  while self.limit and self.reported + #fresh > self.limit do
-    fresh[#fresh] = nil
-  end
   return fresh
 end
 
--- Without totals a list ends where a page is empty or shorter than another before it.
+-- Without totals a list ends with a page that is empty or shorter than one before it.
 function Walk:is_last(count)
   if self.total_pages then
     return self.page >= self.total_pages
@@ -163,40 +137,34 @@ function Walk:is_last(count)
   return count == 0 or count < self.longest
 end
 
--- At the end the pages must add up to what the service said.
-function Walk:check_sum()
+-- Ends the walk. The pages must have held as many items as the service counted.
+function Walk:finish()
   local expected = self.total_items and self.total_items - (self.first - 1) * self:page_size()
   if expected and self.received < expected then
     local message = "the service says that there are %d items from page %d on and gave %d"
-    self:fail("protocol", message:format(expected, self.first, self.received))
+    self:fail(message:format(expected, self.first, self.received))
   end
+  self.page = nil
 end
 
--- The items of a page that are to be reported, perhaps none; and where to go on.
+-- The items of a page that are to be reported, perhaps none; and the page to read next.
 function Walk:accept(items, pagination)
-  local lost = pages_lost(self, pagination)
-  if lost > 0 then
-    self:note_totals(pagination)
-    return self:go_back(lost)
-  end
   local wrong = contradiction(self, items, pagination)
-  if wrong then
-    return self:fail("protocol", wrong)
+  if self:has_shrunk(pagination) then
+    return self:fail("the list became shorter while it was read, so items may be missing; walk it again", true)
+  elseif wrong then
+    return self:fail(wrong)
   end
   self:note_totals(pagination)
-  local fresh, further = self:sift(items), self.page > self.furthest
-  if further and #items > 0 and #fresh == 0 and not self.grown then
-    return self:fail("protocol", ("page %d has nothing but items of earlier pages"):format(self.page))
-  end
-  if further then
-    self.furthest, self.turns = self.page, 0
+  local fresh = self:sift(items)
+  if #items > 0 and #fresh == 0 and not self.grown then
+    return self:fail(("page %d has nothing but items of earlier pages"):format(self.page))
   end
   self.received, self.reported = self.received + #items, self.reported + #fresh
   if self.reported == self.limit then
     self.page = nil
   elseif self:is_last(#items) then
-    self:check_sum()
-    self.page = nil
+    self:finish()
   else
     self.page = self.page + 1
   end
@@ -204,15 +172,12 @@ function Walk:accept(items, pagination)
   return fresh
 end
 
--- Pages that are known to be there and will be wanted are fetched before they are asked for.
+-- Fetches the next pages before they are asked for, as far as the list is known to go.
 function Walk:look_ahead()
-  if not (self.page and self.total_pages) then
-    return self:forget_ahead()
-  end
   local wanted = self.limit and math.ceil((self.limit - self.reported) / self:page_size()) or math.huge
   local pages = math.min(self.prefetch, wanted, self.max_pages - self.pages_read)
-  for page = self.page, math.min(self.page + pages - 1, self.total_pages) do
-    self.ahead[page] = self.ahead[page] or self.spawn(self.ask, page)
+  for page = self.page, math.min(self.page + pages - 1, self.total_pages or 0) do
+    self.ahead[page] = self.ahead[page] or self.tasks.spawn(self.fetch, page)
   end
 end
 
@@ -221,14 +186,14 @@ function Walk:read()
   self.ahead[page] = nil
   if self.pages_read >= self.max_pages then
     local message = "the list did not end within %d pages; if it is that long, set max_pages or begin at a later page"
-    return self:fail("protocol", message:format(self.max_pages))
+    return self:fail(message:format(self.max_pages))
   end
   self.pages_read = self.pages_read + 1
   local items, response
   if task then
     items, response = task:await()
   else
-    items, response = self.ask(page)
+    items, response = self.fetch(page)
   end
   if not items then
     response.page = page
@@ -238,64 +203,51 @@ function Walk:read()
   return items, response
 end
 
--- The next items, with the response they came with; nil at the end; nil and an error where it cannot go on.
+---The next items and their response; nil at the end; nil and an error when the walk fails.
 function Walk:next()
   while self.page and not self.failure do
     local items, response = self:read()
     local fresh = items and self:accept(items, response.pagination or {})
-    self:look_ahead()
+    if self.page and not self.failure then
+      self:look_ahead()
+    end
     if fresh and #fresh > 0 then
       return fresh, response
     end
   end
-  self:forget_ahead()
+  for _, task in pairs(self.ahead) do
+    task:cancel()
+  end
+  self.ahead = {}
   return nil, self.failure
 end
 
-local function new_walk(operation, checked, fetch, spawn)
-  local own = { prefetch = 0, max_pages = MAX_PAGES }
-  for _, parameter in ipairs(walk_parameters) do
-    own[parameter.name], checked[parameter.name] = checked[parameter.name] or own[parameter.name], nil
+local function new_walk(operation, checked, fetch, tasks)
+  local parameters = tables.copy(checked)
+  for _, own in ipairs(walk_parameters) do
+    parameters[own.name] = nil
   end
   local first = checked.page or 1
   return setmetatable({
     operation = operation.name,
-    ask = function(page)
-      local parameters = {}
-      for name, value in pairs(checked) do
-        parameters[name] = value
-      end
-      parameters.page = page
-      return fetch(parameters)
+    fetch = function(page)
+      return fetch(tables.merge(parameters, { page = page }))
     end,
-    spawn = spawn,
+    tasks = tasks,
     asked_size = checked.pageSize,
-    limit = own.limit,
-    prefetch = own.prefetch,
-    max_pages = own.max_pages,
+    limit = checked.limit,
+    prefetch = checked.prefetch or 0,
+    max_pages = checked.max_pages or MAX_PAGES,
     first = first,
     page = first,
-    furthest = first - 1,
     ahead = {},
     seen = {},
     reported = 0,
     received = 0,
     pages_read = 0,
-    turns = 0,
     longest = 0,
     grown = false,
   }, Walk)
-end
-
-local function with_walk_parameters(operation)
-  local all = {}
-  for index, parameter in ipairs(operation.parameters) do
-    all[index] = parameter
-  end
-  for _, parameter in ipairs(walk_parameters) do
-    all[#all + 1] = parameter
-  end
-  return { name = operation.name, parameters = all }
 end
 
 local function or_raise(items, response)
@@ -312,56 +264,53 @@ local M = { parameters = walk_parameters }
 ---@param access riskscreen.Access
 ---@return { pages: function, each: function, all: function }
 function M.methods(operation, access)
-  local specs = with_walk_parameters(operation)
   local place = "client." .. operation.namespace
+  local specs = { name = operation.name, parameters = tables.concat(operation.parameters, walk_parameters) }
 
-  -- A walk, and the tasks of its client's runtime; or nil and how the call is wrong.
   local function start(self, parameters, call_options)
     local state, checked_options = access.open(self, place, parameters, options.call, call_options)
     if not state then
       return nil, checked_options
     end
-    local function fetch(page_parameters)
-      return access.perform(state, operation, page_parameters, checked_options)
-    end
     local checked, err = validate.parameters(specs, parameters or {})
-    local tasks = state.runtime.tasks
-    local walk = new_walk(operation, checked or {}, fetch, tasks.spawn)
+    local walk = new_walk(operation, checked or {}, function(page_parameters)
+      return access.perform(state, operation, page_parameters, checked_options)
+    end, state.runtime.tasks)
     if err then
       err.sent, err.attempts, err.elapsed = false, 0, 0
       walk.failure = err
     end
-    return walk, tasks
+    return walk
   end
 
   local methods = {}
 
-  ---Iterates over the pages: the items of one that were not reported before, and the response. Raises an error object
-  ---where it cannot go on.
+  ---Iterates over the pages: the items of a page that were not reported before, and the response. Raises an error
+  ---object when the walk fails.
   ---@param parameters? riskscreen.Walk
   ---@param call_options? table of each page's call
   ---@return fun(): table[]|nil, riskscreen.Response|nil
   function methods.pages(self, parameters, call_options)
-    local walk, tasks = start(self, parameters, call_options)
+    local walk, wrong = start(self, parameters, call_options)
     if not walk then
-      error(tasks, 2)
+      error(wrong, 2)
     end
-    return tasks.iterator(function()
+    return walk.tasks.iterator(function()
       return or_raise(walk:next())
     end)
   end
 
-  ---Iterates over the items, each reported once. Raises an error object where it cannot go on.
+  ---Iterates over the items, each reported once. Raises an error object when the walk fails.
   ---@param parameters? riskscreen.Walk
   ---@param call_options? table of each page's call
   ---@return fun(): table|nil
   function methods.each(self, parameters, call_options)
-    local walk, tasks = start(self, parameters, call_options)
+    local walk, wrong = start(self, parameters, call_options)
     if not walk then
-      error(tasks, 2)
+      error(wrong, 2)
     end
     local items, position = {}, 0
-    return tasks.iterator(function()
+    return walk.tasks.iterator(function()
       position = position + 1
       if position > #items then
         items, position = or_raise(walk:next()) or {}, 1
@@ -370,7 +319,7 @@ function M.methods(operation, access)
     end)
   end
 
-  ---All the items.
+  ---Returns all the items.
   ---@param parameters? riskscreen.Walk
   ---@param call_options? table of each page's call
   ---@return table[]|nil items
@@ -381,15 +330,15 @@ function M.methods(operation, access)
       error(wrong, 2)
     end
     local all = {}
-    local items, response = walk:next()
+    local items, err = walk:next()
     while items do
       for _, item in ipairs(items) do
         all[#all + 1] = item
       end
-      items, response = walk:next()
+      items, err = walk:next()
     end
-    if response then
-      return nil, response
+    if err then
+      return nil, err
     end
     return all
   end
