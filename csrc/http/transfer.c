@@ -5,7 +5,7 @@
 
 #include "http/timers.h"
 
-#define US_PER_S     1e6
+#define US_PER_S 1e6
 
 /* Outcomes */
 
