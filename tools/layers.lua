@@ -46,11 +46,8 @@ M.rules = {
   nginx_aware = { ["riskscreen.runtime"] = "it looks whether it runs inside nginx" },
   known = {
     "face: nginx.gate -> nginx.metrics.status",
-    "face: nginx.limits.breaker -> call.breaker",
-    "face: nginx.limits.bucket -> call.token_bucket",
     "face: nginx.lists.items -> nginx.cache.subject",
     "face: nginx.lists.store -> nginx.cache.epoch",
-    "layer: call -> nginx.limits",
   },
 }
 

@@ -348,7 +348,7 @@ local riskscreen_ScreenRequest = {}
 ---@field remember? integer how many different addresses and networks are not asked for again, 4096 by default
 local riskscreen_ScreenAllRequest = {}
 
----@class riskscreen.Response what accompanies a value
+---@class riskscreen.Response the second result of a call, beside its value
 ---@field status integer
 ---@field headers table<string, string>
 ---@field elapsed number seconds

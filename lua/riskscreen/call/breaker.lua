@@ -1,5 +1,5 @@
--- A circuit breaker: while the service keeps failing, nothing is sent to it but a probe now and then. It belongs to one
--- client, which has one host. Pure but for the clock it is given.
+-- A circuit breaker: while the service keeps failing, nothing is sent to it but one probe at a time. The circuit is in
+-- `memory`, which is the client's own or an ngx.shared dict: then all workers have one circuit.
 
 local SLOTS = 10 -- parts of the window, each forgotten at once
 
@@ -9,34 +9,93 @@ local SLOTS = 10 -- parts of the window, each forgotten at once
 ---@field minimum integer requests within the window from which on the share counts
 ---@field window number seconds
 ---@field cooldown number seconds from opening to the first probe
----@field probes integer that must succeed to close it, and at most are under way
+---@field probes integer that must succeed, one after another, to close the circuit
 
----@class riskscreen.Permit to send one request; its outcome is reported with it
----@field period table the time between two changes of state
----@field expires number when a probe of which nothing was heard counts no longer
+---@class riskscreen.SharedMemory methods of an ngx.shared dict
+---@field get fun(self, key: string): any
+---@field set fun(self, key: string, value: any, ttl?: number): boolean
+---@field incr fun(self, key: string, amount: number, initial?: number, ttl?: number): number|nil
+
+---@class riskscreen.Permit to send one request; the result of the request is reported with it
+---@field slots table<integer, { number: integer, total: integer, failed: integer }> requests of this worker
 
 ---@class riskscreen.Breaker
----@field state "closed"|"open"|"half_open"
----@field private period { in_a_row: integer, slots: table, probing: riskscreen.Permit[], passed: integer }
----@field private opened integer how often it has opened
+---@field state "closed"|"open"|"half_open" as last seen
+---@field private memory riskscreen.SharedMemory `open_until` is there while the circuit is not closed
+---@field private open_until? number as last seen in the memory
+---@field private permit riskscreen.Permit of the time since `open_until` changed
+---@field private lease? number the `open_until` that the last probe of this worker has set
 local Breaker = {}
 Breaker.__index = Breaker
 
--- What was reported before a change of state says nothing about the time after it: that begins with a new period.
-local function enter(breaker, state)
-  breaker.state = state
-  breaker.period = { in_a_row = 0, slots = {}, probing = {}, passed = 0 }
+-- The memory of a circuit that is not shared.
+local function own_memory()
+  local values = {}
+  return {
+    get = function(_, key)
+      return values[key]
+    end,
+    set = function(_, key, value)
+      values[key] = value
+      return true
+    end,
+    incr = function(_, key, amount, initial)
+      values[key] = (values[key] or initial) + amount
+      return values[key]
+    end,
+  }
+end
+
+-- A dict without room cannot keep the circuit: from then on it is this worker's own.
+local function store(breaker, key, value)
+  if not breaker.memory:set(key, value) then
+    breaker.memory = own_memory()
+    breaker.memory:set(key, value)
+  end
+end
+
+local function count_up(breaker, key)
+  local count = breaker.memory:incr(key, 1, 0)
+  if not count then
+    store(breaker, key, 1)
+  end
+  return count or 1
+end
+
+-- Sets the state and returns the seconds until a probe may be sent; nil while the circuit is closed.
+local function look(breaker)
+  local open_until = breaker.memory:get(breaker.keys.open_until)
+  if type(open_until) ~= "number" then
+    open_until = nil
+  end
+  -- A request that began before a change of state says nothing about the time after it.
+  if open_until ~= breaker.open_until then
+    breaker.open_until, breaker.permit = open_until, { slots = {} }
+  end
+  if not open_until then
+    breaker.state = "closed"
+    return nil
+  end
+  local wait = open_until - breaker.now()
+  breaker.state = (wait <= 0 or open_until == breaker.lease) and "half_open" or "open"
+  return wait
+end
+
+local function hold_until(breaker, time)
+  store(breaker, breaker.keys.open_until, time)
+  look(breaker)
 end
 
 local function open(breaker)
-  enter(breaker, "open")
-  breaker.opened = breaker.opened + 1
-  breaker.reopens_at = breaker.now() + breaker.settings.cooldown
+  local keys = breaker.keys
+  count_up(breaker, keys.opened)
+  breaker.memory:set(keys.passed, nil)
+  hold_until(breaker, breaker.now() + breaker.settings.cooldown)
 end
 
 local function count(breaker, failed)
   local number = math.floor(breaker.now() / (breaker.settings.window / SLOTS))
-  local slots = breaker.period.slots
+  local slots = breaker.permit.slots
   local slot = slots[number % SLOTS]
   if not slot or slot.number ~= number then
     slot = { number = number, total = 0, failed = 0 }
@@ -49,7 +108,7 @@ end
 
 local function share_is_reached(breaker, number)
   local total, failed = 0, 0
-  for _, slot in pairs(breaker.period.slots) do
+  for _, slot in pairs(breaker.permit.slots) do
     if slot.number > number - SLOTS then
       total, failed = total + slot.total, failed + slot.failed
     end
@@ -57,105 +116,98 @@ local function share_is_reached(breaker, number)
   return total >= breaker.settings.minimum and failed >= total * breaker.settings.share
 end
 
--- The probes under way, without those of which nothing will be heard.
-local function probes_under_way(breaker)
-  local now, live = breaker.now(), {}
-  for _, permit in ipairs(breaker.period.probing) do
-    if permit.expires > now then
-      live[#live + 1] = permit
-    end
-  end
-  breaker.period.probing = live
-  return live
-end
-
-local function settle(breaker)
-  if breaker.state == "open" and breaker.now() >= breaker.reopens_at then
-    enter(breaker, "half_open")
-  end
-end
-
 local M = {}
 
 ---@param settings riskscreen.BreakerSettings
----@param now fun(): number seconds
+---@param now fun(): number seconds, by a clock that all users of the memory have in common
+---@param shared? riskscreen.SharedMemory
+---@param name? string of the circuit in the shared memory
 ---@return riskscreen.Breaker
-function M.new(settings, now)
-  local breaker = setmetatable({ settings = settings, now = now, opened = 0 }, Breaker)
-  enter(breaker, "closed")
-  return breaker
+function M.new(settings, now, shared, name)
+  local prefix = ("riskscreen:circuit:%s:"):format(name)
+  local keys = {}
+  for _, key in ipairs { "open_until", "row", "passed", "opened" } do
+    keys[key] = prefix .. key
+  end
+  return setmetatable({
+    settings = settings,
+    now = now,
+    memory = shared or own_memory(),
+    keys = keys,
+    state = "closed",
+    permit = { slots = {} },
+  }, Breaker)
 end
 
----Whether nothing may be sent now: then the seconds after which to ask again.
+---The seconds for which nothing may be sent; nil when a request may be sent now.
 ---@return number|nil retry_after
 function Breaker:refuses()
-  settle(self)
-  if self.state == "open" then
-    return self.reopens_at - self.now()
-  elseif self.state == "half_open" then
-    local probing = probes_under_way(self)
-    if #probing + self.period.passed >= self.settings.probes then
-      local soonest = math.huge
-      for _, permit in ipairs(probing) do
-        soonest = math.min(soonest, permit.expires)
-      end
-      return soonest - self.now()
-    end
-  end
+  local wait = look(self)
+  return wait and wait > 0 and wait or nil
 end
 
 ---Lets a request pass, or not.
----@param longest number seconds after which nothing more is heard of it
+---@param longest number seconds that the request may take
 ---@return riskscreen.Permit|nil permit
 ---@return number|nil retry_after seconds
 function Breaker:admit(longest)
-  local retry_after = self:refuses()
-  if retry_after then
-    return nil, retry_after
+  local wait = look(self)
+  if wait and wait > 0 then
+    return nil, wait
+  elseif wait then
+    -- The request is a probe. Nothing else is sent until it has ended, or should have ended.
+    self.lease = self.now() + longest
+    hold_until(self, self.lease)
   end
-  local permit = { period = self.period, expires = self.now() + longest }
-  if self.state == "half_open" then
-    table.insert(self.period.probing, permit)
-  end
-  return permit
+  return self.permit
 end
 
----Takes a permit back whose request says nothing about the service: it was cancelled, or never left.
+---Takes a permit back. Its request says nothing about the service: it was cancelled, or never left.
 ---@param permit riskscreen.Permit
 function Breaker:forget(permit)
-  permit.expires = -math.huge
+  look(self)
+  if permit == self.permit and self.state == "half_open" then
+    hold_until(self, self.now())
+  end
 end
 
----How a request ended.
+---Learns how a request ended.
 ---@param permit riskscreen.Permit
 ---@param failed boolean
 function Breaker:report(permit, failed)
-  if permit.period ~= self.period then
+  look(self)
+  if permit ~= self.permit then
     return
   end
-  local period = self.period
+  local settings, memory, keys = self.settings, self.memory, self.keys
   if self.state == "half_open" then
-    self:forget(permit)
-    period.passed = period.passed + 1
     if failed then
       open(self)
-    elseif period.passed >= self.settings.probes then
-      enter(self, "closed")
+    elseif count_up(self, keys.passed) >= settings.probes then
+      memory:set(keys.row, nil)
+      memory:set(keys.open_until, nil)
+    else
+      hold_until(self, self.now())
     end
     return
   end
   local number = count(self, failed)
-  period.in_a_row = failed and period.in_a_row + 1 or 0
-  if failed and (period.in_a_row >= self.settings.failures or share_is_reached(self, number)) then
-    open(self)
+  if failed then
+    local row = count_up(self, keys.row)
+    if row >= settings.failures or share_is_reached(self, number) then
+      open(self)
+    end
+  elseif memory:get(keys.row) then
+    memory:set(keys.row, nil)
   end
 end
 
----How it stands.
+---The state, how often the circuit has opened, and the seconds for which nothing is sent.
 ---@return { state: string, opened: integer, retry_after: number|nil }
-function Breaker:standing()
+function Breaker:status()
   local retry_after = self:refuses()
-  return { state = self.state, opened = self.opened, retry_after = retry_after }
+  local opened = self.memory:get(self.keys.opened)
+  return { state = self.state, opened = opened or 0, retry_after = retry_after }
 end
 
 return M

@@ -252,6 +252,12 @@ local function pursue(call)
   return value, result
 end
 
+-- Clients of the same name share their limits.
+local function shared_name(settings)
+  local base_url = settings.base_url
+  return settings.shared_as or (base_url and base_url.origin .. base_url.prefix) or "transport"
+end
+
 local M = {}
 
 ---Gives a client's state what its calls need.
@@ -260,9 +266,9 @@ function M.equip(state)
   local settings, runtime = state.settings, state.runtime
   settings.random = settings.random or random.new(random.seed(runtime.now()))
   state.budget = retry.budget(settings.retry.budget, settings.retry.reserve)
-  local shared = settings.shared_dict and require("riskscreen.nginx.limits").of(settings, runtime.now) or {}
-  state.limiter = settings.rate_limit and limiter.new(settings.rate_limit, runtime, shared.bucket)
-  state.breaker = settings.breaker and (shared.breaker or breaker.new(settings.breaker, runtime.now))
+  local shared, name = settings.shared_dict, shared_name(settings)
+  state.limiter = settings.rate_limit and limiter.new(settings.rate_limit, runtime, shared, name)
+  state.breaker = settings.breaker and breaker.new(settings.breaker, runtime.now, shared, name)
   state.hedge = settings.hedge and hedge.new(settings.hedge)
   state.hooks = hooks.new(settings.on, runtime.tasks.contain)
   state.stats = stats.new()
@@ -322,8 +328,8 @@ end
 function M.stats(state)
   local result = state.stats:snapshot()
   result.retry_budget = state.budget.left
-  result.rate_limit = state.limiter and state.limiter:standing() or nil
-  result.breaker = state.breaker and state.breaker:standing() or nil
+  result.rate_limit = state.limiter and state.limiter:status() or nil
+  result.breaker = state.breaker and state.breaker:status() or nil
   result.hook_failures = state.hooks.failures
   result.last_hook_failure = state.hooks.last_failure
   return result

@@ -13,7 +13,7 @@ local Entry = {}
 Entry.__index = Entry
 
 ---@class riskscreen.Limiter
----@field private bucket riskscreen.Bucket|riskscreen.nginx.SharedBucket
+---@field private bucket riskscreen.Bucket
 ---@field lanes riskscreen.LimiterLane[] of entries, one for each priority
 ---@field innermost? riskscreen.LimiterEntry of the calls that block, the one that blocks last
 ---@field waiting integer
@@ -107,9 +107,6 @@ function Entry:abandon()
     local limiter = self.limiter
     unlink(self)
     limiter.waiting = limiter.waiting - 1
-    if limiter.waiting == 0 then
-      limiter.bucket:leave()
-    end
     wake_first(limiter)
   end
 end
@@ -140,18 +137,19 @@ local M = {}
 
 ---@param settings riskscreen.BucketSettings
 ---@param runtime { now: (fun(): number), tasks: table }
----@param bucket? riskscreen.nginx.SharedBucket in place of one of its own
+---@param shared? riskscreen.SharedMemory of all workers
+---@param name? string of the bucket in the shared memory
 ---@return riskscreen.Limiter
-function M.new(settings, runtime, bucket)
+function M.new(settings, runtime, shared, name)
   local lanes = {}
-  for index, name in ipairs(priorities) do
+  for index, priority in ipairs(priorities) do
     lanes[index] = {}
-    lanes[name] = lanes[index]
+    lanes[priority] = lanes[index]
   end
   return setmetatable({
     now = runtime.now,
     tasks = runtime.tasks,
-    bucket = bucket or buckets.new(settings, runtime.now),
+    bucket = buckets.new(settings, runtime.now, shared, name),
     lanes = lanes,
     waiting = 0,
   }, Limiter)
@@ -160,7 +158,7 @@ end
 ---Takes a token where nobody has to wait for it.
 ---@return boolean taken
 function Limiter:try()
-  return not first_in_line(self, self.now()) and self.bucket:take()
+  return not first_in_line(self, self.now()) and self.bucket:claim() <= 0
 end
 
 ---Waits for a token and takes it, unless there can be none before the deadline.
@@ -196,12 +194,12 @@ function Limiter:refused(retry_after)
   self.bucket:refused(retry_after)
 end
 
----How it stands: the rate in force, the calls in line, and the seconds that a refusal still stops everything for.
+---The rate in force, the tokens, the number of waiting calls, and the seconds for which a refusal stops everything.
 ---@return { rate: number, tokens: number, waiting: integer, paused: number }
-function Limiter:standing()
-  local standing = self.bucket:standing()
-  standing.waiting = self.waiting
-  return standing
+function Limiter:status()
+  local status = self.bucket:status()
+  status.waiting = self.waiting
+  return status
 end
 
 return M

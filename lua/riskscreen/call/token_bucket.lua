@@ -1,46 +1,39 @@
 -- A token bucket that learns from refusals of the service: it pauses, then fills more slowly, and recovers gradually.
--- Pure but for the clock it is given. Who waits for its tokens, and in which order, is limiter.lua's.
+-- Workers of nginx share the pauses, and a counter that bounds their requests together. limiter.lua has the queue.
 
-local MAX_PAUSE = 60 -- seconds that a refusal may stop everything for
+local MAX_PAUSE = 60 -- seconds
 local DEFAULT_PAUSE = 1 -- seconds, where a refusal names no time
-local RECOVERY = 60 -- seconds in which the rate grows from nothing to what was set
-local LEAST_SHARE = 1 / 64 -- of the rate that was set
+local RECOVERY = 60 -- seconds in which the rate grows from nothing to the full rate
+local LEAST_SHARE = 1 / 64 -- of the full rate
+local SHORTEST_WINDOW = 0.01 -- seconds
 local ROUNDING = 1e-9 -- tokens
 
 ---@class riskscreen.BucketSettings
 ---@field rate number tokens a second
----@field burst? number tokens that are saved at most; by default those of a second
+---@field burst? number tokens that are saved at most; by default the tokens of a second
 
 ---@class riskscreen.Bucket
 ---@field private rate number tokens a second, as set
 ---@field private share number of that rate in force
 ---@field private burst number tokens that are saved at most
----@field private tokens number
----@field private filled_at number when `tokens` was true
+---@field private tokens number at `filled_at`
+---@field private filled_at number
 ---@field private paused_until number
+---@field private shared? riskscreen.SharedMemory
+---@field private window number seconds in which all workers together take no more than `most` tokens
+---@field private most integer
 local Bucket = {}
 Bucket.__index = Bucket
 
-local M = { RECOVERY = RECOVERY }
-
----The tokens that a time earns, and the share of the rate at its end: while it recovers, it grows evenly with time.
----@param rate number
----@param share number at the beginning
----@param seconds number
----@return number tokens
----@return number share
-function M.earned(rate, share, seconds)
+-- The tokens that a time earns, and the share of the rate at its end. The share grows evenly with time.
+local function earned(rate, share, seconds)
   local growing = math.min(seconds, (1 - share) * RECOVERY)
   local grown = share + growing / RECOVERY
   return rate * (growing * (share + grown) / 2 + (seconds - growing)), grown
 end
 
----The seconds that it takes to earn tokens.
----@param rate number
----@param share number at the beginning
----@param tokens number
----@return number seconds
-function M.time_to_earn(rate, share, tokens)
+-- The seconds that earn so many tokens.
+local function time_to_earn(rate, share, tokens)
   local growing = (1 - share) * RECOVERY
   local meanwhile = rate * growing * (share + 1) / 2
   if tokens >= meanwhile then
@@ -49,47 +42,52 @@ function M.time_to_earn(rate, share, tokens)
   return RECOVERY * (math.sqrt(share * share + 2 * tokens / (rate * RECOVERY)) - share)
 end
 
----How long a refusal stops everything.
----@param retry_after? number seconds that the service named
----@return number seconds
-function M.pause(retry_after)
-  return math.min(retry_after or DEFAULT_PAUSE, MAX_PAUSE)
-end
-
----The share of the rate after a refusal.
----@param share number
----@return number
-function M.slowed(share)
-  return math.max(LEAST_SHARE, share / 2)
-end
+local M = {}
 
 ---@param settings riskscreen.BucketSettings
----@return number
-function M.burst(settings)
-  return settings.burst or math.max(1, settings.rate)
-end
-
----@param settings riskscreen.BucketSettings
----@param now fun(): number seconds
+---@param now fun(): number seconds, by a clock that all users of the shared memory have in common
+---@param shared? riskscreen.SharedMemory
+---@param name? string of the bucket in the shared memory
 ---@return riskscreen.Bucket
-function M.new(settings, now)
-  local at, burst = now(), M.burst(settings)
+function M.new(settings, now, shared, name)
+  local burst = settings.burst or math.max(1, settings.rate)
+  local window = math.max(SHORTEST_WINDOW, math.floor(burst) / settings.rate)
+  local prefix = ("riskscreen:bucket:%s:"):format(name)
   return setmetatable({
     now = now,
     rate = settings.rate,
     share = 1,
     burst = burst,
     tokens = burst,
-    filled_at = at,
-    paused_until = at,
+    filled_at = now(),
+    paused_until = -math.huge,
+    shared = shared,
+    window = window,
+    most = math.floor(window * settings.rate + ROUNDING),
+    pause_key = prefix .. "paused_until",
+    share_key = prefix .. "share",
+    window_prefix = prefix .. "window:",
   }, Bucket)
 end
 
+-- Obeys a refusal that another worker has seen.
+local function learn(bucket)
+  local paused_until, share = bucket.shared:get(bucket.pause_key), (bucket.shared:get(bucket.share_key))
+  if type(paused_until) == "number" and type(share) == "number" and paused_until > bucket.paused_until then
+    bucket.paused_until = math.min(paused_until, bucket.now() + MAX_PAUSE)
+    bucket.share = math.min(bucket.share, share)
+    bucket.tokens = math.min(bucket.tokens, 0)
+  end
+end
+
 local function fill(bucket)
+  if bucket.shared then
+    learn(bucket)
+  end
   local now = bucket.now()
   local from = math.max(bucket.filled_at, bucket.paused_until)
   if now > from then
-    local tokens, share = M.earned(bucket.rate, bucket.share, now - from)
+    local tokens, share = earned(bucket.rate, bucket.share, now - from)
     bucket.tokens = math.min(bucket.burst, bucket.tokens + tokens)
     bucket.share = share
   end
@@ -97,55 +95,87 @@ local function fill(bucket)
   return now
 end
 
----Seconds until there is a token.
+-- The key of the window that is going on, and the seconds until the next one.
+local function window_at(bucket, now)
+  local number = math.floor(now / bucket.window)
+  return ("%s%.0f"):format(bucket.window_prefix, number), (number + 1) * bucket.window - now
+end
+
+-- The tokens that are left of the window for all workers.
+local function left_in_window(bucket, key)
+  local taken = bucket.shared:get(key)
+  return math.max(1, math.floor(bucket.most * bucket.share)) - (type(taken) == "number" and taken or 0)
+end
+
+---The seconds until there is a token.
 ---@return number
 function Bucket:wait()
   local now = fill(self)
   local pause = math.max(0, self.paused_until - now)
   local missing = 1 - self.tokens
-  return missing > ROUNDING and pause + M.time_to_earn(self.rate, self.share, missing) or pause
-end
-
----Takes a token, if there is one.
----@return boolean taken
-function Bucket:take()
-  return self:claim() <= 0
-end
-
----Takes a token for the first in line: nothing is left to wait for, or the seconds after which to come again.
----@return number seconds
-function Bucket:claim()
-  local wait = self:wait()
-  if wait <= 0 then
-    self.tokens = self.tokens - 1
+  local wait = missing > ROUNDING and pause + time_to_earn(self.rate, self.share, missing) or pause
+  if self.shared and wait <= 0 then
+    local key, rest = window_at(self, now)
+    return left_in_window(self, key) < 1 and rest or 0
   end
   return wait
 end
 
----Nobody is in line any more.
-function Bucket:leave() end -- luacheck: ignore 212
+---Takes a token if there is one: then 0, otherwise the seconds after which to try again.
+---@return number seconds
+function Bucket:claim()
+  local wait = self:wait()
+  if wait > 0 then
+    return wait
+  end
+  if self.shared then
+    local key, rest = window_at(self, self.filled_at)
+    self.shared:incr(key, 1, 0, 2 * self.window)
+    -- Another worker may have taken the last one meanwhile.
+    if left_in_window(self, key) < 0 then
+      self.shared:incr(key, -1)
+      return rest
+    end
+  end
+  self.tokens = self.tokens - 1
+  return 0
+end
 
 ---Gives back a token that was not used.
 function Bucket:refund()
   self.tokens = math.min(self.burst, self.tokens + 1)
+  if self.shared then
+    self.shared:incr(window_at(self, self.now()), -1)
+  end
 end
 
 ---The service has refused a request because there are too many.
 ---@param retry_after? number seconds for which it wants none
 function Bucket:refused(retry_after)
   local now = fill(self)
+  local pause = math.min(retry_after or DEFAULT_PAUSE, MAX_PAUSE)
   -- Requests that were under way together are refused together: that is one lesson.
   if now >= self.paused_until then
-    self.share = M.slowed(self.share)
+    self.share = math.max(LEAST_SHARE, self.share / 2)
   end
-  self.paused_until = math.max(self.paused_until, now + M.pause(retry_after))
   self.tokens = math.min(self.tokens, 0)
+  if now + pause > self.paused_until then
+    self.paused_until = now + pause
+    if self.shared then
+      self.shared:set(self.share_key, self.share, pause + RECOVERY)
+      self.shared:set(self.pause_key, self.paused_until, pause + RECOVERY)
+    end
+  end
 end
 
 ---@return { rate: number, tokens: number, paused: number }
-function Bucket:standing()
+function Bucket:status()
   local now = fill(self)
-  return { rate = self.rate * self.share, tokens = self.tokens, paused = math.max(0, self.paused_until - now) }
+  local tokens = self.tokens
+  if self.shared then
+    tokens = math.min(tokens, math.max(0, left_in_window(self, (window_at(self, now)))))
+  end
+  return { rate = self.rate * self.share, tokens = tokens, paused = math.max(0, self.paused_until - now) }
 end
 
 return M

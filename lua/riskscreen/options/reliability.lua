@@ -45,7 +45,14 @@ local breaker = {
   build.count("minimum", "requests", 20, 1, MAX_COUNT, "Requests within the window from which on `share` counts."),
   build.seconds("window", 10, "The window."),
   build.seconds("cooldown", 5, "Time without requests before the first probe."),
-  build.count("probes", "requests", 1, 1, MAX_COUNT, "Probes that must succeed to close the circuit."),
+  build.count(
+    "probes",
+    "requests",
+    1,
+    1,
+    MAX_COUNT,
+    "Probes that must succeed, one after another, to close the circuit."
+  ),
 }
 
 local function hedge_delay(value)
