@@ -171,14 +171,14 @@ function riskscreen_whitelist:all(parameters, options) end
 ---@class riskscreen.kya
 local riskscreen_kya = {}
 
----Who an address belongs to.
+---The entity that owns an address.
 ---@param parameters { address: string, network: riskscreen.network }
 ---@param options? riskscreen.CallOptions
 ---@return { time?: integer, address: string, network: riskscreen.network, whitelist?: boolean, contract?: boolean, entity?: { entityName?: string, entityCode?: string, entityCategory?: string, entityCategoryCode?: string } }|nil value
 ---@return riskscreen.Response|riskscreen.Error
 function riskscreen_kya:entity(parameters, options) end
 
----Who each of many addresses belongs to.
+---The entities that own many addresses.
 ---@param parameters { addresses: string[], network: riskscreen.network }
 ---@param options? riskscreen.CallOptions
 ---@return { time?: integer, address: string, network: riskscreen.network, whitelist?: boolean, contract?: boolean, entity?: { entityName?: string, entityCode?: string, entityCategory?: string, entityCategoryCode?: string } }[]|nil value
@@ -192,7 +192,7 @@ function riskscreen_kya:entities(parameters, options) end
 ---@return riskscreen.Response|riskscreen.Error
 function riskscreen_kya:risk(parameters, options) end
 
----The addresses an address deals with most.
+---The top counterparties of an address.
 ---@param parameters { address: string, network: riskscreen.activity_network }
 ---@param options? riskscreen.CallOptions
 ---@return { opponents: { entities?: { entityName?: string, entityCode?: string, entityCategory?: string, entityCategoryCode?: string }[], risks?: { riskLevel?: riskscreen.risk_level, riskType?: riskscreen.risk_type }[], dir?: riskscreen.direction, chain?: string, address?: string, amount?: number, symbol?: string, transactionNumbers?: integer }[] }|nil value
@@ -206,7 +206,7 @@ function riskscreen_kya:counterparties(parameters, options) end
 ---@return riskscreen.Response|riskscreen.Error
 function riskscreen_kya:basic(parameters, options) end
 
----When an address's tokens were frozen.
+---The freeze events of an address.
 ---@param parameters { address: string, network: riskscreen.freeze_network }
 ---@param options? riskscreen.CallOptions
 ---@return { hash?: string, chain?: string, txTime?: integer, contractAddress?: string, token?: string, type?: string, event?: string, frozenBalance?: string, destroyedBalance?: string }[]|nil value
@@ -226,7 +226,7 @@ function riskscreen_account:usage(parameters, options) end
 ---@class riskscreen.kyt
 local riskscreen_kyt = {}
 
----Asks for the risk of a transaction; the result comes later, by its requestId.
+---Submits a transaction for screening; the result comes later, by its requestId.
 ---@param parameters { network: riskscreen.network, hash: string, tokenContractAddress?: string, outputAddress?: string, direction?: string, customId?: string }
 ---@param options? riskscreen.CallOptions
 ---@return riskscreen.Transaction|nil value
@@ -261,7 +261,7 @@ function riskscreen_whitelist:remove(parameters, options) end
 ---@return riskscreen.Response|riskscreen.Error
 function riskscreen_kyt:risks(parameters, options) end
 
----Asks for a transaction's custom risk score.
+---Requests a transaction's custom risk score.
 ---@param parameters table
 ---@param options? riskscreen.CallOptions
 ---@return any|nil value
@@ -316,7 +316,7 @@ function riskscreen.map(source, body, given) end
 ---@param a string
 ---@param b string
 ---@return -1|0|1|nil order -1 when a is less than b, 0 when they are equal, 1 when a is greater
----@return string|nil message which of them is no decimal
+---@return string|nil message names the text that is no decimal
 function riskscreen.decimal.compare(a, b) end
 
 ---Whether a value is one of the library's errors.
@@ -365,23 +365,23 @@ local riskscreen_Response = {}
 ---@field status? integer the HTTP status, only if there was one
 ---@field code? integer the service's own code
 ---@field retryable boolean the same call may succeed later
----@field retry_after? number seconds after which the service asked to be called again
+---@field retry_after? number seconds that the service asked to wait
 ---@field attempts? integer requests sent
 ---@field elapsed? number seconds
 ---@field sent? boolean the request may have reached the service
----@field phase? string how far a request got that failed: queue, name_lookup, connect, tls, first_byte or body
+---@field phase? "queue"|"name_lookup"|"connect"|"tls"|"first_byte"|"body" the phase in which a request failed
 ---@field field? string the parameter or option at fault
----@field allowed? any[] the values it may have
----@field failed? integer[] of a call over a list: the positions that failed
----@field partial? table<integer, any> of a bulk lookup: what was found, by position
+---@field allowed? any[] its valid values
+---@field failed? integer[] of a bulk call: the positions that failed
+---@field partial? table<integer, any> of a bulk lookup: the records found, by position
 ---@field report? riskscreen.Additions of a bulk addition
----@field retry? fun(): any, any of a call over a list: asks for what failed, and returns as the call does
----@field uncertain? boolean something was sent that may have taken effect, and is not sent again
----@field ticket? string of a transaction whose submission is uncertain: `client.kyt:resume` takes it up
+---@field retry? fun(): any, any of a bulk call: repeats the failed part, with the results of the call
+---@field uncertain? boolean a request that may have taken effect is not sent again
+---@field ticket? string of a transaction whose submission is uncertain, for `client.kyt:resume`
 ---@field request_id? string of a result that did not come in time
----@field last? table what a result that did not come in time last was
----@field cause? riskscreen.Error what kept a result from coming in time
----@field page? integer of a list that was walked: where the walk stopped
+---@field last? table the last answer about a result that did not come in time
+---@field cause? riskscreen.Error the failure behind this one
+---@field page? integer of a list: the page at which the walk stopped
 local riskscreen_Error = {}
 
 ---Screens one address.

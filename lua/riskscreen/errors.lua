@@ -1,5 +1,6 @@
 -- The error kinds, as one table, and the one constructor. Every run-time failure of the library is such an object.
--- Misuse by the programmer is not: it raises a string at the caller's line.
+-- Misuse raises a string at the caller's line instead.
+local tables = require "riskscreen.util.tables"
 
 ---@alias riskscreen.ErrorKind
 ---| "invalid_argument" | "unsupported" | "network" | "timeout" | "tls" | "unauthorized" | "rate_limited"
@@ -12,23 +13,23 @@
 ---@field status? integer the HTTP status, only if there was one
 ---@field code? integer the service's own code
 ---@field retryable boolean the same call may succeed later
----@field retry_after? number seconds after which the service asked to be called again
+---@field retry_after? number seconds that the service asked to wait
 ---@field attempts? integer requests sent
 ---@field elapsed? number seconds
 ---@field sent? boolean the request may have reached the service
----@field phase? string how far a request got that failed: queue, name_lookup, connect, tls, first_byte or body
+---@field phase? "queue"|"name_lookup"|"connect"|"tls"|"first_byte"|"body" the phase in which a request failed
 ---@field field? string the parameter or option at fault
----@field allowed? any[] the values it may have
----@field failed? integer[] of a call over a list: the positions that failed
----@field partial? table<integer, any> of a bulk lookup: what was found, by position
+---@field allowed? any[] its valid values
+---@field failed? integer[] of a bulk call: the positions that failed
+---@field partial? table<integer, any> of a bulk lookup: the records found, by position
 ---@field report? riskscreen.Additions of a bulk addition
----@field retry? fun(): any, any of a call over a list: asks for what failed, and returns as the call does
----@field uncertain? boolean something was sent that may have taken effect, and is not sent again
----@field ticket? string of a transaction whose submission is uncertain: `client.kyt:resume` takes it up
+---@field retry? fun(): any, any of a bulk call: repeats the failed part, with the results of the call
+---@field uncertain? boolean a request that may have taken effect is not sent again
+---@field ticket? string of a transaction whose submission is uncertain, for `client.kyt:resume`
 ---@field request_id? string of a result that did not come in time
----@field last? table what a result that did not come in time last was
----@field cause? riskscreen.Error what kept a result from coming in time
----@field page? integer of a list that was walked: where the walk stopped
+---@field last? table the last answer about a result that did not come in time
+---@field cause? riskscreen.Error the failure behind this one
+---@field page? integer of a list: the page at which the walk stopped
 
 ---@type { kind: riskscreen.ErrorKind, retryable: boolean, doc: string }[]
 local kinds = {
@@ -36,28 +37,28 @@ local kinds = {
   {
     kind = "unsupported",
     retryable = false,
-    doc = "The interface does not publish what this needs, or the runtime lacks it.",
+    doc = "The interface does not publish something that this needs, or the runtime lacks it.",
   },
-  { kind = "network", retryable = true, doc = "No connection, or it broke." },
+  { kind = "network", retryable = true, doc = "No connection, or a broken one." },
   { kind = "timeout", retryable = true, doc = "No complete answer in time." },
-  { kind = "tls", retryable = false, doc = "The server's certificate or its TLS could not be trusted." },
+  { kind = "tls", retryable = false, doc = "The server's certificate or its TLS is not trusted." },
   { kind = "unauthorized", retryable = false, doc = "The service refused the access key (401)." },
   {
     kind = "rate_limited",
     retryable = true,
-    doc = "Rate limit reached or quota exceeded (429), or no turn under `rate_limit` in time.",
+    doc = "The rate limit is reached or the quota exceeded (429), or `rate_limit` gave no turn in time.",
   },
   { kind = "bad_request", retryable = false, doc = "The service found the request invalid (400)." },
   { kind = "server", retryable = true, doc = "The service failed (5xx)." },
-  { kind = "http", retryable = false, doc = "A status that is no answer of the service: a proxy's 403, a redirect." },
-  { kind = "api", retryable = false, doc = "An answer that says the operation failed; `code` is the service's." },
+  { kind = "http", retryable = false, doc = "A status that the service does not send: a proxy's 403, a redirect." },
+  { kind = "api", retryable = false, doc = "The service reports that the operation failed; `code` is its code." },
   {
     kind = "protocol",
     retryable = false,
-    doc = "An answer that is malformed, contradicts itself, or is about something else.",
+    doc = "The answer is malformed, contradicts itself, or is about something else.",
   },
-  { kind = "circuit_open", retryable = true, doc = "Not sent: the service has been failing." },
-  { kind = "cancelled", retryable = false, doc = "The caller gave up." },
+  { kind = "circuit_open", retryable = true, doc = "Not sent, because the service has been failing." },
+  { kind = "cancelled", retryable = false, doc = "The caller cancelled the call or closed the client." },
 }
 
 local by_kind = {}
@@ -84,19 +85,16 @@ local M = { kinds = kinds }
 
 ---A new error of a kind.
 ---@param kind riskscreen.ErrorKind
----@param message string for a person: the value, the place and the remedy
+---@param message string the value, the place and the remedy
 ---@param fields? table more fields of riskscreen.Error; `retryable` defaults to the kind's
 ---@return riskscreen.Error
 function M.new(kind, message, fields)
   local entry = by_kind[kind] or error("unknown error kind '" .. tostring(kind) .. "'", 2)
-  local err = { kind = kind, message = message, retryable = entry.retryable }
-  for name, value in pairs(fields or {}) do
-    err[name] = value
-  end
+  local err = tables.merge({ kind = kind, message = message, retryable = entry.retryable }, fields)
   return setmetatable(err, Error)
 end
 
--- Failures after which nothing has happened at the service, whether or not the request reached it.
+-- Failures that had no effect at the service, whether or not the request reached it.
 local refusals = {
   invalid_argument = true,
   unsupported = true,
@@ -107,14 +105,14 @@ local refusals = {
   circuit_open = true,
 }
 
----Whether a request that failed may have taken effect: it may have been sent, and no answer says that it was refused.
+---Whether a failed request may have taken effect: it may have been sent, and no answer refuses it.
 ---@param err riskscreen.Error
 ---@return boolean
 function M.is_uncertain(err)
   if err.sent == false or refusals[err.kind] then
     return false
   end
-  -- A redirect or a 4xx of whoever answered in the service's place refuses as well; after a 408 nobody knows.
+  -- A redirect or a 4xx of a proxy refuses as well. A 408 is uncertain.
   local status = err.kind == "http" and err.status or 0
   return not (status >= 300 and status < 500 and status ~= 408)
 end

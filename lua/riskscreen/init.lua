@@ -1,4 +1,4 @@
--- The public face: what a program takes from `require "riskscreen"`. Nothing is decided here.
+-- The public face: the table that `require "riskscreen"` returns.
 local client = require "riskscreen.client"
 local errors = require "riskscreen.errors"
 local map = require "riskscreen.client.map"

@@ -1,2 +1,2 @@
--- The version of these Lua files. The compiled core says its own; the two are one release.
+-- The version of these Lua files. The compiled core has the same version in the same release.
 return "0.1.0"

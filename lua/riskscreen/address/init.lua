@@ -1,6 +1,6 @@
--- Spellings and formats of addresses. Nothing else decides whether a text is an address, or whether two texts are one.
--- The service answers for the text that it is sent: a spelling that it does not know would seem to be without risk.
--- The formats are those of the networks themselves; the interface publishes none.
+-- Spellings and formats of addresses. No other module decides whether a text is an address, or whether two texts are
+-- the same address. The service may find no risk for a misspelt address, so such a text is refused. The formats are
+-- those of the networks; the interface publishes none.
 local text = require "riskscreen.util.text"
 
 local byte, lower = string.byte, string.lower
@@ -27,7 +27,7 @@ local function base58(shortest, longest, first)
   end
 end
 
--- Lower case only: upper case means the same address, but the service may not know that.
+-- Upper case would be the same address, but the service may not know that.
 local function bech32(prefix)
   return function(address)
     return address:find("^" .. prefix .. "1[02-9ac-hj-np-z]+$") ~= nil and #address >= 14 and #address <= 90
@@ -78,7 +78,7 @@ end
 
 local M = { LONGEST = LONGEST }
 
----The one spelling of an address: the case of hexadecimal digits is a checksum only, every other format is exact.
+---The canonical spelling of an address. Only 0x addresses are case-insensitive.
 ---@param address string
 ---@return string canonical
 ---@return boolean is_hexadecimal
@@ -89,7 +89,7 @@ function M.canonical(address)
   return address, false
 end
 
----The reason why a text is no address of a network, if it is none.
+---The reason why a text is no address of a network, or nil.
 ---@param address any
 ---@param network any
 ---@return string|nil problem

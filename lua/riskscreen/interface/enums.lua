@@ -1,5 +1,6 @@
--- Every enumeration of the interface (section "Enumerations"), once, in the interface's order.
--- Not here: what a value means for a decision (policy.lua).
+-- Every enumeration of the interface (section "Enumerations"), once, in the interface's order. The policy gives the
+-- values a meaning.
+local tables = require "riskscreen.util.tables"
 
 local enums = {
   network = {
@@ -56,14 +57,10 @@ local enums = {
 
 local sets = {}
 for name, values in pairs(enums) do
-  local set = {}
-  for _, value in ipairs(values) do
-    set[value] = true
-  end
-  sets[name] = set
+  sets[name] = tables.set(values)
 end
 
--- Two names of one chain; an answer may use either.
+-- Two names of one chain; an answer may have either.
 local network_aliases = { ethereum = "eth" }
 
 local M = { values = enums }
@@ -76,7 +73,7 @@ function M.has(name, value)
   return sets[name][value] == true
 end
 
----The one name under which a network is compared: "ethereum" and "eth" are the same chain.
+---The canonical name of a network, for comparisons: "ethereum" and "eth" are the same chain.
 ---@param network string
 ---@return string
 function M.canonical_network(network)

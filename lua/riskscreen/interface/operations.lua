@@ -1,15 +1,15 @@
--- The interface as data: every operation once. Client methods, checks, the sandbox's routes and the reference come
--- from here: adding an operation is adding an entry. Enumerations are in enums.lua, shapes of answers in records.lua.
-
+-- The interface as data: every operation once. Client methods, checks, the sandbox's routes and the reference come from
+-- these entries. Enumerations are in enums.lua, shapes of answers in records.lua.
 local records = require "riskscreen.interface.records"
+local tables = require "riskscreen.util.tables"
 
 ---@class riskscreen.Parameter
 ---@field name string as the interface spells it
 ---@field place "query"|"body"
 ---@field type "string"|"integer"|"date"|"array"|"object"|"any"
 ---@field enum? string a key of enums.values
----@field items? riskscreen.Parameter what an array holds
----@field fields? riskscreen.Parameter[] what an object holds
+---@field items? riskscreen.Parameter the elements of an array
+---@field fields? riskscreen.Parameter[] the fields of an object
 ---@field open? boolean an object that may hold fields of other names
 ---@field required? boolean
 ---@field minimum? integer
@@ -29,47 +29,42 @@ local records = require "riskscreen.interface.records"
 ---@field http? "GET"|"POST" absent where the interface publishes no path
 ---@field path? string
 ---@field section string of the interface
----@field parameters? riskscreen.Parameter[] absent: whatever the caller gives is sent
+---@field parameters? riskscreen.Parameter[] absent where the interface lists none: any parameter is sent
 ---@field lookup? string of a lookup of one address on one network: the enumeration of its networks
 ---@field envelope "standard"|"usage"
 ---@field data? riskscreen.Shape of the answer's payload; absent where the interface shows none
----@field returns? string the class that the method gives, where it makes something of the answer
+---@field returns? string the class of the method's result, where that is not the payload
 ---@field paginated? boolean the answer carries `pagination`
 ---@field repeats? string[] the parameters that the answer must repeat
 ---@field aligned? string the array parameter with which the answer's records are aligned
----@field reported? string the array parameter each item of which is reported on, when there are many
+---@field reported? string the array parameter whose items are reported on one by one, when there are many
 ---@field idempotent boolean repeating it changes nothing
----@field credits? integer what one call costs, where the interface says so
 ---@field doc string
 
--- Whether a query parameter is required is not shown; without these two a lookup means nothing, so here they are.
+local function parameter(name, place, type, doc, more)
+  return tables.merge({ name = name, place = place, type = type, doc = doc }, more)
+end
+
+-- The interface does not show which parameters are required. A lookup means nothing without these two.
 local function address()
-  return {
-    name = "address",
-    place = "query",
-    type = "string",
-    word = true,
-    required = true,
-    doc = "The address to look up.",
-  }
+  return parameter("address", "query", "string", "The address to look up.", { word = true, required = true })
 end
 
 local function network(enum, place)
-  return {
-    name = "network",
-    place = place or "query",
-    type = "string",
-    enum = enum,
-    required = true,
-    doc = "The chain's short name.",
-  }
+  return parameter("network", place or "query", "string", "The chain's short name.", { enum = enum, required = true })
 end
 
 local function page_parameters()
   return {
-    { name = "page", place = "query", type = "integer", minimum = 1, doc = "Page number; the service starts at 1." },
-    { name = "pageSize", place = "query", type = "integer", minimum = 1, doc = "Items on a page; by default 10." },
+    parameter("page", "query", "integer", "Page number; the service starts at 1.", { minimum = 1 }),
+    parameter("pageSize", "query", "integer", "Items on a page; by default 10.", { minimum = 1 }),
   }
+end
+
+local function page(entry)
+  entry.method, entry.http, entry.envelope, entry.idempotent = "list", "GET", "standard", true
+  entry.parameters, entry.paginated = page_parameters(), true
+  return entry
 end
 
 local function lookup(entry)
@@ -80,31 +75,37 @@ local function lookup(entry)
 end
 
 local function unpublished(name, namespace, method, section, idempotent, doc)
-  return {
-    name = name,
-    namespace = namespace,
-    method = method,
-    section = section,
-    envelope = "standard",
-    idempotent = idempotent,
-    doc = doc,
-  }
+  local operation = { name = name, namespace = namespace, method = method, section = section, doc = doc }
+  operation.envelope, operation.idempotent = "standard", idempotent
+  return operation
 end
+
+local listed_risk = {
+  type = "object",
+  open = true,
+  fields = {
+    parameter("riskLevel", nil, "string", "The risk's level.", { enum = "risk_level" }),
+    parameter("riskType", nil, "string", "The risk's type.", { enum = "risk_type" }),
+  },
+}
+
+local blacklist_item = {
+  type = "object",
+  fields = {
+    parameter("address", nil, "string", "The address.", { word = true, required = true }),
+    parameter("risks", nil, "array", "Its risks, with the fields of a listed item.", { items = listed_risk }),
+    parameter("network", nil, "string", "The item's own chain.", { enum = "network" }),
+  },
+}
 
 ---@type riskscreen.Operation[]
 local operations = {
-  {
+  page {
     name = "listBlacklistAddresses",
     namespace = "blacklist",
-    method = "list",
-    http = "GET",
     path = "/api/v1/tracker/address/blacklist",
     section = "1",
-    parameters = page_parameters(),
-    envelope = "standard",
     data = records.list_of(records.blacklist_item),
-    paginated = true,
-    idempotent = true,
     doc = "One page of the account's blacklist.",
   },
   {
@@ -115,53 +116,24 @@ local operations = {
     path = "/api/v1/tracker/address/blacklist",
     section = "2",
     parameters = {
-      {
-        name = "list",
-        place = "body",
-        type = "array",
+      parameter("list", "body", "array", "The items to add.", {
         required = true,
         max_items = 100,
-        doc = "What to add.",
-        items = {
-          type = "object",
-          fields = {
-            { name = "address", type = "string", word = true, required = true, doc = "The address." },
-            {
-              name = "risks",
-              type = "array",
-              doc = "Why; the fields are those of a listed item.",
-              items = {
-                type = "object",
-                open = true,
-                fields = {
-                  { name = "riskLevel", type = "string", enum = "risk_level", doc = "How bad it is." },
-                  { name = "riskType", type = "string", enum = "risk_type", doc = "What it is." },
-                },
-              },
-            },
-            { name = "network", type = "string", enum = "network", doc = "The item's own chain." },
-          },
-        },
-      },
-      { name = "network", place = "body", type = "string", enum = "network", doc = "The chain of all the items." },
+        items = blacklist_item,
+      }),
+      parameter("network", "body", "string", "The chain of all the items.", { enum = "network" }),
     },
     envelope = "standard",
     reported = "list",
     idempotent = false,
     doc = "Adds addresses to the account's blacklist.",
   },
-  {
+  page {
     name = "listWhitelistAddresses",
     namespace = "whitelist",
-    method = "list",
-    http = "GET",
     path = "/api/v1/tracker/address/whitelist",
     section = "3",
-    parameters = page_parameters(),
-    envelope = "standard",
     data = records.list_of(records.whitelist_item),
-    paginated = true,
-    idempotent = true,
     doc = "One page of the account's whitelist.",
   },
   lookup {
@@ -171,7 +143,7 @@ local operations = {
     section = "5",
     data = records.entity,
     repeats = { "address", "network" },
-    doc = "Who an address belongs to.",
+    doc = "The entity that owns an address.",
   },
   {
     name = "listAddressEntities",
@@ -181,15 +153,11 @@ local operations = {
     path = "/api/v1/tracker/kya/entities",
     section = "6",
     parameters = {
-      {
-        name = "addresses",
-        place = "body",
-        type = "array",
-        items = { type = "string", word = true },
+      parameter("addresses", "body", "array", "The addresses to look up.", {
         required = true,
         max_items = 100,
-        doc = "The addresses to look up.",
-      },
+        items = { type = "string", word = true },
+      }),
       network("network", "body"),
     },
     envelope = "standard",
@@ -197,7 +165,7 @@ local operations = {
     repeats = { "network" },
     aligned = "addresses",
     idempotent = true,
-    doc = "Who each of many addresses belongs to.",
+    doc = "The entities that own many addresses.",
   },
   lookup {
     name = "getAddressRisk",
@@ -215,7 +183,7 @@ local operations = {
     section = "8",
     lookup = "activity_network",
     data = records.counterparties,
-    doc = "The addresses an address deals with most.",
+    doc = "The top counterparties of an address.",
   },
   lookup {
     name = "getAddressBasic",
@@ -233,7 +201,7 @@ local operations = {
     section = "10",
     lookup = "freeze_network",
     data = records.list_of(records.freeze_event),
-    doc = "When an address's tokens were frozen.",
+    doc = "The freeze events of an address.",
   },
   {
     name = "getAccountUsage",
@@ -242,34 +210,22 @@ local operations = {
     http = "GET",
     path = "/api/v1/tracker/account/usage",
     section = "11",
-    -- The interface does not name these on the wire: the client option `usage_parameters` does.
+    -- The interface does not publish their names on the wire; the client option `usage_parameters` gives them.
     parameters = {
-      {
-        name = "granularity",
-        place = "query",
-        type = "string",
+      parameter("granularity", "query", "string", "The period of one record.", {
         enum = "granularity",
         setting = "granularity",
-        doc = "The period of one record.",
-      },
-      { name = "start_date", place = "query", type = "date", setting = "start_date", doc = "First day, yyyy-MM-dd." },
-      {
-        name = "end_date",
-        place = "query",
-        type = "date",
+      }),
+      parameter("start_date", "query", "date", "First day, yyyy-MM-dd.", { setting = "start_date" }),
+      parameter("end_date", "query", "date", "Last day, yyyy-MM-dd.", {
         not_before = "start_date",
         setting = "end_date",
-        doc = "Last day, yyyy-MM-dd.",
-      },
-      {
-        name = "group_by",
-        place = "query",
-        type = "array",
+      }),
+      parameter("group_by", "query", "array", "The grouping of the records.", {
         items = { type = "string", enum = "usage_group" },
         separator = ",",
         setting = "group_by",
-        doc = "What to count by.",
-      },
+      }),
     },
     envelope = "usage",
     data = records.list_of(records.usage),
@@ -285,31 +241,27 @@ local operations = {
     section = "12",
     parameters = {
       network("network", "body"),
-      { name = "hash", place = "body", type = "string", word = true, required = true, doc = "The transaction's hash." },
-      { name = "tokenContractAddress", place = "body", type = "string", word = true, doc = "The token's contract." },
-      { name = "outputAddress", place = "body", type = "string", word = true, doc = "Where the transfer goes." },
-      { name = "direction", place = "body", type = "string", doc = "Its values are not published: sent as given." },
+      parameter("hash", "body", "string", "The transaction's hash.", { word = true, required = true }),
+      parameter("tokenContractAddress", "body", "string", "The token's contract.", { word = true }),
+      parameter("outputAddress", "body", "string", "The address that receives the transfer.", { word = true }),
+      parameter("direction", "body", "string", "Sent as given; its values are not published."),
       -- The interface shows it in results alone, as an identifier that the client supplied.
-      {
-        name = "customId",
-        place = "body",
-        type = "string",
+      parameter("customId", "body", "string", "The caller's own identifier, which the result repeats.", {
         renamed_by = "transaction_parameters",
         setting = "custom_id",
-        doc = "The caller's own identifier, which the result repeats.",
-      },
+      }),
     },
     envelope = "standard",
     data = records.submission,
     returns = "riskscreen.Transaction",
     idempotent = false,
-    doc = "Asks for the risk of a transaction; the result comes later, by its requestId.",
+    doc = "Submits a transaction for screening; the result comes later, by its requestId.",
   },
   unpublished("removeBlacklistAddresses", "blacklist", "remove", "4", false, "Removes addresses from the blacklist."),
   unpublished("addWhitelistAddresses", "whitelist", "add", "4", false, "Adds addresses to the whitelist."),
   unpublished("removeWhitelistAddresses", "whitelist", "remove", "4", false, "Removes addresses from the whitelist."),
   unpublished("getTransactionRisks", "kyt", "risks", "13", true, "The risks of a transaction."),
-  unpublished("getCustomRiskScore", "kyt", "custom_score", "13", false, "Asks for a transaction's custom risk score."),
+  unpublished("getCustomRiskScore", "kyt", "custom_score", "13", false, "Requests a transaction's custom risk score."),
   unpublished("getAddressRiskScore", "kya", "score", "13", true, "The risk score of an address."),
   unpublished("getAsynchronousResult", "kyt", "result", "13", true, "The result of an asynchronous request."),
 }

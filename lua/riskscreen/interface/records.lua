@@ -1,6 +1,7 @@
--- The shapes of everything the service sends: field names, types, enumerations ("Resources and their fields").
--- A shape says what a field must be when it is there; `required` marks the few without which an answer means nothing.
--- An enumeration in a shape documents the field: an unseen value passes through here and is judged by policy.lua.
+-- The shapes of everything the service sends (section "Resources and their fields"): field names, types, enumerations.
+-- A shape states the type of a field that is present; an answer without a `required` field is useless. An enumeration
+-- only documents a field: shape.lua lets unseen values pass, and the policy gives them a meaning.
+local tables = require "riskscreen.util.tables"
 
 ---@class riskscreen.Shape
 ---@field type "string"|"integer"|"number"|"boolean"|"object"|"array"|"map"
@@ -14,11 +15,7 @@
 ---@field doc? string
 
 local function field(name, type, extra)
-  local shape = { name = name, type = type }
-  for key, value in pairs(extra or {}) do
-    shape[key] = value
-  end
-  return shape
+  return tables.merge({ name = name, type = type }, extra)
 end
 
 local function object(fields)
@@ -166,7 +163,7 @@ M.transaction_result = object {
   field("status", "integer", { doc = "the interface shows 1003 and does not explain it" }),
   field("dirData", "object", {
     fields = { field("in", "map", { items = strategy }), field("out", "map", { items = strategy }) },
-    doc = "for each direction a strategy's result by its number",
+    doc = "the results of each direction by the strategy's number",
   }),
 }
 

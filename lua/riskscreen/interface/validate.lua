@@ -1,5 +1,5 @@
--- Checks the parameters of an operation against its entry in operations.lua, and copies them. options/check.lua checks
--- options with the same walk over the fields.
+-- Checks and copies the parameters of an operation by its entry in operations.lua. options/check.lua shares the walk
+-- over the fields.
 local date = require "riskscreen.util.date"
 local enums = require "riskscreen.interface.enums"
 local errors = require "riskscreen.errors"

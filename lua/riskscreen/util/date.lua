@@ -1,4 +1,4 @@
--- The Gregorian calendar, as far as dates in requests and headers need it. No clock, no time zones.
+-- Dates of the Gregorian calendar, for requests and headers. No clock, no time zones.
 
 local days_in_month = { 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31 }
 local month_numbers =
@@ -6,7 +6,7 @@ local month_numbers =
 
 local M = {}
 
----Days from 1970-01-01 to a day, or nil where there is no such day.
+---Days from 1970-01-01 to a day, or nil when there is no such day.
 ---@param year integer
 ---@param month integer
 ---@param day integer
@@ -17,14 +17,14 @@ function M.days(year, month, day)
   if not last or day < 1 or day > last then
     return nil
   end
-  -- Counted in years that begin in March, the leap day is a year's last.
+  -- In years that begin in March, the leap day is the last day of the year.
   local shifted = month > 2 and year or year - 1
   local day_of_year = math.floor((153 * ((month + 9) % 12) + 2) / 5) + day - 1
   local leap_days = math.floor(shifted / 4) - math.floor(shifted / 100) + math.floor(shifted / 400)
   return shifted * 365 + leap_days + day_of_year - 719468
 end
 
----Days from 1970-01-01 to a date written yyyy-MM-dd, or nil where it is not one.
+---Days from 1970-01-01 to a date written yyyy-MM-dd, or nil for any other text.
 ---@param text string
 ---@return integer|nil
 function M.parse_date(text)
@@ -32,7 +32,7 @@ function M.parse_date(text)
   return year and M.days(tonumber(year), tonumber(month), tonumber(day))
 end
 
----Unix seconds of an HTTP date in the form that must be sent ("Sun, 06 Nov 1994 08:49:37 GMT"), or nil.
+---Unix seconds of an HTTP date such as "Sun, 06 Nov 1994 08:49:37 GMT", or nil.
 ---@param text string
 ---@return integer|nil
 function M.parse_http_date(text)

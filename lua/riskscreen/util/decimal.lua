@@ -1,11 +1,11 @@
--- Decimal numbers that travel as text, compared exactly: never through a float, however long they are. No arithmetic.
+-- Exact comparison of decimal numbers that travel as text. They never become floats.
 
 local MAX_LENGTH = 1024 -- bytes of one number
 local MAX_EXPONENT_DIGITS = 9
 
 local M = {}
 
--- sign (-1, 0, 1), the significant digits without zeros at either end, and the power of ten of the first of them.
+-- The sign (-1, 0, 1), the digits without zeros at either end, and the power of ten of the first digit.
 local function parse(text)
   if type(text) ~= "string" or #text > MAX_LENGTH then
     return nil
@@ -34,7 +34,7 @@ local function order(a, b)
   return a == b and 0 or (a < b and -1 or 1)
 end
 
--- Digit by digit: the order of texts follows the locale, in which digits need not be bytes in order.
+-- Compares bytes, because the order of texts depends on the locale.
 local function order_digits(a, b)
   for position = 1, math.max(#a, #b) do
     local difference = order(a:byte(position) or 48, b:byte(position) or 48)
@@ -66,7 +66,7 @@ end
 ---@param a string
 ---@param b string
 ---@return -1|0|1|nil order -1 when a is less than b, 0 when they are equal, 1 when a is greater
----@return string|nil message which of them is no decimal
+---@return string|nil message names the text that is no decimal
 function M.compare(a, b)
   local sign_a, digits_a, power_a = parse(a)
   if not sign_a then

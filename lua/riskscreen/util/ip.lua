@@ -1,4 +1,4 @@
--- IP addresses and the networks they belong to, IPv4 and IPv6, as text. Pure, with no bit operators: Lua 5.1 has none.
+-- IP addresses and networks, IPv4 and IPv6, from text. Lua 5.1 has no bit operators, so this uses arithmetic.
 
 local M = {}
 
@@ -9,7 +9,7 @@ local function parse_v4(text)
   end
   local bytes = { tonumber(a), tonumber(b), tonumber(c), tonumber(d) }
   for i, part in ipairs { a, b, c, d } do
-    -- "010" is eight to some and ten to others.
+    -- Some programs read "010" as octal.
     if bytes[i] > 255 or part:find "^0%d" then
       return nil
     end
@@ -17,7 +17,7 @@ local function parse_v4(text)
   return bytes
 end
 
--- The groups of one side of a "::", as bytes.
+-- Appends the groups of one side of a "::" as bytes.
 local function parse_groups(text, bytes)
   local count = #bytes
   if text == "" then
@@ -34,7 +34,7 @@ local function parse_groups(text, bytes)
   return count <= 16
 end
 
--- "::ffff:192.0.2.1" written with groups alone.
+-- Replaces the dotted end of "::ffff:192.0.2.1" by two groups.
 local function without_dots(text)
   local head, dotted = text:match "^(.*:)(%d+%.%d+%.%d+%.%d+)$"
   if not head then
@@ -68,7 +68,7 @@ local function parse_v6(text)
   return bytes
 end
 
--- An IPv4 address that came in through an IPv6 socket is still that address.
+-- An IPv6 socket shows an IPv4 client as ::ffff:a.b.c.d; the result is the IPv4 address.
 local function unmapped(bytes)
   for i = 1, 12 do
     if bytes[i] ~= (i > 10 and 255 or 0) then
@@ -78,7 +78,7 @@ local function unmapped(bytes)
   return { bytes[13], bytes[14], bytes[15], bytes[16] }
 end
 
----The bytes of an address: 4, or 16.
+---The bytes of an address: 4 or 16.
 ---@param text string
 ---@return integer[]|nil
 function M.parse(text)
@@ -86,7 +86,7 @@ function M.parse(text)
   return bytes and #bytes == 16 and unmapped(bytes) or bytes
 end
 
----A network such as "192.0.2.0/24", "2001:db8::/32", or one address.
+---The network of a text such as "192.0.2.0/24", "2001:db8::/32", or of one address.
 ---@param text string
 ---@return { bytes: integer[], bits: integer }|nil
 function M.network(text)

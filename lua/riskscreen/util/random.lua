@@ -1,13 +1,12 @@
--- Numbers for jitter, from a generator of one's own: math.random is the program's, and not seeded in every Lua. Nothing
--- secret may come from here.
+-- Random numbers for jitter, never for secrets. math.random belongs to the program, and not every Lua seeds it.
 
 local MULTIPLIER, MODULUS = 16807, 2147483647 -- of Park and Miller; products stay exact in a double
 
 local M = {}
 
----A generator.
+---A new generator.
 ---@param seed number
----@return fun(): number from 0 up to 1
+---@return fun(): number at least 0, less than 1
 function M.new(seed)
   local state = math.floor(seed) % (MODULUS - 1) + 1
   return function()
@@ -16,7 +15,7 @@ function M.new(seed)
   end
 end
 
----A seed that differs between processes and between clients: of two times and of where a new table lies in memory.
+---A seed that differs between processes and between clients. It mixes two times and the address of a new table.
 ---@param now number seconds with fractions
 ---@return number
 function M.seed(now)
