@@ -77,8 +77,8 @@ end
 
 -- tools/check_install.sh runs this command, in a tree of its own.
 local function is_checked_by_install(line)
-  local target = line:find " make " and "make --deps-mode=none" or " path"
-  if target ~= " path" and not pages.read("tools/check_install.sh"):find(target, 1, true) then
+  local arguments = line:match " (make .*)$"
+  if not arguments or not pages.read("tools/check_install.sh"):find(arguments, 1, true) then
     return "tools/check_install.sh runs another command"
   end
 end
@@ -99,8 +99,7 @@ local kinds = {
   { "^%./dev ", is_command_of_dev },
   { "^PATH=%S+ %./dev ", accepted },
   { '^eval "%$%(%./dev env', accepted },
-  { "^luarocks ", is_checked_by_install },
-  { '^eval "%$%(luarocks ', is_checked_by_install },
+  { "^sudo luarocks ", is_checked_by_install },
   { "^export RISKSCREEN_[%u_]+=", accepted },
   { "^sudo /usr/sbin/nginx ", accepted }, -- the page's configuration is started from its nginx block
   { "^RISKSCREEN_LUA=lua5%.4 lua5%.4 /usr/bin/busted ", names_a_spec },
