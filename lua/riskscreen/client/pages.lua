@@ -30,14 +30,15 @@ local walk_parameters = {
   { name = "max_pages", type = "integer", minimum = 1, doc = "The most pages to read before the walk fails." },
 }
 
--- The same text for equal items only: JSON with the members of an object in a fixed order.
+-- The same text for equal items only: members in a fixed order, and each content with its length.
 local function identity(value)
   if type(value) ~= "table" then
-    return json.encode(value)
+    local content = type(value) == "number" and json.number(value) or tostring(value)
+    return type(value) .. #content .. ":" .. content
   end
   local members = {}
   for name, member in pairs(value) do
-    members[#members + 1] = json.encode(name) .. ":" .. identity(member)
+    members[#members + 1] = identity(name) .. identity(member)
   end
   table.sort(members)
   return "{" .. table.concat(members, ",") .. "}"

@@ -1,21 +1,21 @@
--- Which texts can be addresses of which network.
+-- The formats of addresses, by network.
 local addresses = require "riskscreen.sandbox.addresses"
 local enums = require "riskscreen.interface.enums"
-local well_formed = require "riskscreen.address"
+local address_rules = require "riskscreen.address"
 
 describe("an address", function()
   local function is_well_formed(address, network)
-    return well_formed.problem(address, network) == nil
+    return address_rules.problem(address, network) == nil
   end
 
   it("has a format on every network of the interface", function()
     for _, network in ipairs(enums.values.network) do
-      local _, field = well_formed.problem("", network)
+      local _, field = address_rules.problem("", network)
       assert.equal("address", field, network)
     end
   end)
 
-  it("is one of its network", function()
+  it("has the format of its network", function()
     for _, network in ipairs { "tron", "btc", "solana", "doge", "ltc", "eth" } do
       for _, level in ipairs { "clean", "low", "generally-high", "high" } do
         assert.is_true(is_well_formed(addresses[level .. "-" .. network], network), level .. "-" .. network)
@@ -29,7 +29,7 @@ describe("an address", function()
     assert.is_true(is_well_formed("0X" .. hexadecimal:sub(3):upper(), "eth"))
   end)
 
-  it("is none in a spelling of which the service may know nothing", function()
+  it("is refused in any other spelling", function()
     local eth, btc, tron = addresses["high-eth"], addresses["high-btc"], addresses["high-tron"]
     for _, case in ipairs {
       { eth:sub(3), "eth" },
@@ -59,13 +59,13 @@ describe("an address", function()
     assert.is_false(is_well_formed(nil, "eth"))
   end)
 
-  it("belongs to a network that the service has", function()
+  it("needs a network of the interface", function()
     for _, network in ipairs { "ETH", "Ethereum", "eth ", "", "dogecoin" } do
       assert.is_false(is_well_formed(addresses["clean-eth"], network), network)
     end
     assert.is_false(is_well_formed(addresses["clean-eth"], nil))
     for _, network in ipairs(enums.values.network) do
-      assert.matches("the address", (well_formed.problem("?", network)))
+      assert.matches("the address", (address_rules.problem("?", network)))
     end
   end)
 end)

@@ -1,4 +1,4 @@
--- Whether answers are about what was asked: no record about another address or network is ever used.
+-- A record about another address or network than the ones asked is never used.
 local json = require "riskscreen.json"
 local operations = require "riskscreen.interface.operations"
 local recorder = require "spec.support.recorder"
@@ -17,7 +17,7 @@ local context = {
 local risk = operations.by_name.getAddressRisk
 local entities = operations.by_name.listAddressEntities
 
--- What an answer means after `change` has had its way with a good one.
+-- The interpretation of a good answer after `change`.
 local function changed(operation, change, parameters)
   local given, body = samples.of(operation)
   change(body)
@@ -30,8 +30,8 @@ local function refused(kind, value, err)
   return err
 end
 
-describe("an answer about something else", function()
-  it("than the address asked is never used", function()
+describe("an answer", function()
+  it("about another address is refused", function()
     local err = refused(
       "protocol",
       changed(risk, function(body)
@@ -42,7 +42,7 @@ describe("an answer about something else", function()
     assert.matches(samples.address, err.message, 1, true)
   end)
 
-  it("than the network asked is never used", function()
+  it("about another network is refused", function()
     refused(
       "protocol",
       changed(risk, function(body)
@@ -51,14 +51,14 @@ describe("an answer about something else", function()
     )
   end)
 
-  it("is not one where a hexadecimal address differs in case", function()
+  it("may have a hexadecimal address in another case", function()
     local value = changed(risk, function(body)
       body.data.address = body.data.address:lower()
     end)
     assert.is_table(value)
   end)
 
-  it("is one where another kind of address differs in case", function()
+  it("with any other address in another case is refused", function()
     local parameters = { address = "TJRabPrwbZy45sbavfcjinPJC18kjpRTv8", network = "tron" }
     refused(
       "protocol",
@@ -69,7 +69,7 @@ describe("an answer about something else", function()
   end)
 
   for _, pair in ipairs { { "eth", "ethereum" }, { "ethereum", "eth" } } do
-    it(("is not one where %s stands for %s"):format(pair[1], pair[2]), function()
+    it(("may have %s for %s"):format(pair[1], pair[2]), function()
       assert.is_table((changed(risk, function(body)
         body.data.network = pair[1]
       end, { address = samples.address, network = pair[2] })))
@@ -84,18 +84,18 @@ describe("a bulk answer", function()
     return changed(entities, change or function() end, { addresses = addresses, network = "eth" })
   end
 
-  it("is aligned with the addresses, whatever its own order", function()
+  it("is aligned with the addresses in any order", function()
     local value = asked({ B, A })
     assert.same({ B, A }, { value[1].address, value[2].address })
   end)
 
-  it("answers a repeated address at each of its places", function()
+  it("has the record of a repeated address at each position", function()
     local value = asked({ A, B, A:lower() })
     assert.equal(value[1], value[3])
     assert.equal(B, value[2].address)
   end)
 
-  it("has false where the service left one out", function()
+  it("has false for an address that the service left out", function()
     local value = asked({ A, B }, function(body)
       table.remove(body.data, 1)
     end)
@@ -103,18 +103,18 @@ describe("a bulk answer", function()
     assert.equal(B, value[2].address)
   end)
 
-  it("is all false where the service left all out", function()
+  it("has false for every address when the service left all out", function()
     assert.same({ false, false }, (asked({ A, B }, function(body)
       body.data = json.empty_array()
     end)))
   end)
 
-  it("about an address that was not asked is never used", function()
+  it("about an address that was not asked is refused", function()
     local err = refused("protocol", asked { A })
     assert.matches("data[2].address", err.message, 1, true)
   end)
 
-  it("on another network is never used", function()
+  it("on another network is refused", function()
     local err = refused(
       "protocol",
       asked({ A, B }, function(body)
@@ -124,7 +124,7 @@ describe("a bulk answer", function()
     assert.matches("data[2].network", err.message, 1, true)
   end)
 
-  it("with two different records of one address is never used", function()
+  it("with two different records of one address is refused", function()
     refused(
       "protocol",
       asked({ A, B }, function(body)
@@ -134,7 +134,7 @@ describe("a bulk answer", function()
     )
   end)
 
-  it("with one record twice is used", function()
+  it("may have one record twice", function()
     local value = asked({ A, B }, function(body)
       body.data[3] = select(2, samples.of(entities)).data[1]
     end)

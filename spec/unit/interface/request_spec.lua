@@ -82,14 +82,14 @@ describe("request.build", function()
     assert.equal("/aml/api/v1/tracker/address/whitelist", build("listWhitelistAddresses", {}, more).target)
   end)
 
-  it("says that a lookup may be repeated and an addition may not", function()
+  it("may be repeated for a lookup but not for an addition", function()
     assert.is_true(build("getAddressRisk", { address = "a", network = "eth" }).replay)
     assert.is_true(build("listAddressEntities", { addresses = { "a" }, network = "eth" }).replay)
     assert.is_false(build("addBlacklistAddresses", { list = { { address = "a" } } }).replay)
     assert.is_false(build("screenTransaction", { network = "eth", hash = "h" }).replay)
   end)
 
-  it("carries the client's limits, and the call's in their place", function()
+  it("has the client's time limits, replaced by the call's", function()
     local parameters = { address = "a", network = "eth" }
     local built = build("getAddressRisk", parameters, { timeout = 8, connect_timeout = 2 })
     assert.same({ 8, 2 }, { built.timeout, built.connect_timeout })
@@ -107,7 +107,7 @@ describe("request.build", function()
     assert.same({ Accept = "application/json", ["X-Team"] = "a", ["x-trace"] = "call" }, built.headers)
   end)
 
-  it("changes nothing it is given", function()
+  it("does not change its arguments", function()
     local parameters = { addresses = { "a" }, network = "eth" }
     local shared = settings { headers = { ["X-Team"] = "a" } }
     request.build(operations.by_name.listAddressEntities, parameters, shared, { headers = { ["X-Call"] = "b" } })
@@ -117,14 +117,14 @@ describe("request.build", function()
 end)
 
 describe("an operation whose path is not published", function()
-  it("says what to set", function()
+  it("names the option to set", function()
     local built, err = build("getAsynchronousResult", { requestId = "r" })
     assert.is_nil(built)
     assert.equal("unsupported", err.kind)
     assert.matches("endpoints.kyt_result = { method", err.message, 1, true)
   end)
 
-  it("is sent where endpoints says, its parameters in the query of a GET", function()
+  it("is sent to its endpoint, with its parameters in the query of a GET", function()
     local more = { endpoints = { kyt_result = { method = "GET", path = "/api/v1/results" } } }
     local built = build("getAsynchronousResult", { requestId = "r 1", detail = true, page = 2 }, more)
     assert.equal("/api/v1/results?detail=true&page=2&requestId=r%201", built.target)
@@ -144,8 +144,8 @@ describe("an operation whose path is not published", function()
     assert.equal("/api/v1/results/a%2Fb%3Fc?other=d", built.target)
   end)
 
-  for what, value in pairs { ["an empty text"] = "", ["a dot"] = ".", ["two dots"] = "..", ["a table"] = {} } do
-    it("refuses " .. what .. " in a path", function()
+  for case, value in pairs { ["an empty text"] = "", ["a dot"] = ".", ["two dots"] = "..", ["a table"] = {} } do
+    it("refuses " .. case .. " in a path", function()
       local more = { endpoints = { kyt_result = { method = "GET", path = "/api/v1/results/{requestId}" } } }
       local built, err = build("getAsynchronousResult", { requestId = value }, more)
       assert.is_nil(built)
@@ -154,14 +154,14 @@ describe("an operation whose path is not published", function()
     end)
   end
 
-  it("refuses what a query cannot carry", function()
+  it("refuses a table in a query", function()
     local more = { endpoints = { kyt_result = { method = "GET", path = "/r" } } }
     local built, err = build("getAsynchronousResult", { filter = { 1 } }, more)
     assert.is_nil(built)
     assert.equal("filter", err.field)
   end)
 
-  it("refuses what JSON cannot carry", function()
+  it("refuses a function in a body", function()
     local more = { endpoints = { whitelist_add = { method = "POST", path = "/w" } } }
     local built, err = build("addWhitelistAddresses", { list = { print } }, more)
     assert.is_nil(built)
@@ -170,7 +170,7 @@ describe("an operation whose path is not published", function()
 end)
 
 describe("a published operation", function()
-  it("can be sent elsewhere and otherwise", function()
+  it("can have another path and method", function()
     local more = { endpoints = { kya_risk = { method = "POST", path = "/api/v2/risks" } } }
     local built = build("getAddressRisk", { address = "a", network = "eth" }, more)
     assert.equal("POST", built.method)

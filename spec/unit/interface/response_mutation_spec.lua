@@ -1,5 +1,4 @@
--- Random damage to good answers: whatever is broken, interpret gives an error; whatever it gives as a value still has
--- the shape and the subject that were asked for.
+-- Random damage to good answers: `interpret` gives an error, or a value of the right shape about the right address.
 local errors = require "riskscreen.errors"
 local json = require "riskscreen.json"
 local operations = require "riskscreen.interface.operations"
@@ -108,7 +107,7 @@ local function junk(generator)
   }()
 end
 
--- What must hold of anything that interpret lets through, stated again and independently.
+-- The properties of every value that `interpret` gives, stated independently of its code.
 local function assert_sound(operation, parameters, body, value)
   if operation.envelope == "usage" then
     assert.equal(200, body.code)
@@ -136,7 +135,7 @@ describe("an answer with damaged text", function()
   local pieces = { "", '"', "{", "}", "[", "]", ",", ":", "0", "1", "-", "e", "null", "true", "\\", " ", "\255" }
 
   for _, operation in ipairs(published()) do
-    it("to " .. operation.name .. " is refused, or still is what was asked", function()
+    it("to " .. operation.name .. " is refused, or still about the right address", function()
       local generator = random.new(19)
       local accepted, refused = 0, 0
       for _ = 1, ROUNDS * 2 do
@@ -177,7 +176,7 @@ describe("a damaged answer", function()
       end
     end)
 
-    it("to " .. operation.name .. " is no value when its envelope is broken", function()
+    it("to " .. operation.name .. " is refused when its envelope is broken", function()
       local generator = random.new(11)
       local fields = operation.envelope == "usage" and { "code" } or { "success", "code" }
       for _ = 1, ROUNDS do
@@ -194,7 +193,7 @@ describe("a damaged answer", function()
     end)
 
     if operation.data then
-      it("to " .. operation.name .. " is no value when its data is of another type", function()
+      it("to " .. operation.name .. " is refused when its data has another type", function()
         local generator = random.new(13)
         for _ = 1, ROUNDS do
           local parameters, body = samples.of(operation)
@@ -207,7 +206,7 @@ describe("a damaged answer", function()
     end
 
     if operation.repeats then
-      it("to " .. operation.name .. " is no value when it is about something else", function()
+      it("to " .. operation.name .. " is refused when it is about another address", function()
         local generator = random.new(17)
         for _ = 1, ROUNDS do
           local parameters, body = samples.of(operation)

@@ -21,7 +21,7 @@ local function interpret(operation, reply, parameters)
   return response.interpret(operation, parameters or samples.of(operation), reply, context)
 end
 
--- What an answer means after `change` has had its way with a good one.
+-- The interpretation of a good answer after `change`.
 local function changed(operation, change, parameters)
   local given, body = samples.of(operation)
   local other = change(body)
@@ -67,7 +67,7 @@ describe("a good answer", function()
     end
   end)
 
-  it("may have fields and values that were never seen", function()
+  it("may have unknown fields and values", function()
     local value = changed(risk, function(body)
       body.extra, body.data.extra = 1, { 2 }
       body.data.risks[1].riskLevel = "catastrophic"
@@ -76,7 +76,7 @@ describe("a good answer", function()
     assert.same({ 2 }, value.extra)
   end)
 
-  it("may lack what the interface does not promise", function()
+  it("may lack fields that are not required", function()
     local value = changed(risk, function(body)
       body.data.risks, body.data.whitelist, body.data.time = nil, nil, nil
     end)
@@ -102,7 +102,7 @@ describe("a good answer", function()
     assert.same({ current_page = 1, per_page = 10, total_pages = 1, total_items = 2 }, result.pagination)
   end)
 
-  it("may come without pages", function()
+  it("may lack the pages of a list", function()
     local _, result = changed(list, function(body)
       body.pagination = nil
     end)
@@ -119,7 +119,7 @@ describe("a good answer", function()
 end)
 
 describe("an envelope", function()
-  for what, change in pairs {
+  for case, change in pairs {
     ["without success"] = function(body)
       body.success = nil
     end,
@@ -166,13 +166,13 @@ describe("an envelope", function()
       return false
     end,
   } do
-    it(what .. " is no answer", function()
+    it(case .. " is refused", function()
       local err = refused("protocol", changed(risk, change))
       assert.equal(200, err.status)
     end)
   end
 
-  it("that reports a failure gives the service's code and words", function()
+  it("that reports a failure gives the service's code and message", function()
     local err = refused(
       "api",
       changed(risk, function()
@@ -184,7 +184,7 @@ describe("an envelope", function()
     assert.equal(200, err.status)
   end)
 
-  it("that reports a failure without words says so", function()
+  it("that reports a failure without a message says so", function()
     local err = refused(
       "api",
       changed(risk, function()
@@ -209,7 +209,7 @@ describe("an envelope", function()
       assert.matches("no such group", err.message)
     end)
 
-    for what, change in pairs {
+    for case, change in pairs {
       ["without code"] = function(body)
         body.code = nil
       end,
@@ -223,7 +223,7 @@ describe("an envelope", function()
         body.data = nil
       end,
     } do
-      it(what .. " is no answer", function()
+      it(case .. " is refused", function()
         refused("protocol", changed(usage, change))
       end)
     end
@@ -231,13 +231,13 @@ describe("an envelope", function()
 end)
 
 describe("a body", function()
-  it("that is a page is shown by its beginning", function()
+  it("that is not JSON is shown by its beginning", function()
     local err = refused("protocol", interpret(risk, recorder.page(200, "<!DOCTYPE html><html>")))
     assert.matches("<!DOCTYPE html>", err.message, 1, true)
     assert.matches("not JSON", err.message)
   end)
 
-  it("that is empty is no answer", function()
+  it("that is empty is refused", function()
     local err = refused("protocol", interpret(risk, recorder.reply(200, nil)))
     assert.matches("empty", err.message)
   end)
@@ -337,16 +337,16 @@ describe("response.raw", function()
     assert.same({ 1, 2 }, (response.raw(recorder.reply(200, { 1, 2 }), context)))
   end)
 
-  it("looks at the status first", function()
+  it("is an error when the status is not 200", function()
     refused("server", response.raw(recorder.reply(500, { anything = 1 }), context))
   end)
 
-  it("sees a failure that is reported", function()
+  it("is an error when the body reports a failure", function()
     local err = refused("api", response.raw(recorder.reply(200, samples.failure(9, "no")), context))
     assert.equal(9, err.code)
   end)
 
-  it("refuses what is not JSON", function()
+  it("is an error when the body is not JSON", function()
     refused("protocol", response.raw(recorder.page(200, "<html>"), context))
     refused("protocol", response.raw(recorder.reply(200, nil), context))
   end)

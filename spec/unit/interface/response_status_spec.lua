@@ -1,4 +1,4 @@
--- What a reply's status means, whatever its body says.
+-- The meaning of a reply's status, with any body.
 local errors = require "riskscreen.errors"
 local operations = require "riskscreen.interface.operations"
 local recorder = require "spec.support.recorder"
@@ -63,13 +63,13 @@ describe("a status", function()
     end)
   end
 
-  it("comes with the code and words of the error envelope", function()
+  it("comes with the code and message of the error envelope", function()
     local err = refused("bad_request", of(400, nil, samples.failure(3016, "RiskType is empty")))
     assert.equal(3016, err.code)
     assert.matches("RiskType is empty", err.message, 1, true)
   end)
 
-  it("takes no code or words that are of another type", function()
+  it("ignores a code or message of another type", function()
     local err = refused("server", of(500, nil, { success = false, code = "x", msg = { 1 } }))
     assert.is_nil(err.code)
   end)
@@ -80,7 +80,7 @@ describe("a status", function()
     assert.matches("proxy", err.message)
   end)
 
-  it("of a redirect says where it leads, and that it was not followed", function()
+  it("of a redirect names its location, which is not followed", function()
     local err = refused("http", of(302, { location = "https://elsewhere.example/login" }))
     assert.matches("https://elsewhere.example/login", err.message, 1, true)
     assert.matches("not followed", err.message)
@@ -96,7 +96,7 @@ describe("a status", function()
       assert.equal(60, refused(kind, of(status, { ["retry-after"] = date })).retry_after)
     end)
 
-    it(("%d waits for no date that has passed"):format(status), function()
+    it(("%d does not wait for a date in the past"):format(status), function()
       local date = "Sun, 06 Nov 1994 08:00:00 GMT"
       assert.equal(0, refused(kind, of(status, { ["retry-after"] = date })).retry_after)
     end)

@@ -21,7 +21,7 @@ end
 describe("validate.parameters", function()
   for _, operation in ipairs(operations.list) do
     if operation.path then
-      it("accepts what " .. operation.name .. " takes, as a copy", function()
+      it("accepts what " .. operation.name .. "'s parameters, as a copy", function()
         local parameters = samples.of(operation)
         local checked = assert(validate.parameters(operation, parameters))
         assert.same(parameters, checked)
@@ -35,28 +35,28 @@ describe("validate.parameters", function()
     end
   end
 
-  it("lets anything through where the interface lists no parameters", function()
+  it("accepts any parameter where the interface lists none", function()
     local checked = validate.parameters(operations.by_name.getAsynchronousResult, { requestId = "r", more = { 1 } })
     assert.same({ requestId = "r", more = { 1 } }, checked)
   end)
 
-  it("names what is missing", function()
+  it("names a missing parameter", function()
     local err = refused(risk, { network = "eth" })
     assert.equal("address", err.field)
     assert.equal("address is required", err.message)
   end)
 
-  it("suggests the parameter that was meant", function()
+  it("suggests the nearest parameter", function()
     local err = refused(risk, { adress = "x", network = "eth" })
     assert.equal("adress", err.field)
     assert.matches("did you mean 'address'?", err.message, 1, true)
   end)
 
-  it("lists the parameters where none is near", function()
+  it("lists the parameters when none is near", function()
     assert.matches("known: address, network", refused(risk, { whatever = 1 }).message, 1, true)
   end)
 
-  it("suggests the value that was meant and lists all", function()
+  it("suggests the nearest value and lists all", function()
     local err = refused(risk, { address = "x", network = "etherum" })
     assert.equal("network", err.field)
     assert.matches("^network must be one of ethereum, eth, tron, ", err.message)
@@ -76,7 +76,7 @@ describe("validate.parameters", function()
     refused(operations.by_name.getAddressBasic, { address = "x", network = "solana" })
   end)
 
-  for what, value in pairs {
+  for case, value in pairs {
     ["a number"] = 5,
     ["an empty text"] = "",
     ["a text with a line end"] = "a\r\nX-Access-Key: other",
@@ -86,7 +86,7 @@ describe("validate.parameters", function()
     ["a table"] = {},
     ["false"] = false,
   } do
-    it("refuses " .. what .. " for an address", function()
+    it("refuses " .. case .. " for an address", function()
       assert.equal("address", refused(risk, { address = value, network = "eth" }).field)
     end)
   end
@@ -99,7 +99,7 @@ describe("validate.parameters", function()
     assert.is_nil(refused(risk, { address = "a\r\nb", network = "eth" }).message:find "%c")
   end)
 
-  for what, value in pairs {
+  for case, value in pairs {
     ["no list"] = "a",
     ["an empty list"] = {},
     ["a list with a gap"] = { "a", nil, "c" },
@@ -107,7 +107,7 @@ describe("validate.parameters", function()
     ["a list from position 0"] = { [0] = "a", "b" },
     ["a list with a fraction for a position"] = { "a", [1.5] = "b" },
   } do
-    it("refuses " .. what .. " of addresses", function()
+    it("refuses " .. case .. " of addresses", function()
       assert.equal("addresses", refused(entities, { addresses = value, network = "eth" }).field)
     end)
   end
@@ -142,12 +142,12 @@ describe("validate.parameters", function()
     end
   end)
 
-  it("takes 2.0 for the integer it is", function()
+  it("makes an integer of 2.0", function()
     local checked = validate.parameters(list, { page = 2.0 })
     assert.equal("2", tostring(checked.page))
   end)
 
-  it("refuses a day that is in no calendar", function()
+  it("refuses a date that does not exist", function()
     for _, value in ipairs { "2026-02-29", "2026-2-1", "yesterday", 20260101 } do
       assert.equal("start_date", refused(usage, { start_date = value }).field)
     end

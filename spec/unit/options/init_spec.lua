@@ -57,15 +57,15 @@ describe("a client's options", function()
     assert.equal("base_url is required", select(2, options.check_client { access_key = KEY }))
   end)
 
-  it("need no base_url with a transport of one's own", function()
+  it("need no base_url with the option transport", function()
     assert.is_table(options.check_client { access_key = KEY, transport = print })
   end)
 
-  it("suggest the name that was meant", function()
+  it("suggest the nearest name", function()
     assert.matches("did you mean 'timeout'?", refused { timout = 3 }, 1, true)
   end)
 
-  it("have retries on, and what stops or doubles requests off", function()
+  it("have retries on, and the rate limit, the breaker and hedging off", function()
     local settings = assert(options.check_client(given {}))
     local retry = { attempts = 3, base_delay = 0.1, max_delay = 5, max_retry_after = 60, budget = 0.2, reserve = 10 }
     assert.same(retry, settings.retry)
@@ -79,7 +79,7 @@ describe("a client's options", function()
     assert.is_false(assert(options.check_client(given { breaker = false }, NGINX)).breaker)
   end)
 
-  it("refuse to share anything outside of nginx", function()
+  it("refuse shared state outside nginx", function()
     assert.equal("shared_dict is for clients inside nginx", refused { shared_dict = "riskscreen" })
     assert.equal("shared_as needs shared_dict", refused { shared_as = "name" })
   end)
@@ -106,7 +106,7 @@ describe("a client's options", function()
     )
   end)
 
-  it("that a switch is off stays off", function()
+  it("keep a flag that is off", function()
     assert.is_false(options.check_client(given { compression = false }).compression)
   end)
 
@@ -168,7 +168,7 @@ describe("a client's options", function()
     end)
   end
 
-  it("never show a value of the wrong type: it may be a secret in the wrong place", function()
+  it("never show a value of the wrong type, which may be a secret", function()
     assert.equal("access_key must be a string or a function (got a number)", refused { access_key = 12345 })
     assert.is_nil(refused({ proxy = "ftp://user:secret@proxy" }):find "secret")
     assert.is_nil(refused({ base_url = "https://user:secret@service.example" }):find "secret")
@@ -236,7 +236,7 @@ describe("base_url", function()
 end)
 
 describe("extra headers", function()
-  it("may be any others", function()
+  it("may have other names", function()
     assert.is_table(options.check_client(given { headers = { ["X-Request-Id"] = "a b\tc", ["tracestate"] = "a=b" } }))
   end)
 
@@ -276,7 +276,7 @@ describe("endpoints", function()
     assert.same(endpoint, options.check_client(given { endpoints = { kyt_result = endpoint } }).endpoints.kyt_result)
   end)
 
-  for what, endpoints in pairs {
+  for case, endpoints in pairs {
     ["an unknown name"] = { kyt_reslt = { method = "GET", path = "/r" } },
     ["no method"] = { kyt_result = { path = "/r" } },
     ["another method"] = { kyt_result = { method = "TRACE", path = "/r" } },
@@ -289,12 +289,12 @@ describe("endpoints", function()
     ["an unknown envelope"] = { kyt_result = { method = "GET", path = "/r", envelope = "none" } },
     ["a text"] = { kyt_result = "/r" },
   } do
-    it("may not have " .. what, function()
+    it("may not have " .. case, function()
       assert.matches("endpoints", refused { endpoints = endpoints })
     end)
   end
 
-  it("suggest the name that was meant", function()
+  it("suggest the nearest name", function()
     assert.matches("did you mean 'kyt_result'?", refused { endpoints = { kyt_reslt = {} } }, 1, true)
   end)
 end)

@@ -1,20 +1,20 @@
-local calendar = require "riskscreen.util.date"
+local date = require "riskscreen.util.date"
 
-describe("the calendar", function()
-  it("counts days from 1970-01-01", function()
-    assert.equal(0, calendar.parse_date "1970-01-01")
-    assert.equal(-1, calendar.parse_date "1969-12-31")
-    assert.equal(11016, calendar.parse_date "2000-02-29")
-    assert.equal(20454, calendar.parse_date "2026-01-01")
+describe("a date", function()
+  it("is counted in days from 1970-01-01", function()
+    assert.equal(0, date.parse_date "1970-01-01")
+    assert.equal(-1, date.parse_date "1969-12-31")
+    assert.equal(11016, date.parse_date "2000-02-29")
+    assert.equal(20454, date.parse_date "2026-01-01")
   end)
 
-  it("goes forward by one from each day to the next, over four hundred years", function()
-    local days, expected = { 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31 }, calendar.days(1900, 1, 1)
+  it("is one day after the day before, over four hundred years", function()
+    local days, expected = { 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31 }, date.days(1900, 1, 1)
     for year = 1900, 2299 do
       local leap = year % 400 == 0 or (year % 4 == 0 and year % 100 ~= 0)
       for month = 1, 12 do
         for day = 1, days[month] + (leap and month == 2 and 1 or 0) do
-          if calendar.days(year, month, day) ~= expected then
+          if date.days(year, month, day) ~= expected then
             error(("%d-%d-%d is not day %d"):format(year, month, day, expected))
           end
           expected = expected + 1
@@ -36,15 +36,15 @@ describe("the calendar", function()
     "2026/01/01",
     "",
   } do
-    it("knows no day '" .. text .. "'", function()
-      assert.is_nil(calendar.parse_date(text))
+    it("is not '" .. text .. "'", function()
+      assert.is_nil(date.parse_date(text))
     end)
   end
 
-  it("reads the date of a header", function()
+  it("is read from a header", function()
     -- The example of RFC 9110.
-    assert.equal(784111777, calendar.parse_http_date "Sun, 06 Nov 1994 08:49:37 GMT")
-    assert.is_nil(calendar.parse_http_date "Sun, 31 Nov 1994 08:49:37 GMT")
-    assert.is_nil(calendar.parse_http_date "tomorrow")
+    assert.equal(784111777, date.parse_http_date "Sun, 06 Nov 1994 08:49:37 GMT")
+    assert.is_nil(date.parse_http_date "Sun, 31 Nov 1994 08:49:37 GMT")
+    assert.is_nil(date.parse_http_date "tomorrow")
   end)
 end)

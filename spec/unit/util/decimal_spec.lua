@@ -94,7 +94,7 @@ describe("decimal.compare", function()
     "1e5e5",
   }
   for index, text in ipairs(refused) do
-    it(("refuses what is no decimal (%d)"):format(index), function()
+    it(("refuses a text that is no decimal (%d)"):format(index), function()
       local order, message = decimal.compare(text, "1")
       assert.is_nil(order)
       assert.matches("^the first must be a decimal number", message)
@@ -114,7 +114,7 @@ describe("decimal.compare", function()
 end)
 
 describe("decimal.check", function()
-  it("says what is wrong", function()
+  it("gives the reason", function()
     assert.is_true(decimal.check "12.50")
     local ok, message = decimal.check "high"
     assert.is_false(ok)

@@ -2,7 +2,7 @@ local text = require "riskscreen.util.text"
 
 local networks = { "ethereum", "eth", "tron", "btc", "solana" }
 
-describe("the name that was meant", function()
+describe("the nearest name", function()
   for word, meant in pairs {
     etherum = "ethereum",
     ETHEREUM = "ethereum",
@@ -17,7 +17,7 @@ describe("the name that was meant", function()
     end)
   end
 
-  it("is none where nothing is near", function()
+  it("is nil when no candidate is near", function()
     assert.is_nil(text.nearest("dogecoin", networks))
     assert.is_nil(text.nearest("", networks))
     assert.is_nil(text.nearest(("e"):rep(100), networks))
@@ -36,10 +36,10 @@ describe("printable text", function()
   end)
 end)
 
-describe("a text made of certain characters", function()
+describe("a check of a text's characters", function()
   local is_made = text.made_of "a-cX1-2"
 
-  it("has no others", function()
+  it("refuses other characters", function()
     for _, made in ipairs { "a", "abcabc", "X", "12aX" } do
       assert.is_true(is_made(made), made)
     end
@@ -48,13 +48,13 @@ describe("a text made of certain characters", function()
     end
   end)
 
-  it("has one at least", function()
+  it("refuses a text without characters", function()
     assert.is_false(is_made "")
     assert.is_false(is_made("a", 2))
     assert.is_false(is_made("a", 9))
   end)
 
-  it("may begin with others that are not looked at", function()
+  it("may begin at a later position", function()
     assert.is_true(is_made("0xab", 3))
     assert.is_false(is_made("0xab", 2))
     assert.is_false(is_made("0xad", 3))
