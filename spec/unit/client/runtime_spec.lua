@@ -56,7 +56,7 @@ describe("a client with a runtime of its own", function()
 
   it("awaits a transaction's result in its time", function()
     local parameters = samples.of(operations.by_name.screenTransaction)
-    local result, other = client.kyt:screen(parameters)
+    local result, other = client.kyt:screen(parameters, { timeout = 60 })
     assert.is_table(result, tostring(other))
     assert.is_true(time.now() > 20 and time.now() < 60)
   end)
