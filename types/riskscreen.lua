@@ -138,7 +138,7 @@ function riskscreen_blacklist:all(parameters, options) end
 ---Adds addresses to the account's blacklist.
 ---@param parameters { list: { address: string, risks?: { riskLevel?: riskscreen.risk_level, riskType?: riskscreen.risk_type }[], network?: riskscreen.network }[], network?: riskscreen.network }
 ---@param options? riskscreen.CallOptions
----@return any|nil value
+---@return riskscreen.Additions|nil value
 ---@return riskscreen.Response|riskscreen.Error
 function riskscreen_blacklist:add(parameters, options) end
 
@@ -181,7 +181,7 @@ function riskscreen_kya:entity(parameters, options) end
 ---The entities that own many addresses.
 ---@param parameters { addresses: string[], network: riskscreen.network }
 ---@param options? riskscreen.CallOptions
----@return { time?: integer, address: string, network: riskscreen.network, whitelist?: boolean, contract?: boolean, entity?: { entityName?: string, entityCode?: string, entityCategory?: string, entityCategoryCode?: string } }[]|nil value
+---@return ({ time?: integer, address: string, network: riskscreen.network, whitelist?: boolean, contract?: boolean, entity?: { entityName?: string, entityCode?: string, entityCategory?: string, entityCategoryCode?: string } }|false)[]|nil value
 ---@return riskscreen.Response|riskscreen.Error
 function riskscreen_kya:entities(parameters, options) end
 
@@ -423,9 +423,11 @@ function riskscreen_Client:close() end
 local riskscreen_Transaction = {}
 
 ---Submits a transaction and awaits its result. Like every call it ends within `timeout`: the call's own, or else the client's. The other call options apply to the submission and to every poll. Nothing is submitted where no result could come. After a timeout `client.kyt:await(err.request_id)` goes on waiting.
+---@param parameters { network: riskscreen.network, hash: string, tokenContractAddress?: string, outputAddress?: string, direction?: string, customId?: string }
+---@param options? riskscreen.CallOptions
 ---@return table|nil result
 ---@return table|riskscreen.Error
-function riskscreen_kyt:screen() end
+function riskscreen_kyt:screen(parameters, options) end
 
 ---Awaits the result of a request that any process has submitted.
 ---@param request_id string

@@ -116,7 +116,7 @@ local function results(item)
   for index, result in ipairs(item.returns) do
     local name, doc = result.doc:match "^([%l_]+)%s*(.*)$"
     local text = name and " " .. name .. (doc ~= "" and ": " .. doc or "") or " " .. result.doc
-    lines[index] = ("- returns `%s`%s"):format(result.type, text == " " and "" or text)
+    lines[index] = ("- Returns `%s`%s"):format(result.type, text == " " and "" or text):gsub("%.?$", ".", 1)
   end
   return lines[1] and table.concat(lines, "\n")
 end
@@ -130,8 +130,15 @@ local function function_entry(index, entry)
   if item.arguments:find "%.%.%." and names[#names] ~= "..." then
     names[#names + 1] = "…"
   end
+  if entry.operation then
+    names = { "parameters", "options" }
+  end
   local parts = { ("### `%s(%s)`"):format(entry.name, table.concat(names, ", ")), item.doc ~= "" and item.doc or nil }
-  local rows = argument_rows(item)
+  if entry.operation then
+    parts[#parts + 1] =
+      "The parameters are those of `client.kyt:submit`, the options those of a [call](options.md#call)."
+  end
+  local rows = entry.operation and {} or argument_rows(item)
   if rows[1] then
     parts[#parts + 1] = markdown.table({ "argument", "type", "", "meaning" }, rows)
   end

@@ -5,6 +5,7 @@
 ---@field name string the name under which a program calls it
 ---@field source string the name in the source file
 ---@field file? string a part of the file's path, where several files have that name
+---@field operation? string it takes the parameters of this operation, and a call's options
 
 ---@class surface.Object
 ---@field class string
@@ -26,7 +27,8 @@ end
 return {
   {
     title = "Library",
-    intro = 'What `require "riskscreen"` returns. It also has `errors`, `decimal`, `webhook`, `sandbox` and `loop`.',
+    intro = '`require "riskscreen"` returns a table with these functions. It also has `errors`, `decimal`, `webhook`, '
+      .. "`sandbox` and `loop`.",
     functions = {
       fn("riskscreen.new", "M.new", "client/init.lua"),
       fn("riskscreen.policy", "M.new", "policy/init.lua"),
@@ -57,7 +59,7 @@ return {
   {
     title = "Transactions",
     functions = {
-      fn("client.kyt:screen", "methods.screen"),
+      { name = "client.kyt:screen", source = "methods.screen", operation = "screenTransaction" },
       fn("client.kyt:await", "methods.await"),
       fn("client.kyt:resume", "methods.resume"),
       fn("transaction:await", "Transaction:await"),

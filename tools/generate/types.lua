@@ -80,11 +80,20 @@ local function add_doc(lines, text)
   end
 end
 
+local function parameters_type(operation)
+  return operation.parameters and lua_type { fields = operation.parameters } or "table"
+end
+
 local function function_stub(index, entry)
   local item = annotations.find(index, entry.source, entry.file)
   local lines, names = {}, {}
   add_doc(lines, item.doc)
-  for _, param in ipairs(item.params) do
+  if entry.operation then
+    names = { "parameters", "options" }
+    lines[#lines + 1] = "---@param parameters " .. parameters_type(operations.by_name[entry.operation])
+    lines[#lines + 1] = "---@param options? riskscreen.CallOptions"
+  end
+  for _, param in ipairs(entry.operation and {} or item.params) do
     names[#names + 1] = param.name
     lines[#lines + 1] = ("---@param %s%s %s %s"):format(param.name, param.optional and "?" or "", param.type, param.doc)
   end
@@ -115,14 +124,21 @@ local function class_of(index, object)
   return table.concat(lines, "\n")
 end
 
+local function value_type(operation)
+  if operation.reported then
+    return "riskscreen.Additions"
+  elseif operation.aligned then
+    return "(" .. lua_type(operation.data.items) .. "|false)[]"
+  end
+  return operation.returns or operation.data and lua_type(operation.data) or "any"
+end
+
 local function operation_stub(operation)
-  local parameters = operation.parameters and lua_type { fields = operation.parameters } or "table"
-  local value = operation.returns or operation.data and lua_type(operation.data) or "any"
   return table.concat({
     "---" .. operation.doc,
-    "---@param parameters " .. parameters,
+    "---@param parameters " .. parameters_type(operation),
     "---@param options? riskscreen.CallOptions",
-    "---@return " .. value .. "|nil value",
+    "---@return " .. value_type(operation) .. "|nil value",
     "---@return riskscreen.Response|riskscreen.Error",
     ("function riskscreen_%s:%s(parameters, options) end"):format(operation.namespace, operation.method),
   }, "\n")
