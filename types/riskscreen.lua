@@ -3,7 +3,6 @@
 
 ---@class riskscreen
 ---@field loop riskscreen.Loop
----@field _VERSION string
 local riskscreen = { decimal = {}, errors = {}, webhook = {}, sandbox = {} }
 
 ---@alias riskscreen.activity_network "ethereum"|"eth"|"tron"|"btc"|"bsc"
@@ -289,6 +288,12 @@ function riskscreen_kyt:result(parameters, options) end
 ---@field kyt riskscreen.kyt
 ---@field whitelist riskscreen.whitelist
 local riskscreen_Client = {}
+
+---@type string the version of the library
+riskscreen._VERSION = nil
+
+---@type table[] the kinds of errors: `kind`, `retryable`, `doc`
+riskscreen.errors.kinds = nil
 
 ---A new client.
 ---@param given riskscreen.ClientOptions
@@ -777,6 +782,18 @@ function riskscreen_nginx_Gate:webhook() end
 ---@field poll? number
 ---@field on_failure? fun(failure: any, event: riskscreen.WebhookEvent)
 local riskscreen_nginx_InboxOptions = {}
+
+---@type string the key of an account with empty lists
+riskscreen.sandbox.default_key = nil
+
+---@type string the key of an account with filled lists
+riskscreen.sandbox.lists_key = nil
+
+---@type riskscreen.sandbox.Scenario[] all scenarios
+riskscreen.sandbox.scenarios = nil
+
+---@type table the sandbox's own paths, for the option `endpoints`
+riskscreen.sandbox.endpoints = nil
 
 ---@class riskscreen.sandbox.Service
 local riskscreen_sandbox_Service = {}

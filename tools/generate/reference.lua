@@ -170,6 +170,14 @@ local function object_entry(index, object)
   return table.concat(parts, "\n\n")
 end
 
+local function value_table(values)
+  local rows = {}
+  for index, value in ipairs(values) do
+    rows[index] = { "`" .. value.name .. "`", "`" .. value.type .. "`", value.doc }
+  end
+  return markdown.table({ "value", "type", "meaning" }, rows)
+end
+
 ---@param index annotations.Index
 ---@param surface surface.Section[]
 ---@return string
@@ -182,6 +190,7 @@ function M.page(index, surface)
   for _, section in ipairs(surface) do
     parts[#parts + 1] = "## " .. section.title
     parts[#parts + 1] = section.intro
+    parts[#parts + 1] = section.values and value_table(section.values)
     if section.operations then
       for _, operation in ipairs(operations.list) do
         parts[#parts + 1] = operation_entry(operation)

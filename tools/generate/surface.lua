@@ -12,9 +12,15 @@
 ---@field fields? string[] the public fields; without it all that are not private
 ---@field is_type_only? boolean another page describes its fields
 
+---@class surface.Value
+---@field name string
+---@field type string
+---@field doc string
+
 ---@class surface.Section
 ---@field title string
 ---@field intro? string
+---@field values? surface.Value[]
 ---@field functions? surface.Function[]
 ---@field objects? surface.Object[]
 ---@field operations? boolean the operations stand here
@@ -27,8 +33,11 @@ end
 return {
   {
     title = "Library",
-    intro = '`require "riskscreen"` returns a table with these functions. It also has `errors`, `decimal`, `webhook`, '
-      .. "`sandbox` and `loop`.",
+    intro = '`require "riskscreen"` returns a table with these functions. It also has `webhook`, `sandbox` and `loop`.',
+    values = {
+      { name = "riskscreen._VERSION", type = "string", doc = "the version of the library" },
+      { name = "riskscreen.errors.kinds", type = "table[]", doc = "the kinds of errors: `kind`, `retryable`, `doc`" },
+    },
     functions = {
       fn("riskscreen.new", "M.new", "client/init.lua"),
       fn("riskscreen.policy", "M.new", "policy/init.lua"),
@@ -160,6 +169,16 @@ return {
   },
   {
     title = "Sandbox",
+    values = {
+      { name = "riskscreen.sandbox.default_key", type = "string", doc = "the key of an account with empty lists" },
+      { name = "riskscreen.sandbox.lists_key", type = "string", doc = "the key of an account with filled lists" },
+      { name = "riskscreen.sandbox.scenarios", type = "riskscreen.sandbox.Scenario[]", doc = "all scenarios" },
+      {
+        name = "riskscreen.sandbox.endpoints",
+        type = "table",
+        doc = "the sandbox's own paths, for the option `endpoints`",
+      },
+    },
     functions = {
       fn("riskscreen.sandbox.client", "M.client", "sandbox/init.lua"),
       fn("riskscreen.sandbox.serve", "M.serve", "sandbox/init.lua"),

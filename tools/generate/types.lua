@@ -221,7 +221,6 @@ function M.files(index, surface, option_classes)
   add(table.concat({
     "---@class riskscreen",
     "---@field loop riskscreen.Loop",
-    "---@field _VERSION string",
     "local riskscreen = { decimal = {}, errors = {}, webhook = {}, sandbox = {} }",
   }, "\n"))
   for _, name in ipairs(sorted_keys(enums.values)) do
@@ -238,6 +237,9 @@ function M.files(index, surface, option_classes)
   operation_parts(add)
   local modules = { gates = {}, inboxes = {} }
   for _, section in ipairs(surface) do
+    for _, value in ipairs(section.values or {}) do
+      add(("---@type %s %s\n%s = nil"):format(value.type, value.doc, value.name))
+    end
     for _, object in ipairs(section.objects or {}) do
       add(class_of(index, object))
     end
