@@ -130,6 +130,7 @@ function M.run_shell(block, adapt)
     local command = line:gsub("%s+#.*$", ""):gsub("%s+&$", "")
     local kind = kind_of(command)
     if kind == "run" then
+      command = command:gsub("^lua5%.4 ", interpreter .. " ")
       local output, status = M.run(adapt and adapt(command) or command)
       outputs[#outputs + 1] = output
       if status ~= 0 and not block.expected then
