@@ -27,8 +27,6 @@ local riskscreen = { decimal = {}, errors = {}, webhook = {}, sandbox = {} }
 
 ---@alias riskscreen.ErrorKind |"invalid_argument"|"unsupported"|"network"|"timeout"|"tls"|"unauthorized"|"rate_limited"|"bad_request"|"server"|"http"|"api"|"protocol"|"circuit_open"|"cancelled"
 
----@alias riskscreen.Interpret fun(call: riskscreen.CallUnderWay, reply: riskscreen.Reply, redact: function): any, any
-
 ---@alias riskscreen.LookupName "risk"|"entity"|"freeze_events"|"counterparties"
 
 ---@class riskscreen.ClientOptions
@@ -399,15 +397,15 @@ function riskscreen_Client:screen(request) end
 ---@return riskscreen.Run
 function riskscreen_Client:screen_all(request) end
 
----Any operation by the interface's own name.
+---Calls an operation by the interface's own name.
 ---@param name string
 ---@param parameters? table
----@param call_options? table
+---@param call_options? table the call's options
 ---@return any value
 ---@return riskscreen.Response|riskscreen.Error
 function riskscreen_Client:call(name, parameters, call_options) end
 
----A request that no operation describes; its value is the decoded body as it is.
+---Sends a request that no operation describes; the value is the decoded body.
 ---@param method "GET"|"POST"|"PUT"|"PATCH"|"DELETE"
 ---@param path string beginning with "/", percent-encoded, without a query
 ---@param call_options? { query?: table, body?: any, headers?: table, timeout?: number }
@@ -415,11 +413,11 @@ function riskscreen_Client:call(name, parameters, call_options) end
 ---@return riskscreen.Response|riskscreen.Error
 function riskscreen_Client:request(method, path, call_options) end
 
----What the client has done since it was made: counters, latency histograms, and how its rate limit and its circuit breaker stand.
+---The client's counters and latency histograms, and the status of its rate limit and circuit breaker.
 ---@return table
 function riskscreen_Client:stats() end
 
----Ends the client: its connections are closed when they are collected, and further calls raise.
+---Closes the client. Its connections are closed when they are collected, and further calls raise.
 function riskscreen_Client:close() end
 
 ---@class riskscreen.Transaction a submitted transaction

@@ -124,7 +124,7 @@ local M = {}
 ---@param name? string of the circuit in the shared memory
 ---@return riskscreen.Breaker
 function M.new(settings, now, shared, name)
-  local prefix = ("riskscreen:circuit:%s:"):format(name)
+  local prefix = ("riskscreen:circuit:%s:"):format(tostring(name))
   local keys = {}
   for _, key in ipairs { "open_until", "row", "passed", "opened" } do
     keys[key] = prefix .. key

@@ -1,15 +1,15 @@
--- Hooks: functions of the caller's that are told what happens to a call. They are told and nothing more: a description
--- cannot be changed, what a hook raises is kept, and a hook cannot wait without blocking.
+-- Hooks: the caller's functions that get a description of what happens to a call. A hook cannot change the description
+-- or the call. An error that it raises is kept for the statistics, and a hook that waits blocks.
 
 local text = require "riskscreen.util.text"
 
-local LONGEST_MESSAGE = 200 -- bytes of what a hook raised
+local LONGEST_MESSAGE = 200 -- bytes of the error that a hook raised
 
 local function refuse(_, name)
   error(("the description of a call cannot be changed (field %s)"):format(text.show(name)), 2)
 end
 
--- The fields can be read, and walked by `pairs` where the Lua lets a table say how.
+-- A description that can be read, and from Lua 5.2 on walked by `pairs`.
 local function read_only(fields)
   for name, value in pairs(fields) do
     if type(value) == "table" then
@@ -32,7 +32,7 @@ end
 ---@class riskscreen.Hooks
 ---@field private given table<string, fun(description: table)>
 ---@field failures integer how often a hook raised
----@field last_failure? string what the last one raised
+---@field last_failure? string the error of the last one
 local Hooks = {}
 Hooks.__index = Hooks
 
@@ -45,17 +45,22 @@ function M.new(given, contain)
   return setmetatable({ given = given or {}, contain = contain, failures = 0 }, Hooks)
 end
 
----Whether anyone wants to be told.
+---Whether the client has a hook of a name.
 ---@param name string
 ---@return boolean
 function Hooks:has(name)
   return self.given[name] ~= nil
 end
 
----Tells the hook of a name.
+---Calls the hook of a name with a description. The description holds no header, because one may hold a secret.
 ---@param name string
----@param fields table given away: it belongs to the description
-function Hooks:tell(name, fields)
+---@param call riskscreen.Call
+---@param fields table gets the fields of the call, and becomes the description
+function Hooks:tell(name, call, fields)
+  fields.operation = call.route.name
+  fields.method = call.request.method
+  fields.path = call.request.target:match "^[^?]*"
+  fields.traceparent = call.options.traceparent
   local ok, failure = self.contain(self.given[name], read_only(fields))
   if not ok then
     self.failures = self.failures + 1

@@ -1,75 +1,173 @@
--- One call from its built request to its answer: a turn under the rate limit, a closed circuit, a request or two, and
--- again after a failure that may pass. Each of those is decided in the module of its name.
--- No pcall, no metamethod: whatever waits may yield, and PUC Lua 5.1 cannot yield across those. What a call holds is
--- therefore given up by the task that is stopped (`abandon`), or expires.
+-- One call, from its built request to its value: the loop admit → send → interpret → learn. The modules beside this
+-- one decide the steps. Nothing here uses pcall or a metamethod around a wait, because PUC Lua 5.1 cannot yield across
+-- them. A task that is stopped gives up what its call holds (`abandon`).
 local breaker = require "riskscreen.call.breaker"
 local errors = require "riskscreen.errors"
-local exchange = require "riskscreen.call.send"
 local hedge = require "riskscreen.call.hedge"
 local hooks = require "riskscreen.call.hooks"
 local limiter = require "riskscreen.call.limiter"
 local random = require "riskscreen.util.random"
 local reliability = require "riskscreen.options.reliability"
+local response = require "riskscreen.interface.response"
 local retry = require "riskscreen.call.retry"
+local send = require "riskscreen.call.send"
 local stats = require "riskscreen.call.stats"
+local tables = require "riskscreen.util.tables"
 
--- Failures that speak against the service's health; with any other answer it is at least there.
+-- The failures that count against the service in the circuit breaker.
 local unhealthy = { network = true, timeout = true, tls = true, server = true }
 
----@alias riskscreen.Interpret fun(call: riskscreen.CallUnderWay, reply: riskscreen.Reply, redact: function): any, any
+---@class riskscreen.State everything of one client; it holds the key, so no field of the client leads to it
+---@field settings table the client's checked options
+---@field runtime table the client's own: everything of the client waits and tells the time by it
+---@field transport? fun(request: riskscreen.Request): riskscreen.Reply|nil, table|nil absent once closed
+---@field keeps_requests boolean the transport does not change a request
+---@field shares_headers? boolean several replies of the transport may have the same table of headers
+---@field clock fun(): number Unix seconds
+---@field budget riskscreen.RetryBudget
+---@field limiter? riskscreen.Limiter
+---@field breaker? riskscreen.Breaker
+---@field hedge? riskscreen.Hedge
+---@field hooks riskscreen.Hooks
+---@field stats riskscreen.Stats
+---@field routes table<riskscreen.Operation, riskscreen.Route> of the operations called so far
+---@field pendings? table<string, riskscreen.Pending> the awaited transactions by requestId; weak
 
----@class riskscreen.CallKind what is the same for all calls of an operation
----@field operation string its name, for errors and hooks
----@field label string what it is counted as
+---@class riskscreen.Route what is the same for all calls of an operation
+---@field name string of the operation, for errors and hooks
+---@field label string the name in the statistics
 ---@field idempotent boolean repeating it changes nothing
----@field interpret riskscreen.Interpret what a reply means
+---@field operation? riskscreen.Operation absent for a request that no operation describes
+---@field context riskscreen.Context of its last reply
 
----@class riskscreen.CallUnderWay
+---@class riskscreen.Call
 ---@field state riskscreen.State
----@field kind riskscreen.CallKind
+---@field route riskscreen.Route
 ---@field request riskscreen.Request as it was built; each request is a copy of it
 ---@field options table the call's checked options
+---@field parameters? table checked
 ---@field retry riskscreen.RetrySettings
----@field parameters? table what `interpret` has to know of it
 ---@field started number
----@field timeout number seconds for everything
+---@field timeout number seconds for the whole call
 ---@field attempt integer
----@field has_the_rest? boolean whether the attempt under way may take all the time that is left
+---@field attempt_started number
+---@field attempt_timeout number seconds
+---@field has_the_rest? boolean whether the attempt may take all the time that is left
 ---@field requests integer sent, hedges included
----@field permit? riskscreen.Permit of the attempt under way
+---@field sent boolean whether a request may have reached the service
+---@field permit? riskscreen.Permit of the attempt
 ---@field gave_up? string why there was no further attempt
 local Call = {}
 Call.__index = Call
 
----What becomes of a call whose task is stopped.
+---Ends the call when its task is stopped.
 function Call:abandon()
-  self.state.stats:finish(self, self.kind.label, "cancelled")
+  self.state.stats:finish(self, self.route.label, "cancelled")
   if self.permit then
     self.state.breaker:forget(self.permit)
   end
 end
 
-local function tell_failure(call, name, err, more)
-  local failed = exchange.describe(call, more)
-  for _, field in ipairs { "kind", "message", "status", "code", "retryable", "retry_after", "sent", "phase" } do
-    failed[field] = err[field]
-  end
-  call.state.hooks:tell(name, failed)
-end
-
--- One attempt
-
 local function remaining(call, at)
   return call.timeout - (at - call.started)
 end
 
--- Seconds after which a second request is sent, or nil.
+local function tell_failure(call, name, err, fields)
+  for _, field in ipairs { "kind", "message", "status", "code", "retryable", "retry_after", "sent", "phase" } do
+    fields[field] = err[field]
+  end
+  call.state.hooks:tell(name, call, fields)
+end
+
+-- Admit
+
+local function circuit_error(call, retry_after)
+  call.state.stats:count "circuit_open"
+  local message = ("not sent: the service has been failing; it is tried again in %.3g s"):format(retry_after)
+  return errors.new("circuit_open", message, { retry_after = retry_after, sent = false })
+end
+
+local function limit_error(call, retry_after)
+  call.state.stats:count "limited"
+  local message = ("not sent: no turn under rate_limit within %g s"):format(call.timeout)
+  return errors.new("rate_limited", message, { retry_after = retry_after, sent = false })
+end
+
+-- Waits until a request may be sent; or nil and the error.
+local function admit(call)
+  local state = call.state
+  if state.limiter then
+    -- Do not queue while the circuit is open.
+    local refused = state.breaker and state.breaker:refuses()
+    if refused then
+      return nil, circuit_error(call, refused)
+    end
+    local deadline = call.started + call.timeout
+    local taken, retry_after = state.limiter:acquire(call.options.priority or "normal", deadline)
+    if not taken then
+      return nil, limit_error(call, retry_after)
+    end
+  end
+  if not state.transport then
+    return nil, errors.new("cancelled", "the client was closed", { sent = false })
+  elseif call.attempt > 1 and remaining(call, state.runtime.now()) < retry.SHORTEST_ATTEMPT then
+    return nil, errors.new("timeout", ("no time was left of %g s"):format(call.timeout), { sent = false })
+  end
+  if state.breaker then
+    local permit, retry_after = state.breaker:admit(call.request.timeout)
+    if not permit then
+      if state.limiter then
+        state.limiter:refund()
+      end
+      return nil, circuit_error(call, retry_after)
+    end
+    call.permit = permit
+  end
+  return true
+end
+
+-- Interpret
+
+-- The value and the response of a reply, or nil and an error.
+local function interpret(call, reply, redact)
+  local state, route = call.state, call.route
+  local context = route.context
+  if context.redact ~= redact then
+    context = { clock = state.clock, redact = redact, envelope = context.envelope }
+    route.context = context
+  end
+  local value, result
+  if route.operation then
+    value, result = response.interpret(route.operation, call.parameters, reply, context)
+  else
+    value, result = response.raw(reply, context)
+  end
+  if value == nil then
+    result.sent = true
+  elseif state.shares_headers and not call.options.value_only then
+    -- The caller may change its headers.
+    result.headers = tables.copy(result.headers)
+  end
+  return value, result
+end
+
+-- Send
+
+local function send_one(call, at, hedged)
+  local reply, other = send.send(call, at, hedged)
+  if not reply then
+    return nil, other
+  end
+  return interpret(call, reply, other)
+end
+
+-- The seconds after which a second request is sent, or nil.
 local function late_after(call)
   local state = call.state
-  if not state.hedge or not call.kind.idempotent or (state.breaker and state.breaker.state ~= "closed") then
+  if not state.hedge or not call.route.idempotent or (state.breaker and state.breaker.state ~= "closed") then
     return nil
   end
-  local seconds = state.hedge:late_after(call.kind.label)
+  local seconds = state.hedge:late_after(call.route.label)
   return seconds and seconds < call.attempt_timeout and seconds or nil
 end
 
@@ -80,7 +178,7 @@ end
 local function send_hedged(call, at, seconds)
   local state = call.state
   local won, value, result = hedge.race(state.runtime.tasks, seconds, function(number)
-    return exchange.send(call, number == 1 and at or state.runtime.now(), number == 2)
+    return send_one(call, number == 1 and at or state.runtime.now(), number == 2)
   end, function()
     local may = may_hedge(state)
     state.stats:count("hedges", may and 1 or 0)
@@ -90,9 +188,10 @@ local function send_hedged(call, at, seconds)
   return value, result
 end
 
+-- Sends within the time that is left, and interprets the reply.
 local function attempt(call)
   local state = call.state
-  -- Where nothing was waited for, the time is still that of the call's beginning, and its timeout whole.
+  -- Where nothing was waited for, the time is still the beginning of the call.
   local at = (call.attempt > 1 or state.limiter) and state.runtime.now() or call.started
   local rest = remaining(call, at)
   call.attempt_started = at
@@ -103,15 +202,17 @@ local function attempt(call)
   if seconds then
     value, result = send_hedged(call, at, seconds)
   else
-    value, result = exchange.send(call, at, false)
+    value, result = send_one(call, at, false)
   end
   if state.hedge and value ~= nil then
-    state.hedge:observe(call.kind.label, state.runtime.now() - at)
+    state.hedge:observe(call.route.label, state.runtime.now() - at)
   end
   return value, result
 end
 
--- What the attempt's end says about the service.
+-- Learn
+
+-- Tells the limiter and the breaker how the attempt has ended.
 local function learn(call, value, err)
   local state, permit = call.state, call.permit
   local failed = value == nil
@@ -130,76 +231,22 @@ local function learn(call, value, err)
   end
 end
 
--- Before an attempt
-
-local function circuit_error(call, retry_after)
-  call.state.stats:count "circuit_open"
-  local message = ("not sent: the service has been failing; it is tried again in %.3g s"):format(retry_after)
-  return errors.new("circuit_open", message, { retry_after = retry_after, sent = false })
-end
-
-local function limit_error(call, retry_after)
-  call.state.stats:count "limited"
-  local message = ("not sent: no turn under rate_limit within %g s"):format(call.timeout)
-  return errors.new("rate_limited", message, { retry_after = retry_after, sent = false })
-end
-
-local function closed_error()
-  return errors.new("cancelled", "the client was closed", { sent = false })
-end
-
--- Waits until a request may be sent; or nil and why not.
-local function admit(call)
-  local state = call.state
-  if state.limiter then
-    -- Who will be refused need not stand in line for it.
-    local refused = state.breaker and state.breaker:refuses()
-    if refused then
-      return nil, circuit_error(call, refused)
-    end
-    local deadline = call.started + call.timeout
-    local taken, retry_after = state.limiter:acquire(call.options.priority or "normal", deadline)
-    if not taken then
-      return nil, limit_error(call, retry_after)
-    end
-  end
-  if not state.transport then
-    return nil, closed_error()
-  elseif call.attempt > 1 and remaining(call, state.runtime.now()) < retry.SHORTEST_ATTEMPT then
-    return nil, errors.new("timeout", ("no time was left of %g s"):format(call.timeout), { sent = false })
-  end
-  if state.breaker then
-    local permit, retry_after = state.breaker:admit(call.request.timeout)
-    if not permit then
-      if state.limiter then
-        state.limiter:refund()
-      end
-      return nil, circuit_error(call, retry_after)
-    end
-    call.permit = permit
-  end
-  return true
-end
-
--- After a failed attempt
-
--- Whether an attempt has had all the time that there was, though its runtime's timers are a little ahead of the clock.
+-- Whether an attempt has had all the time that there was. A runtime's timers may be a little ahead of its clock.
 local function has_used_the_rest(call, err)
   return err.kind == "timeout"
     and call.has_the_rest
     and (err.phase == "first_byte" or err.phase == "body" or call.request.connect_timeout >= call.attempt_timeout)
 end
 
--- Seconds until the next one, or nil.
-local function reconsider(call, err)
+-- The seconds to wait before the next attempt; nil when there is none.
+local function next_attempt(call, err)
   local state = call.state
-  local failed = {
-    idempotent = call.kind.idempotent,
+  local wait, reason = retry.decide(call.retry, {
+    idempotent = call.route.idempotent,
     attempt = call.attempt,
     err = err,
     remaining = has_used_the_rest(call, err) and 0 or remaining(call, state.runtime.now()),
-  }
-  local wait, reason = retry.decide(call.retry, failed, state.settings.random)
+  }, state.settings.random)
   if wait and state.breaker and state.breaker:refuses() then
     wait, reason = nil, "circuit_open"
   elseif wait and not state.budget:take() then
@@ -210,46 +257,40 @@ local function reconsider(call, err)
   return wait
 end
 
--- Waits for the next attempt, if there is one.
-local function may_try_again(call, err)
+local function await_next_attempt(call, err, wait)
   local state = call.state
-  call.sent = call.sent or err.sent
-  local wait = reconsider(call, err)
-  if not wait then
-    return false
-  end
   state.stats:count "retries"
   if state.hooks:has "retry" then
     tell_failure(call, "retry", err, { attempt = call.attempt, wait = wait })
   end
   state.runtime.sleep(wait)
-  return true
 end
 
--- One attempt, if it is admitted; the third result says that it was not.
-local function try(call)
-  call.attempt = call.attempt + 1
-  local admitted, refusal = admit(call)
-  if not admitted then
-    call.gave_up = refusal.kind
-    return nil, refusal, true
-  end
-  local value, result = attempt(call)
-  learn(call, value, result)
-  return value, result, false
-end
+-- The loop
 
 local function pursue(call)
-  local value, result, refused = try(call)
-  while value == nil and not refused and may_try_again(call, result) do
-    local previous = result
-    value, result, refused = try(call)
-    -- What went wrong first says more than that there was no second time.
-    if refused and result.kind ~= "cancelled" then
-      result = previous
+  local failure
+  while true do
+    call.attempt = call.attempt + 1
+    local admitted, refusal = admit(call)
+    if not admitted then
+      call.gave_up = refusal.kind
+      -- Report the first error, not the refused retry.
+      return nil, refusal.kind ~= "cancelled" and failure or refusal
     end
+    local value, result = attempt(call)
+    learn(call, value, result)
+    if value ~= nil then
+      return value, result
+    end
+    failure = result
+    call.sent = call.sent or failure.sent
+    local wait = next_attempt(call, failure)
+    if not wait then
+      return nil, failure
+    end
+    await_next_attempt(call, failure, wait)
   end
-  return value, result
 end
 
 -- Clients of the same name share their limits.
@@ -260,34 +301,46 @@ end
 
 local M = {}
 
----Gives a client's state what its calls need.
----@param state riskscreen.State with `settings` and `runtime`
-function M.equip(state)
-  local settings, runtime = state.settings, state.runtime
+---The state of a new client.
+---@param settings table the client's checked options
+---@param runtime table
+---@param transport function
+---@return riskscreen.State
+function M.new_state(settings, runtime, transport)
   settings.random = settings.random or random.new(random.seed(runtime.now()))
-  state.budget = retry.budget(settings.retry.budget, settings.retry.reserve)
   local shared, name = settings.shared_dict, shared_name(settings)
-  state.limiter = settings.rate_limit and limiter.new(settings.rate_limit, runtime, shared, name)
-  state.breaker = settings.breaker and breaker.new(settings.breaker, runtime.now, shared, name)
-  state.hedge = settings.hedge and hedge.new(settings.hedge)
-  state.hooks = hooks.new(settings.on, runtime.tasks.contain)
-  state.stats = stats.new()
+  local keeps_requests = not (settings.transport or settings.runtime)
+  return {
+    settings = settings,
+    runtime = runtime,
+    transport = transport,
+    keeps_requests = keeps_requests,
+    shares_headers = keeps_requests and runtime.shares_headers,
+    clock = settings.clock or os.time,
+    budget = retry.budget(settings.retry.budget, settings.retry.reserve),
+    limiter = settings.rate_limit and limiter.new(settings.rate_limit, runtime, shared, name),
+    breaker = settings.breaker and breaker.new(settings.breaker, runtime.now, shared, name),
+    hedge = settings.hedge and hedge.new(settings.hedge),
+    hooks = hooks.new(settings.on, runtime.tasks.contain),
+    stats = stats.new(),
+    routes = {},
+  }
 end
 
 ---Makes a call.
 ---@param state riskscreen.State
----@param kind riskscreen.CallKind
+---@param route riskscreen.Route
 ---@param request riskscreen.Request
 ---@param options table the call's checked options
----@param parameters? table for `interpret`
+---@param parameters? table checked, of the route's operation
 ---@return any value
 ---@return riskscreen.Response|riskscreen.Error
-function M.run(state, kind, request, options, parameters)
+function M.run(state, route, request, options, parameters)
   local started = state.runtime.now()
   local timeout = options.timeout or state.settings.timeout
   local call = setmetatable({
     state = state,
-    kind = kind,
+    route = route,
     request = request,
     options = options,
     retry = reliability.retry_of(state.settings, options.retry),
@@ -300,7 +353,7 @@ function M.run(state, kind, request, options, parameters)
     attempt_started = started,
     attempt_timeout = timeout,
   }, Call)
-  state.stats:begin(call, kind.label)
+  state.stats:begin(call, route.label)
   state.budget:earn()
   local hold = state.runtime.tasks.hold(call)
   local value, result = pursue(call)
@@ -309,20 +362,19 @@ function M.run(state, kind, request, options, parameters)
   result.elapsed = state.runtime.now() - started
   result.attempts = call.requests
   if value ~= nil then
-    state.stats:finish(call, kind.label, "succeeded", result.elapsed)
+    state.stats:finish(call, route.label, "succeeded", result.elapsed)
     return value, result
   end
-  result.operation = kind.operation
+  result.operation = route.name
   result.sent = call.sent
-  state.stats:finish(call, kind.label, "failed", result.elapsed, result.kind)
+  state.stats:finish(call, route.label, "failed", result.elapsed, result.kind)
   if state.hooks:has "error" then
-    local more = { attempts = call.requests, elapsed = result.elapsed, gave_up = call.gave_up }
-    tell_failure(call, "error", result, more)
+    tell_failure(call, "error", result, { attempts = call.requests, elapsed = result.elapsed, gave_up = call.gave_up })
   end
   return nil, result
 end
 
----What a client has done and how it stands.
+---The statistics of a client, and the status of its limits.
 ---@param state riskscreen.State
 ---@return table
 function M.stats(state)

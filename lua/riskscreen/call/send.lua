@@ -1,48 +1,102 @@
--- One request of a call and what its reply means: the key is put in on the way out, and taken out of whatever is said.
-local access_key = require "riskscreen.call.access_key"
+-- One request of a call. The access key is added here and nowhere else, and removed from text that comes back.
 local errors = require "riskscreen.errors"
-local redact = require "riskscreen.call.redact"
+local tables = require "riskscreen.util.tables"
+local text = require "riskscreen.util.text"
+
+local REDACTED = "[redacted]"
+local SHORTEST_PIECE = 4 -- bytes of the key that are removed from the end of a text that was cut
 
 -- The kinds of failure that a transport may report.
-local transport_kinds = { network = true, timeout = true, tls = true, protocol = true, cancelled = true }
+local transport_kinds = tables.set { "network", "timeout", "tls", "protocol", "cancelled" }
 
--- How far a request may have got, as errors say it.
-local phases = {}
-for _, phase in ipairs { "queue", "name_lookup", "connect", "tls", "first_byte", "body" } do
-  phases[phase] = phase
-end
+-- The phases that a failure may name.
+local phases = tables.set { "queue", "name_lookup", "connect", "tls", "first_byte", "body" }
 
 local M = {}
+
+-- The access key, or nil and an error that does not show it.
+local function key_of(given)
+  if type(given) == "string" then
+    return given
+  end
+  local ok, key = pcall(given)
+  local problem
+  if not ok then
+    -- Its message may hold the key.
+    problem = "raised an error"
+  elseif type(key) ~= "string" then
+    problem = "must return a string (got " .. text.kind(key) .. ")"
+  elseif key == "" then
+    problem = "returned an empty string"
+  elseif not text.is_header_value(key) then
+    problem = "returned a text with control characters"
+  else
+    return key
+  end
+  return nil, errors.new("unauthorized", "the access_key function " .. problem, { sent = false })
+end
+
+local function percent_encoded(key)
+  return (key:gsub("[^A-Za-z0-9._~-]", function(byte)
+    return ("%%%02X"):format(byte:byte())
+  end))
+end
+
+local function remove(foreign, form)
+  local pieces, from = {}, 1
+  local first, last = foreign:find(form, from, true)
+  while first do
+    pieces[#pieces + 1] = foreign:sub(from, first - 1)
+    from = last + 1
+    first, last = foreign:find(form, from, true)
+  end
+  pieces[#pieces + 1] = foreign:sub(from)
+  return table.concat(pieces, REDACTED)
+end
+
+local function remove_cut_end(foreign, form)
+  for length = math.min(#form - 1, #foreign), SHORTEST_PIECE, -1 do
+    if foreign:sub(-length) == form:sub(1, length) then
+      return foreign:sub(1, -length - 1) .. REDACTED
+    end
+  end
+  return foreign
+end
+
+---A function that removes a key from a text: plain, as a URL spells it, and as JSON with escaped slashes does.
+---@param key string not empty
+---@return fun(foreign: string): string
+function M.redactor(key)
+  local forms = { key }
+  for _, form in ipairs { percent_encoded(key), (key:gsub("/", "\\/")) } do
+    if form ~= key then
+      forms[#forms + 1] = form
+    end
+  end
+  return function(foreign)
+    for _, form in ipairs(forms) do
+      foreign = remove_cut_end(remove(foreign, form), form)
+    end
+    return foreign
+  end
+end
 
 local function is_reply(value)
   return type(value) == "table" and type(value.status) == "number" and type(value.headers) == "table"
 end
 
--- A transport's failure as an error; `redact_key` because a proxy's words may be in its message.
-local function failure_error(failure, redact_key)
+-- The error of a transport's failure. A proxy's words may be in its message.
+local function failure_error(failure, redact)
   if type(failure) ~= "table" or not transport_kinds[failure.kind] then
     return errors.new("protocol", "the transport returned neither a reply nor a failure", { sent = true })
   end
-  local fields = { sent = failure.sent ~= false, phase = phases[failure.phase or false] }
-  return errors.new(failure.kind, redact_key(tostring(failure.message)), fields)
-end
-
----What hooks are told of a call: numbers and texts of the library's own, and never a header.
----@param call riskscreen.CallUnderWay
----@param fields table of what is told; gets those of the call
----@return table fields
-function M.describe(call, fields)
-  local request = call.request
-  fields.operation = call.kind.operation
-  fields.method = request.method
-  fields.path = request.target:match "^[^?]*"
-  fields.traceparent = call.options.traceparent
-  return fields
+  local fields = { sent = failure.sent ~= false, phase = phases[failure.phase] and failure.phase }
+  return errors.new(failure.kind, redact(tostring(failure.message)), fields)
 end
 
 local function tell_request(call, request, hedged)
-  local sent = { attempt = call.attempt, hedge = hedged, timeout = request.timeout, size = #(request.body or "") }
-  call.state.hooks:tell("request", M.describe(call, sent))
+  local fields = { attempt = call.attempt, hedge = hedged, timeout = request.timeout, size = #(request.body or "") }
+  call.state.hooks:tell("request", call, fields)
 end
 
 local function tell_response(call, reply, elapsed, hedged)
@@ -50,7 +104,7 @@ local function tell_response(call, reply, elapsed, hedged)
   for phase, seconds in pairs(reply.times or {}) do
     times[phase] = seconds
   end
-  local received = {
+  call.state.hooks:tell("response", call, {
     attempt = call.attempt,
     hedge = hedged,
     status = reply.status,
@@ -58,8 +112,7 @@ local function tell_response(call, reply, elapsed, hedged)
     http_version = reply.http_version,
     times = times,
     elapsed = elapsed,
-  }
-  call.state.hooks:tell("response", M.describe(call, received))
+  })
 end
 
 local function with_key(headers, key)
@@ -70,8 +123,8 @@ local function with_key(headers, key)
   return copy
 end
 
--- The headers of a request and the key: nearly always those of the last one. A transport of the operator's, which may
--- do with them what it likes, gets its own.
+-- The headers with the key: nearly always those of the last request. The operator's transport may change its headers,
+-- and gets its own.
 local function headers_of(state, headers, key)
   if not state.keeps_requests then
     return with_key(headers, key)
@@ -95,27 +148,21 @@ local function request_of(call, key, at)
   }
 end
 
--- What takes the key out of a text. A client's key is seldom another than the last one.
-local function redactor_of(state, key)
-  if state.redacted_key ~= key then
-    state.redacted_key, state.redact = key, redact.new(key)
-  end
-  return state.redact
-end
-
----Sends one request and says what its reply means.
----@param call riskscreen.CallUnderWay
----@param at number when the attempt's time is looked at
----@param hedged boolean whether it is a second one
----@return any value nil where it failed
----@return any result what comes with the value, or the error
+---Sends one request.
+---@param call riskscreen.Call
+---@param at number now
+---@param hedged boolean whether it is the second one of a late answer
+---@return riskscreen.Reply|nil reply
+---@return function|riskscreen.Error redact removes the request's key from a text
 function M.send(call, at, hedged)
   local state = call.state
-  local key, err = access_key.of(state.settings.access_key)
+  local key, err = key_of(state.settings.access_key)
   if not key then
     return nil, err
+  elseif state.redacted_key ~= key then
+    state.redacted_key, state.redact = key, M.redactor(key)
   end
-  local redact_key = redactor_of(state, key)
+  local redact = state.redact
   local request = request_of(call, key, at)
   call.requests = call.requests + 1
   state.stats:count "requests"
@@ -129,17 +176,13 @@ function M.send(call, at, hedged)
   local elapsed = state.runtime.now() - started
 
   if not is_reply(reply) then
-    return nil, failure_error(failure, redact_key)
+    return nil, failure_error(failure, redact)
   end
   state.stats:answered(reply.status, reply.size, elapsed)
   if state.hooks:has "response" then
     tell_response(call, reply, elapsed, hedged)
   end
-  local value, result = call.kind.interpret(call, reply, redact_key)
-  if value == nil and result.sent == nil then
-    result.sent = true
-  end
-  return value, result
+  return reply, redact
 end
 
 return M

@@ -52,7 +52,7 @@ local M = {}
 function M.new(settings, now, shared, name)
   local burst = settings.burst or math.max(1, settings.rate)
   local window = math.max(SHORTEST_WINDOW, math.floor(burst) / settings.rate)
-  local prefix = ("riskscreen:bucket:%s:"):format(name)
+  local prefix = ("riskscreen:bucket:%s:"):format(tostring(name))
   return setmetatable({
     now = now,
     rate = settings.rate,

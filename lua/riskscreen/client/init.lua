@@ -1,39 +1,22 @@
--- A client: its methods are built from operations.lua, and every call is check, build, attempt, interpret. What each of
--- these means is in the module of its name; how bytes travel is the transport's.
-local attempts = require "riskscreen.call"
+-- A client. Its methods are built from operations.lua: each checks its parameters, builds the request, and has call/
+-- send it.
 local bulk_addition = require "riskscreen.client.bulk_addition"
 local bulk_lookup = require "riskscreen.client.bulk_lookup"
-local validate = require "riskscreen.interface.validate"
+local calls = require "riskscreen.call"
 local check = require "riskscreen.options.check"
 local errors = require "riskscreen.errors"
 local kyt = require "riskscreen.kyt"
 local operations = require "riskscreen.interface.operations"
 local options = require "riskscreen.options"
 local pages = require "riskscreen.client.pages"
+local program_runtime = require "riskscreen.runtime"
 local request = require "riskscreen.interface.request"
-local response = require "riskscreen.interface.response"
-local runtime = require "riskscreen.runtime"
 local screen = require "riskscreen.client.screen"
 local screen_all = require "riskscreen.client.screen_all"
 local text = require "riskscreen.util.text"
+local validate = require "riskscreen.interface.validate"
 
----@class riskscreen.State what belongs to one client; it holds the key, so no field of the client leads to it
----@field settings table
----@field transport? fun(request: riskscreen.Request): riskscreen.Reply|nil, table|nil absent once closed
----@field clock fun(): number Unix seconds
----@field runtime table the client's own: everything of the client waits and tells the time by it
----@field budget riskscreen.RetryBudget
----@field limiter? riskscreen.Limiter
----@field breaker? riskscreen.Breaker
----@field hedge? riskscreen.Hedge
----@field hooks riskscreen.Hooks
----@field stats riskscreen.Stats
----@field keeps_requests boolean its transport changes nothing of a request
----@field shares_headers? boolean its transport may give several replies the same headers
----@field kinds table<riskscreen.Operation, riskscreen.CallKind>
----@field pendings? table<string, riskscreen.Pending> the awaited transactions by requestId; weak
-
-local NO_OPTIONS = {} -- those of a call have no defaults
+local NO_OPTIONS = {} -- a call's options have no defaults
 
 ---@type table<table, riskscreen.State> by client and by namespace
 local states = setmetatable({}, { __mode = "k" })
@@ -44,98 +27,82 @@ local states = setmetatable({}, { __mode = "k" })
 ---@field account riskscreen.account
 ---@field blacklist riskscreen.blacklist
 ---@field whitelist riskscreen.whitelist
----@field policy? riskscreen.Policy the policy that `screen` decides by
+---@field policy? riskscreen.Policy the policy of `screen`
 local Client = {}
-Client.__index = Client
-Client.__name = "riskscreen.Client"
 
--- Completes an error with what only the call knows.
-local function annotate(err, name, count, elapsed)
-  err.operation = name
-  err.attempts = count
-  err.elapsed = elapsed
-  return err
-end
+---The methods of each namespace, by the namespace's name.
+---@type table<string, table<string, function>>
+local namespaces = {}
 
--- The caller may change what it gets; some transports give the same headers again and again.
-local function own_headers(call, result)
-  local shared = result.headers
-  if not shared or not call.state.shares_headers or call.options.value_only then
-    return
+local function sorted_names(...)
+  local names = {}
+  for _, map in ipairs { ... } do
+    for name in pairs(map) do
+      names[#names + 1] = name
+    end
   end
-  result.headers = {}
-  for name, value in pairs(shared) do
-    result.headers[name] = value
-  end
+  table.sort(names)
+  return names
 end
 
--- What the reply to an operation means.
-local function interpret(call, reply, redact_key)
-  local kind = call.kind
-  local context = kind.context
-  if context.redact ~= redact_key then
-    context = { clock = context.clock, redact = redact_key, envelope = context.envelope }
-    kind.context = context
-  end
-  local value, result = response.interpret(kind.entry, call.parameters, reply, context)
-  own_headers(call, result)
-  return value, result
+-- Raises the error of a misspelt method at the line that names it.
+local function refuse_unknown(place, methods, more)
+  return setmetatable(methods, {
+    __index = function(_, name)
+      if type(name) == "string" and name ~= "policy" then
+        local hint = text.did_you_mean(name, sorted_names(methods, more))
+        error(("%s has no method %s%s"):format(place, text.show(name), hint), 2)
+      end
+    end,
+  })
 end
 
--- What a reply that no operation describes means.
-local function interpret_raw(call, reply, redact_key)
-  local value, result = response.raw(reply, { clock = call.state.clock, redact = redact_key })
-  own_headers(call, result)
-  return value, result
+-- The error of a call that sent nothing.
+local function unsent(err, name)
+  err.operation, err.attempts, err.elapsed, err.sent = name, 0, 0, false
+  return nil, err
 end
 
--- What is the same for all calls of an operation, made with the first one.
-local function kind_of(state, operation)
-  local kind = state.kinds[operation]
-  if not kind then
-    kind = {
-      operation = operation.name,
-      label = operation.name,
-      idempotent = operation.idempotent,
-      interpret = interpret,
-      entry = operation,
-      context = { clock = state.clock, envelope = request.endpoint(operation, state.settings).envelope },
-    }
-    state.kinds[operation] = kind
-  end
-  return kind
-end
-
--- The error of a call where nothing can wait, if so it is here.
-local function refused(state, name)
-  local why = state.runtime.refusal()
-  if why then
-    return annotate(errors.new("unsupported", why, { sent = false }), name, 0, 0)
-  end
-end
-
--- Makes a call whose options are checked. The client may be closed when the library calls later than its caller.
-local function perform(state, operation, parameters, call)
+-- The reason why a client cannot make a call at this point of the program, as an error; or nil.
+local function refusal_of(state)
+  -- The library calls later than its caller, and the client may be closed by then.
   if not state.transport then
-    return nil, annotate(errors.new("cancelled", "the client was closed", { sent = false }), operation.name, 0, 0)
+    return errors.new("cancelled", "the client was closed")
   end
-  local refusal = refused(state, operation.name)
-  if refusal then
-    return nil, refusal
+  local reason = state.runtime.refusal()
+  return reason and errors.new("unsupported", reason)
+end
+
+local function new_route(state, operation)
+  local route = {
+    name = operation.name,
+    label = operation.name,
+    idempotent = operation.idempotent,
+    operation = operation,
+    context = { envelope = request.endpoint(operation, state.settings).envelope },
+  }
+  state.routes[operation] = route
+  return route
+end
+
+-- Makes a call whose options are checked.
+local function perform(state, operation, parameters, call_options)
+  local err = refusal_of(state)
+  if err then
+    return unsent(err, operation.name)
   end
-  local checked, err = validate.parameters(operation, parameters)
-  local built
+  local checked, built
+  checked, err = validate.parameters(operation, parameters)
   if checked then
-    built, err = request.build(operation, checked, state.settings, call)
+    built, err = request.build(operation, checked, state.settings, call_options)
   end
   if not built then
-    err.sent = false
-    return nil, annotate(err, operation.name, 0, 0)
+    return unsent(err, operation.name)
   end
-  return attempts.run(state, kind_of(state, operation), built, call, checked)
+  return calls.run(state, state.routes[operation] or new_route(state, operation), built, call_options, checked)
 end
 
--- The state of a client and the checked options of a call; or nil and how the call itself is wrong.
+-- The state of a client and the checked options of a call; or nil and a message for `error`.
 local function open(self, place, parameters, specs, given)
   local state = states[self]
   if not state then
@@ -159,25 +126,20 @@ end
 ---How the other files of client/ and kyt/ reach a client.
 ---@class riskscreen.Access
 ---@field open fun(self: any, place: string, parameters?: any, specs?: riskscreen.Option[], given?: any):
----riskscreen.State|nil, table|string the state and the checked options, or nil and how the call is wrong
+---riskscreen.State|nil, table|string the state and the checked options; or nil and a message for `error`
 ---@field perform fun(state: riskscreen.State, operation: riskscreen.Operation, parameters: table, options: table):
 ---any, any a call whose options are checked
 local access = { open = open, perform = perform }
 
----The methods of each namespace, by the namespace's name.
----@type table<string, table<string, function>>
-local namespaces = {}
-
--- A call that may take several requests. What changes something is sent one request after another by default, so that
+-- A call that may take several requests. Requests that change something are sent one after another by default, so that
 -- a later item for the same address comes later.
-local function perform_split(state, operation, split, parameters, call)
-  local concurrency = call.concurrency or (operation.idempotent and state.settings.concurrency or 1)
+local function perform_split(state, operation, split, parameters, call_options)
+  local concurrency = call_options.concurrency or (operation.idempotent and state.settings.concurrency or 1)
   local value, other = split(state.runtime, parameters, concurrency, function(part)
-    return perform(state, operation, part, call)
+    return perform(state, operation, part, call_options)
   end)
   if value == nil and not other.attempts then
-    other.sent = false
-    annotate(other, operation.name, 0, 0)
+    return unsent(other, operation.name)
   end
   return value, other
 end
@@ -192,15 +154,14 @@ local function define(operation)
   local place = "client." .. operation.namespace
   local namespace = namespaces[operation.namespace] or {}
   namespaces[operation.namespace] = namespace
-  namespace[operation.method] = function(self, parameters, call_options)
-    local state, call = open(self, place, parameters, specs, call_options)
+  namespace[operation.method] = function(self, parameters, given)
+    local state, call_options = open(self, place, parameters, specs, given)
     if not state then
-      error(call, 2)
+      error(call_options, 2)
+    elseif split then
+      return perform_split(state, operation, split, parameters or {}, call_options)
     end
-    if split then
-      return perform_split(state, operation, split, parameters or {}, call)
-    end
-    return perform(state, operation, parameters or {}, call)
+    return perform(state, operation, parameters or {}, call_options)
   end
 end
 
@@ -222,78 +183,70 @@ for name, method in pairs(kyt.methods(access)) do
   namespaces.kyt[name] = method
 end
 
-local function operation_names()
-  local names = {}
-  for _, operation in ipairs(operations.list) do
-    names[#names + 1] = operation.name
-  end
-  return names
+for name, methods in pairs(namespaces) do
+  refuse_unknown("client." .. name, methods)
 end
 
----Any operation by the interface's own name.
+---Calls an operation by the interface's own name.
 ---@param name string
 ---@param parameters? table
----@param call_options? table
+---@param call_options? table the call's options
 ---@return any value
 ---@return riskscreen.Response|riskscreen.Error
 function Client:call(name, parameters, call_options)
-  local state, call = open(self, "client", parameters, options.call, call_options)
+  local state, checked = open(self, "client", parameters, options.call, call_options)
   if not state then
-    error(call, 2)
+    error(checked, 2)
   end
   local operation = operations.by_name[name]
   if not operation then
-    error(("unknown operation %s%s"):format(text.show(name), text.did_you_mean(name, operation_names())), 2)
+    local hint = text.did_you_mean(name, sorted_names(operations.by_name))
+    error(("unknown operation %s%s"):format(text.show(name), hint), 2)
   end
-  return perform(state, operation, parameters or {}, call)
+  return perform(state, operation, parameters or {}, checked)
 end
 
----A request that no operation describes; its value is the decoded body as it is.
+---Sends a request that no operation describes; the value is the decoded body.
 ---@param method "GET"|"POST"|"PUT"|"PATCH"|"DELETE"
 ---@param path string beginning with "/", percent-encoded, without a query
 ---@param call_options? { query?: table, body?: any, headers?: table, timeout?: number }
 ---@return any value
 ---@return riskscreen.Response|riskscreen.Error
 function Client:request(method, path, call_options)
-  local state, call = open(self, "client", nil, options.request, call_options)
+  local state, checked = open(self, "client", nil, options.request, call_options)
   if not state then
-    error(call, 2)
+    error(checked, 2)
   elseif not options.methods[method] then
     error(("method must be GET, POST, PUT, PATCH or DELETE (got %s)"):format(text.show(method)), 2)
   elseif type(path) ~= "string" then
     error("path must be a string (got " .. text.kind(path) .. ")", 2)
   end
   local name = method .. " " .. text.printable(path)
-  local built, err = nil, refused(state, name)
-  if err then
-    return nil, err
-  end
-  if options.is_path(path) then
-    built, err = request.raw(method, path, state.settings, call)
-  else
+  local err, built = refusal_of(state), nil
+  if not err and options.is_path(path) then
+    built, err = request.raw(method, path, state.settings, checked)
+  elseif not err then
     local wanted = "path must begin with one '/', be percent-encoded and have no query (got %s)"
     err = errors.new("invalid_argument", wanted:format(text.show(path)), { field = "path" })
   end
   if not built then
-    err.sent = false
-    return nil, annotate(err, name, 0, 0)
+    return unsent(err, name)
   end
-  local kind = { operation = name, label = "request", idempotent = built.replay, interpret = interpret_raw }
-  return attempts.run(state, kind, built, call)
+  local route = { name = name, label = "request", idempotent = built.replay, context = {} }
+  return calls.run(state, route, built, checked)
 end
 
----What the client has done since it was made: counters, latency histograms, and how its rate limit and its circuit
----breaker stand.
+---The client's counters and latency histograms, and the status of its rate limit and circuit breaker.
 ---@return table
 function Client:stats()
   local state = states[self]
   if not state then
     error("call it with a colon: client:stats()", 2)
   end
-  return attempts.stats(state)
+  return calls.stats(state)
 end
 
----Ends the client: its connections are closed when they are collected, and further calls raise.
+---Closes the client. Its connections are closed when they are collected, and further calls raise.
 function Client:close()
   local state = states[self]
   if state then
@@ -303,29 +256,32 @@ end
 
 screen.install(Client, access)
 screen_all.install(Client, access)
+refuse_unknown("client", Client, namespaces)
 
--- How a client sends: by the operator's transport, by the runtime that the operator chose, or by this program's.
-local function transport_of(settings)
+-- The operator's transport, else that of the operator's runtime, else this program's; or nil and a message for `error`.
+local function transport_of(settings, runtime)
   if settings.transport then
-    return (settings.runtime or runtime).abortable(settings.transport)
+    return runtime.abortable(settings.transport)
   end
-  local chosen = settings.runtime and settings.runtime.transport and settings.runtime or runtime
-  local problem = chosen.problem(settings)
+  local sender = runtime.transport and runtime or program_runtime
+  local problem = sender.problem(settings)
   if problem then
     return nil, problem
   end
-  return chosen.transport(settings)
+  return sender.transport(settings)
 end
 
 local M = { Client = Client, namespaces = namespaces }
 
----How a client decides about addresses, one after another: as its `screen` does, without options to check each time.
+---A function that decides about one address after another as the client's `screen` does, without options to check.
 ---@param client riskscreen.Client
 ---@param policy riskscreen.Policy
----@return nil|fun(address: any, network: any, timeout: number): riskscreen.Decision nil where it is no client of ours
+---@return nil|fun(address: any, network: any, timeout: number): riskscreen.Decision nil if it is not a client
 function M.decider(client, policy)
   return states[client] and screen.timed_decider(states[client], policy, perform)
 end
+
+local metatable = { __index = Client, __name = "riskscreen.Client" }
 
 ---A new client.
 ---@param given riskscreen.ClientOptions
@@ -334,25 +290,17 @@ function M.new(given)
   if type(given) ~= "table" then
     error("options must be a table (got " .. text.kind(given) .. ")", 2)
   end
-  local settings, wrong = options.check_client(given, runtime)
+  local settings, message = options.check_client(given, program_runtime)
   if not settings then
-    error(wrong, 2)
+    error(message, 2)
   end
-  local transport, problem = transport_of(settings)
+  local runtime = settings.runtime or program_runtime
+  local transport, problem = transport_of(settings, runtime)
   if not transport then
     error(problem, 2)
   end
-  local state = {
-    settings = settings,
-    transport = transport,
-    clock = settings.clock or os.time,
-    runtime = settings.runtime or runtime,
-    kinds = {},
-    keeps_requests = not (settings.transport or settings.runtime),
-    shares_headers = not (settings.transport or settings.runtime) and runtime.shares_headers,
-  }
-  attempts.equip(state)
-  local client = setmetatable({ policy = settings.policy }, Client)
+  local state = calls.new_state(settings, runtime, transport)
+  local client = setmetatable({ policy = settings.policy }, metatable)
   states[client] = state
   for name, methods in pairs(namespaces) do
     local namespace = setmetatable({}, { __index = methods, __name = "riskscreen." .. name })

@@ -10,7 +10,7 @@ local errors = require "riskscreen.errors"
 local honest = require "spec.fuzz.honest"
 local operations = require "riskscreen.interface.operations"
 local policies = require "riskscreen.policy"
-local redact = require "riskscreen.call.redact"
+local send = require "riskscreen.call.send"
 local response = require "riskscreen.interface.response"
 local samples = require "spec.support.samples"
 
@@ -32,7 +32,7 @@ local context = {
   clock = function()
     return 784111777
   end,
-  redact = redact.new(KEY),
+  redact = send.redactor(KEY),
 }
 
 local function split(input)

@@ -1,19 +1,33 @@
 local hooks = require "riskscreen.call.hooks"
 
+local call = {
+  route = { name = "getAddressRisk" },
+  request = { method = "GET", target = "/api/risks?address=x" },
+  options = {},
+}
+
 local function with(hook)
   return hooks.new({ request = hook }, pcall)
 end
 
 describe("a hook", function()
-  it("is told what happened", function()
+  it("gets a description of what happened", function()
     local seen
     with(function(description)
       seen = { description.operation, description.times.total }
-    end):tell("request", { operation = "getAddressRisk", times = { total = 0.5 } })
+    end):tell("request", call, { times = { total = 0.5 } })
     assert.same({ "getAddressRisk", 0.5 }, seen)
   end)
 
-  it("cannot change what it is told, however deep", function()
+  it("gets the path without the query", function()
+    local seen
+    with(function(description)
+      seen = { description.method, description.path }
+    end):tell("request", call, {})
+    assert.same({ "GET", "/api/risks" }, seen)
+  end)
+
+  it("cannot change the description at any depth", function()
     local own = with(function(description)
       assert.has_error(function()
         description.operation = "other"
@@ -29,29 +43,29 @@ describe("a hook", function()
       end)
       assert.equal("getAddressRisk", description.operation)
     end)
-    own:tell("request", { operation = "getAddressRisk", times = { total = 0.5 } })
+    own:tell("request", call, { times = { total = 0.5 } })
     assert.equal(0, own.failures, own.last_failure)
   end)
 
-  it("that raises is contained, and what it raised is kept", function()
+  it("that raises is contained, and its error is kept", function()
     local own = with(function()
       error("no such\nlog", 0)
     end)
-    own:tell("request", {})
-    own:tell("request", {})
+    own:tell("request", call, {})
+    own:tell("request", call, {})
     assert.equal(2, own.failures)
     assert.equal("no such?log", own.last_failure)
   end)
 
-  it("that raises something that is no text is contained as well", function()
+  it("that raises a table is contained as well", function()
     local own = with(function()
       error({}, 0)
     end)
-    own:tell("request", {})
+    own:tell("request", call, {})
     assert.equal(1, own.failures)
   end)
 
-  it("is there or not", function()
+  it("is known by its name", function()
     local own = with(print)
     assert.is_true(own:has "request")
     assert.is_false(own:has "retry")
@@ -59,15 +73,15 @@ describe("a hook", function()
   end)
 
   if _VERSION ~= "Lua 5.1" then
-    it("can walk what it is told", function()
+    it("can walk the description", function()
       local seen = {}
       local own = with(function(description)
         for name, value in pairs(description) do
           seen[name] = value
         end
       end)
-      own:tell("request", { a = 1, b = 2 })
-      assert.same({ a = 1, b = 2 }, seen)
+      own:tell("request", call, { size = 2 })
+      assert.same({ operation = "getAddressRisk", method = "GET", path = "/api/risks", size = 2 }, seen)
     end)
   end
 end)

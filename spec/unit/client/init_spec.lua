@@ -49,6 +49,30 @@ describe("a client", function()
     end)
   end
 
+  it("refuses a misspelt method at the line that names it, with the nearest one", function()
+    local mine = answering(recorder.reply(500))
+    local line = debug.getinfo(1, "l").currentline + 2
+    local _, message = pcall(function()
+      return mine.kya:rsk()
+    end)
+    assert.equal(
+      ("%s:%d: client.kya has no method 'rsk'; did you mean 'risk'?"):format("init_spec.lua", line),
+      message:match "[%w_]+%.lua:.*"
+    )
+    for misspelt, hint in pairs { kay = "kya", scren = "screen", blackist = "blacklist" } do
+      _, message = pcall(function()
+        return mine[misspelt]
+      end)
+      assert.matches(("client has no method '%s'; did you mean '%s'?"):format(misspelt, hint), message, 1, true)
+    end
+  end)
+
+  it("has no fields other than its methods, its namespaces and its policy", function()
+    local mine = answering(recorder.reply(500))
+    assert.is_nil(mine.policy)
+    assert.is_nil(mine[1])
+  end)
+
   for _, operation in ipairs(operations.list) do
     if operation.path then
       it(("sends %s by its method and by its name alike"):format(operation.name), function()
