@@ -26,7 +26,7 @@ local to_integer = math.tointeger -- luacheck: ignore 143
 local M = { null = cjson.null, empty_array_mt = {} }
 
 local function is_utf8(text)
-  if not text:find "[\128-\255]" then
+  if text:find "^[\1-\127]*$" then
     return true
   end
   for _, sequence in ipairs(SEQUENCES) do
@@ -39,15 +39,20 @@ local function blank(quoted)
   return ("s"):rep(#quoted)
 end
 
--- The text with its strings blanked out, each byte at its place. A string with a control character keeps its quotes.
-local function outline_of(text)
-  return (text:gsub("\\.", "ss"):gsub('"[^"%z\1-\31]*"', blank))
+-- The text with its strings replaced. A string with a control character, or without an end, keeps a quote.
+local function replace_strings(text, replacement)
+  local unescaped = text:find("\\", 1, true) and text:gsub("\\.", "ss") or text
+  return (unescaped:gsub('"[^"\1-\31]*"', replacement))
+end
+
+local function has_bare_point(outline)
+  return outline:find(".", 1, true) and (outline:find "%.%D" or outline:find "%D%." or outline:find "%.$")
 end
 
 -- lua-cjson decodes {} and [] to the same table. The null member is dropped later, so that only [] stays empty.
-local function mark_empty_objects(text, outline)
+local function mark_empty_objects(text)
   local pieces, from = {}, 1
-  for first, after in outline:gmatch "(){[ \t\n\r]*}()" do
+  for first, after in replace_strings(text, blank):gmatch "(){[ \t\n\r]*}()" do
     pieces[#pieces + 1] = text:sub(from, first - 1)
     from = after
   end
@@ -84,15 +89,15 @@ end
 
 ---The reason why a text is refused before lua-cjson reads it.
 ---@param text string
----@param outline string
+---@param outline string the text with its strings replaced
 ---@param limits riskscreen.json.DecoderOptions
 ---@return string|nil
 local function problem_of(text, outline, limits)
   if not is_utf8(text) then
     return "the text is not well-formed UTF-8"
-  elseif text:find "%z" or outline:find('"', 1, true) then
+  elseif text:find("\0", 1, true) or outline:find('"', 1, true) then
     return "a string has no end, or a control character stands without an escape"
-  elseif outline:find "%.%D" or outline:find "%D%." or outline:find "%.$" then
+  elseif has_bare_point(outline) then
     return "a number needs digits on both sides of its point"
   elseif #text > limits.max_values and select(2, outline:gsub("[,%[{]", "")) >= limits.max_values then
     return "too many values"
@@ -118,7 +123,7 @@ function M.decoder(options)
 
   local function parse(text, outline)
     if outline:find "{[ \t\n\r]*}" then
-      text = mark_empty_objects(text, outline)
+      text = mark_empty_objects(text)
     end
     return settle(parser.decode(text))
   end
@@ -131,7 +136,7 @@ function M.decoder(options)
     elseif #text > limits.max_size then
       return nil, ("the text is longer than %d bytes"):format(limits.max_size)
     end
-    local outline = outline_of(text)
+    local outline = replace_strings(text, "s")
     local problem = problem_of(text, outline, limits)
     if problem then
       return nil, problem
