@@ -3,9 +3,9 @@
 
 local riskscreen = require "riskscreen"
 
-local server, message = riskscreen.sandbox.serve { port = tonumber(arg[1]) or 0, webhook = arg[2] and { url = arg[2] } }
+local server, err = riskscreen.sandbox.serve { port = tonumber(arg[1]) or 0, webhook = arg[2] and { url = arg[2] } }
 if not server then
-  io.stderr:write("sandbox: ", message, "\n")
+  io.stderr:write("sandbox: ", tostring(err), "\n")
   os.exit(1)
 end
 print("RISKSCREEN_BASE_URL=" .. server.url)

@@ -5,7 +5,7 @@
 local lfs = require "lfs"
 local riskscreen = require "riskscreen"
 local scheduler = require "riskscreen.runtime.native.scheduler"
-local verdicts = require "riskscreen.sandbox.verdicts"
+local address_data = require "riskscreen.sandbox.address_data"
 
 local count, lua = tonumber(arg[1]), arg[2]
 
@@ -29,7 +29,7 @@ local function is_wrong_yes(decision)
   elseif decision.address ~= address_of(decision.index) then
     return true
   end
-  for _, risk in ipairs(verdicts.of(decision.address).risks) do
+  for _, risk in ipairs(address_data.verdict(decision.address).risks) do
     if not harmless[risk.riskLevel] then
       return true
     end

@@ -6,7 +6,7 @@
 local lfs = require "lfs"
 local nginx = require "spec.support.nginx"
 local riskscreen = require "riskscreen"
-local verdicts = require "riskscreen.sandbox.verdicts"
+local address_data = require "riskscreen.sandbox.address_data"
 
 local seconds, lua = tonumber(arg[1]), arg[2]
 
@@ -48,7 +48,7 @@ local SERVER = [[
 local harmless = { low = true, whitelist = true }
 
 local function is_harmless(address)
-  for _, risk in ipairs(verdicts.of(address).risks) do
+  for _, risk in ipairs(address_data.verdict(address).risks) do
     if not harmless[risk.riskLevel] then
       return false
     end

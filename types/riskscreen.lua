@@ -807,50 +807,50 @@ local riskscreen_sandbox_HttpServer = {}
 ---@field name string
 ---@field address string
 ---@field network string a network under which the address makes sense; the answer is the same under any other
----@field what string what the sandbox answers
+---@field what string the answer, for people
 local riskscreen_sandbox_Scenario = {}
 
 ---@class riskscreen.sandbox.Fault
 ---@field kind "delay"|"status"|"hang"|"reset"|"truncate"|"drip"|"invalid-json"|"html"|"empty"
 ---@field delay? number seconds before anything else happens
----@field status? integer the HTTP status; of "status" required, of the kinds that replace the body optional
+---@field status? integer the HTTP status; required by "status", optional for the kinds that replace the body
 ---@field retry_after? integer seconds, sent as Retry-After
----@field bytes? integer how much of the body "truncate" sends, or the size of the pieces of "drip"
+---@field bytes? integer the part of the body that "truncate" sends, or the size of the pieces of "drip"
 ---@field every? number seconds between the pieces of "drip"
----@field count? integer how many requests it hits; absent: all
----@field nth? integer the first matching request it hits (default 1)
----@field match? { operation?: string, address?: string } which requests it hits; absent: all
+---@field count? integer the number of requests that it hits; absent: all
+---@field nth? integer the first matching request that it hits (default 1)
+---@field match? { operation?: string, address?: string } the requests that it hits; absent: all
 local riskscreen_sandbox_Fault = {}
 
----@class riskscreen.sandbox.Manner how the webhook of a transaction is delivered
+---@class riskscreen.sandbox.Delivery how the webhook of a transaction is delivered
 ---@field late? number seconds after the transaction is done
----@field copies? integer how often, each delivery the same event
+---@field copies? integer the number of deliveries of the same event
 ---@field never? boolean
 ---@field hold? boolean only after the next one, that is out of order
 ---@field wrong? string the field that is wrong
----@field nth? integer the first transaction that it is about (default 1)
----@field count? integer how many transactions (default all)
-local riskscreen_sandbox_Manner = {}
+---@field nth? integer the first transaction that it applies to (default 1)
+---@field count? integer the number of transactions (default all)
+local riskscreen_sandbox_Delivery = {}
 
----@class riskscreen.sandbox.Seen what the service remembers of a request; never its key
+---@class riskscreen.sandbox.Seen a request in the log, without its key
 ---@field method string
 ---@field target string
 ---@field operation? string
 ---@field parameters? table
 ---@field status integer
----@field fault? string the kind of the fault it met
+---@field fault? string the kind of its fault
 local riskscreen_sandbox_Seen = {}
 
----A client of a service in the same process, with no socket.
----@param options? table a client's options, the settings of a service (or `service`, one that exists), and `sleep`, how delays and the client's own pauses pass (default: they take their time). With an `inbox` the service delivers its webhooks into that.
+---A client of a service in the same process, without a socket.
+---@param options? table a client's options, the settings of a service (or `service`, an existing one), and `sleep`, a function for every wait of the service and the client (default: they really wait). With an `inbox` the service delivers its webhooks into it.
 ---@return riskscreen.Client
 ---@return riskscreen.sandbox.Service
 function riskscreen.sandbox.client(options) end
 
----Serves a service over HTTP on this machine. Blocking calls in this process drive it; anyone else calls its step.
----@param options? table `host` (default 127.0.0.1), `port` (default 0: any free one), and the settings of a service, or `service`, one that exists
+---Serves a service over HTTP on this machine. Blocking calls in this process drive it; other programs call its `step`.
+---@param options? table `host` (default 127.0.0.1), `port` (default 0: any free one), and the settings of a service, or `service`, an existing one
 ---@return riskscreen.sandbox.HttpServer? server `url`, `access_key`, `endpoints`, `service`, `close()`
----@return string? message why it cannot listen
+---@return riskscreen.Error? err
 function riskscreen.sandbox.serve(options) end
 
 ---A service with its own accounts and state; `service:handle` answers requests.
@@ -863,25 +863,25 @@ function riskscreen.sandbox.new(options) end
 ---@return riskscreen.sandbox.Scenario
 function riskscreen.sandbox.scenario(name) end
 
----Makes requests fail: those that match, or all.
+---Makes all requests fail, or those that match.
 ---@param fault riskscreen.sandbox.Fault
 function riskscreen_sandbox_Service:fault(fault) end
 
----Forgets the faults that `fault` was told, not those of the scenarios.
+---Removes the faults that `fault` added. Those of the scenarios stay.
 function riskscreen_sandbox_Service:clear_faults() end
 
----How the webhooks of transactions are delivered that are submitted from now on: late, twice, out of order, never, with something wrong.
----@param manner riskscreen.sandbox.Manner
-function riskscreen_sandbox_Service:deliver(manner) end
+---Sets how the webhooks of later transactions are delivered: late, twice, out of order, never, or with a wrong field.
+---@param delivery riskscreen.sandbox.Delivery
+function riskscreen_sandbox_Service:deliver(delivery) end
 
----Delivers what is due into an inbox of this process, redeliveries included, and returns the statuses it answered.
+---Delivers the due webhooks into an inbox of this process, with redeliveries, and returns the inbox's statuses.
 ---@param inbox riskscreen.Inbox
 ---@param headers? table<string, string>
----@param where? table as `inbox:deliver` takes it
+---@param where? table the last argument of `inbox:deliver`
 ---@return integer[]
 function riskscreen_sandbox_Service:deliver_to(inbox, headers, where) end
 
----What the service has been asked, oldest first; of many the last `log_size`.
+---The last `log_size` requests, oldest first.
 ---@return riskscreen.sandbox.Seen[]
 function riskscreen_sandbox_Service:requests() end
 

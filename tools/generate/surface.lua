@@ -196,7 +196,7 @@ return {
       { class = "riskscreen.sandbox.HttpServer" },
       { class = "riskscreen.sandbox.Scenario", fields = { "name", "address", "network", "what" } },
       { class = "riskscreen.sandbox.Fault", is_type_only = true },
-      { class = "riskscreen.sandbox.Manner", is_type_only = true },
+      { class = "riskscreen.sandbox.Delivery", is_type_only = true },
       { class = "riskscreen.sandbox.Seen" },
     },
   },

@@ -1,5 +1,5 @@
 -- The addresses of the sandbox's scenarios. Each is derived from a hash of its name and belongs to nobody; checksums
--- are valid (EIP-55, Base58Check, Bech32). What an address stands for is in scenarios.lua.
+-- are valid (EIP-55, Base58Check, Bech32). Their meaning is in scenarios.lua.
 
 return {
   ["clean-eth"] = "0xa430D6f0A8960FB6b71450c7286de52DD9B28fD3",

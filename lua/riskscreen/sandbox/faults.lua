@@ -1,24 +1,30 @@
--- Faults on demand: what they are, how a request header or a rule asks for one, and what they make of an answer.
--- Breaking a connection is the transport's part (transport.lua in-process, http.lua over sockets).
+-- Faults on demand: the kinds, how a header or a rule asks for one, which request meets which, and the changed answer.
+-- The transports break the connection (transport.lua in-process, http.lua over sockets).
 
+local build = require "riskscreen.options.build"
+local canonical_address = require("riskscreen.address").canonical
 local check = require "riskscreen.options.check"
+local scenarios = require "riskscreen.sandbox.scenarios"
+local tables = require "riskscreen.util.tables"
 
 ---@class riskscreen.sandbox.Fault
 ---@field kind "delay"|"status"|"hang"|"reset"|"truncate"|"drip"|"invalid-json"|"html"|"empty"
 ---@field delay? number seconds before anything else happens
----@field status? integer the HTTP status; of "status" required, of the kinds that replace the body optional
+---@field status? integer the HTTP status; required by "status", optional for the kinds that replace the body
 ---@field retry_after? integer seconds, sent as Retry-After
----@field bytes? integer how much of the body "truncate" sends, or the size of the pieces of "drip"
+---@field bytes? integer the part of the body that "truncate" sends, or the size of the pieces of "drip"
 ---@field every? number seconds between the pieces of "drip"
----@field count? integer how many requests it hits; absent: all
----@field nth? integer the first matching request it hits (default 1)
----@field match? { operation?: string, address?: string } which requests it hits; absent: all
+---@field count? integer the number of requests that it hits; absent: all
+---@field nth? integer the first matching request that it hits (default 1)
+---@field match? { operation?: string, address?: string } the requests that it hits; absent: all
 
 local HTML_PAGE = "<!DOCTYPE html>\n<html><head><title>Please wait</title></head><body>Please wait</body></html>\n"
 
 local kinds = { "delay", "status", "hang", "reset", "truncate", "drip", "invalid-json", "html", "empty" }
+local is_kind = tables.set(kinds)
+local breaks_connection = tables.set { "hang", "reset", "truncate", "drip" }
 
--- In a header a kind may have a value: the field it stands for.
+-- The field that a name in the header gives a value to.
 local header_fields = {
   delay = "delay",
   status = "status",
@@ -28,38 +34,28 @@ local header_fields = {
   every = "every",
 }
 
-local is_kind = {}
-for _, kind in ipairs(kinds) do
-  is_kind[kind] = true
-end
-
 local MOST = 1000000000
-local LONGEST_WAIT = 86400 -- seconds
 local DEFAULT_BYTES = { truncate = 20, drip = 16 }
 local DEFAULT_INTERVAL = 0.05 -- seconds
 
-local function number(name, type, minimum, maximum, unit, doc)
-  return { name = name, type = type, minimum = minimum, maximum = maximum, unit = unit, doc = doc }
-end
-
 local match_fields = {
   { name = "operation", type = "string", doc = "The interface's name of the operation." },
-  { name = "address", type = "string", doc = "An address the request names." },
+  { name = "address", type = "string", doc = "An address in the request." },
 }
 
 local M = {}
 
 ---@type riskscreen.Option[]
 M.fields = {
-  { name = "kind", type = "string", required = true, values = kinds, doc = "What happens." },
-  number("delay", "number", 0, LONGEST_WAIT, "seconds", "How long nothing happens before that."),
-  number("status", "integer", 200, 599, "", "The HTTP status of the answer."),
-  number("retry_after", "integer", 0, LONGEST_WAIT, "seconds", "Sent as Retry-After."),
-  number("bytes", "integer", 0, MOST, "bytes", "How much is sent before the end, or at a time."),
-  number("every", "number", 0, LONGEST_WAIT, "seconds", "The time between two pieces."),
-  number("count", "integer", 1, MOST, "requests", "How many requests are hit; by default all."),
-  number("nth", "integer", 1, MOST, "requests", "The first matching request that is hit; by default 1."),
-  { name = "match", type = "table", fields = match_fields, default = {}, doc = "Which requests; by default all." },
+  build.required(build.choice("kind", kinds, nil, "The kind of the fault.")),
+  build.seconds("delay", nil, "The wait before the answer.", 0),
+  build.count("status", "", nil, 200, 599, "The HTTP status of the answer."),
+  build.count("retry_after", "seconds", nil, 0, build.LONGEST_WAIT, "Sent as Retry-After."),
+  build.count("bytes", "bytes", nil, 0, MOST, "The part of the body that `truncate` sends, or the pieces of `drip`."),
+  build.seconds("every", nil, "The time between two pieces.", 0),
+  build.count("count", "requests", nil, 1, MOST, "The number of requests that it hits; by default all."),
+  build.count("nth", "requests", nil, 1, MOST, "The first matching request that it hits; by default 1."),
+  build.group("match", match_fields, "The requests that it hits; by default all.", {}),
 }
 
 ---A checked copy of a fault.
@@ -74,8 +70,7 @@ function M.check(fault)
   local kind = checked.kind
   if (kind == "delay" or kind == "status") and not checked[kind] then
     return nil, kind .. " is required by the kind " .. kind
-  end
-  if kind == "drip" and checked.bytes == 0 then
+  elseif kind == "drip" and checked.bytes == 0 then
     return nil, "bytes must be at least 1 for drip"
   end
   checked.bytes = checked.bytes or DEFAULT_BYTES[kind]
@@ -83,12 +78,12 @@ function M.check(fault)
   return checked
 end
 
--- "delay" and "status" only qualify another kind.
-local function stronger(kind, other)
+-- Beside another kind "delay" and "status" are only its fields.
+local function outranks(kind, other)
   return not other or other == "delay" or (other == "status" and kind ~= "delay")
 end
 
----The fault that a request header asks for, such as "delay=2; status=503; retry-after=1" or "drip=10; every=0.1".
+---Parses the header X-Sandbox-Fault, such as "delay=2; status=503; retry-after=1" or "drip=10; every=0.1".
 ---@param header string
 ---@return riskscreen.sandbox.Fault?
 ---@return string? message
@@ -103,48 +98,133 @@ function M.parse(header)
     elseif value ~= "" then
       fault[field or name] = tonumber(value) or value
     end
-    if is_kind[name] and stronger(name, fault.kind) then
+    if is_kind[name] and outranks(name, fault.kind) then
       fault.kind = name
     end
   end
   local checked, message = M.check(fault)
-  if not checked then
-    return nil, "X-Sandbox-Fault: " .. message
-  end
-  return checked
+  return checked, message and "X-Sandbox-Fault: " .. message
 end
 
----What a fault leaves of an answer. What cannot be said by status, headers and body stays in the answer's `fault`.
+---Applies a fault to an answer. The part that only a transport can do stays in the answer's `fault`.
 ---@param fault riskscreen.sandbox.Fault
 ---@param response riskscreen.sandbox.Response
 ---@return riskscreen.sandbox.Response
 function M.apply(fault, response)
-  local headers, body, status = {}, response.body, fault.status or response.status
-  for name, value in pairs(response.headers) do
-    headers[name] = value
-  end
-  if fault.kind == "invalid-json" then
+  local headers, body, kind = tables.copy(response.headers), response.body, fault.kind
+  if kind == "invalid-json" then
     body = body:sub(1, -2) .. ",]"
-  elseif fault.kind == "html" then
+  elseif kind == "html" then
     body, headers["content-type"] = HTML_PAGE, "text/html; charset=utf-8"
-  elseif fault.kind == "empty" then
+  elseif kind == "empty" then
     body = ""
   end
-  if fault.retry_after then
-    headers["retry-after"] = tostring(fault.retry_after)
-  end
-  local breaks = fault.kind == "hang" or fault.kind == "reset" or fault.kind == "truncate" or fault.kind == "drip"
-  return {
-    status = status,
-    headers = headers,
-    body = body,
-    fault = (breaks or fault.delay) and {
-      kind = breaks and fault.kind or "delay",
+  headers["retry-after"] = fault.retry_after and tostring(fault.retry_after) or headers["retry-after"]
+  local changed = { status = fault.status or response.status, headers = headers, body = body }
+  if breaks_connection[kind] or fault.delay then
+    changed.fault = {
+      kind = breaks_connection[kind] and kind or "delay",
       delay = fault.delay or 0,
       bytes = fault.bytes,
       every = fault.every,
-    } or nil,
-  }
+    }
+  end
+  return changed
+end
+
+---@class riskscreen.sandbox.FaultRule
+---@field fault riskscreen.sandbox.Fault
+---@field address? string the canonical address that it hits
+---@field seen integer the requests that it has matched
+
+---@class riskscreen.sandbox.FaultRules
+---@field private list riskscreen.sandbox.FaultRule[] in the order of addition, then those of the scenarios
+---@field private added integer
+local FaultRules = {}
+FaultRules.__index = FaultRules
+
+local function new_rule(fault)
+  local checked, message = M.check(fault)
+  if not checked then
+    return nil, message
+  end
+  local address = checked.match.address
+  return { fault = checked, address = address and canonical_address(address), seen = 0 }
+end
+
+-- The canonical addresses of a request.
+local function addresses_of(parameters)
+  local found = {}
+  local function take(address)
+    if type(address) == "string" then
+      found[canonical_address(address)] = true
+    end
+  end
+  take(parameters.address)
+  take(parameters.outputAddress)
+  for _, name in ipairs { "addresses", "list" } do
+    for _, item in ipairs(type(parameters[name]) == "table" and parameters[name] or {}) do
+      take(type(item) == "table" and item.address or item)
+    end
+  end
+  return found
+end
+
+-- Whether the rule hits a request. Counts the requests that it matches.
+local function hits(rule, operation, addresses)
+  local fault = rule.fault
+  local is_operation = not fault.match.operation or fault.match.operation == operation.name
+  if not is_operation or rule.address and not addresses[rule.address] then
+    return false
+  end
+  rule.seen = rule.seen + 1
+  local first = fault.nth or 1
+  return rule.seen >= first and rule.seen < first + (fault.count or math.huge)
+end
+
+---Adds a rule.
+---@param fault riskscreen.sandbox.Fault
+---@return boolean? ok
+---@return string? message
+function FaultRules:add(fault)
+  local rule, message = new_rule(fault)
+  if not rule then
+    return nil, message
+  end
+  self.added = self.added + 1
+  table.insert(self.list, self.added, rule)
+  return true
+end
+
+---The fault that a request meets: the header's, or that of the first rule that hits it.
+---@param header? string the value of X-Sandbox-Fault
+---@param operation riskscreen.Operation
+---@param parameters table not checked yet
+---@return riskscreen.sandbox.Fault?
+---@return string? message if the header is malformed
+function FaultRules:match(header, operation, parameters)
+  if header then
+    return M.parse(header)
+  end
+  local addresses = addresses_of(parameters)
+  for _, rule in ipairs(self.list) do
+    if hits(rule, operation, addresses) then
+      return rule.fault
+    end
+  end
+end
+
+---The rules of the scenario addresses alone.
+---@return riskscreen.sandbox.FaultRules
+function M.new_rules()
+  local list = {}
+  for _, scenario in ipairs(scenarios) do
+    if scenario.fault then
+      local match = { address = scenario.address }
+      list[#list + 1] = assert(new_rule(tables.merge(scenario.fault, { match = match })))
+    end
+  end
+  return setmetatable({ list = list, added = 0 }, FaultRules)
 end
 
 return M

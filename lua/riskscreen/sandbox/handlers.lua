@@ -1,14 +1,15 @@
 -- One function for each operation, by its name: (context, checked parameters) --> { data, pagination } | nil, failure.
--- The context is the asking account, the transaction tasks and the time of the request. No HTTP here.
+-- The context has the account, the transaction tasks and the time of the request. No HTTP here.
+local address_data = require "riskscreen.sandbox.address_data"
+local canonical_address = require("riskscreen.address").canonical
 local json = require "riskscreen.json"
 local kyt = require "riskscreen.sandbox.kyt"
-local lookups = require "riskscreen.sandbox.lookups"
 
 ---@class riskscreen.sandbox.Context
 ---@field account riskscreen.sandbox.Account
 ---@field tasks riskscreen.sandbox.Tasks
 ---@field now number seconds since the Unix epoch
----@field manner? riskscreen.sandbox.Manner how the request asks for its webhook
+---@field delivery? riskscreen.sandbox.Delivery of the webhook, as the request asks for it
 
 ---@class riskscreen.sandbox.Failure
 ---@field code integer
@@ -16,6 +17,9 @@ local lookups = require "riskscreen.sandbox.lookups"
 
 local DEFAULT_PAGE, DEFAULT_PAGE_SIZE = 1, 10
 local EMPTY_RISK_TYPE, BAD_REQUEST = 3016, 400
+
+-- A blacklist entry without risks counts as this one.
+local BLACKLISTED = { riskLevel = "high", riskType = "black-gray-goods" }
 
 local chain_names = {
   ethereum = "Ethereum",
@@ -30,8 +34,84 @@ local chain_names = {
 }
 
 local M = {}
-for name, handler in pairs(lookups) do
-  M[name] = handler
+
+-- The first fields of every record about an address.
+local function new_record(context, verdict, address, network)
+  local answer = verdict.answer or {}
+  return {
+    time = math.floor(context.now * 1000),
+    address = answer.address or address,
+    network = answer.network or network,
+    whitelist = verdict.whitelist or context.account.whitelist:find(address, network) ~= nil,
+  }
+end
+
+local function entity_record(context, verdict, address, network)
+  local record = new_record(context, verdict, address, network)
+  record.contract = verdict.contract or false
+  record.entity = verdict.entity
+  return record
+end
+
+function M.getAddressEntity(context, parameters)
+  local verdict = address_data.verdict(parameters.address)
+  return { data = entity_record(context, verdict, parameters.address, parameters.network) }
+end
+
+-- An address that is asked for twice is answered once.
+function M.listAddressEntities(context, parameters)
+  local data, seen = json.empty_array(), {}
+  for _, address in ipairs(parameters.addresses) do
+    local canonical, verdict = canonical_address(address), address_data.verdict(address)
+    if not seen[canonical] and not (verdict.answer and verdict.answer.omit) then
+      data[#data + 1] = entity_record(context, verdict, address, parameters.network)
+    end
+    seen[canonical] = true
+  end
+  return { data = data }
+end
+
+local function user_defined(risk)
+  return {
+    riskLevel = risk.riskLevel or BLACKLISTED.riskLevel,
+    riskType = risk.riskType,
+    riskSource = "User-Defined",
+  }
+end
+
+function M.getAddressRisk(context, parameters)
+  local verdict = address_data.verdict(parameters.address)
+  local record = new_record(context, verdict, parameters.address, parameters.network)
+  local entry = context.account.blacklist:find(parameters.address, parameters.network)
+  record.risks = verdict.risks
+  if type(verdict.risks) == "table" or entry then
+    record.risks = json.empty_array()
+    for index, risk in ipairs(type(verdict.risks) == "table" and verdict.risks or {}) do
+      record.risks[index] = risk
+    end
+    local own_risks = entry and (type(entry.risks) == "table" and entry.risks or { BLACKLISTED })
+    for _, risk in ipairs(own_risks or {}) do
+      table.insert(record.risks, user_defined(risk))
+    end
+  end
+  return { data = record }
+end
+
+function M.getAddressCounterparties(_, parameters)
+  return { data = { opponents = address_data.counterparties(parameters.address, parameters.network) } }
+end
+
+function M.getAddressBasic(_, parameters)
+  return { data = address_data.basic(parameters.address, parameters.network) }
+end
+
+function M.getAddressFreezeEvents(_, parameters)
+  return { data = address_data.freeze_events(parameters.address, parameters.network) }
+end
+
+function M.getAddressRiskScore(_, parameters)
+  local score, details = kyt.score(parameters.address)
+  return { data = { address = parameters.address, network = parameters.network, score = score, details = details } }
 end
 
 local function page_of(list, parameters, shape)
@@ -43,25 +123,21 @@ local function page_of(list, parameters, shape)
   return { data = data, pagination = pagination }
 end
 
-local function listed_risk(risk, network)
-  return {
-    riskLevel = risk.riskLevel,
-    riskType = risk.riskType,
-    riskSource = "User-Defined",
-    chains = network and { { chain = network, chainName = chain_names[network] or network } } or nil,
-  }
-end
-
 -- An entry without risks, or with null, is listed as it is: both occur.
 local function blacklist_item(entry)
-  local risks = entry.risks
+  local risks, network = entry.risks, entry.network
   if type(risks) == "table" then
     risks = {}
     for index, risk in ipairs(entry.risks) do
-      risks[index] = listed_risk(risk, entry.network)
+      risks[index] = {
+        riskLevel = risk.riskLevel,
+        riskType = risk.riskType,
+        riskSource = "User-Defined",
+        chains = network and { { chain = network, chainName = chain_names[network] or network } } or nil,
+      }
     end
   end
-  return { address = entry.address, network = entry.network, risks = risks, createdAt = entry.created_at }
+  return { address = entry.address, network = network, risks = risks, createdAt = entry.created_at }
 end
 
 local function whitelist_item(entry)
@@ -76,30 +152,19 @@ function M.listWhitelistAddresses(context, parameters)
   return page_of(context.account.whitelist, parameters, whitelist_item)
 end
 
-local function without_type(item)
-  for _, risk in ipairs(item.risks or {}) do
-    if not risk.riskType then
-      return true
-    end
-  end
-end
-
 local function add_all(list, parameters, now)
   for _, item in ipairs(parameters.list) do
-    list:add {
-      address = item.address,
-      network = item.network or parameters.network,
-      risks = item.risks,
-      created_at = math.floor(now),
-    }
+    list:add(item, now, parameters.network)
   end
   return {}
 end
 
 function M.addBlacklistAddresses(context, parameters)
   for _, item in ipairs(parameters.list) do
-    if without_type(item) then
-      return nil, { code = EMPTY_RISK_TYPE, message = "RiskType is empty" }
+    for _, risk in ipairs(item.risks or {}) do
+      if not risk.riskType then
+        return nil, { code = EMPTY_RISK_TYPE, message = "RiskType is empty" }
+      end
     end
   end
   return add_all(context.account.blacklist, parameters, context.now)
@@ -125,19 +190,14 @@ function M.removeWhitelistAddresses(context, parameters)
 end
 
 function M.getAccountUsage(context, parameters)
-  local data = json.empty_array()
-  for index, record in ipairs(context.account.usage:records(parameters)) do
-    data[index] = record
-  end
-  return { data = data }
+  return { data = context.account.usage:records(parameters) }
 end
 
-local function submit(context, parameters)
-  return { data = { requestId = context.tasks:submit(context.account, parameters, context.now, context.manner) } }
+function M.screenTransaction(context, parameters)
+  return { data = { requestId = context.tasks:submit(context.account, parameters, context.now, context.delivery) } }
 end
 
-M.screenTransaction = submit
-M.getCustomRiskScore = submit
+M.getCustomRiskScore = M.screenTransaction
 
 function M.getAsynchronousResult(context, parameters)
   local data = context.tasks:result(context.account, parameters.requestId, context.now)

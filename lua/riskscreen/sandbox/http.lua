@@ -1,5 +1,6 @@
--- Serves a service over HTTP with riskscreen.server; faults are done for real. A pollable: whoever polls it
--- (the native runtime, or a loop of the user's) calls step when its descriptor is ready or its timeout is over.
+-- Serves a service over HTTP with riskscreen.server; faults break real connections. The native runtime or the user's
+-- own loop polls it and calls `step`.
+local errors = require "riskscreen.errors"
 
 ---@class riskscreen.sandbox.HttpServer
 ---@field url string
@@ -65,13 +66,13 @@ function HttpServer:pollfd()
   return self.listener:pollfd()
 end
 
----What to poll it for.
+---The events to poll for.
 ---@return string
 function HttpServer:events()
   return self.listener:events()
 end
 
----Seconds after which step has something to do although the descriptor is not ready; nil: never.
+---Seconds after which `step` has work although the descriptor is not ready; nil: never.
 ---@return number?
 function HttpServer:timeout()
   local timeout = self.listener:timeout()
@@ -80,10 +81,10 @@ function HttpServer:timeout()
   return timeout and due and math.min(timeout, due) or timeout or due
 end
 
----Does what there is to do: reads requests, answers them, sends what was delayed.
----@param seconds number? how long to wait for something to do
+---Reads and answers requests, and sends delayed answers.
+---@param seconds number? the longest wait for a request
 ---@return integer? answered
----@return string? message why it cannot go on
+---@return string? message of a failed listener
 function HttpServer:step(seconds)
   local timeout = self:timeout()
   if timeout and (not seconds or timeout < seconds) then
@@ -121,11 +122,11 @@ local M = {}
 ---@param service riskscreen.sandbox.Service
 ---@param options { host: string, port: integer, now: (fun(): number), on_close: fun() }
 ---@return riskscreen.sandbox.HttpServer?
----@return string? message
+---@return riskscreen.Error? err
 function M.new(service, options)
   local listener, message = require("riskscreen.server").new { host = options.host, port = options.port }
   if not listener then
-    return nil, message
+    return nil, errors.new("network", "sandbox.serve: " .. message, { sent = false })
   end
   local host = options.host:find(":", 1, true) and "[" .. options.host .. "]" or options.host
   return setmetatable({

@@ -1,20 +1,25 @@
 -- The sandbox: the whole service, simulated. In-process for prototypes and tests, over HTTP for everything else.
 --   local client, service = sandbox.client {}
 --   local server = sandbox.serve { port = 8080 }   -- server.url, server.access_key
+local accounts = require "riskscreen.sandbox.accounts"
 local check = require "riskscreen.options.check"
+local client = require "riskscreen.client"
 local client_options = require "riskscreen.options"
-local endpoints = require "riskscreen.sandbox.endpoints"
+local errors = require "riskscreen.errors"
 local http = require "riskscreen.sandbox.http"
+local routes = require "riskscreen.sandbox.routes"
+local runtime = require "riskscreen.runtime"
 local scenarios = require "riskscreen.sandbox.scenarios"
 local service = require "riskscreen.sandbox.service"
 local settings = require "riskscreen.sandbox.settings"
-local time = require "riskscreen.sandbox.time"
+local tables = require "riskscreen.util.tables"
 local transport = require "riskscreen.sandbox.transport"
+local webhooks = require "riskscreen.sandbox.webhooks"
 
 local M = {
-  default_key = settings.default_key,
-  lists_key = settings.lists_key,
-  endpoints = endpoints.client,
+  default_key = accounts.default_key,
+  lists_key = accounts.lists_key,
+  endpoints = routes.endpoints,
   scenarios = scenarios,
 }
 
@@ -23,7 +28,7 @@ for _, setting in ipairs(settings.service) do
   is_service_setting[setting.name] = true
 end
 
-local function make(options, level)
+local function new_service(options, level)
   local checked, message = settings.check(options)
   if not checked then
     error(message, level + 1)
@@ -31,23 +36,22 @@ local function make(options, level)
   return service.new(checked)
 end
 
--- The service that a table of options asks for, a new one or `service`, and the options that are not its settings.
-local function part(options, level)
-  local of_service, rest = {}, {}
+-- Splits options: the service, which is `service` or a new one of their settings, and the options that are no settings.
+local function split(options, level)
+  local of_service, rest, given = {}, {}, options.service
   for name, value in pairs(options) do
-    if is_service_setting[name] and not (name == "clock" and options.service) then
+    if is_service_setting[name] and not (name == "clock" and given) then
       of_service[name] = value
     elseif name ~= "service" then
       rest[name] = value
     end
   end
-  local given = options.service
   if not given then
-    return make(of_service, level + 1), rest
+    return new_service(of_service, level + 1), rest
   elseif not service.is(given) then
-    error("service must be one that sandbox.new made (got a " .. type(given) .. ")", level + 1)
+    error("service must be made by sandbox.new (got a " .. type(given) .. ")", level + 1)
   elseif next(of_service) then
-    error("the service that is given has its own settings (got '" .. next(of_service) .. "')", level + 1)
+    error("the given service has its own settings (got '" .. next(of_service) .. "')", level + 1)
   end
   return given, rest
 end
@@ -56,7 +60,7 @@ end
 ---@param options? table the settings of riskscreen.sandbox.settings
 ---@return riskscreen.sandbox.Service
 function M.new(options)
-  return (make(options or {}, 2))
+  return (new_service(options or {}, 2))
 end
 
 ---The scenario of a name.
@@ -71,42 +75,39 @@ function M.scenario(name)
   error("there is no scenario '" .. tostring(name) .. "'", 2)
 end
 
--- The caller's endpoints over the sandbox's own; false takes one away.
-local function all_endpoints(given)
-  local all = {}
-  for name, endpoint in pairs(endpoints.client) do
-    all[name] = endpoint
-  end
-  for name, endpoint in pairs(given or {}) do
+-- The sandbox's endpoints with the caller's changes; false removes one.
+local function all_endpoints(changes)
+  local all = tables.merge(routes.endpoints, changes)
+  for name, endpoint in pairs(all) do
     all[name] = endpoint or nil
   end
   return all
 end
 
--- Has the service deliver its webhooks, where it knows where to.
-local function deliver(its_service, inbox)
+-- Starts the delivery of webhooks, where the service has a receiver.
+local function start_webhooks(its_service, inbox)
   local url, headers = its_service.webhook.url, its_service.webhook.headers
-  if not (inbox or url) then
-    return
+  if inbox then
+    webhooks.start(its_service, webhooks.to_inbox(inbox, url, headers))
+  elseif url then
+    webhooks.start(its_service, webhooks.to_url(url, headers))
   end
-  local deliverer = require "riskscreen.sandbox.deliverer"
-  deliverer.start(its_service, inbox and deliverer.inbox(inbox, url, headers) or deliverer.http(url, headers))
 end
 
----A client of a service in the same process, with no socket.
----@param options? table a client's options, the settings of a service (or `service`, one that exists), and `sleep`,
----how delays and the client's own pauses pass (default: they take their time). With an `inbox` the service delivers its
----webhooks into that.
+---A client of a service in the same process, without a socket.
+---@param options? table a client's options, the settings of a service (or `service`, an existing one), and `sleep`, a
+---function for every wait of the service and the client (default: they really wait). With an `inbox` the service
+---delivers its webhooks into it.
 ---@return riskscreen.Client
 ---@return riskscreen.sandbox.Service
 function M.client(options)
   options = options or {}
-  local its_service, given = part(options, 2)
+  local its_service, given = split(options, 2)
   if given.transport then
-    error("a sandbox client brings its own transport", 2)
+    error("a sandbox client has its own transport", 2)
   end
-  given.runtime = given.runtime or (given.sleep and time.new(given.sleep))
-  given.transport = transport.new(its_service, (given.runtime or require "riskscreen.runtime").sleep)
+  given.runtime = given.runtime or (given.sleep and transport.runtime(given.sleep))
+  given.transport = transport.new(its_service, (given.runtime or runtime).sleep)
   given.sleep = nil
   given.clock = options.clock
   given.access_key = given.access_key or M.default_key
@@ -115,41 +116,40 @@ function M.client(options)
   if not checked then
     error(message, 2)
   end
-  deliver(its_service, checked.inbox)
-  return require("riskscreen.client").new(given), its_service
+  start_webhooks(its_service, checked.inbox)
+  return client.new(given), its_service
 end
 
----Serves a service over HTTP on this machine. Blocking calls in this process drive it; anyone else calls its step.
----@param options? table `host` (default 127.0.0.1), `port` (default 0: any free one), and the settings of a service,
----or `service`, one that exists
+---Serves a service over HTTP on this machine. Blocking calls in this process drive it; other programs call its `step`.
+---@param options? table `host` (default 127.0.0.1), `port` (default 0: any free one), and the settings of a service, or
+---`service`, an existing one
 ---@return riskscreen.sandbox.HttpServer? server `url`, `access_key`, `endpoints`, `service`, `close()`
----@return string? message why it cannot listen
+---@return riskscreen.Error? err
 function M.serve(options)
-  local its_service, given = part(options or {}, 2)
+  local its_service, given = split(options or {}, 2)
   local place, wrong = check.options(settings.server, given)
   if not place then
     error(wrong.message, 2)
+  elseif runtime.name ~= "native" then
+    local remedy = "sandbox.serve: not inside nginx; serve in another process, or use sandbox.client"
+    return nil, errors.new("unsupported", remedy, { sent = false })
   end
-  local native = require "riskscreen.runtime"
-  if native.name ~= "native" then
-    return nil, "nothing can be served inside nginx; serve it in another process, or use sandbox.client"
-  end
-  local server, message
-  server, message = http.new(its_service, {
+  local server, err
+  server, err = http.new(its_service, {
     host = place.host,
     port = place.port,
-    now = native.now,
+    now = runtime.now,
     on_close = function()
-      native.detach(server)
+      runtime.detach(server)
     end,
   })
   if not server then
-    return nil, message
+    return nil, err
   end
   server.access_key = its_service:account(M.default_key) and M.default_key
-  server.endpoints = endpoints.client
-  native.attach(server)
-  deliver(its_service)
+  server.endpoints = routes.endpoints
+  runtime.attach(server)
+  start_webhooks(its_service)
   return server
 end
 

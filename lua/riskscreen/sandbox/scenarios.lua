@@ -1,5 +1,5 @@
--- Documented addresses, each of which makes the sandbox answer in one known way, as test cards do for payments.
--- Whatever address is not here gets the verdict its hash gives it (verdicts.lua).
+-- Documented addresses with known answers, like the test cards of payment services. The answers about other addresses
+-- are derived from their hash (address_data.lua).
 local addresses = require "riskscreen.sandbox.addresses"
 local enums = require "riskscreen.interface.enums"
 local json = require "riskscreen.json"
@@ -8,9 +8,9 @@ local json = require "riskscreen.json"
 ---@field name string
 ---@field address string
 ---@field network string a network under which the address makes sense; the answer is the same under any other
----@field what string what the sandbox answers
+---@field what string the answer, for people
 ---@field verdict riskscreen.sandbox.Verdict
----@field fault? riskscreen.sandbox.Fault what happens to every request that names the address
+---@field fault? riskscreen.sandbox.Fault of every request with the address
 
 ---@type riskscreen.sandbox.Scenario[]
 local scenarios = {}
@@ -105,7 +105,7 @@ scenario(
 )
 scenario("destroyed-eth", "eth", "a balance destroyed at once", frozen { frozen = "42", destroyed = "42" })
 
--- Answers of which nobody may conclude that an address is harmless.
+-- These answers do not show that an address is harmless.
 scenario("risks-null", "eth", "risks is null", { risks = json.null })
 scenario("risks-absent", "eth", "no risks field at all", {})
 scenario("unseen-level", "eth", "a risk level that is not documented", risky("severe", "scam"))

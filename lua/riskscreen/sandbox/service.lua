@@ -1,16 +1,14 @@
--- The simulated service: request in, response out. Pure but for its own state; time comes from its clock.
--- Not here: sockets and sleeping (http.lua, transport.lua).
-local validate = require "riskscreen.interface.validate"
-local json = require "riskscreen.json"
+-- The simulated service: a request in, a response out. Its time comes from its clock. Sockets and waiting are in
+-- http.lua and transport.lua.
 local accounts = require "riskscreen.sandbox.accounts"
-local envelope = require "riskscreen.sandbox.envelope"
 local faults = require "riskscreen.sandbox.faults"
 local handlers = require "riskscreen.sandbox.handlers"
+local json = require "riskscreen.json"
 local kyt = require "riskscreen.sandbox.kyt"
 local routes = require "riskscreen.sandbox.routes"
-local rules = require "riskscreen.sandbox.rules"
+local tables = require "riskscreen.util.tables"
+local validate = require "riskscreen.interface.validate"
 local webhooks = require "riskscreen.sandbox.webhooks"
-local wire = require "riskscreen.sandbox.wire"
 
 ---@class riskscreen.sandbox.Request
 ---@field method string
@@ -22,15 +20,15 @@ local wire = require "riskscreen.sandbox.wire"
 ---@field status integer
 ---@field headers table<string, string> names in lower case
 ---@field body string
----@field fault? { kind: string, delay: number, bytes?: integer, every?: number } what the transport has to do to it
+---@field fault? { kind: string, delay: number, bytes?: integer, every?: number } for the transport to apply
 
----@class riskscreen.sandbox.Seen what the service remembers of a request; never its key
+---@class riskscreen.sandbox.Seen a request in the log, without its key
 ---@field method string
 ---@field target string
 ---@field operation? string
 ---@field parameters? table
 ---@field status integer
----@field fault? string the kind of the fault it met
+---@field fault? string the kind of its fault
 
 ---@class riskscreen.sandbox.Service
 ---@field private accounts table<string, riskscreen.sandbox.Account> by key
@@ -40,18 +38,43 @@ Service.__index = Service
 local JSON_TYPE = "application/json"
 local EMPTY_RISK_TYPE = 3016 -- the one failure code that the interface names
 
+-- The interface shows `status` in the answers of all operations but these.
+local without_status =
+  tables.set { "getAddressEntity", "listAddressEntities", "getAddressRisk", "getAddressBasic" }
+
 local function reply(status, body, headers)
-  headers = headers or {}
-  headers["content-type"] = JSON_TYPE
-  return { status = status, headers = headers, body = assert(json.encode(body)) }
+  return {
+    status = status,
+    headers = tables.merge({ ["content-type"] = JSON_TYPE }, headers),
+    body = assert(json.encode(body)),
+  }
+end
+
+local function success(operation, result)
+  if operation.envelope == "usage" then
+    return reply(200, { code = 200, message = "SUCCESS", data = result.data })
+  end
+  return reply(200, {
+    success = true,
+    code = 1,
+    msg = "SUCCESS",
+    status = not without_status[operation.name] and "SUCCESS" or nil,
+    data = result.data,
+    pagination = result.pagination,
+  })
 end
 
 local function refuse(status, message, headers)
-  return reply(status, envelope.failure(status, message), headers)
+  return reply(status, { success = false, code = status, msg = message, status = "FAIL" }, headers)
 end
 
+-- Only the answer to an invalid request has a timestamp.
 local function invalid(now, message, code, status)
-  return reply(status or 400, envelope.failure(code or 400, message, math.floor(now * 1000)))
+  local timestamp = math.floor(now * 1000)
+  return reply(
+    status or 400,
+    { success = false, code = code or 400, msg = message, status = "FAIL", timestamp = timestamp }
+  )
 end
 
 local STATUS_TEXT = {
@@ -69,7 +92,7 @@ local function includes_json(accept)
   return accept:find(JSON_TYPE, 1, true) or accept:find("application/*", 1, true) or accept:find("*/*", 1, true)
 end
 
--- What the headers ask for that the service does not speak.
+-- The message about a media type that the service does not speak.
 local function header_problem(headers)
   local content_type, accept = headers["content-type"], headers.accept
   if content_type and not is_json(content_type) then
@@ -83,7 +106,7 @@ local function cost_of(self, operation)
   return self.credits.by_operation[operation.name] or self.credits.every
 end
 
--- The operation itself, for an account that may call it.
+-- Performs the operation for an account that may call it.
 local function perform(self, operation, account, parameters, now, header)
   local checked, err = validate.parameters(operation, parameters)
   if not checked then
@@ -92,7 +115,7 @@ local function perform(self, operation, account, parameters, now, header)
   local context = { account = account, tasks = self.tasks, now = now }
   if header then
     local wrong
-    context.manner, wrong = webhooks.parse(header)
+    context.delivery, wrong = webhooks.parse(header)
     if wrong then
       return invalid(now, wrong)
     end
@@ -103,10 +126,10 @@ local function perform(self, operation, account, parameters, now, header)
     return invalid(now, failure.message, failure.code, status)
   end
   account.usage:count(operation, cost_of(self, operation), now)
-  return reply(200, envelope.success(operation, result.data, result.pagination))
+  return success(operation, result)
 end
 
--- Everything that may keep a known operation from being performed.
+-- Checks the limits of the account and the headers. The answer is nil when the operation may be performed.
 local function admit(self, operation, account, request, now)
   local allowed, reason, retry_after = account:admit(cost_of(self, operation), now)
   if not allowed then
@@ -118,7 +141,7 @@ end
 
 local function answer(self, request, seen)
   local now = self.clock()
-  local path, query = wire.split(request.target)
+  local path, query = routes.split(request.target)
   local operation, allowed = routes.find(request.method, path)
   if not operation then
     if allowed then
@@ -127,21 +150,21 @@ local function answer(self, request, seen)
     end
     return refuse(404, "there is no " .. path)
   end
-  local parameters, unreadable = wire.parameters(operation, request, query)
+  local parameters, unreadable = routes.parameters(operation, request, query)
   seen.operation, seen.parameters = operation.name, parameters
   local account = self.accounts[request.headers["x-access-key"] or ""]
   if not account then
     local missing = not request.headers["x-access-key"]
     return refuse(401, missing and "X-Access-Key is missing" or "X-Access-Key is incorrect")
   end
-  local fault, message = self.rules:match(request.headers["x-sandbox-fault"], operation, parameters or {})
+  local fault, message = self.faults:match(request.headers["x-sandbox-fault"], operation, parameters or {})
   if message then
     return invalid(now, message)
   end
   seen.fault = fault and fault.kind
   local response
   if fault and fault.status and fault.status ~= 200 then
-    response = refuse(fault.status, STATUS_TEXT[fault.status] or "a fault that was asked for")
+    response = refuse(fault.status, STATUS_TEXT[fault.status] or "a requested fault")
   else
     response = admit(self, operation, account, request, now)
       or unreadable and invalid(now, unreadable)
@@ -164,14 +187,10 @@ function Service:handle(request)
   return response
 end
 
----What the service has been asked, oldest first; of many the last `log_size`.
+---The last `log_size` requests, oldest first.
 ---@return riskscreen.sandbox.Seen[]
 function Service:requests()
-  local copy = {}
-  for index, seen in ipairs(self.log) do
-    copy[index] = seen
-  end
-  return copy
+  return tables.copy(self.log)
 end
 
 ---The state of an account: its lists and usage.
@@ -181,41 +200,40 @@ function Service:account(key)
   return self.accounts[key]
 end
 
----Makes requests fail: those that match, or all.
+---Makes all requests fail, or those that match.
 ---@param fault riskscreen.sandbox.Fault
 function Service:fault(fault)
-  local ok, message = self.rules:add(fault)
+  local ok, message = self.faults:add(fault)
   if not ok then
     error("fault: " .. message, 2)
   end
 end
 
----Forgets the faults that `fault` was told, not those of the scenarios.
+---Removes the faults that `fault` added. Those of the scenarios stay.
 function Service:clear_faults()
-  self.rules = rules.new()
+  self.faults = faults.new_rules()
 end
 
----How the webhooks of transactions are delivered that are submitted from now on: late, twice, out of order, never, with
----something wrong.
----@param manner riskscreen.sandbox.Manner
-function Service:deliver(manner)
-  local ok, message = self.webhooks:deliver(manner)
+---Sets how the webhooks of later transactions are delivered: late, twice, out of order, never, or with a wrong field.
+---@param delivery riskscreen.sandbox.Delivery
+function Service:deliver(delivery)
+  local ok, message = self.webhooks:deliver(delivery)
   if not ok then
     error("deliver: " .. message, 2)
   end
 end
 
----The webhooks that are due and were not taken before, in the order of delivery.
+---Takes the webhooks that are due, in the order of delivery.
 ---@param now? number seconds since the Unix epoch (default: the service's clock)
 ---@return riskscreen.sandbox.Webhook[]
 function Service:due_webhooks(now)
   return self.webhooks:take(now or self.clock())
 end
 
----Delivers what is due into an inbox of this process, redeliveries included, and returns the statuses it answered.
+---Delivers the due webhooks into an inbox of this process, with redeliveries, and returns the inbox's statuses.
 ---@param inbox riskscreen.Inbox
 ---@param headers? table<string, string>
----@param where? table as `inbox:deliver` takes it
+---@param where? table the last argument of `inbox:deliver`
 ---@return integer[]
 function Service:deliver_to(inbox, headers, where)
   local statuses = {}
@@ -240,7 +258,7 @@ function M.new(settings)
     log_size = settings.log_size,
     log = {},
     accounts = {},
-    rules = rules.new(),
+    faults = faults.new_rules(),
     webhook = settings.webhook,
     webhooks = webhooks.new(settings.webhook),
   }, Service)
@@ -250,7 +268,7 @@ function M.new(settings)
     service.accounts[key] = accounts.new(account, now)
   end
   for _, fault in ipairs(settings.faults) do
-    service.rules:add(fault)
+    service.faults:add(fault)
   end
   return service
 end

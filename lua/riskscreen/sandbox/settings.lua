@@ -1,18 +1,18 @@
--- Every setting of a sandbox service, once: name, type, range, default, meaning.
+-- The settings of a sandbox service and of its server.
+local accounts = require "riskscreen.sandbox.accounts"
+local build = require "riskscreen.options.build"
 local check = require "riskscreen.options.check"
-local runtime = require "riskscreen.runtime"
 local enums = require "riskscreen.interface.enums"
-local operations = require "riskscreen.interface.operations"
 local faults = require "riskscreen.sandbox.faults"
-local seeds = require "riskscreen.sandbox.seeds"
+local operations = require "riskscreen.interface.operations"
+local runtime = require "riskscreen.runtime"
+local tables = require "riskscreen.util.tables"
 local webhooks = require "riskscreen.sandbox.webhooks"
 
 local DEFAULT_CREDITS = 1
 local MOST = 1000000000
-local LONGEST_WAIT = 86400 -- seconds
 
-local function list_entries(value)
-  local copy = {}
+local function check_list(value)
   for index, entry in ipairs(value) do
     local place = "[" .. index .. "]"
     if type(entry) ~= "table" or type(entry.address) ~= "string" then
@@ -20,41 +20,26 @@ local function list_entries(value)
     elseif entry.network ~= nil and not enums.has("network", entry.network) then
       return nil, "must hold known networks only (" .. place .. " has '" .. tostring(entry.network) .. "')"
     end
-    copy[index] = entry
   end
-  return copy
+  return tables.copy(value)
 end
 
 local account_settings = {
-  {
-    name = "rate",
-    type = "number",
-    minimum = 0.001,
-    maximum = MOST,
-    unit = "requests a second",
-    doc = "Above it the answer is 429; without it there is no limit.",
-  },
-  {
-    name = "burst",
-    type = "number",
-    minimum = 1,
-    maximum = MOST,
-    unit = "requests",
-    doc = "How many may come at once; by default as many as in a second, at least 1.",
-  },
-  {
-    name = "quota",
-    type = "integer",
-    minimum = 0,
-    maximum = MOST,
-    unit = "credits",
-    doc = "When they are used up the answer is 429; without it there is no quota.",
-  },
-  { name = "blacklist", type = "table", check = list_entries, doc = "What the blacklist holds at the start." },
-  { name = "whitelist", type = "table", check = list_entries, doc = "What the whitelist holds at the start." },
+  build.number("rate", "requests a second", nil, 0.001, MOST, "Above it the answer is 429; by default no limit."),
+  build.number(
+    "burst",
+    "requests",
+    nil,
+    1,
+    MOST,
+    "The number of requests at once; by default those of a second, at least 1."
+  ),
+  build.count("quota", "credits", nil, 0, MOST, "When they are used up the answer is 429; by default no quota."),
+  build.checked("blacklist", "table", check_list, "The first entries of the blacklist."),
+  build.checked("whitelist", "table", check_list, "The first entries of the whitelist."),
 }
 
-local function accounts(value)
+local function check_accounts(value)
   local copy = {}
   for key, account in pairs(value) do
     if type(key) ~= "string" or key == "" or type(account) ~= "table" then
@@ -62,39 +47,32 @@ local function accounts(value)
     end
     local checked, wrong = check.options(account_settings, account)
     if not checked then
-      return nil, "has an account of which " .. wrong.message
+      return nil, "has a wrong account: " .. wrong.message
     end
     copy[key] = checked
   end
   return copy
 end
 
-local function is_cost(value)
-  return type(value) == "number" and value >= 0 and value % 1 == 0
-end
-
--- One cost of all operations, or costs by operation; those that are not named cost DEFAULT_CREDITS.
-local function credits(value)
+-- One cost of all operations, or costs by operation; the others cost DEFAULT_CREDITS.
+local function check_credits(value)
   local costs = { every = DEFAULT_CREDITS, by_operation = {} }
-  if type(value) == "number" then
-    if not is_cost(value) then
-      return nil, "must be a whole number of at least 0 (got " .. tostring(value) .. ")"
-    end
-    costs.every = value
-    return costs
-  end
-  for name, cost in pairs(value) do
-    if not operations.by_name[name] then
+  for name, cost in pairs(type(value) == "table" and value or { [false] = value }) do
+    if name and not operations.by_name[name] then
       return nil, "must name operations of the interface (got '" .. tostring(name) .. "')"
-    elseif not is_cost(cost) then
-      return nil, "must give " .. name .. " a whole number of at least 0 (got '" .. tostring(cost) .. "')"
+    elseif type(cost) ~= "number" or cost < 0 or cost % 1 ~= 0 then
+      local place = name and "give " .. name or "be"
+      return nil, ("must %s a whole number of at least 0 (got '%s')"):format(place, tostring(cost))
+    elseif name then
+      costs.by_operation[name] = cost
+    else
+      costs.every = cost
     end
-    costs.by_operation[name] = cost
   end
   return costs
 end
 
-local function fault_list(value)
+local function check_faults(value)
   local copy = {}
   for index, fault in ipairs(value) do
     local checked, message = faults.check(fault)
@@ -106,37 +84,26 @@ local function fault_list(value)
   return copy
 end
 
-local M = {
-  default_key = "sandbox-key", -- of an account with empty lists
-  lists_key = "sandbox-lists-key", -- of an account whose lists are filled (seeds.lua)
-}
+local M = {}
 
 ---@type riskscreen.Option[]
 M.service = {
-  {
-    name = "accounts",
-    type = "table",
-    check = accounts,
-    doc = "Accounts by access key, each with `rate`, `burst`, `quota`, `blacklist` and `whitelist`; "
-      .. "by default sandbox-key, with empty lists, and sandbox-lists-key, with filled ones.",
-  },
-  { name = "clock", type = "function", doc = "Seconds since the Unix epoch; by default the time of day." },
-  {
-    name = "credits",
-    type = "number|table",
-    default = { every = DEFAULT_CREDITS, by_operation = {} },
-    check = credits,
-    doc = "What a call costs: one number, or numbers by operation; by default 1.",
-  },
-  {
-    name = "kyt_delay",
-    type = "number",
-    default = 2,
-    minimum = 0,
-    maximum = LONGEST_WAIT,
-    unit = "seconds",
-    doc = "How long a transaction task is pending.",
-  },
+  build.checked(
+    "accounts",
+    "table",
+    check_accounts,
+    "Accounts by access key, each with `rate`, `burst`, `quota`, `blacklist` and `whitelist`; "
+      .. "by default sandbox-key, with empty lists, and sandbox-lists-key, with filled ones."
+  ),
+  build.callback("clock", "Returns seconds since the Unix epoch; by default the time of day."),
+  build.checked(
+    "credits",
+    "number|table",
+    check_credits,
+    "The cost of a call: one number, or numbers by operation; by default 1.",
+    { every = DEFAULT_CREDITS, by_operation = {} }
+  ),
+  build.seconds("kyt_delay", 2, "The time for which a transaction task is pending.", 0),
   webhooks.setting,
   {
     name = "empty_risk_type_status",
@@ -145,30 +112,14 @@ M.service = {
     values = { 200, 400 },
     doc = "The HTTP status beside code 3016, which the interface does not give.",
   },
-  { name = "faults", type = "table", default = {}, check = fault_list, doc = "Faults, as `service:fault` takes them." },
-  {
-    name = "log_size",
-    type = "integer",
-    default = 1000,
-    minimum = 0,
-    maximum = MOST,
-    unit = "requests",
-    doc = "How many requests the service remembers.",
-  },
+  build.checked("faults", "table", check_faults, "Faults, as `service:fault` takes them.", {}),
+  build.count("log_size", "requests", 1000, 0, MOST, "The number of requests that the service remembers."),
 }
 
 ---@type riskscreen.Option[]
 M.server = {
   { name = "host", type = "string", default = "127.0.0.1", doc = "The address to listen on." },
-  {
-    name = "port",
-    type = "integer",
-    default = 0,
-    minimum = 0,
-    maximum = 65535,
-    unit = "",
-    doc = "The port to listen on; 0: any that is free.",
-  },
+  build.count("port", "", 0, 0, 65535, "The port to listen on; 0: any free one."),
 }
 
 -- The time of day, with the fractions that os.time lacks.
@@ -182,15 +133,15 @@ end
 ---The checked settings of a service.
 ---@param given table
 ---@return table? settings
----@return string? message what is wrong, for `error`
+---@return string? message
 function M.check(given)
   local settings, wrong = check.options(M.service, given)
   if not settings then
     return nil, wrong.message
   end
+  settings.accounts = settings.accounts or accounts.defaults
   settings.clock = settings.clock or time_of_day()
   settings.webhook = settings.webhook or check.options(webhooks.setting.fields, {})
-  settings.accounts = settings.accounts or { [M.default_key] = {}, [M.lists_key] = seeds }
   return settings
 end
 

@@ -1,6 +1,8 @@
--- The in-process transport: hands a client's requests to a service with no socket in between. Bodies are really encoded
--- and decoded, and a fault ends as it would on a network.
+-- The in-process transport and clock of a sandbox client. The transport hands requests to a service without a socket.
+-- It encodes and decodes the bodies, and a fault ends as it would on a network.
 local json = require "riskscreen.json"
+local runtime = require "riskscreen.runtime"
+local tables = require "riskscreen.util.tables"
 
 local EXCERPT = 200 -- bytes
 
@@ -16,7 +18,7 @@ local function lower_names(headers)
   return lower
 end
 
--- Seconds until the whole answer is there.
+-- Seconds until the answer is complete.
 local function duration(response)
   local fault = response.fault
   if not fault then
@@ -54,7 +56,7 @@ local M = {}
 
 ---A transport for a client of a service.
 ---@param service riskscreen.sandbox.Service
----@param sleep fun(seconds: number) how a delay passes
+---@param sleep fun(seconds: number)
 ---@return fun(request: table): table?, table?
 function M.new(service, sleep)
   return function(request)
@@ -80,6 +82,42 @@ function M.new(service, sleep)
     end
     return reply_of(response, wait)
   end
+end
+
+---A runtime whose clock advances only by the waits. Its client does one thing at a time.
+---@param sleep fun(seconds: number) called for every wait
+---@return { now: (fun(): number), sleep: fun(seconds: number), tasks: table }
+function M.runtime(sleep)
+  local passed = 0
+  local function pass(seconds)
+    passed = passed + seconds
+    sleep(seconds)
+  end
+  local tasks = tables.copy(runtime.tasks)
+  -- A wait first lets the other tasks run, because their work takes no time here.
+  function tasks.signal()
+    local signal, notices = runtime.tasks.signal(), 0
+    return {
+      wait = function(_, seconds)
+        local before = notices
+        signal:wait(seconds and 0)
+        if seconds and notices == before then
+          pass(seconds)
+        end
+      end,
+      notify = function()
+        notices = notices + 1
+        signal:notify()
+      end,
+    }
+  end
+  return {
+    now = function()
+      return passed
+    end,
+    sleep = pass,
+    tasks = tasks,
+  }
 end
 
 return M

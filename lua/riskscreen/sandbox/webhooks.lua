@@ -1,15 +1,19 @@
--- The webhooks of a service: what is delivered when, how often, in which order and with what wrong in it. Pure: whoever
--- delivers (deliverer.lua, or a test) takes what is due and reports how it was answered.
+-- The webhooks of a service: how each event is delivered, the queue of deliveries, and sending them to an inbox or URL.
 
+local build = require "riskscreen.options.build"
 local check = require "riskscreen.options.check"
 local json = require "riskscreen.json"
+local options = require "riskscreen.options"
+local runtime = require "riskscreen.runtime"
+local tables = require "riskscreen.util.tables"
 
 local EVENT_TYPE = "getTxHashCustomRiskScore" -- the one type that the interface shows
-local LONGEST_WAIT = 86400 -- seconds
 local MOST = 1000000000
+local SHORTEST_WAIT = 0.01 -- seconds: a clock of whole seconds may still stand before the time that was waited for
+local SEND_TIMEOUT = 10 -- seconds
 
--- What can be wrong with an event, by name: each changes a fresh copy of it.
-local flaws = {
+-- The mistakes in an event, by the wrong field. Each changes a copy of the event.
+local mistakes = {
   webhookId = function(event)
     event.webhookId = nil
   end,
@@ -39,153 +43,113 @@ local flaws = {
   end,
 }
 
-local flaw_names = {}
-for name in pairs(flaws) do
-  flaw_names[#flaw_names + 1] = name
+local wrong_fields = {}
+for name in pairs(mistakes) do
+  wrong_fields[#wrong_fields + 1] = name
 end
-table.sort(flaw_names)
+table.sort(wrong_fields)
 
----@class riskscreen.sandbox.Manner how the webhook of a transaction is delivered
+---@class riskscreen.sandbox.Delivery how the webhook of a transaction is delivered
 ---@field late? number seconds after the transaction is done
----@field copies? integer how often, each delivery the same event
+---@field copies? integer the number of deliveries of the same event
 ---@field never? boolean
 ---@field hold? boolean only after the next one, that is out of order
 ---@field wrong? string the field that is wrong
----@field nth? integer the first transaction that it is about (default 1)
----@field count? integer how many transactions (default all)
+---@field nth? integer the first transaction that it applies to (default 1)
+---@field count? integer the number of transactions (default all)
 
 local M = {}
 
-local function number(name, type, minimum, maximum, unit, doc)
-  return { name = name, type = type, minimum = minimum, maximum = maximum, unit = unit, doc = doc }
-end
-
 ---@type riskscreen.Option[]
 M.fields = {
-  number("late", "number", 0, LONGEST_WAIT, "seconds", "How long after the transaction is done."),
-  number("copies", "integer", 1, 100, "deliveries", "How often the same event is delivered."),
-  { name = "never", type = "boolean", doc = "It is not delivered." },
-  { name = "hold", type = "boolean", doc = "It is delivered after the next one." },
-  { name = "wrong", type = "string", values = flaw_names, doc = "The field that is wrong." },
-  number("nth", "integer", 1, MOST, "transactions", "The first that it is about; by default 1."),
-  number("count", "integer", 1, MOST, "transactions", "How many it is about; by default all."),
+  build.seconds("late", nil, "The wait after the transaction is done.", 0),
+  build.count("copies", "deliveries", nil, 1, 100, "The number of deliveries of the same event."),
+  build.flag("never", nil, "It is not delivered."),
+  build.flag("hold", nil, "It is delivered after the next one."),
+  build.choice("wrong", wrong_fields, nil, "The field that is wrong."),
+  build.count("nth", "transactions", nil, 1, MOST, "The first transaction that it applies to; by default 1."),
+  build.count("count", "transactions", nil, 1, MOST, "The number of transactions; by default all."),
 }
 
----@type riskscreen.Option
-M.setting = {
-  name = "webhook",
-  type = "table",
-  fields = {
-    {
-      name = "url",
-      type = "string",
-      check = function(value)
-        if not value:find "^https?://[^/?#]+[^#]*$" then
-          return nil, "must be such as http://127.0.0.1:8080/webhooks"
-        end
-        return value
-      end,
-      doc = "Where webhooks are delivered.",
-    },
-    { name = "headers", type = "table", default = {}, doc = "More headers of the deliveries." },
-    {
-      name = "attempts",
-      type = "integer",
-      default = 5,
-      minimum = 1,
-      maximum = 1000,
-      unit = "deliveries",
-      doc = "How often an event is delivered as long as the answer is a 5xx or none comes.",
-    },
-    {
-      name = "retry",
-      type = "number",
-      default = 1,
-      minimum = 0.001,
-      maximum = LONGEST_WAIT,
-      unit = "seconds",
-      doc = "From such an answer to the next attempt; each time twice as long.",
-    },
-  },
-  doc = "Where webhooks go: `url`, `headers`, `attempts`, `retry`; without a url they are not delivered by themselves.",
-}
-
----A checked copy of a manner of delivery.
----@param manner riskscreen.sandbox.Manner
----@return riskscreen.sandbox.Manner?
----@return string? message
-function M.check(manner)
-  local checked, wrong = check.options(M.fields, manner)
-  return checked, wrong and wrong.message
+local function check_url(value)
+  if not value:find "^https?://[^/?#]+[^#]*$" then
+    return nil, "must be such as http://127.0.0.1:8080/webhooks"
+  end
+  return value
 end
 
----The manner that a submission's header X-Sandbox-Webhook asks for, such as "late=2; copies=2" or "never".
+---@type riskscreen.Option
+M.setting = build.group("webhook", {
+  build.checked("url", "string", check_url, "The receiver of the webhooks."),
+  { name = "headers", type = "table", default = {}, doc = "More headers of the deliveries." },
+  build.count(
+    "attempts",
+    "deliveries",
+    5,
+    1,
+    1000,
+    "The number of deliveries of an event as long as the answer is a 5xx or none comes."
+  ),
+  build.seconds("retry", 1, "The wait after such an answer; it doubles each time."),
+}, "The receiver of webhooks: `url`, `headers`, `attempts`, `retry`. Without a url the service sends none by itself.")
+
+---Parses the header X-Sandbox-Webhook of a submission, such as "late=2; copies=2" or "never".
 ---@param header string
----@return riskscreen.sandbox.Manner?
+---@return riskscreen.sandbox.Delivery?
 ---@return string? message
 function M.parse(header)
-  local manner = {}
+  local delivery = {}
   for part in header:gmatch "[^;]+" do
     local name, value = part:match "^%s*([%a]+)%s*=?%s*(.-)%s*$"
     if not name then
       return nil, "X-Sandbox-Webhook cannot be read (got '" .. part .. "')"
     end
-    manner[name] = value == "" and true or tonumber(value) or value
+    delivery[name] = value == "" and true or tonumber(value) or value
   end
-  local checked, message = M.check(manner)
-  return checked, message and "X-Sandbox-Webhook: " .. message
+  local checked, wrong = check.options(M.fields, delivery)
+  return checked, wrong and "X-Sandbox-Webhook: " .. wrong.message
 end
 
----@class riskscreen.sandbox.Webhook one event on its way
+---@class riskscreen.sandbox.Webhook one event in the queue
 ---@field account riskscreen.sandbox.Account
 ---@field event table
 ---@field body string
----@field at number when it is due
----@field left integer attempts that are left
+---@field at number the time at which it is due
+---@field left integer the remaining attempts
 ---@field wait number seconds to the attempt after the next
 
 ---@class riskscreen.sandbox.Webhooks
 ---@field changed fun() called when something was added
----@field private queue riskscreen.sandbox.Webhook[] by due time, then in the order in which they were added
----@field private held riskscreen.sandbox.Webhook[] those that wait for another
----@field private rules { manner: riskscreen.sandbox.Manner, seen: integer }[]
+---@field private queue riskscreen.sandbox.Webhook[] by due time, then in the order of addition
+---@field private held riskscreen.sandbox.Webhook[] delivered after the next one
+---@field private rules { delivery: riskscreen.sandbox.Delivery, seen: integer }[]
 local Webhooks = {}
 Webhooks.__index = Webhooks
 
----How the webhooks of transactions that are submitted from now on are delivered.
----@param manner riskscreen.sandbox.Manner
+---Sets how the webhooks of later transactions are delivered.
+---@param delivery riskscreen.sandbox.Delivery
 ---@return boolean? ok
 ---@return string? message
-function Webhooks:deliver(manner)
-  local checked, message = M.check(manner)
+function Webhooks:deliver(delivery)
+  local checked, wrong = check.options(M.fields, delivery)
   if not checked then
-    return nil, message
+    return nil, wrong.message
   end
-  table.insert(self.rules, { manner = checked, seen = 0 })
+  table.insert(self.rules, { delivery = checked, seen = 0 })
   return true
 end
 
-local function manner_of(rules)
+-- The first rule that applies. Every rule counts every transaction.
+local function next_delivery(rules)
   local chosen
   for _, rule in ipairs(rules) do
     rule.seen = rule.seen + 1
-    local first = rule.manner.nth or 1
-    if not chosen and rule.seen >= first and rule.seen < first + (rule.manner.count or math.huge) then
-      chosen = rule.manner
+    local first = rule.delivery.nth or 1
+    if not chosen and rule.seen >= first and rule.seen < first + (rule.delivery.count or math.huge) then
+      chosen = rule.delivery
     end
   end
   return chosen or {}
-end
-
-local function copy_of(value)
-  if type(value) ~= "table" then
-    return value
-  end
-  local copy = setmetatable({}, getmetatable(value))
-  for key, member in pairs(value) do
-    copy[key] = copy_of(member)
-  end
-  return copy
 end
 
 local function insert(queue, webhook)
@@ -196,31 +160,31 @@ local function insert(queue, webhook)
   table.insert(queue, position, webhook)
 end
 
----A transaction will be done.
+---Adds the event of a transaction.
 ---@param account riskscreen.sandbox.Account
 ---@param id string the webhookId
----@param at number when, seconds since the Unix epoch
----@param data table the event's
----@param asked? riskscreen.sandbox.Manner in place of what `deliver` was told
-function Webhooks:add(account, id, at, data, asked)
-  local manner = manner_of(self.rules)
-  manner = asked or manner
-  if manner.never then
+---@param at number the time at which the transaction is done, seconds since the Unix epoch
+---@param data table the event's data; the caller gives it away
+---@param requested? riskscreen.sandbox.Delivery takes precedence over the rules
+function Webhooks:add(account, id, at, data, requested)
+  local by_rules = next_delivery(self.rules)
+  local delivery = requested or by_rules
+  if delivery.never then
     return
   end
   local timestamp = os.date("!%Y-%m-%d %H:%M:%S", math.floor(at))
-  local event = copy_of { webhookId = id, eventType = EVENT_TYPE, timestamp = timestamp, data = data }
-  if manner.wrong then
-    flaws[manner.wrong](event)
+  local event = { webhookId = id, eventType = EVENT_TYPE, timestamp = timestamp, data = data }
+  if delivery.wrong then
+    mistakes[delivery.wrong](event)
   end
   local body = assert(json.encode(event))
-  for _ = 1, manner.copies or 1 do
+  for _ = 1, delivery.copies or 1 do
     insert(self.queue, {
       account = account,
       event = event,
       body = body,
-      at = at + (manner.late or 0),
-      held = manner.hold,
+      at = at + (delivery.late or 0),
+      held = delivery.hold,
       left = self.attempts,
       wait = self.retry,
     })
@@ -228,7 +192,7 @@ function Webhooks:add(account, id, at, data, asked)
   self.changed()
 end
 
----What is due by now and was not taken before, in the order of delivery.
+---Takes the webhooks that are due, in the order of delivery.
 ---@param now number
 ---@return riskscreen.sandbox.Webhook[]
 function Webhooks:take(now)
@@ -239,10 +203,7 @@ function Webhooks:take(now)
       webhook.held = nil
       table.insert(self.held, webhook)
     else
-      table.insert(due, webhook)
-      for _, waiting in ipairs(self.held) do
-        table.insert(due, waiting)
-      end
+      due = tables.concat(due, { webhook }, self.held)
       self.held = {}
     end
   end
@@ -252,7 +213,7 @@ function Webhooks:take(now)
   return due
 end
 
----How a delivery was answered: after a 5xx, or no answer, it is due again.
+---Takes the answer to a delivery: after a 5xx, or no answer, it is due again.
 ---@param webhook riskscreen.sandbox.Webhook
 ---@param status? integer absent when there was no answer
 ---@param now number
@@ -265,12 +226,6 @@ function Webhooks:answered(webhook, status, now)
   end
 end
 
----When the next one is due, or nil.
----@return number?
-function Webhooks:next_at()
-  return self.queue[1] and self.queue[1].at
-end
-
 ---No webhooks yet.
 ---@param settings { attempts: integer, retry: number }
 ---@return riskscreen.sandbox.Webhooks
@@ -278,6 +233,73 @@ function M.new(settings)
   local webhooks = { attempts = settings.attempts, retry = settings.retry, queue = {}, held = {}, rules = {} }
   webhooks.changed = function() end
   return setmetatable(webhooks, Webhooks)
+end
+
+---Sends the webhooks of a service as they become due, from now on. The runtime drives it.
+---@param service riskscreen.sandbox.Service
+---@param send fun(body: string): integer|nil the status of the answer, or nil
+function M.start(service, send)
+  local webhooks, changed, running = service.webhooks, runtime.tasks.signal(), false
+
+  local function run()
+    while webhooks.queue[1] do
+      local wait = webhooks.queue[1].at - service.clock()
+      if wait > 0 then
+        changed:wait(math.max(wait, SHORTEST_WAIT))
+      end
+      for _, webhook in ipairs(webhooks:take(service.clock())) do
+        runtime.defer(function()
+          webhooks:answered(webhook, send(webhook.body), service.clock())
+        end)
+      end
+    end
+    running = false
+  end
+
+  function webhooks.changed()
+    if running then
+      changed:notify()
+    else
+      running = true
+      runtime.defer(run)
+    end
+  end
+end
+
+local content_type = { ["Content-Type"] = "application/json" }
+
+---A sender that posts to a URL.
+---@param url string
+---@param headers table<string, string>
+---@return fun(body: string): integer|nil
+function M.to_url(url, headers)
+  local origin, target = url:match "^(https?://[^/?#]+)([^#]*)$"
+  local settings = assert(options.check_client { base_url = origin, access_key = "none", compression = false })
+  local transport = runtime.transport(settings)
+  return function(body)
+    local reply = transport {
+      method = "POST",
+      target = target == "" and "/" or target,
+      headers = tables.merge(content_type, headers),
+      body = body,
+      timeout = SEND_TIMEOUT,
+      connect_timeout = SEND_TIMEOUT,
+      replay = false,
+    }
+    return reply and reply.status
+  end
+end
+
+---A sender that puts deliveries into an inbox of this process.
+---@param inbox riskscreen.Inbox
+---@param url? string the URL under which the inbox would be served: its path may hold a secret
+---@param headers table<string, string>
+---@return fun(body: string): integer|nil
+function M.to_inbox(inbox, url, headers)
+  local where = { target = url and url:match "^https?://[^/]+(.*)$" or "/", remote = "127.0.0.1" }
+  return function(body)
+    return (inbox:deliver("POST", tables.merge(content_type, headers), body, where))
+  end
 end
 
 return M

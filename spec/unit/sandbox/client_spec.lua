@@ -9,7 +9,7 @@ describe("a sandbox client", function()
     assert.is_table((riskscreen.sandbox.client():call("getAddressRisk", lookup)))
   end)
 
-  it("comes with its service", function()
+  it("is returned with its service", function()
     local client, service = sandbox.client {}
     client.kya:risk(lookup)
     assert.equal("getAddressRisk", service:requests()[1].operation)
@@ -22,19 +22,19 @@ describe("a sandbox client", function()
     assert.equal("0x01", other.blacklist:list()[1].address)
   end)
 
-  it("takes the settings of its service", function()
+  it("accepts the settings of its service", function()
     local client = sandbox.client { faults = { { kind = "status", status = 500 } } }
     local _, err = client.kya:risk(lookup)
     assert.equal("server", err.kind)
   end)
 
-  it("takes a client's options", function()
+  it("accepts a client's options", function()
     local client = sandbox.client { access_key = "wrong" }
     local _, err = client.kya:risk(lookup)
     assert.equal("unauthorized", err.kind)
   end)
 
-  it("reaches every operation of the interface that has no published path", function()
+  it("can call every operation whose path is not published", function()
     local client = sandbox.client {}
     local list = { { address = "0x01", network = "eth" } }
     local transaction = { network = "eth", hash = "0x02" }
@@ -54,13 +54,13 @@ describe("a sandbox client", function()
     end
   end)
 
-  it("can be told other endpoints", function()
+  it("accepts other endpoints", function()
     local client = sandbox.client { endpoints = { kyt_result = { method = "GET", path = "/elsewhere" } } }
     local _, err = client.kyt:result { requestId = "1" }
     assert.equal(404, err.status)
   end)
 
-  it("waits as long as a fault delays, by the sleep it is given", function()
+  it("waits for a delayed answer with the given `sleep`", function()
     local waited = 0
     local client = sandbox.client {
       timeout = 3,
@@ -84,7 +84,7 @@ describe("a sandbox client", function()
     assert.equal(3, waited)
   end)
 
-  it("pauses between attempts by the sleep it is given, and takes no other time", function()
+  it("pauses between attempts with the given `sleep`, and takes no other time", function()
     local waited = 0
     local client = sandbox.client {
       retry = { attempts = 4, base_delay = 2 },
@@ -100,14 +100,14 @@ describe("a sandbox client", function()
     assert.near(waited, err.elapsed, 1e-9)
   end)
 
-  it("waits for its turn under a rate limit by the sleep it is given", function()
+  it("waits under a rate limit with the given `sleep`", function()
     local client = sandbox.client { rate_limit = { rate = 0.1, burst = 1 }, timeout = 60, sleep = function() end }
     client.kya:risk(lookup)
     local _, response = client.kya:risk(lookup)
     assert.near(10, response.elapsed, 1e-6)
   end)
 
-  it("lets other tasks go on while a fault delays one", function()
+  it("lets other tasks continue while a fault delays one", function()
     local client = sandbox.client {}
     local order = {}
     local function call(delay)
@@ -132,7 +132,7 @@ describe("a sandbox client", function()
       return message
     end
 
-    it("for an option that neither a client nor a service has", function()
+    it("for an unknown option", function()
       assert.matches("unknown option 'timeuot'", message_of(sandbox.client, { timeuot = 1 }))
     end)
 
@@ -140,13 +140,13 @@ describe("a sandbox client", function()
       assert.matches("kyt_delay must be", message_of(sandbox.client, { kyt_delay = -1 }))
     end)
 
-    it("for settings beside a service that has its own", function()
+    it("for settings beside an existing service", function()
       local options = { service = support.service(), kyt_delay = 1 }
       assert.matches("has its own settings %(got 'kyt_delay'%)", message_of(sandbox.client, options))
     end)
 
-    it("for a service that is none", function()
-      assert.matches("service must be one that sandbox.new made", message_of(sandbox.client, { service = {} }))
+    it("for a service that is not one", function()
+      assert.matches("service must be made by sandbox.new", message_of(sandbox.client, { service = {} }))
     end)
 
     it("for a transport", function()
@@ -155,10 +155,10 @@ describe("a sandbox client", function()
 
     it("for a bad setting of an account", function()
       local options = { accounts = { key = { rate = 0 } } }
-      assert.matches("accounts has an account of which rate must be", message_of(sandbox.new, options))
+      assert.matches("accounts has a wrong account: rate must be", message_of(sandbox.new, options))
     end)
 
-    it("for credits of an operation that there is not", function()
+    it("for credits of an unknown operation", function()
       assert.matches("must name operations", message_of(sandbox.new, { credits = { getNothing = 1 } }))
     end)
 

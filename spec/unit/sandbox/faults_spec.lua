@@ -6,24 +6,24 @@ local ADDRESS = "0x00000000000000000000000000000000000000AA"
 local lookup = { address = ADDRESS, network = "eth" }
 
 describe("the fault header", function()
-  it("may name a fault alone", function()
+  it("can name a fault alone", function()
     assert.equal("reset", faults.parse("reset").kind)
   end)
 
-  it("may give a fault a value", function()
+  it("can give a fault a value", function()
     local fault = faults.parse "truncate=7"
     assert.same({ "truncate", 7 }, { fault.kind, fault.bytes })
   end)
 
   for _, header in ipairs { "delay=2; status=503", "status=503;delay=2" } do
-    it("may name a delay beside a status, in any order: " .. header, function()
+    it("can combine a delay with a status in any order: " .. header, function()
       local fault = faults.parse(header)
       assert.same({ "status", 503, 2 }, { fault.kind, fault.status, fault.delay })
     end)
   end
 
   for _, header in ipairs { "html; status=502", "status=502; html" } do
-    it("may give a page a status, in any order: " .. header, function()
+    it("can combine a page with a status in any order: " .. header, function()
       local fault = faults.parse(header)
       assert.same({ "html", 502 }, { fault.kind, fault.status })
     end)
@@ -36,7 +36,7 @@ describe("the fault header", function()
     ["delay=soon"] = "delay must be a number",
     ["every=1"] = "kind is required",
   } do
-    it("is refused, with the remedy, when it says " .. header, function()
+    it("is refused with the remedy: " .. header, function()
       local service = support.service()
       local status, body = support.get(service, support.path.risk, lookup, { ["x-sandbox-fault"] = header })
       assert.equal(400, status)
@@ -45,7 +45,7 @@ describe("the fault header", function()
   end
 end)
 
-describe("a fault told to the service", function()
+describe("a fault added to the service", function()
   local service
 
   before_each(function()
@@ -56,7 +56,7 @@ describe("a fault told to the service", function()
     return (support.get(service, support.path[name or "risk"], parameters or lookup))
   end
 
-  it("hits every request unless told otherwise", function()
+  it("hits every request by default", function()
     service:fault { kind = "status", status = 500 }
     assert.same({ 500, 500 }, { status(), status(nil, "basic") })
   end)
@@ -71,29 +71,29 @@ describe("a fault told to the service", function()
     assert.same({ 500, 200 }, { status(), status { address = "0x01", network = "eth" } })
   end)
 
-  it("hits a bulk request that names the address", function()
+  it("hits a bulk request with the address", function()
     service:fault { kind = "status", status = 500, match = { address = ADDRESS } }
     local bulk = { addresses = { "0x01", ADDRESS }, network = "eth" }
     assert.equal(500, (support.post(service, support.path.entities, bulk)))
   end)
 
-  it("hits from the nth matching request on, as often as told", function()
+  it("hits `count` requests from the nth matching one on", function()
     service:fault { kind = "status", status = 500, nth = 2, count = 2 }
     assert.same({ 200, 500, 500, 200 }, { status(), status(), status(), status() })
   end)
 
-  it("is forgotten when faults are cleared", function()
+  it("is removed when faults are cleared", function()
     service:fault { kind = "status", status = 500 }
     service:clear_faults()
     assert.equal(200, status())
   end)
 
-  it("may be a setting", function()
+  it("can be a setting", function()
     service = support.service { faults = { { kind = "status", status = 500 } } }
     assert.equal(500, status())
   end)
 
-  it("does not let a request take effect that it answers with an error", function()
+  it("that answers with an error keeps the request from taking effect", function()
     service:fault { kind = "status", status = 500, count = 1 }
     support.post(service, support.path.blacklist, { list = { { address = ADDRESS } } })
     local _, body = support.get(service, support.path.blacklist)
@@ -101,7 +101,7 @@ describe("a fault told to the service", function()
   end)
 
   for _, kind in ipairs { "hang", "reset", "truncate", "drip", "invalid-json", "html", "empty" } do
-    it("lets a request take effect whose answer it only loses: " .. kind, function()
+    it("that only loses the answer lets the request take effect: " .. kind, function()
       service:fault { kind = kind, count = 1 }
       support.post(service, support.path.blacklist, { list = { { address = ADDRESS } } })
       local _, body = support.get(service, support.path.blacklist)
@@ -115,7 +115,7 @@ describe("a fault told to the service", function()
     assert.equal("reset", service:requests()[1].fault)
   end)
 
-  it("raises at the caller's line when it makes no sense", function()
+  it("raises at the caller's line when it is invalid", function()
     local ok, message = pcall(function()
       service:fault { kind = "explode" }
     end)
@@ -171,14 +171,14 @@ for _, way in ipairs(support.ways) do
       end)
     end
 
-    it("of the address that fails once is over at the second request", function()
+    it("of the address that fails once does not hit the second request", function()
       local address = sandbox.scenario("fault-503-once").address
       local _, err = risk(address)
       assert.equal("server", err.kind)
       assert.is_table(risk(address))
     end)
 
-    it("that asks to come back says when", function()
+    it("with a Retry-After gives the client that time", function()
       local _, err = risk(sandbox.scenario("fault-429").address)
       assert.equal(1, err.retry_after)
     end)
@@ -191,7 +191,7 @@ for _, way in ipairs(support.ways) do
       assert.is_table((with_header "drip=64; every=0.01"))
     end)
 
-    it("of a gateway's page keeps its status", function()
+    it("with a gateway's page keeps its status", function()
       local _, err = with_header "html; status=502"
       assert.same({ "server", 502 }, { err.kind, err.status })
     end)

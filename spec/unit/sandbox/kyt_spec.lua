@@ -22,7 +22,7 @@ describe("the sandbox's transaction screening", function()
     return body.data, status, body.msg
   end
 
-  it("answers with a request id of its own for each submission", function()
+  it("answers every submission with a new request id", function()
     assert.are_not.equal(submit {}, submit {})
   end)
 
@@ -38,13 +38,13 @@ describe("the sandbox's transaction screening", function()
     assert.same({ id, 1003 }, { poll(id).requestId, poll(id).status })
   end)
 
-  it("scores a transaction by the address it goes to", function()
+  it("scores a transaction by its output address", function()
     local id = submit { outputAddress = sandbox.scenario("high-eth").address }
     clock.now = clock.now + 5
     assert.equal("95.00", poll(id).maxScore)
   end)
 
-  it("gives a harmless address no score", function()
+  it("scores a harmless address 0", function()
     local id = submit { outputAddress = sandbox.scenario("clean-eth").address }
     clock.now = clock.now + 5
     assert.equal("0.00", poll(id).maxScore)
@@ -58,7 +58,7 @@ describe("the sandbox's transaction screening", function()
     assert.equal("1", data.dirData["in"]["1"].strategyNo)
   end)
 
-  it("tells another account nothing", function()
+  it("hides a task from other accounts", function()
     local id = submit {}
     local _, status, message = poll(id, { ["x-access-key"] = sandbox.lists_key })
     assert.equal(400, status)
@@ -73,14 +73,14 @@ describe("the sandbox's transaction screening", function()
       assert.equal(1, #service:due_webhooks())
     end)
 
-    it("are handed out once", function()
+    it("are taken once", function()
       submit {}
       clock.now = clock.now + 5
       service:due_webhooks()
       assert.same({}, service:due_webhooks())
     end)
 
-    it("say what polling says", function()
+    it("have the same result as polling", function()
       local id = submit { outputAddress = sandbox.scenario("high-eth").address }
       clock.now = clock.now + 5
       assert.same(poll(id), json.decode(service:due_webhooks()[1].body).data)

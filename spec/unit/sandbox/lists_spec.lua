@@ -21,7 +21,7 @@ describe("the sandbox's blacklist", function()
     assert.matches('"data":%[%]', response.body)
   end)
 
-  it("lists what was added, with when and on which chain", function()
+  it("lists an added address with its time and chain", function()
     add { address = ADDRESS, network = "eth", risks = { { riskType = "scam", riskLevel = "high" } } }
     local _, body = support.get(service, path.blacklist)
     assert.same({
@@ -41,20 +41,20 @@ describe("the sandbox's blacklist", function()
     }, body.data)
   end)
 
-  it("takes the network of all items where an item has none", function()
+  it("gives an item without a network that of the whole list", function()
     support.post(service, path.blacklist, { network = "tron", list = { { address = "T1" } } })
     local _, body = support.get(service, path.blacklist)
     assert.equal("tron", body.data[1].network)
   end)
 
-  it("holds one entry for an address on a network, in any case and under either name of the network", function()
+  it("has one entry for an address and network, in any spelling of both", function()
     add { address = "0xab", network = "eth" }
     add { address = "0xAB", network = "ethereum" }
     local _, body = support.get(service, path.blacklist)
     assert.equal(1, body.pagination.total_items)
   end)
 
-  it("of one account is not another's", function()
+  it("is the account's own", function()
     add { address = ADDRESS }
     local _, body = support.get(service, path.blacklist, {}, LISTS)
     for _, item in ipairs(body.data) do
@@ -74,19 +74,19 @@ describe("the sandbox's blacklist", function()
     })
   end)
 
-  it("adds nothing of a list with such a risk", function()
+  it("adds nothing from a list with such a risk", function()
     support.post(service, path.blacklist, { list = { { address = "0x1" }, { address = "0x2", risks = { {} } } } })
     local _, body = support.get(service, path.blacklist)
     assert.equal(0, body.pagination.total_items)
   end)
 
-  it("can give code 3016 with HTTP 200, since the interface does not say", function()
+  it("can send code 3016 with HTTP 200", function()
     service = support.service { empty_risk_type_status = 200 }
     local status, body = add { address = ADDRESS, risks = { {} } }
     assert.same({ 200, 3016 }, { status, body.code })
   end)
 
-  it("takes 100 items at once and no more", function()
+  it("accepts 100 items at once and refuses 101", function()
     local list = {}
     for index = 1, 100 do
       list[index] = { address = "0x" .. index }
@@ -96,7 +96,7 @@ describe("the sandbox's blacklist", function()
     assert.equal(400, (support.post(service, path.blacklist, { list = list })))
   end)
 
-  it("makes an address risky for its account, by the account's own word", function()
+  it("makes an address risky for its account, with the source User-Defined", function()
     add { address = ADDRESS, network = "eth", risks = { { riskType = "gun", riskLevel = "low" } } }
     local risks = support.risks(service, ADDRESS, "ethereum")
     assert.same({ riskLevel = "low", riskType = "gun", riskSource = "User-Defined" }, risks[#risks])
@@ -108,14 +108,14 @@ describe("the sandbox's blacklist", function()
     assert.equal("high", support.risks(service, clean, "eth")[1].riskLevel)
   end)
 
-  it("leaves other networks and other accounts alone", function()
+  it("does not apply to other networks and other accounts", function()
     local clean = sandbox.scenario("clean-eth").address
     add { address = clean, network = "eth" }
     assert.same({}, support.risks(service, clean, "bsc"))
     assert.same({}, support.risks(service, clean, "eth", LISTS))
   end)
 
-  it("forgets what is removed", function()
+  it("no longer has a removed address", function()
     add { address = ADDRESS, network = "eth" }
     local endpoint = sandbox.endpoints.blacklist_remove
     assert.equal(200, (support.post(service, endpoint.path, { address = ADDRESS, network = "eth" })))
@@ -123,7 +123,7 @@ describe("the sandbox's blacklist", function()
     assert.equal(0, body.pagination.total_items)
   end)
 
-  it("says so when there is nothing to remove", function()
+  it("refuses to remove an address that it does not have", function()
     local status, body = support.post(service, sandbox.endpoints.blacklist_remove.path, { address = ADDRESS })
     assert.equal(400, status)
     assert.matches("address is not on the list", body.msg)
@@ -138,19 +138,19 @@ describe("the sandbox's blacklist", function()
       support.post(service, path.blacklist, { list = list })
     end)
 
-    it("are of ten items, beginning with the first, unless said otherwise", function()
+    it("have ten items and begin with the first by default", function()
       local _, body = support.get(service, path.blacklist)
       assert.same({ current_page = 1, per_page = 10, total_pages = 3, total_items = 25 }, body.pagination)
       assert.same({ 10, "0x1" }, { #body.data, body.data[1].address })
     end)
 
-    it("have the number and size that was asked for", function()
+    it("have the requested number and size", function()
       local _, body = support.get(service, path.blacklist, { page = 2, pageSize = 7 })
       assert.same({ current_page = 2, per_page = 7, total_pages = 4, total_items = 25 }, body.pagination)
       assert.same({ 7, "0x8" }, { #body.data, body.data[1].address })
     end)
 
-    it("end with what is left", function()
+    it("end with the remaining items", function()
       local _, body = support.get(service, path.blacklist, { page = 3 })
       assert.same({ 5, "0x25" }, { #body.data, body.data[5].address })
     end)
@@ -205,7 +205,7 @@ describe("the sandbox's blacklist", function()
     end)
   end)
 
-  it("keeps the time of its own clock", function()
+  it("has the time of the service's clock", function()
     clock.now = support.START + 60.75
     add { address = ADDRESS }
     local _, body = support.get(service, path.blacklist)
@@ -221,7 +221,7 @@ describe("the sandbox's whitelist", function()
     support.post(service, sandbox.endpoints.whitelist_add.path, { list = { { address = "0xAB", network = "eth" } } })
   end)
 
-  it("lists what was added", function()
+  it("lists an added address", function()
     local _, body = support.get(service, path.whitelist)
     assert.same({ { address = "0xAB", chain = "eth", createdAt = support.START } }, body.data)
   end)
@@ -233,12 +233,12 @@ describe("the sandbox's whitelist", function()
     assert.is_true(entity.data.whitelist)
   end)
 
-  it("marks no other record", function()
+  it("does not mark other records", function()
     local _, body = support.get(service, path.risk, { address = "0xac", network = "eth" })
     assert.is_false(body.data.whitelist)
   end)
 
-  it("forgets what is removed", function()
+  it("no longer has a removed address", function()
     support.post(service, sandbox.endpoints.whitelist_remove.path, { address = "0xab", network = "eth" })
     local _, body = support.get(service, path.whitelist)
     assert.same({}, body.data)

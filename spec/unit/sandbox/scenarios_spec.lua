@@ -22,7 +22,7 @@ describe("the scenarios", function()
     end)
   end
 
-  it("each have a name, an address, a network and an explanation of their own", function()
+  it("have distinct names and addresses, a network and an explanation", function()
     local names, addresses = {}, {}
     for _, scenario in ipairs(sandbox.scenarios) do
       assert.is_nil(names[scenario.name])
@@ -42,7 +42,7 @@ describe("the scenarios", function()
     ltc = { "^ltc1q[%l%d]+$", "^L%w+$" },
   }
 
-  it("have addresses in every form of their network, and no other", function()
+  it("have addresses of the right form for their network", function()
     local seen = {}
     for _, scenario in ipairs(sandbox.scenarios) do
       local matched
@@ -64,7 +64,7 @@ describe("the scenarios", function()
     assert.equal("clean-btc", sandbox.scenario("clean-btc").name)
   end)
 
-  it("raise at the caller's line for a name that none has", function()
+  it("raise at the caller's line for an unknown name", function()
     local ok, message = pcall(function()
       return sandbox.scenario "clean-coal", nil
     end)
@@ -118,12 +118,12 @@ for _, way in ipairs(support.ways) do
       assert.equal("User-Defined", only_risk("source-user-defined").riskSource)
     end)
 
-    it("shows the level whitelist, which is not the whitelist's mark", function()
+    it("shows the level whitelist, without the whitelist flag", function()
       assert.equal("whitelist", only_risk("whitelist-level").riskLevel)
       assert.is_false(risk("whitelist-level").whitelist)
     end)
 
-    it("shows the whitelist's mark", function()
+    it("shows the whitelist flag", function()
       assert.is_true(risk("whitelist-flag").whitelist)
     end)
 
@@ -131,7 +131,7 @@ for _, way in ipairs(support.ways) do
       assert.equal(3, #risk("mixed-risks").risks)
     end)
 
-    it("shows risks that are null as no risks field", function()
+    it("shows null risks as an absent field", function()
       assert.is_nil(risk("risks-null").risks)
     end)
 
@@ -139,26 +139,26 @@ for _, way in ipairs(support.ways) do
       assert.is_nil(risk("risks-absent").risks)
     end)
 
-    it("shows a level, a type and a source that nobody has seen", function()
+    it("shows a level, a type and a source that are not documented", function()
       assert.is_false(enums.has("risk_level", only_risk("unseen-level").riskLevel))
       assert.is_false(enums.has("risk_type", only_risk("unseen-type").riskType))
       assert.is_false(enums.has("risk_source", only_risk("unseen-source").riskSource))
     end)
 
     for _, name in ipairs { "wrong-address", "wrong-network", "malformed-level" } do
-      it("of an answer that cannot be used is a protocol error: " .. name, function()
+      it("with an unusable answer is a protocol error: " .. name, function()
         local record, err = risk(name)
         assert.is_nil(record)
         assert.equal("protocol", err.kind)
       end)
     end
 
-    it("whose answer is in lower case is an answer all the same", function()
+    it("with an answer in lower case is accepted", function()
       local record = risk "lower-case-answer"
       assert.equal(address_of("lower-case-answer"):lower(), record.address)
     end)
 
-    it("that is left out of a bulk answer is false at its place", function()
+    it("omitted from a bulk answer is false at its place", function()
       local records = client.kya:entities {
         addresses = { address_of "entity-mixer", address_of "omitted-in-bulk", address_of "contract" },
         network = "eth",
@@ -168,17 +168,17 @@ for _, way in ipairs(support.ways) do
       assert.is_true(records[3].contract)
     end)
 
-    it("tells the entity of an address and whether it is a contract", function()
+    it("shows the entity of an address and whether it is a contract", function()
       local record = client.kya:entity { address = address_of "entity-defi", network = "eth" }
       assert.same({ "Example Swap", true }, { record.entity.entityName, record.contract })
     end)
 
-    it("tells an entity without a category", function()
+    it("shows an entity without a category", function()
       local record = client.kya:entity { address = address_of "entity-no-category", network = "eth" }
       assert.is_nil(record.entity.entityCategory)
     end)
 
-    it("tells a freeze without and with a destroyed balance", function()
+    it("shows a freeze without and with a destroyed balance", function()
       local events = client.kya:freeze_events { address = address_of "destroyed", network = "tron" }
       assert.equal(2, #events)
       assert.is_nil(events[1].destroyedBalance)

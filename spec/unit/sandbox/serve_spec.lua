@@ -16,34 +16,35 @@ describe("a sandbox served over HTTP", function()
     server:close()
   end)
 
-  it("tells its URL, its key and its service", function()
+  it("has a URL, a key and a service", function()
     assert.matches("^http://127%.0%.0%.1:%d+$", server.url)
     assert.equal(sandbox.default_key, server.access_key)
     assert.is_function(server.service.handle)
   end)
 
-  it("may serve a service that exists", function()
+  it("can serve an existing service", function()
     local service = support.service()
     local other = assert(sandbox.serve { service = service })
     assert.equal(service, other.service)
     other:close()
   end)
 
-  it("says why when it cannot listen", function()
+  it("returns an error object when it cannot listen", function()
     local port = tonumber(server.url:match ":(%d+)$")
-    local second, message = sandbox.serve { port = port }
+    local second, err = sandbox.serve { port = port }
     assert.is_nil(second)
-    assert.matches(":" .. port, message, 1, true)
+    assert.same({ "network", false }, { err.kind, err.sent })
+    assert.matches("sandbox.serve: .*:" .. port, tostring(err))
   end)
 
-  it("may be closed twice", function()
+  it("can be closed twice", function()
     server:close()
     assert.has_no.errors(function()
       server:close()
     end)
   end)
 
-  it("is gone for clients once closed", function()
+  it("refuses connections once closed", function()
     local client = riskscreen.new { base_url = server.url, access_key = server.access_key }
     server:close()
     local _, err = client.kya:risk { address = "0xaa", network = "eth" }
@@ -83,20 +84,20 @@ describe("a sandbox served over HTTP", function()
       return finished
     end
 
-    it("holds none up for one that is delayed", function()
+    it("does not hold up the others for a delayed one", function()
       local delayed, prompt = send "delay=0.1", send()
       assert.equal(prompt, next_finished())
       assert.equal(delayed, next_finished())
     end)
 
-    it("answers delayed ones in the order in which they are due", function()
+    it("answers delayed ones in the order of their due times", function()
       local late, early = send "delay=0.2", send "delay=0.05"
       assert.equal(early, next_finished())
       assert.is_false(late:done())
       assert.equal(late, next_finished())
     end)
 
-    it("holds none up for one that never gets an answer", function()
+    it("does not hold up the others for one without an answer", function()
       local hanging, prompt = send "hang", send()
       assert.equal(prompt, next_finished())
       assert.is_false(hanging:done())

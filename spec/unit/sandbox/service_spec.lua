@@ -50,13 +50,13 @@ describe("the sandbox service", function()
       assert.equal("code msg status success", fields(body))
     end)
 
-    it("of usage is one of its own, with code 200", function()
+    it("of usage has code 200", function()
       local _, body = support.get(service, path.usage)
       assert.equal("code data message", fields(body))
       assert.equal(200, body.code)
     end)
 
-    it("of success says code 1 and SUCCESS", function()
+    it("of success has code 1 and SUCCESS", function()
       local status, body = support.get(service, path.counterparties, { address = ADDRESS, network = "eth" })
       assert.same({ 200, true, 1, "SUCCESS", "SUCCESS" }, { status, body.success, body.code, body.status, body.msg })
     end)
@@ -109,7 +109,7 @@ describe("the sandbox service", function()
       assert.same({ 404, "there is no /api/v1/nothing" }, { status, body.msg })
     end)
 
-    it("answer another method with 405 and the methods there are", function()
+    it("answer another method with 405 and the allowed methods", function()
       local response = service:handle { method = "DELETE", target = path.entities, headers = {} }
       assert.same({ 405, "GET, POST" }, { response.status, response.headers.allow })
     end)
@@ -139,7 +139,7 @@ describe("the sandbox service", function()
       assert.equal("a+b", service:requests()[1].parameters.address)
     end)
 
-    it("of another network than the operation accepts are refused, with those it accepts", function()
+    it("with a network that the operation does not accept are refused", function()
       local message = refusal(support.get(service, path.freeze_events, { address = ADDRESS, network = "btc" }))
       assert.matches("network must be one of ethereum, eth, tron %(got 'btc'", message)
     end)
@@ -168,21 +168,21 @@ describe("the sandbox service", function()
       return list
     end
 
-    it("may name 100 addresses at once", function()
+    it("can have 100 addresses", function()
       local _, body = support.post(service, path.entities, { addresses = many(100), network = "eth" })
       assert.equal(100, #body.data)
     end)
 
-    it("may not name 101 addresses at once", function()
+    it("cannot have 101 addresses", function()
       local message = refusal(support.post(service, path.entities, { addresses = many(101), network = "eth" }))
       assert.matches("addresses must hold at most 100 items", message)
     end)
 
-    it("that are not JSON are refused, with the place", function()
+    it("that are not JSON are refused with the position", function()
       assert.matches("the body must be JSON: .* at byte %d+", refusal(support.post(service, path.entities, '{"a":}')))
     end)
 
-    it("that are no JSON object are refused", function()
+    it("that are not a JSON object are refused", function()
       assert.equal("the body must be a JSON object", refusal(support.post(service, path.entities, "[1]")))
     end)
 
@@ -207,7 +207,7 @@ describe("the sandbox service", function()
       assert.equal(200, (support.get(service, path.risk, lookup)))
     end)
 
-    it("answer what is too much with 429 and the seconds to wait", function()
+    it("answer requests above them with 429 and the seconds to wait", function()
       for _ = 1, 2 do
         support.get(service, path.risk, lookup)
       end
@@ -223,7 +223,7 @@ describe("the sandbox service", function()
       assert.equal(200, (support.get(service, path.risk, lookup)))
     end)
 
-    it("of one account do not touch another", function()
+    it("of one account do not apply to another", function()
       for _ = 1, 3 do
         support.get(service, path.risk, lookup)
       end
@@ -240,17 +240,17 @@ describe("the sandbox service", function()
   end)
 
   describe("bulk entities", function()
-    it("come in the order of the question", function()
+    it("are in the order of the request", function()
       local _, body = support.post(service, path.entities, { addresses = { "0xb", "0xa" }, network = "eth" })
       assert.same({ "0xb", "0xa" }, { body.data[1].address, body.data[2].address })
     end)
 
-    it("answer an address that is asked for twice once", function()
+    it("have one record for an address that is requested twice", function()
       local _, body = support.post(service, path.entities, { addresses = { "0xA", "0xa" }, network = "eth" })
       assert.equal(1, #body.data)
     end)
 
-    it("leave out the scenario that is left out", function()
+    it("omit the address of the scenario omitted-in-bulk", function()
       local omitted = sandbox.scenario("omitted-in-bulk").address
       local _, body = support.post(service, path.entities, { addresses = { omitted, "0xa" }, network = "eth" })
       assert.same({ "0xa" }, { body.data[1].address, body.data[2] })
@@ -258,7 +258,7 @@ describe("the sandbox service", function()
   end)
 
   describe("its log", function()
-    it("tells the operation, the parameters and the status of each request", function()
+    it("has the operation, the parameters and the status of each request", function()
       support.get(service, path.risk, { address = ADDRESS, network = "eth" })
       assert.same({
         method = "GET",
@@ -269,7 +269,7 @@ describe("the sandbox service", function()
       }, service:requests()[1])
     end)
 
-    it("forgets the oldest when it is full", function()
+    it("drops the oldest request when it is full", function()
       service = support.service { log_size = 2 }
       for index = 1, 3 do
         support.get(service, "/" .. index)

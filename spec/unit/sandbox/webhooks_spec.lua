@@ -78,7 +78,7 @@ describe("the sandbox's webhooks", function()
       assert.same({}, due_after(86400))
     end)
 
-    it("as the service was told, for as many transactions as it was told", function()
+    it("as `service:deliver` says, for `count` transactions", function()
       service:deliver { never = true, nth = 2, count = 2 }
       for _, hash in ipairs { "a", "b", "c", "d" } do
         submit(hash)
@@ -87,7 +87,7 @@ describe("the sandbox's webhooks", function()
     end)
   end)
 
-  it("refuse a manner that they do not know", function()
+  it("refuse an unknown option of a delivery", function()
     local id, body = submit("a", "lately=5")
     assert.is_nil(id)
     assert.matches("X-Sandbox-Webhook: unknown option 'lately'", body.msg, 1, true)
@@ -119,7 +119,7 @@ describe("the sandbox's webhooks", function()
       assert.same({ 200 }, service:deliver_to(inbox))
       local result, err = task:await { timeout = 0 }
       if field == "eventType" then
-        -- The type is unknown; what it says of the request is the same.
+        -- Only the type is unknown; the data belong to the request.
         assert.equal(1003, result.status)
       else
         assert.is_nil(result)
@@ -128,7 +128,7 @@ describe("the sandbox's webhooks", function()
     end)
   end
 
-  it("are repeated after a 5xx, each time twice as long later, as often as is set", function()
+  it("are repeated after a 5xx, with a wait that doubles, up to `attempts` times", function()
     local handled = 0
     local inbox = new_inbox {
       handlers = {
@@ -152,7 +152,7 @@ describe("the sandbox's webhooks", function()
     assert.equal(3, handled)
   end)
 
-  it("bring every transaction its own result, whatever their order and however often", function()
+  it("give every transaction its own result, in any order and any number", function()
     local inbox = new_inbox()
     local client = sandbox.client { service = service, inbox = inbox, endpoints = { kyt_result = false } }
     local manners = { { hold = true }, { copies = 3 }, { late = 2 }, {}, { hold = true, copies = 2 }, {} }
@@ -186,7 +186,7 @@ describe("a sandbox client with an inbox", function()
     assert.same({ 1003, "webhook" }, { result.status, response.source })
   end)
 
-  it("gets by polling what never comes by webhook", function()
+  it("polls for the results that no webhook brings", function()
     local client, service = sandbox.client { kyt_delay = 0.01, inbox = new_inbox(), polling = { first = 0.02 } }
     service:deliver { never = true }
     local _, response = client.kyt:screen({ network = "eth", hash = "0x1" }, { timeout = 10 })
@@ -221,7 +221,7 @@ describe("an inbox that listens", function()
     return { webhookId = id, eventType = "other", timestamp = "2026-01-01 00:00:00", data = {} }
   end
 
-  it("takes webhooks of a served sandbox, twice delivered ones once", function()
+  it("handles a webhook once that a served sandbox delivers twice", function()
     local handled = {}
     local inbox = riskscreen.webhook.inbox {
       secret = { value = SECRET, path = true },
@@ -240,7 +240,7 @@ describe("an inbox that listens", function()
     local client = riskscreen.new { base_url = server.url, access_key = server.access_key, inbox = inbox }
     local result, response = client.kyt:screen({ network = "eth", hash = "0x1" }, { timeout = 10 })
     assert.same({ 1003, "webhook" }, { result.status, response.source })
-    while #handled == 0 or server.service.webhooks:next_at() do
+    while #handled == 0 or server.service.webhooks.queue[1] do
       riskscreen.loop:step(0.01)
     end
     assert.same({ "sandbox-webhook-000001" }, handled)
@@ -299,7 +299,7 @@ describe("an inbox that listens", function()
     listener:close()
   end)
 
-  it("leaves other deliveries to come while one is handled", function()
+  it("accepts other deliveries while it handles one", function()
     local order, release = {}, false
     local inbox = new_inbox {
       handlers = {
@@ -324,7 +324,7 @@ describe("an inbox that listens", function()
     assert.same({ "begin w1", "begin w2", "end w2", "end w1" }, order)
   end)
 
-  it("takes an event of an unknown shape from JSON text only", function()
+  it("accepts an event of an unknown shape as JSON text only", function()
     local listener = keep(new_inbox():listen())
     assert.equal(400, post(listener.url, json.empty_array()))
   end)
