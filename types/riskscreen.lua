@@ -35,7 +35,7 @@ local riskscreen = { decimal = {}, errors = {}, webhook = {}, sandbox = {} }
 ---@field timeout? number Time limit of a whole call.
 ---@field attempt_timeout? number Time limit of one request of a call; by default that of the call.
 ---@field connect_timeout? number Time limit of connecting, name lookup and TLS included.
----@field concurrency? integer Maximum number of requests at a time. Further requests wait, and the wait counts as their time.
+---@field concurrency? integer Maximum at a time. Further requests wait, and the wait counts as their time.
 ---@field max_response_size? integer Longest answer that is read, after decompression.
 ---@field headers? table More headers for every request.
 ---@field user_agent? string Name of the client for the service; by default riskscreen and its version.
@@ -51,9 +51,9 @@ local riskscreen = { decimal = {}, errors = {}, webhook = {}, sandbox = {} }
 ---@field transaction_parameters? table Name on the wire of a transaction's `custom_id`, which the interface shows in results alone.
 ---@field transport? function Sends requests in place of the library's HTTP: transport(request) --> reply | nil, failure.
 ---@field policy? table Policy of `screen`; by default the default policy.
----@field clock? function Returns Unix seconds, for dates from the service; by default os.time.
+---@field clock? function Returns Unix seconds, to read dates in answers; by default os.time.
 ---@field random? function Returns a number from 0 up to 1, for the jitter of waits; by default its own generator.
----@field runtime? table How everything of this client waits and tells the time, in place of this program's own runtime: now(), sleep(seconds) and tasks with spawn, gather, signal, hold and release; transport(settings) is optional.
+---@field runtime? table Replaces this program's runtime for everything of the client: now(), sleep(seconds) and tasks with spawn, gather, signal, hold and release; transport(settings) is optional.
 ---@field polling? table When the client polls for a transaction's result, if `endpoints.kyt_result` is set: `first`, `growth`, `jitter`, `ceiling`, `deadline`.
 ---@field final_statuses? table Values of `status` that make a transaction's result final; by default 1003 alone.
 ---@field inbox? table Inbox whose webhooks bring results, made by `table`.

@@ -60,6 +60,9 @@ end
 ---@field origin string scheme, host and port
 ---@field prefix string the beginning of every path: "" or "/some/path"
 
+---@param value string
+---@return riskscreen.BaseUrl|nil checked
+---@return string|nil reason
 function M.base_url(value)
   local scheme, authority, rest = value:match "^(%a[%w+.-]*)://([^/?#]*)(.*)$"
   scheme = scheme and scheme:lower()
@@ -89,6 +92,9 @@ function M.base_url(value)
   return { origin = scheme .. "://" .. host .. (port ~= "" and (":" .. port) or ""), prefix = prefix }
 end
 
+---@param value string
+---@return string|nil checked
+---@return string|nil reason
 function M.proxy(value)
   local scheme, rest = value:match "^(%a[%w]*)://([^%s%c]+)$"
   if not rest or not (scheme == "http" or scheme == "https" or scheme == "socks5" or scheme == "socks5h") then
@@ -97,6 +103,9 @@ function M.proxy(value)
   return value
 end
 
+---@param value string|function
+---@return string|function|nil checked
+---@return string|nil reason
 function M.access_key(value)
   if type(value) == "string" and (value == "" or not text.is_header_value(value)) then
     return nil, "must be a text of one line (a key read from a file may end in a line end)"
@@ -104,6 +113,9 @@ function M.access_key(value)
   return value
 end
 
+---@param value string
+---@return string|nil checked
+---@return string|nil reason
 function M.user_agent(value)
   if value == "" or not text.is_header_value(value) then
     return nil, "must be a text of one line"
@@ -111,6 +123,9 @@ function M.user_agent(value)
   return value
 end
 
+---@param value table
+---@return table|nil checked
+---@return string|nil reason
 function M.headers(value)
   local seen = {}
   for name, content in pairs(value) do
@@ -130,6 +145,9 @@ function M.headers(value)
   return tables.copy(value)
 end
 
+---@param value table
+---@return table|nil checked
+---@return string|nil reason
 function M.query(value)
   for name in pairs(value) do
     if type(name) ~= "string" then
@@ -139,6 +157,9 @@ function M.query(value)
   return value
 end
 
+---@param value string
+---@return string|nil checked
+---@return string|nil reason
 function M.file_name(value)
   if value == "" or value:find "[%z\1-\31\127]" then
     return nil, "must be the name of a file"

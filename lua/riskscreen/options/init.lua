@@ -18,8 +18,8 @@ local M = { methods = http.methods, is_path = http.is_path }
 M.policy =
   build.object("policy", "riskscreen.Policy", "riskscreen.policy", "Policy of `screen`; by default the default policy.")
 
-local function concurrency(default, doc)
-  return build.count("concurrency", "", default, 1, MAX_CONCURRENCY, doc)
+local function concurrency(unit, default, doc)
+  return build.count("concurrency", unit, default, 1, MAX_CONCURRENCY, doc)
 end
 
 local usage_parameters = {
@@ -86,7 +86,7 @@ M.client = tables.concat({
   build.seconds("timeout", 10, "Time limit of a whole call."),
   build.seconds("attempt_timeout", nil, "Time limit of one request of a call; by default that of the call."),
   build.seconds("connect_timeout", 3, "Time limit of connecting, name lookup and TLS included."),
-  concurrency(32, "Maximum number of requests at a time. Further requests wait, and the wait counts as their time."),
+  concurrency("requests", 32, "Maximum at a time. Further requests wait, and the wait counts as their time."),
   build.count(
     "max_response_size",
     "bytes",
@@ -133,13 +133,13 @@ M.client = tables.concat({
     "Sends requests in place of the library's HTTP: transport(request) --> reply | nil, failure."
   ),
   M.policy,
-  build.callback("clock", "Returns Unix seconds, for dates from the service; by default os.time."),
+  build.callback("clock", "Returns Unix seconds, to read dates in answers; by default os.time."),
   build.callback("random", "Returns a number from 0 up to 1, for the jitter of waits; by default its own generator."),
   {
     name = "runtime",
     type = "table",
     check = runtime,
-    doc = "How everything of this client waits and tells the time, in place of this program's own runtime: now(), "
+    doc = "Replaces this program's runtime for everything of the client: now(), "
       .. "sleep(seconds) and tasks with spawn, gather, signal, hold and release; transport(settings) is optional.",
   },
 }, kyt.client, reliability.client)
@@ -153,12 +153,12 @@ M.call = tables.concat({
 
 ---The options of a call that is split into several requests.
 ---@type riskscreen.Option[]
-M.split_call = tables.concat({ concurrency(nil, "Maximum number of its requests at a time.") }, M.call)
+M.split_call = tables.concat({ concurrency("requests", nil, "Maximum of its requests at a time.") }, M.call)
 
 ---The options of a run over many items.
 ---@type riskscreen.Option[]
 M.map = {
-  concurrency(32, "Maximum number of items at a time."),
+  concurrency("items", 32, "Maximum at a time."),
   build.flag("ordered", true, "Results in the source's order, or as they finish."),
   build.callback("on_progress", "Called for each result: on_progress(done, failed, rate, eta)."),
   build.count("total", "items", nil, 0, MAX_ITEMS, "Number of items, for the eta; the length of a list is known."),
