@@ -308,10 +308,10 @@ function riskscreen.policy(options) end
 ---@return riskscreen.ScorePolicy
 function riskscreen.score_policy(given) end
 
----Applies a function to every item, `concurrency` at a time: `for index, value, err, item in riskscreen.map(source, fn, { concurrency = 8 }) do … end`. What the function raises, the loop raises. At most 8 × concurrency items are taken and not yet reported.
+---Applies a function to every item, `concurrency` at a time: `for index, value, err, item in riskscreen.map(source, fn, { concurrency = 8 }) do … end`. The loop raises an error of the function. At most 8 × concurrency items are taken and not yet reported.
 ---@param source any[]|(fun(): any)|file* of a file the lines, without those that are blank
----@param body fun(item: any, index: integer): any, any both results are reported; without the first it has failed
----@param given? { concurrency?: integer, ordered?: boolean, on_progress?: function, total?: integer }
+---@param body fun(item: any, index: integer): any, any both results are reported; nil as the first one is a failure
+---@param given? { concurrency?: integer, ordered?: boolean, on_progress?: function, total?: integer, stop_after_failures?: integer }
 ---@return riskscreen.Run
 function riskscreen.map(source, body, given) end
 
@@ -328,27 +328,28 @@ function riskscreen.decimal.compare(a, b) end
 function riskscreen.errors.is(value) end
 
 ---@class riskscreen.ScreenRequest
----@field address any the address; anything but a proper text makes the decision unknown
+---@field address any an address; anything else makes the decision unknown
 ---@field network any the chain's short name
 ---@field policy? riskscreen.Policy the client's, or the default policy
----@field include? riskscreen.LookupName[] lookups that the decision shall carry besides those that the policy needs
----@field timeout? number seconds for all the lookups of the decision
----@field retry? table|boolean of the lookups, as a call's
----@field priority? "high"|"normal"|"low" of the lookups, as a call's
----@field traceparent? string of the lookups, as a call's
+---@field include? riskscreen.LookupName[] lookups to make besides those that the policy needs
+---@field timeout? number seconds for all lookups together
+---@field retry? table|boolean as for a call
+---@field priority? "high"|"normal"|"low" as for a call
+---@field traceparent? string as for a call
 local riskscreen_ScreenRequest = {}
 
 ---@class riskscreen.ScreenAllRequest
----@field source any[]|(fun(): any)|file* addresses, or tables of `address` and `network`; a function gives one at a call; of a file each line is an address, or an address and a network with a comma or a space between them
----@field network? any of the items that name none
+---@field source any[]|(fun(): any)|file* addresses, or tables of `address` and `network`; a file has one address a line, and perhaps its network after a comma or a space
+---@field network? any the network of items that name none
 ---@field policy? riskscreen.Policy
 ---@field include? riskscreen.LookupName[]
 ---@field timeout? number seconds for each decision
----@field concurrency? integer decisions under way, 32 by default
+---@field concurrency? integer decisions at a time, 32 by default
 ---@field ordered? boolean in the source's order (the default), or as they finish
 ---@field on_progress? fun(done: integer, failed: integer, rate: number, eta: number|nil)
----@field total? integer how many there are, for the eta; of a list it is known
----@field remember? integer how many different addresses and networks are not asked for again, 4096 by default
+---@field total? integer number of items, for the eta; the length of a list is known
+---@field stop_after_failures? integer failures in a row after which the run raises an error object
+---@field remember? integer different addresses and networks that are not asked for again, 4096 by default
 local riskscreen_ScreenAllRequest = {}
 
 ---@class riskscreen.Response the second result of a call, beside its value
@@ -383,7 +384,8 @@ local riskscreen_Response = {}
 ---@field ticket? string of a transaction whose submission is uncertain, for `client.kyt:resume`
 ---@field request_id? string of a result that did not come in time
 ---@field last? table the last answer about a result that did not come in time
----@field cause? riskscreen.Error the failure behind this one
+---@field cause? any the failure behind this one
+---@field failures? integer of a run that stopped: its failures in a row
 ---@field page? integer of a list: the page at which the walk stopped
 local riskscreen_Error = {}
 
@@ -392,7 +394,7 @@ local riskscreen_Error = {}
 ---@return riskscreen.Decision
 function riskscreen_Client:screen(request) end
 
----Screens every item of a source: an iterator of one decision for each, with `index` (its position), `input` (the item) and, where the same address and network came before, `repeats` (the position of the one that was asked).
+---Screens every item of a source: an iterator of one decision for each item. A decision also has `index`, the item's position, and `input`, the item. If an earlier item had the same address and network, `repeats` is its position. An item with an unknown field raises an error object.
 ---@param request riskscreen.ScreenAllRequest
 ---@return riskscreen.Run
 function riskscreen_Client:screen_all(request) end
@@ -458,18 +460,18 @@ function riskscreen_Transaction:ticket() end
 ---@class riskscreen.Run one pass over a source: an iterator that can be stopped
 local riskscreen_Run = {}
 
----@class riskscreen.Standing where a run stands
+---@class riskscreen.Standing the progress of a run
 ---@field taken integer items taken from the source
----@field reported integer items whose result was given out
----@field failed integer of those, how many had no value
+---@field reported integer items whose result was reported
+---@field failed integer reported items without a value
 ---@field position integer every item up to this one has been reported
----@field pending { index: integer, item: any }[] taken and not reported, in the source's order
+---@field pending { index: integer, item: any }[] items taken and not reported, in the source's order
 local riskscreen_Standing = {}
 
 ---@return riskscreen.Standing
 function riskscreen_Run:where() end
 
----Ends the run: nothing more is taken, what is under way is aborted, and the loop over it ends.
+---Stops the run: no further item is taken, the tasks under way are cancelled, and the loop over the run ends.
 ---@return riskscreen.Standing
 function riskscreen_Run:stop() end
 
@@ -572,7 +574,7 @@ function riskscreen_ScorePolicy:decide(result, other) end
 
 ---@class riskscreen.Additions every item of the list is in exactly one of these
 ---@field added integer[] positions of the items that the service has taken
----@field refused riskscreen.Fate[] the service said no
+---@field refused riskscreen.Fate[] the service has refused them
 ---@field uncertain riskscreen.Fate[] sent, and no answer tells whether it was taken: it is not sent again
 ---@field unsent riskscreen.Fate[] never sent
 local riskscreen_Additions = {}
@@ -580,7 +582,7 @@ local riskscreen_Additions = {}
 ---@class riskscreen.Fate of one item that was not added
 ---@field index integer its position in the list
 ---@field item table as it was given
----@field error riskscreen.Error why
+---@field error riskscreen.Error the reason
 local riskscreen_Fate = {}
 
 ---@class riskscreen.Task of this runtime: a program may have several

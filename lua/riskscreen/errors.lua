@@ -28,7 +28,8 @@ local tables = require "riskscreen.util.tables"
 ---@field ticket? string of a transaction whose submission is uncertain, for `client.kyt:resume`
 ---@field request_id? string of a result that did not come in time
 ---@field last? table the last answer about a result that did not come in time
----@field cause? riskscreen.Error the failure behind this one
+---@field cause? any the failure behind this one
+---@field failures? integer of a run that stopped: its failures in a row
 ---@field page? integer of a list: the page at which the walk stopped
 
 ---@type { kind: riskscreen.ErrorKind, retryable: boolean, doc: string }[]

@@ -1,7 +1,6 @@
 -- A client. Its methods are built from operations.lua: each checks its parameters, builds the request, and has call/
 -- send it.
-local bulk_addition = require "riskscreen.client.bulk_addition"
-local bulk_lookup = require "riskscreen.client.bulk_lookup"
+local bulk = require "riskscreen.client.bulk"
 local calls = require "riskscreen.call"
 local check = require "riskscreen.options.check"
 local errors = require "riskscreen.errors"
@@ -131,25 +130,8 @@ end
 ---any, any a call whose options are checked
 local access = { open = open, perform = perform }
 
--- A call that may take several requests. Requests that change something are sent one after another by default, so that
--- a later item for the same address comes later.
-local function perform_split(state, operation, split, parameters, call_options)
-  local concurrency = call_options.concurrency or (operation.idempotent and state.settings.concurrency or 1)
-  local value, other = split(state.runtime, parameters, concurrency, function(part)
-    return perform(state, operation, part, call_options)
-  end)
-  if value == nil and not other.attempts then
-    return unsent(other, operation.name)
-  end
-  return value, other
-end
-
-local function split_of(operation)
-  return operation.aligned and bulk_lookup.of(operation) or operation.reported and bulk_addition.of(operation)
-end
-
 local function define(operation)
-  local split = split_of(operation)
+  local split = bulk.of(operation, perform)
   local specs = split and options.split_call or options.call
   local place = "client." .. operation.namespace
   local namespace = namespaces[operation.namespace] or {}
@@ -159,7 +141,7 @@ local function define(operation)
     if not state then
       error(call_options, 2)
     elseif split then
-      return perform_split(state, operation, split, parameters or {}, call_options)
+      return split(state, parameters or {}, call_options)
     end
     return perform(state, operation, parameters or {}, call_options)
   end
@@ -278,7 +260,7 @@ local M = { Client = Client, namespaces = namespaces }
 ---@param policy riskscreen.Policy
 ---@return nil|fun(address: any, network: any, timeout: number): riskscreen.Decision nil if it is not a client
 function M.decider(client, policy)
-  return states[client] and screen.timed_decider(states[client], policy, perform)
+  return states[client] and screen.decider(states[client], policy, nil, perform)
 end
 
 local metatable = { __index = Client, __name = "riskscreen.Client" }

@@ -1,13 +1,14 @@
--- Applies a function to every item of a source, several at a time: lazily, each item exactly once, in the source's
--- order or as they finish. What an item or a result means is not known here.
+-- Applies a function to every item of a source, several items at a time. Each item is reported exactly once, in the
+-- source's order or as it finishes. The source is read lazily.
 
 local check = require "riskscreen.options.check"
+local errors = require "riskscreen.errors"
 local options = require "riskscreen.options"
-local own_runtime = require "riskscreen.runtime"
+local program_runtime = require "riskscreen.runtime"
 local sources = require "riskscreen.client.source"
 local text = require "riskscreen.util.text"
 
-local WINDOW = 8 -- times `concurrency` items at most are taken and not yet reported, however slow one of them is
+local WINDOW = 8 -- times `concurrency` is the most items that are taken and not yet reported
 
 ---@class riskscreen.MapEntry
 ---@field index integer
@@ -18,16 +19,25 @@ local WINDOW = 8 -- times `concurrency` items at most are taken and not yet repo
 ---@class riskscreen.Run one pass over a source: an iterator that can be stopped
 ---@field private runtime table
 ---@field private read fun(): any
----@field private body fun(item: any, index: integer): any, any
----@field private present fun(index: integer, value: any, err: any, item: any): ...
+---@field private body fun(item: any, index: integer): any, any, any
+---@field private present fun(index: integer, value: any, err: any, item: any, extra: any): ...
+---@field private settings table
 ---@field private entries table<integer, riskscreen.MapEntry> taken and not yet reported
----@field private finished integer[] of those, in the order in which they ended, from `first` to `last`
+---@field private finished integer[] the indexes in the order in which their tasks ended
+---@field private taken integer
+---@field private ended integer
+---@field private reported integer
+---@field private failed integer
+---@field private failures integer in a row
+---@field private stopped? boolean
+---@field private exhausted? boolean the source has no more items
+---@field private broken? boolean the source is being read, or has raised
+---@field private failure? riskscreen.Error raised after `stop_after_failures`
 local Run = {}
 Run.__index = Run
 Run.__name = "riskscreen.Run"
 
--- Takes the next item and starts its task. While the source is read nothing else of the run happens, and a source that
--- raised is not asked again.
+-- Takes the next item and starts its task. A source that raises is not read again.
 local function take(run)
   run.broken = true
   local item = run.read()
@@ -39,44 +49,31 @@ local function take(run)
   local entry = { index = run.taken + 1, item = item }
   run.taken = entry.index
   run.entries[entry.index] = entry
-  run.running = run.running + 1
   entry.task = run.runtime.tasks.spawn(run.body, item, entry.index)
   entry.task:on_end(function()
     entry.done = true
-    run.running = run.running - 1
-    run.last = run.last + 1
-    run.finished[run.last] = entry.index
+    run.ended = run.ended + 1
+    run.finished[run.ended] = entry.index
     run.changed:notify()
   end)
 end
 
 local function fill(run)
+  local concurrency = run.settings.concurrency
   while
     not (run.exhausted or run.stopped)
-    and run.running < run.concurrency
-    and run.taken - run.reported < run.concurrency * WINDOW
+    and run.taken - run.ended < concurrency
+    and run.taken - run.reported < concurrency * WINDOW
   do
     take(run)
   end
 end
 
--- The entry whose turn it is, if its task has ended.
+-- The entry to report next, if its task has ended.
 local function due(run)
-  if run.first > run.last then
-    return nil
-  elseif run.ordered then
-    local entry = run.entries[run.reported + 1]
-    return entry and entry.done and entry or nil
-  end
-  return run.entries[run.finished[run.first]]
-end
-
-local function forget(run, entry)
-  run.entries[entry.index] = nil
-  run.reported = run.reported + 1
-  -- In order, which one ended first does not matter: only how many are left.
-  run.finished[run.first] = nil
-  run.first = run.first + 1
+  local index = run.settings.ordered and run.reported + 1 or run.finished[run.reported + 1]
+  local entry = run.entries[index]
+  return entry and entry.done and entry or nil
 end
 
 local function tell_progress(run)
@@ -84,41 +81,66 @@ local function tell_progress(run)
   local rate = elapsed > 0 and run.reported / elapsed or 0
   local left = run.total and math.max(0, run.total - run.reported)
   local eta = left and (left == 0 and 0 or rate > 0 and left / rate) or nil
-  run.on_progress(run.reported, run.failed, rate, eta)
+  run.settings.on_progress(run.reported, run.failed, rate, eta)
+end
+
+-- Counts failures, and stops the run after too many in a row. An invalid item says nothing about the service: it
+-- neither counts nor ends the row.
+local function count_failure(run, err)
+  run.failed = run.failed + 1
+  if errors.is(err) and err.kind == "invalid_argument" then
+    return
+  end
+  run.failures = run.failures + 1
+  if run.failures == run.settings.stop_after_failures then
+    local message = ("stopped after %d failures in a row; the last: %s"):format(run.failures, tostring(err))
+    run.failure = errors.new("cancelled", message, { failures = run.failures, cause = err })
+    run:stop()
+  end
 end
 
 local function report(run, entry)
   -- The task has ended: this does not wait.
-  local ok, value, err = pcall(entry.task.await, entry.task)
+  local ok, value, err, extra = pcall(entry.task.await, entry.task)
   if not ok then
     run:stop()
     error(value, 0)
   end
-  forget(run, entry)
-  if value == nil then
-    run.failed = run.failed + 1
+  run.entries[entry.index] = nil
+  run.reported = run.reported + 1
+  run.finished[run.reported] = nil
+  if value ~= nil then
+    run.failures = 0
+  else
+    count_failure(run, err)
   end
-  if run.on_progress then
+  if run.settings.on_progress then
     tell_progress(run)
   end
-  return run.present(entry.index, value, err, entry.item)
+  return run.present(entry.index, value, err, entry.item, extra)
 end
 
----The next result, or nothing at the end: what the run gives when it is called, for use outside of a generic `for`.
+local M = {}
+
+---The next result of a run; nothing at the end.
+---@param run riskscreen.Run
 ---@return ...
-function Run:next()
-  if self.broken then
+function M.next(run)
+  if run.broken then
     error("the source is being read, or has failed: the run cannot go on", 2)
   end
-  while not self.stopped do
-    fill(self)
-    local entry = due(self)
+  while not run.stopped do
+    fill(run)
+    local entry = due(run)
     if entry then
-      return report(self, entry)
-    elseif self.exhausted and self.running == 0 then
+      return report(run, entry)
+    elseif run.exhausted and run.ended == run.taken then
       return nil
     end
-    self.changed:wait()
+    run.changed:wait()
+  end
+  if run.failure then
+    error(run.failure, 0)
   end
   return nil
 end
@@ -127,12 +149,12 @@ function Run:__call()
   return self.iterate()
 end
 
----@class riskscreen.Standing where a run stands
+---@class riskscreen.Standing the progress of a run
 ---@field taken integer items taken from the source
----@field reported integer items whose result was given out
----@field failed integer of those, how many had no value
+---@field reported integer items whose result was reported
+---@field failed integer reported items without a value
 ---@field position integer every item up to this one has been reported
----@field pending { index: integer, item: any }[] taken and not reported, in the source's order
+---@field pending { index: integer, item: any }[] items taken and not reported, in the source's order
 
 ---@return riskscreen.Standing
 function Run:where()
@@ -152,31 +174,30 @@ function Run:where()
   }
 end
 
----Ends the run: nothing more is taken, what is under way is aborted, and the loop over it ends.
+---Stops the run: no further item is taken, the tasks under way are cancelled, and the loop over the run ends.
 ---@return riskscreen.Standing
 function Run:stop()
   self.stopped = true
-  for _, entry in pairs(self:where().pending) do
+  local standing = self:where()
+  for _, entry in ipairs(standing.pending) do
     self.entries[entry.index].task:cancel()
   end
   self.changed:notify()
-  return self:where()
+  return standing
 end
 
-local function everything(...)
-  return ...
+local function four_values(index, value, err, item)
+  return index, value, err, item
 end
 
-local M = {}
-
----A run over a source, with options that are checked.
----@param runtime table that the run's tasks and its time are of
+---A run over a source. The options are checked already.
+---@param runtime table for the run's tasks and its clock
 ---@param source any
----@param body fun(item: any, index: integer): any, any
----@param settings { concurrency: integer, ordered: boolean, on_progress?: function, total?: integer }
----@param present? fun(index: integer, value: any, err: any, item: any): ... what the run gives for a result
+---@param body fun(item: any, index: integer): any, any, any
+---@param settings table by options.map
+---@param present? fun(index: integer, value: any, err: any, item: any, extra: any): ... the values that the run returns
 ---@return riskscreen.Run|nil
----@return string|nil message what is wrong with the source
+---@return string|nil message the fault of the source
 function M.new(runtime, source, body, settings, present)
   local read, total = sources.reader(source)
   if not read then
@@ -186,34 +207,32 @@ function M.new(runtime, source, body, settings, present)
     runtime = runtime,
     read = read,
     body = body,
-    present = present or everything,
-    concurrency = settings.concurrency,
-    ordered = settings.ordered,
-    on_progress = settings.on_progress,
+    present = present or four_values,
+    settings = settings,
     total = settings.total or total,
     started = runtime.now(),
     taken = 0,
+    ended = 0,
     reported = 0,
     failed = 0,
-    running = 0,
+    failures = 0,
     entries = {},
     finished = {},
-    first = 1,
-    last = 0,
     changed = runtime.tasks.signal(),
   }, Run)
   run.iterate = runtime.tasks.iterator(function()
-    return run:next()
+    return M.next(run)
   end)
   return run
 end
 
 ---Applies a function to every item, `concurrency` at a time:
 ---`for index, value, err, item in riskscreen.map(source, fn, { concurrency = 8 }) do … end`.
----What the function raises, the loop raises. At most 8 × concurrency items are taken and not yet reported.
+---The loop raises an error of the function. At most 8 × concurrency items are taken and not yet reported.
 ---@param source any[]|(fun(): any)|file* of a file the lines, without those that are blank
----@param body fun(item: any, index: integer): any, any both results are reported; without the first it has failed
----@param given? { concurrency?: integer, ordered?: boolean, on_progress?: function, total?: integer }
+---@param body fun(item: any, index: integer): any, any both results are reported; nil as the first one is a failure
+---@param given? { concurrency?: integer, ordered?: boolean, on_progress?: function, total?: integer,
+---stop_after_failures?: integer }
 ---@return riskscreen.Run
 function M.map(source, body, given)
   if type(body) ~= "function" then
@@ -225,7 +244,7 @@ function M.map(source, body, given)
   if not settings then
     error("map: " .. wrong.message, 2)
   end
-  local run, message = M.new(own_runtime, source, body, settings)
+  local run, message = M.new(program_runtime, source, body, settings)
   if not run then
     error("map: " .. message, 2)
   end

@@ -1,31 +1,31 @@
--- client:screen: look up what a policy needs, side by side, then let it decide. Always a decision: a failure of any
--- kind becomes one, and never `allow` by itself. Many addresses are screen_all.lua's.
+-- client:screen: makes the lookups that a policy needs, side by side, and lets the policy decide. It always returns a
+-- decision: any failure becomes one, and never `allow` by itself. screen_all.lua screens many addresses.
 
+local build = require "riskscreen.options.build"
 local check = require "riskscreen.options.check"
-local tables = require "riskscreen.util.tables"
+local client_options = require "riskscreen.options"
 local lookups = require "riskscreen.policy.lookups"
 local operations = require "riskscreen.interface.operations"
 local policies = require "riskscreen.policy"
 local reliability = require "riskscreen.options.reliability"
+local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 
-local SHORTEST_TIMEOUT = 0.001 -- seconds
+local SHORTEST_TIMEOUT = build.SHORTEST_WAIT
+local NONE = {}
 local default_policy = policies.new()
 
 ---@class riskscreen.ScreenRequest
----@field address any the address; anything but a proper text makes the decision unknown
+---@field address any an address; anything else makes the decision unknown
 ---@field network any the chain's short name
 ---@field policy? riskscreen.Policy the client's, or the default policy
----@field include? riskscreen.LookupName[] lookups that the decision shall carry besides those that the policy needs
----@field timeout? number seconds for all the lookups of the decision
----@field retry? table|boolean of the lookups, as a call's
----@field priority? "high"|"normal"|"low" of the lookups, as a call's
----@field traceparent? string of the lookups, as a call's
+---@field include? riskscreen.LookupName[] lookups to make besides those that the policy needs
+---@field timeout? number seconds for all lookups together
+---@field retry? table|boolean as for a call
+---@field priority? "high"|"normal"|"low" as for a call
+---@field traceparent? string as for a call
 
-local is_lookup = {}
-for _, name in ipairs(lookups.names) do
-  is_lookup[name] = true
-end
+local is_lookup = tables.set(lookups.names)
 
 local function lookup_list(value)
   if not tables.sequence_length(value) then
@@ -45,28 +45,14 @@ local M = {}
 
 ---The options of every screening, of one address or of many.
 ---@type riskscreen.Option[]
-M.options = {
+M.options = tables.concat({
   { name = "network", type = "any", doc = "The chain's short name." },
-  require("riskscreen.options").policy,
-  { name = "include", type = "table", default = {}, check = lookup_list, doc = "Lookups to carry." },
-  {
-    name = "timeout",
-    type = "number",
-    minimum = SHORTEST_TIMEOUT,
-    maximum = 86400,
-    unit = "seconds",
-    doc = "For one decision.",
-  },
-}
+  client_options.policy,
+  build.checked("include", "table", lookup_list, "Lookups to make besides those that the policy needs."),
+  build.seconds("timeout", nil, "Time for all lookups of a decision."),
+}, reliability.call)
 
-for _, option in ipairs(reliability.call) do
-  table.insert(M.options, option)
-end
-
-local one_options = { { name = "address", type = "any", doc = "The address." } }
-for _, option in ipairs(M.options) do
-  one_options[#one_options + 1] = option
-end
+local one_options = tables.concat({ { name = "address", type = "any", doc = "The address." } }, M.options)
 
 ---Checks the table given to a screening.
 ---@param what string the method's name
@@ -82,106 +68,90 @@ function M.check(what, request, options)
   return checked, problem and (what .. ": " .. problem.message)
 end
 
--- The lookups of a screening: the risk assessment always, the others when the policy or the caller wants them.
-local function find_wanted(policy, include)
-  local included, wanted = { risk = true }, {}
-  for _, name in ipairs(include) do
-    included[name] = true
+-- The lookups that each policy needs by itself.
+local needed = setmetatable({}, { __mode = "k" })
+
+-- The lookups to make: the risk assessment always, the others where the policy or the caller wants them.
+local function wanted_lookups(policy, include)
+  local wanted = not include and needed[policy]
+  if wanted then
+    return wanted
   end
+  local included = tables.set(include)
+  wanted = {}
   for _, lookup in ipairs(lookups.list) do
-    if included[lookup.name] or policy:needs(lookup.name) then
+    if lookup.name == "risk" or included[lookup.name] or policy:needs(lookup.name) then
       wanted[#wanted + 1] = lookup
     end
   end
-  return wanted
-end
-
--- Those that policies want by themselves, found once.
-local wanted_by = setmetatable({}, { __mode = "k" })
-
-local function wanted_lookups(policy, include)
-  if include[1] then
-    return find_wanted(policy, include)
-  end
-  local wanted = wanted_by[policy]
-  if not wanted then
-    wanted = find_wanted(policy, include)
-    wanted_by[policy] = wanted
+  if not include then
+    needed[policy] = wanted
   end
   return wanted
 end
 
-local function keep(found, lookup, value, err)
-  if value then
-    found[lookup.name] = value
-  else
-    found.errors = found.errors or {}
-    found.errors[lookup.name] = err
-  end
-end
-
----@class riskscreen.Screening what is the same for every address of a run
+---@class riskscreen.Screening the part of a screening that is the same for every address of a run
 ---@field state riskscreen.State
 ---@field perform fun(state: riskscreen.State, operation: riskscreen.Operation, parameters: table, options: table)
 ---@field policy riskscreen.Policy
 ---@field wanted riskscreen.Lookup[]
----@field call table the checked options of each lookup's call, and that the answer's headers are of no use
+---@field options table the checked options of each lookup's call
 
-local function look_up_one(screening, lookup, subject, call)
-  return screening.perform(screening.state, operations.by_name[lookup.operation], subject, call)
+local function look_up_one(screening, lookup, subject, options)
+  return screening.perform(screening.state, operations.by_name[lookup.operation], subject, options)
 end
 
-local function look_up_side_by_side(screening, offered, subject, call, found)
-  local calls = {}
-  for index, lookup in ipairs(offered) do
-    calls[index] = function()
-      return look_up_one(screening, lookup, subject, call)
-    end
+-- The results of several functions. Where nothing can wait each call returns an error that says so.
+local function call_all(runtime, calls)
+  if not runtime.refusal() then
+    return runtime.tasks.gather(calls)
   end
-  local values, errs = screening.state.runtime.tasks.gather(calls)
-  for index, lookup in ipairs(offered) do
-    keep(found, lookup, values[index], errs[index])
+  local values, errs = {}, {}
+  for index, call in ipairs(calls) do
+    values[index], errs[index] = call()
   end
+  return values, errs
 end
 
--- Those of the lookups that the service offers for the network.
-local function offered_of(wanted, network, found)
-  local offered = {}
-  for _, lookup in ipairs(wanted) do
-    if lookups.applies(lookup, network) then
+-- The results of the lookups that the service offers for the network.
+local function look_up_offered(screening, subject, options)
+  local offered, calls, found = {}, {}, {}
+  for _, lookup in ipairs(screening.wanted) do
+    if lookups.applies(lookup, subject.network) then
       offered[#offered + 1] = lookup
+      calls[#offered] = function()
+        return look_up_one(screening, lookup, subject, options)
+      end
     else
       found.not_offered = found.not_offered or {}
       found.not_offered[lookup.name] = true
     end
   end
-  return offered
-end
-
-local function look_up(screening, subject, call)
-  local wanted = screening.wanted
-  -- A single one needs no task: it is the risk assessment, which is offered everywhere.
-  if not wanted[2] then
-    local value, err = look_up_one(screening, wanted[1], subject, call)
-    return value and { risk = value } or { errors = { risk = err } }
-  end
-  local found = {}
-  local offered = offered_of(wanted, subject.network, found)
-  if not screening.state.runtime.refusal() then
-    look_up_side_by_side(screening, offered, subject, call, found)
-    return found
-  end
-  -- Where nothing can wait each says so.
-  for _, lookup in ipairs(offered) do
-    keep(found, lookup, look_up_one(screening, lookup, subject, call))
+  local values, errs = call_all(screening.state.runtime, calls)
+  for index, lookup in ipairs(offered) do
+    found[lookup.name] = values[index]
+    if not values[index] then
+      found.errors = found.errors or {}
+      found.errors[lookup.name] = errs[index]
+    end
   end
   return found
 end
 
-local function decide(screening, address, network, call)
+local function look_up(screening, subject, options)
+  local wanted = screening.wanted
+  if wanted[2] then
+    return look_up_offered(screening, subject, options)
+  end
+  -- The risk assessment alone is offered for every network and needs no task.
+  local value, err = look_up_one(screening, wanted[1], subject, options)
+  return value and { risk = value } or { errors = { risk = err } }
+end
+
+local function decide(screening, address, network, options)
   local now = screening.state.runtime.now
   local started = now()
-  local decision = screening.policy:decide(look_up(screening, { address = address, network = network }, call))
+  local decision = screening.policy:decide(look_up(screening, { address = address, network = network }, options))
   decision.address, decision.network = address, network
   decision.elapsed = now() - started
   return decision
@@ -189,36 +159,29 @@ end
 
 local function new_screening(state, policy, checked, perform)
   policy = checked.policy or policy or default_policy
-  local call = { timeout = checked.timeout, value_only = true }
+  -- The headers of a lookup's response are not used.
+  local options = { timeout = checked.timeout, value_only = true }
   for _, option in ipairs(reliability.call) do
-    call[option.name] = checked[option.name]
+    options[option.name] = checked[option.name]
   end
   local wanted = wanted_lookups(policy, checked.include)
-  return { state = state, perform = perform, policy = policy, wanted = wanted, call = call }
+  return { state = state, perform = perform, policy = policy, wanted = wanted, options = options }
 end
 
----How one address is decided, with everything that is the same for all of a run settled.
+---A function that screens addresses one after another. A timeout of its own replaces the other options of the lookups.
 ---@param state riskscreen.State
 ---@param policy? riskscreen.Policy the client's
----@param checked { policy?: riskscreen.Policy, include: riskscreen.LookupName[], timeout?: number } and a call's
+---@param checked? table by M.options
 ---@param perform function of riskscreen.Access
----@return fun(address: any, network: any): riskscreen.Decision
+---@return fun(address: any, network: any, timeout?: number): riskscreen.Decision
 function M.decider(state, policy, checked, perform)
-  local screening = new_screening(state, policy, checked, perform)
-  return function(address, network)
-    return decide(screening, address, network, screening.call)
-  end
-end
-
----The same where each address comes with a time of its own.
----@param state riskscreen.State
----@param policy riskscreen.Policy
----@param perform function of riskscreen.Access
----@return fun(address: any, network: any, timeout: number): riskscreen.Decision
-function M.timed_decider(state, policy, perform)
-  local screening = new_screening(state, policy, { include = {} }, perform)
+  local screening = new_screening(state, policy, checked or NONE, perform)
   return function(address, network, timeout)
-    return decide(screening, address, network, { timeout = math.max(timeout, SHORTEST_TIMEOUT), value_only = true })
+    local options = screening.options
+    if timeout then
+      options = { timeout = math.max(timeout, SHORTEST_TIMEOUT), value_only = true }
+    end
+    return decide(screening, address, network, options)
   end
 end
 
@@ -236,7 +199,7 @@ function M.install(Client, access)
       error(state and problem or misuse, 2)
     end
     local screening = new_screening(state, self.policy, checked, access.perform)
-    return (decide(screening, checked.address, checked.network, screening.call))
+    return decide(screening, checked.address, checked.network, screening.options)
   end
 end
 

@@ -1,53 +1,69 @@
--- client:screen_all: a decision for every item of a source of any length, several under way at a time. The lookups and
--- the deciding are screen.lua's, the running map.lua's.
+-- client:screen_all: a decision for every item of a source of any length. map.lua runs over the source, screen.lua
+-- decides about each address.
 
+local build = require "riskscreen.options.build"
+local canonical_address = require("riskscreen.address").canonical
+local decisions = require "riskscreen.policy.decision"
 local enums = require "riskscreen.interface.enums"
+local errors = require "riskscreen.errors"
 local maps = require "riskscreen.client.map"
 local options = require "riskscreen.options"
 local screen = require "riskscreen.client.screen"
-local canonical_address = require("riskscreen.address").canonical
+local tables = require "riskscreen.util.tables"
+local text = require "riskscreen.util.text"
+
+local MAX_REMEMBERED = 10000000
+local ITEM_FIELDS = { "address", "network" }
+local is_item_field = tables.set(ITEM_FIELDS)
 
 ---@class riskscreen.ScreenAllRequest
----@field source any[]|(fun(): any)|file* addresses, or tables of `address` and `network`; a function gives one at a
----call; of a file each line is an address, or an address and a network with a comma or a space between them
----@field network? any of the items that name none
+---@field source any[]|(fun(): any)|file* addresses, or tables of `address` and `network`; a file has one address a
+---line, and perhaps its network after a comma or a space
+---@field network? any the network of items that name none
 ---@field policy? riskscreen.Policy
 ---@field include? riskscreen.LookupName[]
 ---@field timeout? number seconds for each decision
----@field concurrency? integer decisions under way, 32 by default
+---@field concurrency? integer decisions at a time, 32 by default
 ---@field ordered? boolean in the source's order (the default), or as they finish
 ---@field on_progress? fun(done: integer, failed: integer, rate: number, eta: number|nil)
----@field total? integer how many there are, for the eta; of a list it is known
----@field remember? integer how many different addresses and networks are not asked for again, 4096 by default
+---@field total? integer number of items, for the eta; the length of a list is known
+---@field stop_after_failures? integer failures in a row after which the run raises an error object
+---@field remember? integer different addresses and networks that are not asked for again, 4096 by default
 
-local MOST_REMEMBERED = 10000000
+local all_options = tables.concat({
+  build.required { name = "source", type = "any", doc = "The addresses to screen." },
+  build.count(
+    "remember",
+    "pairs",
+    4096,
+    0,
+    MAX_REMEMBERED,
+    "Number of different addresses and networks that are not asked for again."
+  ),
+}, screen.options, options.map)
 
-local all_options = {
-  { name = "source", type = "any", required = true, doc = "What to screen." },
-  {
-    name = "remember",
-    type = "integer",
-    default = 4096,
-    minimum = 0,
-    maximum = MOST_REMEMBERED,
-    unit = "pairs",
-    doc = "How many different addresses and networks are not asked for again.",
-  },
-}
-for _, list in ipairs { screen.options, options.map } do
-  for _, option in ipairs(list) do
-    all_options[#all_options + 1] = option
+-- A misspelt field must not lead to a decision about another network, or about no address.
+local function check_fields(item, index)
+  for name in pairs(item) do
+    if not is_item_field[name] then
+      local message = ("item %d has an unknown field %s"):format(index, text.show(name))
+      local hint = text.did_you_mean(name, ITEM_FIELDS)
+      hint = hint ~= "" and hint or "; known: " .. table.concat(ITEM_FIELDS, ", ")
+      error(errors.new("invalid_argument", message .. hint, { field = name, allowed = ITEM_FIELDS, sent = false }), 0)
+    end
   end
 end
 
 -- The address and the network of an item.
-local function parts_of(item, is_line, network)
+local function subject_of(item, index, is_line, network)
   if is_line then
     local address, own = item:match "^%s*([^,%s]+)%s*,?%s*(%S*)%s*$"
     return address or item, own and own ~= "" and own or network
   elseif type(item) ~= "table" then
     return item, network
-  elseif item.network ~= nil then
+  end
+  check_fields(item, index)
+  if item.network ~= nil then
     network = item.network
   end
   return item.address, network
@@ -59,71 +75,49 @@ local function key_of(address, network)
   end
 end
 
--- The last `capacity` different pairs, each with its decision or whoever waits for it. The oldest makes room.
-local function memory(capacity)
+-- Decides each pair of address and network once while it is among the last `capacity` pairs. A repeat gets a copy of
+-- the decision, and waits if the decision is still under way.
+local function decide_once(tasks, decide, capacity)
   local entries, ring, position = {}, {}, 0
-  return {
-    find = function(key)
-      return entries[key]
-    end,
-    add = function(key, entry)
-      if capacity == 0 then
-        return
-      end
-      position = position % capacity + 1
-      if ring[position] then
-        entries[ring[position]] = nil
-      end
-      ring[position], entries[key] = key, entry
-    end,
-  }
-end
 
-local function copy(decision)
-  local other = {}
-  for name, value in pairs(decision) do
-    other[name] = value
+  local function remember(key, entry)
+    position = position % capacity + 1
+    if ring[position] then
+      entries[ring[position]] = nil
+    end
+    ring[position], entries[key] = key, entry
   end
-  return other
-end
 
--- Decides a pair once: those who come while it is under way wait for it.
-local function once(tasks, decide, remembered)
+  local function decide_new(key, address, network, index)
+    local entry = { index = index }
+    if key then
+      remember(key, entry)
+    end
+    entry.decision = decide(address, network)
+    if entry.ready then
+      entry.ready:notify()
+      entry.ready = nil
+    end
+    return entry.decision
+  end
+
   return function(address, network, index)
-    local key = key_of(address, network)
-    local entry = key and remembered.find(key)
+    local key = capacity > 0 and key_of(address, network) or nil
+    local entry = key and entries[key]
     if not entry then
-      entry = { index = index }
-      if key then
-        remembered.add(key, entry)
-      end
-      entry.decision = decide(address, network)
-      if entry.ready then
-        entry.ready:notify()
-        entry.ready = nil
-      end
-      return copy(entry.decision)
+      return decide_new(key, address, network, index)
     end
     while not entry.decision do
       entry.ready = entry.ready or tasks.signal()
       entry.ready:wait()
     end
-    local decision = copy(entry.decision)
-    decision.address, decision.network, decision.repeats = address, network, entry.index
-    return decision
+    return entry.decision, entry.index
   end
 end
 
--- To the run a decision that rests on a failure has failed; to the caller it is a decision like the others.
-local function as_result(decision)
-  if decision.error then
-    return nil, decision
-  end
+-- The decision of a result, whether or not it counts as a failure.
+local function decision_of(_, _, _, _, decision)
   return decision
-end
-
-local function present(_, decision, failed_decision)
-  return decision or failed_decision
 end
 
 local M = { options = all_options }
@@ -132,8 +126,9 @@ local M = { options = all_options }
 ---@param Client table
 ---@param access riskscreen.Access
 function M.install(Client, access)
-  ---Screens every item of a source: an iterator of one decision for each, with `index` (its position), `input` (the
-  ---item) and, where the same address and network came before, `repeats` (the position of the one that was asked).
+  ---Screens every item of a source: an iterator of one decision for each item. A decision also has `index`, the
+  ---item's position, and `input`, the item. If an earlier item had the same address and network, `repeats` is its
+  ---position. An item with an unknown field raises an error object.
   ---@param request riskscreen.ScreenAllRequest
   ---@return riskscreen.Run
   function Client:screen_all(request)
@@ -142,16 +137,16 @@ function M.install(Client, access)
     if not state or problem then
       error(state and problem or misuse, 2)
     end
-    local runtime = state.runtime
     local is_line = io.type(checked.source) == "file"
     local decide_new = screen.decider(state, self.policy, checked, access.perform)
-    local decide = once(runtime.tasks, decide_new, memory(checked.remember))
-    local run, message = maps.new(runtime, checked.source, function(item, index)
-      local address, network = parts_of(item, is_line, checked.network)
-      local decision = decide(address, network, index)
-      decision.index, decision.input = index, item
-      return as_result(decision)
-    end, checked, present)
+    local decide = decide_once(state.runtime.tasks, decide_new, checked.remember)
+    local run, message = maps.new(state.runtime, checked.source, function(item, index)
+      local address, network = subject_of(item, index, is_line, checked.network)
+      local first, repeats = decide(address, network, index)
+      local own = { index = index, input = item, address = address, network = network, repeats = repeats }
+      local decision = decisions.copy(first, own)
+      return not decision.error and decision or nil, decision.error, decision
+    end, checked, decision_of)
     if not run then
       error("screen_all: " .. message, 2)
     end

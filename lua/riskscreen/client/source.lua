@@ -1,5 +1,5 @@
--- Reads the items of whatever a caller has them in: a list, an iterator function or an open file. One at a time, so
--- that an input of any length takes no more room than one item. What an item is, is not known here.
+-- Reads the items of a list, an iterator function or an open file, one at a time: memory use does not grow with the
+-- input.
 
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
@@ -16,7 +16,7 @@ local function of_list(list)
   end, count
 end
 
--- A file that cannot be read to its end raises: a list must not end early without a word.
+-- A file that cannot be read to its end raises: a list must not end early silently.
 local function of_file(file)
   return function()
     while true do
@@ -42,10 +42,10 @@ end
 
 local M = {}
 
----A function that gives a source's next item, and nil at the end.
+---A function that returns the next item of a source, and nil at the end.
 ---@param source any[]|(fun(): any)|file* of a file the lines, without those that are blank
 ---@return (fun(): any)|nil read
----@return integer|string|nil total the number of items where it is known; without `read`, what is wrong with the source
+---@return integer|string|nil total the number of items if it is known; without `read`, the fault of the source
 function M.reader(source)
   local kind = io.type(source)
   if type(source) == "function" then

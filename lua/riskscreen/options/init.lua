@@ -162,6 +162,7 @@ M.map = {
   build.flag("ordered", true, "Results in the source's order, or as they finish."),
   build.callback("on_progress", "Called for each result: on_progress(done, failed, rate, eta)."),
   build.count("total", "items", nil, 0, MAX_ITEMS, "Number of items, for the eta; the length of a list is known."),
+  build.count("stop_after_failures", "failures", nil, 1, MAX_ITEMS, "Failures in a row after which the run stops."),
 }
 
 ---The options of a request that no operation describes.

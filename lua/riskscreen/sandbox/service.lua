@@ -39,8 +39,7 @@ local JSON_TYPE = "application/json"
 local EMPTY_RISK_TYPE = 3016 -- the one failure code that the interface names
 
 -- The interface shows `status` in the answers of all operations but these.
-local without_status =
-  tables.set { "getAddressEntity", "listAddressEntities", "getAddressRisk", "getAddressBasic" }
+local without_status = tables.set { "getAddressEntity", "listAddressEntities", "getAddressRisk", "getAddressBasic" }
 
 local function reply(status, body, headers)
   return {

@@ -301,6 +301,23 @@ describe("a run", function()
     assert.is_nil((run()))
   end)
 
+  in_both("ends after so many failures in a row, with the last one as the cause", function()
+    local run = map(numbers(10), function(number)
+      return number == 2 or nil, "failure " .. number
+    end, { stop_after_failures = 3, concurrency = 2 })
+    local reported = {}
+    local ok, err = pcall(function()
+      for index in run do
+        reported[#reported + 1] = index
+      end
+    end)
+    assert.is_false(ok)
+    assert.same({ 1, 2, 3, 4, 5 }, reported)
+    assert.same({ "cancelled", 3, "failure 5" }, { err.kind, err.failures, err.cause })
+    assert.matches("3 failures in a row; the last: failure 5", err.message, 1, true)
+    assert.equal(6, run:where().pending[1].index)
+  end)
+
   it("has nothing pending after its end", function()
     local run = map(numbers(3), double)
     values(run)

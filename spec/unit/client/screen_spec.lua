@@ -475,6 +475,99 @@ describe("a screening", function()
   end)
 end)
 
+describe("an item with an unknown field", function()
+  local client = sandbox.client {}
+
+  local function raised_by(item, ordered)
+    local items, seen = { clean.address, item, high.address }, {}
+    local run = client:screen_all { source = items, network = "eth", ordered = ordered }
+    local ok, err = pcall(function()
+      for decision in run do
+        seen[#seen + 1] = decision.index
+      end
+    end)
+    assert.is_false(ok)
+    return err, seen, run
+  end
+
+  it("raises an error object that names the item and the right field", function()
+    local err, seen, run = raised_by { adress = clean.address }
+    assert.is_true(riskscreen.errors.is(err))
+    assert.same({ "invalid_argument", "adress", false }, { err.kind, err.field, err.sent })
+    assert.matches("item 2 ", err.message, 1, true)
+    assert.matches("did you mean 'address'?", err.message, 1, true)
+    assert.same({ 1 }, seen)
+    assert.equal(2, run:where().pending[1].index)
+  end)
+
+  it("is refused out of order as well", function()
+    assert.equal("netwrk", raised_by({ address = clean.address, netwrk = "eth" }, false).field)
+  end)
+
+  it("may be a position", function()
+    local err = raised_by { clean.address, "eth" }
+    assert.matches("unknown field 1; known: address, network", err.message, 1, true)
+  end)
+end)
+
+describe("stop_after_failures", function()
+  local function failing_client(...)
+    local transport, requests = recorder.new(...)
+    return riskscreen.new { transport = transport, access_key = "key", breaker = false, retry = false }, requests
+  end
+
+  local function run_until_raised(run)
+    local count = 0
+    local ok, err = pcall(function()
+      for _ in run do
+        count = count + 1
+      end
+    end)
+    return count, not ok and err or nil
+  end
+
+  it("ends a screen_all after so many failures in a row", function()
+    local client, requests = failing_client(recorder.reply(503))
+    local list = {}
+    for number = 1, 100 do
+      list[number] = address(number)
+    end
+    local run = client:screen_all { source = list, network = "eth", stop_after_failures = 5, concurrency = 2 }
+    local count, err = run_until_raised(run)
+    assert.equal(5, count)
+    assert.is_true(riskscreen.errors.is(err))
+    assert.same({ "cancelled", 5, "server" }, { err.kind, err.failures, err.cause.kind })
+    assert.matches("5 failures in a row", err.message, 1, true)
+    assert.is_true(#requests < 20)
+    local standing = run:where()
+    assert.same({ 5, 5 }, { standing.reported, standing.position })
+    assert.equal(standing.taken - 5, #standing.pending)
+    assert.same({ 0, err }, { run_until_raised(run) })
+  end)
+
+  it("starts again with each decision without a failure", function()
+    local found = recorder.reply(200, {
+      success = true,
+      code = 1,
+      data = { address = clean.address, network = "eth", whitelist = false, risks = json.empty_array() },
+    })
+    local down = recorder.reply(503)
+    local client = failing_client(down, down, found, down, down, found)
+    local list = { address(1), address(2), clean.address, address(3), address(4), clean.address }
+    local run =
+      client:screen_all { source = list, network = "eth", stop_after_failures = 3, concurrency = 1, remember = 0 }
+    assert.same({ 6 }, { run_until_raised(run) })
+  end)
+
+  it("does not count invalid items", function()
+    local client = failing_client(recorder.reply(503))
+    local list = { address(1), "", false, address(2), "", address(3), address(4) }
+    local run = client:screen_all { source = list, network = "eth", stop_after_failures = 3, concurrency = 1 }
+    local count, err = run_until_raised(run)
+    assert.same({ 6, 3 }, { count, err.failures })
+  end)
+end)
+
 describe("a client's concurrency", function()
   it("bounds its connections, however many screenings are under way", function()
     local server = assert(sandbox.serve())
