@@ -1,16 +1,14 @@
 -- Risk assessments for the specs of policies.
 
+local tables = require "riskscreen.util.tables"
+
 local M = {}
 
 ---A risk assessment.
 ---@param risks table[]|nil
 ---@param extra? table more fields
 function M.record(risks, extra)
-  local result = { address = "0xab", network = "eth", whitelist = false, risks = risks }
-  for name, value in pairs(extra or {}) do
-    result[name] = value
-  end
-  return result
+  return tables.merge({ address = "0xab", network = "eth", whitelist = false, risks = risks }, extra)
 end
 
 ---One risk.

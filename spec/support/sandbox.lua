@@ -1,22 +1,18 @@
--- A service with a clock that the test holds, and requests to it in one line.
+-- A service whose clock the test sets, and requests to it in one line.
 local json = require "riskscreen.json"
 local riskscreen = require "riskscreen"
 local sandbox = require "riskscreen.sandbox"
+local tables = require "riskscreen.util.tables"
 
 local M = { START = 1767225600 } -- 2026-01-01T00:00:00Z
 
----A service whose time is `clock.now`.
+---A service and its clock: the time is `clock.now`.
 function M.service(settings)
   local clock = { now = M.START }
-  local copy = {
-    clock = function()
-      return clock.now
-    end,
-  }
-  for name, value in pairs(settings or {}) do
-    copy[name] = value
+  local function read_clock()
+    return clock.now
   end
-  return sandbox.new(copy), clock
+  return sandbox.new(tables.merge({ clock = read_clock }, settings)), clock
 end
 
 local function query_of(parameters)
@@ -41,7 +37,7 @@ function M.get(service, path, parameters, headers)
   return send(service, "GET", path .. query_of(parameters), nil, headers)
 end
 
----Status, decoded body and whole response of a POST; a string is sent as it is.
+---Status, decoded body and whole response of a POST. A string is sent without encoding.
 function M.post(service, path, body, headers)
   return send(service, "POST", path, type(body) == "string" and body or json.encode(body), headers)
 end
@@ -65,8 +61,8 @@ M.path = {
   submit = BASE .. "kyt/transfers/risk-screening",
 }
 
----The two ways to a service: each connects a client and says how to end it. In-process no time passes. Requests are
----not repeated, so that each fault is seen.
+---The two ways to reach a service. Each connects a client; `close` ends it. In-process no time passes. Requests are not
+---repeated, so that each fault is seen.
 M.ways = {
   {
     name = "in-process",

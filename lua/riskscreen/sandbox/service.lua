@@ -42,11 +42,9 @@ local EMPTY_RISK_TYPE = 3016 -- the one failure code that the interface names
 local without_status = tables.set { "getAddressEntity", "listAddressEntities", "getAddressRisk", "getAddressBasic" }
 
 local function reply(status, body, headers)
-  return {
-    status = status,
-    headers = tables.merge({ ["content-type"] = JSON_TYPE }, headers),
-    body = assert(json.encode(body)),
-  }
+  headers = headers or {}
+  headers["content-type"] = JSON_TYPE
+  return { status = status, headers = headers, body = assert(json.encode(body)) }
 end
 
 local function success(operation, result)

@@ -1,5 +1,6 @@
 local policies = require "riskscreen.policy"
 local samples = require "spec.support.risks"
+local tables = require "riskscreen.util.tables"
 
 local record = samples.record
 
@@ -12,11 +13,10 @@ describe("a rule on a freeze in force", function()
   }
 
   local function event(extra)
-    local result = { chain = "eth", contractAddress = "0xAA", txTime = 1000, type = "freeze", event = "AddToList" }
-    for name, value in pairs(extra) do
-      result[name] = value
-    end
-    return result
+    return tables.merge(
+      { chain = "eth", contractAddress = "0xAA", txTime = 1000, type = "freeze", event = "AddToList" },
+      extra
+    )
   end
 
   local function action(events, which)
@@ -67,11 +67,7 @@ describe("a rule on a freeze in force", function()
     }
 
     local function lifted(extra)
-      local result = event { event = "removeFromList", frozenBalance = "5", txTime = 2000 }
-      for name, value in pairs(extra or {}) do
-        result[name] = value
-      end
-      return result
+      return tables.merge(event { event = "removeFromList", frozenBalance = "5", txTime = 2000 }, extra)
     end
 
     it("is false after a lifting of the same token", function()

@@ -1,6 +1,7 @@
 local errors = require "riskscreen.errors"
 local json = require "riskscreen.json"
 local score_policy = require "riskscreen.policy.score"
+local tables = require "riskscreen.util.tables"
 
 local thresholds = {
   { score_at_least = "80", action = "block" },
@@ -9,11 +10,8 @@ local thresholds = {
 }
 
 local function result(max_score, extra)
-  local made = { requestId = "r1", status = 1003, maxScore = max_score, dirData = { ["in"] = {}, out = {} } }
-  for name, value in pairs(extra or {}) do
-    made[name] = value
-  end
-  return made
+  local plain = { requestId = "r1", status = 1003, maxScore = max_score, dirData = { ["in"] = {}, out = {} } }
+  return tables.merge(plain, extra)
 end
 
 local function strategy(number, score, details, name)
