@@ -101,6 +101,52 @@ static const char *scan_literal(const struct rsc_builder *b, const char *p, cons
     return p;
 }
 
+/* The names of an object, to find duplicates. A name in the key cache has a bit. Any other name is in the object's
+ * table, and so are dropped null members with such a name until the object ends. */
+struct seen_names {
+    uint64_t cached[RSC_KEYS_MAX / 64]; /* bits by key number */
+    bool uncached;                      /* a name outside the cache occurred */
+    bool placeholders;                  /* the table has null members to be removed */
+};
+
+/* Sets the bit of a cached name. Returns whether it was set before. */
+static bool mark_seen(struct seen_names *seen, uint16_t number) {
+    uint64_t bit = UINT64_C(1) << number % 64;
+    bool before = (seen->cached[number / 64] & bit) != 0;
+    seen->cached[number / 64] |= bit;
+    return before;
+}
+
+/* Records the name at the top, which is above its object's table. Returns whether the object already has the name. A
+ * name may enter the cache between two occurrences, so a cached name can be in the table too. */
+static bool is_duplicate(lua_State *L, struct seen_names *seen, uint16_t number) {
+    bool had_uncached = seen->uncached;
+    if (number == 0) {
+        seen->uncached = true;
+    } else if (mark_seen(seen, number)) {
+        return true;
+    }
+    if (!had_uncached) {
+        return false;
+    }
+    lua_pushvalue(L, -1);
+    lua_rawget(L, -3);
+    bool present = !lua_isnil(L, -1);
+    lua_pop(L, 1);
+    return present;
+}
+
+/* Removes the null members of the table at the top. */
+static void remove_placeholders(lua_State *L) {
+    for (lua_pushnil(L); lua_next(L, -2) != 0; lua_pop(L, 1)) {
+        if (lua_islightuserdata(L, -1)) {
+            lua_pushvalue(L, -2);
+            lua_pushnil(L);
+            lua_rawset(L, -5);
+        }
+    }
+}
+
 /* Reads and pushes the key at `p`. *number becomes its number in the cache, or 0. */
 static const char *push_unexpected_key(struct rsc_builder *b, const char *p, uint16_t *number) {
     struct rsc_span span;
@@ -109,11 +155,12 @@ static const char *push_unexpected_key(struct rsc_builder *b, const char *p, uin
     if (p == NULL) {
         return NULL;
     }
-    if (span.escaped || span.length > RSC_SHORT_STRING_MAX) {
+    if (span.length > RSC_SHORT_STRING_MAX) {
         lua_pushlstring(b->L, span.bytes, span.length);
         return p;
     }
-    struct rsc_short_string string = rsc_short_string_at(span.bytes, span.length, b->input.end);
+    const char *end = span.escaped ? span.bytes + span.length : b->input.end;
+    struct rsc_short_string string = rsc_short_string_at(span.bytes, span.length, end);
     uint32_t hash = rsc_short_string_hash(&string);
     *number = rsc_key_cache_find_key(b->cache, &string, span.length, hash);
     if (*number != 0) {
@@ -121,7 +168,10 @@ static const char *push_unexpected_key(struct rsc_builder *b, const char *p, uin
         return p;
     }
     lua_pushlstring(b->L, span.bytes, span.length);
-    *number = rsc_key_cache_learn_key(b->cache, &string, span.length, hash);
+    /* The cache compares keys with the text, so it must not hold bytes that a text has to escape. */
+    if (!span.escaped) {
+        *number = rsc_key_cache_learn_key(b->cache, &string, span.length, hash);
+    }
     if (*number != 0) {
         lua_pushvalue(b->L, -1);
         lua_rawseti(b->L, b->lua_cache, RSC_LUA_CACHE_KEYS + *number);
@@ -138,12 +188,13 @@ static const char *skip_colon(const struct rsc_builder *b, const char *p) {
 }
 
 /* Reads a key and its colon and pushes the key. *link is the number of the expected key. It becomes the number of the
- * key that came. */
-static const char *build_key(struct rsc_builder *b, const char *p, uint16_t *link, uint16_t *number) {
+ * key that came. `seen` is NULL if duplicates are allowed. */
+static const char *build_key(struct rsc_builder *b, const char *p, struct seen_names *seen, uint16_t *link,
+                             uint16_t *number) {
     if (!is_at(b, p, '"')) {
         return rsc_scan_expected(&b->input, p, "a member's name");
     }
-    p++;
+    const char *start = p++;
     const struct rsc_key *expected = &b->cache->keys[*link];
     *number = *link;
     if (*link != 0 && rsc_key_is_at(expected, p, b->input.end)) {
@@ -155,6 +206,9 @@ static const char *build_key(struct rsc_builder *b, const char *p, uint16_t *lin
             return NULL;
         }
         *link = *number;
+    }
+    if (seen != NULL && is_duplicate(b->L, seen, *number)) {
+        return rsc_scan_fail(&b->input, start, RSC_ERROR_SYNTAX, "duplicate name");
     }
     return skip_colon(b, p);
 }
@@ -173,15 +227,28 @@ static void drop_member(lua_State *L) {
     lua_rawset(L, -3);
 }
 
+/* Reads the value of a null member whose key is at the top, and drops the member. */
+static const char *build_dropped_member(struct rsc_builder *b, const char *p, struct seen_names *seen,
+                                        struct rsc_shape *shape) {
+    p = build_value(b, p, shape);
+    if (p == NULL) {
+        return NULL;
+    }
+    if (seen != NULL && shape->temporary) {
+        lua_rawset(b->L, -3);
+        seen->placeholders = true;
+    } else {
+        lua_pop(b->L, 1);
+        drop_member(b->L);
+    }
+    return p;
+}
+
 /* Reads a value and sets the member whose key is at the top. */
-static const char *build_member(struct rsc_builder *b, const char *p, struct rsc_shape *shape, size_t *members) {
+static const char *build_member(struct rsc_builder *b, const char *p, struct seen_names *seen, struct rsc_shape *shape,
+                                size_t *members) {
     if (!b->keep_null && is_at(b, p, 'n')) {
-        p = build_value(b, p, shape);
-        if (p != NULL) {
-            lua_pop(b->L, 1);
-            drop_member(b->L);
-        }
-        return p;
+        return build_dropped_member(b, p, seen, shape);
     }
     p = build_value(b, p, shape);
     if (p != NULL) {
@@ -205,9 +272,10 @@ static const char *skip_comma(const struct rsc_builder *b, const char *p, bool *
 }
 
 /* Reads the object's members from `p` for as long as they follow the shape's plan, and pushes the object. Afterwards
- * *closed says whether the object is complete, and *last is the key of its last member so far, or 0. */
-static const char *build_planned(struct rsc_builder *b, const char *p, struct rsc_shape *shape, bool *closed,
-                                 uint16_t *last) {
+ * *closed says whether the object is complete, and *last is the key of its last member so far, or 0. A plan has no
+ * duplicate names. */
+static const char *build_planned(struct rsc_builder *b, const char *p, struct seen_names *seen, struct rsc_shape *shape,
+                                 bool *closed, uint16_t *last) {
     uint16_t number = shape->plan;
     const struct rsc_plan *plan = &b->cache->plans[number];
     int count = 0;
@@ -235,6 +303,9 @@ static const char *build_planned(struct rsc_builder *b, const char *p, struct rs
         rsc_plan_finish(b, number);
     } else {
         rsc_plan_abandon(b, number, count);
+        for (int i = 0; seen != NULL && i < count; i++) {
+            (void)mark_seen(seen, plan->keys[i]);
+        }
     }
     rsc_key_cache_rate_plan(b->cache, shape, held);
     return p;
@@ -254,7 +325,8 @@ static void learn_plan(struct rsc_builder *b, struct rsc_shape *shape, const uin
 
 /* Reads an object's members one by one into the table at the top. *link is the expected key of the first one. Returns
  * the byte after the closing brace. */
-static const char *build_members(struct rsc_builder *b, const char *p, struct rsc_shape *shape, uint16_t *link) {
+static const char *build_members(struct rsc_builder *b, const char *p, struct seen_names *seen, struct rsc_shape *shape,
+                                 uint16_t *link) {
     struct rsc_shape unknown = {.temporary = true};
     uint16_t unknown_link = 0;
     uint16_t keys[RSC_PLAN_KEYS_MAX];
@@ -264,7 +336,7 @@ static const char *build_members(struct rsc_builder *b, const char *p, struct rs
     for (bool closed = false; !closed; count++) {
         uint16_t number = 0;
         uint16_t expected = *link;
-        p = build_key(b, p, link, &number);
+        p = build_key(b, p, seen, link, &number);
         if (p == NULL) {
             return NULL;
         }
@@ -274,11 +346,14 @@ static const char *build_members(struct rsc_builder *b, const char *p, struct rs
         }
         struct rsc_key *key = &b->cache->keys[number];
         link = number != 0 ? &key->next : &unknown_link;
-        p = build_member(b, p, number != 0 ? &key->shape : &unknown, &members);
+        p = build_member(b, p, seen, number != 0 ? &key->shape : &unknown, &members);
         p = p != NULL ? skip_comma(b, p, &closed) : NULL;
         if (p == NULL) {
             return NULL;
         }
+    }
+    if (seen != NULL && seen->placeholders) {
+        remove_placeholders(b->L);
     }
     shape->members = rsc_shape_learn(shape->members, members);
     if (RSC_LUA_PLANS) {
@@ -295,18 +370,24 @@ static const char *build_object(struct rsc_builder *b, const char *p, struct rsc
     p = skip_space(b, p);
     bool closed = is_at(b, p, '}');
     uint16_t *link = &shape->first;
+    struct seen_names names;
+    struct seen_names *seen = NULL;
+    if (b->refuse_duplicates) {
+        names = (struct seen_names){.uncached = false};
+        seen = &names;
+    }
     if (closed) {
         lua_createtable(b->L, 0, 0);
         p++;
     } else if (RSC_LUA_PLANS && shape->plan != 0) {
         uint16_t last = 0;
-        p = build_planned(b, p, shape, &closed, &last);
+        p = build_planned(b, p, seen, shape, &closed, &last);
         link = last != 0 ? &b->cache->keys[last].next : link;
     } else {
         lua_createtable(b->L, 0, rsc_shape_expect(shape->members, (size_t)(b->input.end - p), MEMBER_BYTES_MIN));
     }
     if (p != NULL && !closed) {
-        p = build_members(b, p, shape, link);
+        p = build_members(b, p, seen, shape, link);
     }
     b->depth--;
     return p;

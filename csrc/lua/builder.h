@@ -25,10 +25,11 @@ struct rsc_builder {
     struct rsc_key_cache *cache;
     int lua_cache; /* stack index of the Lua cache */
 
-    int max_depth;      /* arrays and objects within each other */
-    int depth;          /* 0 at the start */
-    size_t values_left; /* values the text may still have */
-    bool keep_null;     /* keep null members of objects */
+    int max_depth;          /* arrays and objects within each other */
+    int depth;              /* 0 at the start */
+    size_t values_left;     /* values the text may still have */
+    bool keep_null;         /* keep null members of objects */
+    bool refuse_duplicates; /* a name that occurs twice in an object is an error */
 };
 
 /* Reads the whole text and pushes its value. On a failure returns false with the error set, and leaves any number of

@@ -17,6 +17,7 @@
 #define MAX_VALUES_DEFAULT (1 << 22)
 
 enum { NULL_DROP, NULL_KEEP };
+enum { DUPLICATES_KEEP, DUPLICATES_REFUSE };
 
 /* The memory one decode works in. The decoder owns it between calls. */
 struct workspace {
@@ -30,6 +31,7 @@ struct decoder {
     int64_t max_size;   /* bytes of text */
     int64_t max_values; /* values in a text, arrays and objects included */
     int null;
+    int duplicates;
     /* True while a call uses the workspace. A call that finds it true takes a new workspace. This happens after an
      * error in an earlier call, or in a finalizer that runs during a call. */
     bool busy;
@@ -37,9 +39,11 @@ struct decoder {
 };
 
 static const char *const null_choices[] = {[NULL_DROP] = "drop", [NULL_KEEP] = "keep", NULL};
+static const char *const duplicates_choices[] = {[DUPLICATES_KEEP] = "keep", [DUPLICATES_REFUSE] = "refuse", NULL};
 
 static const struct rsc_option options[] = {
     {"null", RSC_OPTION_CHOICE, offsetof(struct decoder, null), 0, 0, null_choices},
+    {"duplicates", RSC_OPTION_CHOICE, offsetof(struct decoder, duplicates), 0, 0, duplicates_choices},
     {"max_depth", RSC_OPTION_COUNT, offsetof(struct decoder, max_depth), 1, 2048, NULL},
     {"max_size", RSC_OPTION_COUNT, offsetof(struct decoder, max_size), 1, 1 << 30, NULL},
     {"max_values", RSC_OPTION_COUNT, offsetof(struct decoder, max_values), 1, 1 << 30, NULL},
@@ -114,6 +118,7 @@ int rsc_decoder_push(lua_State *L, int decoder_index, const char *text, size_t l
         .max_depth = (int)decoder->max_depth,
         .values_left = (size_t)decoder->max_values,
         .keep_null = decoder->null == NULL_KEEP,
+        .refuse_duplicates = decoder->duplicates == DUPLICATES_REFUSE,
     };
     bool built = rsc_builder_run(&builder);
     return_workspace(decoder, workspace);

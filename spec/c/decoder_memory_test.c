@@ -19,8 +19,9 @@ void *__wrap_realloc(void *block, size_t size);
 void __wrap_free(void *block);
 locale_t __wrap_newlocale(int mask, const char *name, locale_t base);
 
-static long until_failure; /* allocations until one fails; negative for none */
-static long blocks;        /* allocated and not freed */
+static long until_failure;     /* allocations until one fails; negative for none */
+static long blocks;            /* allocated and not freed */
+static const char *duplicates; /* the decoder option of this sweep */
 
 static bool fails_now(void) {
     return until_failure >= 0 && until_failure-- == 0;
@@ -83,14 +84,21 @@ static int decode_texts(lua_State *L) {
     return 0;
 }
 
-/* Registers the module and decodes the texts with a new decoder. */
-static int begin_and_decode(lua_State *L) {
-    lua_settop(L, 0);
+/* Registers the module and pushes a new decoder. */
+static void push_decoder(lua_State *L) {
     lua_createtable(L, 0, 0);
     rsc_decoder_register(L);
-    lua_getfield(L, 1, "decoder");
-    lua_call(L, 0, 1);
-    lua_replace(L, 1);
+    lua_getfield(L, -1, "decoder");
+    lua_createtable(L, 0, 1);
+    lua_pushstring(L, duplicates);
+    lua_setfield(L, -2, "duplicates");
+    lua_call(L, 1, 1);
+    lua_remove(L, -2);
+}
+
+static int begin_and_decode(lua_State *L) {
+    lua_settop(L, 0);
+    push_decoder(L);
     return decode_texts(L);
 }
 
@@ -111,10 +119,7 @@ static int decode_and_check(lua_State *L) {
 }
 
 static int make_survivor(lua_State *L) {
-    lua_createtable(L, 0, 0);
-    rsc_decoder_register(L);
-    lua_getfield(L, -1, "decoder");
-    lua_call(L, 0, 1);
+    push_decoder(L);
     lua_setfield(L, LUA_REGISTRYINDEX, "survivor");
     return 0;
 }
@@ -172,11 +177,15 @@ int main(void) {
         return 0;
     }
     lua_close(L);
-    long count = sweep(begin_and_decode, false);
-    CHECK(count > 50, "only %ld allocations", count);
-    count = sweep(decode_with_survivor, false);
-    CHECK(count > 20, "only %ld allocations", count);
-    count = sweep(decode_with_survivor, true);
-    CHECK(count > 20, "only %ld allocations", count);
+    static const char *const choices[] = {"keep", "refuse"};
+    for (size_t i = 0; i < 2; i++) {
+        duplicates = choices[i];
+        long count = sweep(begin_and_decode, false);
+        CHECK(count > 50, "only %ld allocations", count);
+        count = sweep(decode_with_survivor, false);
+        CHECK(count > 20, "only %ld allocations", count);
+        count = sweep(decode_with_survivor, true);
+        CHECK(count > 20, "only %ld allocations", count);
+    }
     return 0;
 }

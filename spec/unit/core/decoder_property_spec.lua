@@ -295,6 +295,56 @@ describe("similar records", function()
   end)
 end)
 
+-- Spells some characters of a name as escapes.
+local function spell(name)
+  return '"'
+    .. name:gsub(".", function(char)
+      return random(5) == 1 and ("\\u%04x"):format(char:byte()) or char
+    end)
+    .. '"'
+end
+
+-- Returns an object with random names, which follows `before` bytes of text, and the position of its first duplicate
+-- name.
+local function random_names(depth, before)
+  local names = { "", "a", "b", ("long "):rep(8), "n" .. random(40), "n" .. random(400), "address", "time", "risks" }
+  local pieces, size, seen, duplicate = { "{" }, before + 1, {}, nil
+  for i = 1, random(0, 5) do
+    local name = names[random(#names)]
+    local start = (i > 1 and "," or "") .. spell(name) .. ":"
+    if seen[name] then
+      duplicate = duplicate or size + (i > 1 and 2 or 1)
+    end
+    seen[name] = true
+    pieces[#pieces + 1], size = start, size + #start
+    local value, inner = random(3) == 1 and "null" or tostring(i), nil
+    if depth > 0 and random(2) == 1 then
+      value, inner = random_names(depth - 1, size)
+    end
+    duplicate = duplicate or inner
+    pieces[#pieces + 1], size = value, size + #value
+  end
+  pieces[#pieces + 1] = "}"
+  return table.concat(pieces), duplicate
+end
+
+describe("objects with random names", function()
+  it("are refused at the first duplicate name, or decode as without the check", function()
+    math.randomseed(SEED)
+    local strict, lax = core.decoder({ duplicates = "refuse" }), core.decoder()
+    for i = 1, 10000 do
+      if i % 50 == 0 then
+        strict = core.decoder({ duplicates = "refuse" })
+      end
+      local text, duplicate = random_names(3, 0)
+      local value, message, position = strict:decode(text)
+      check(position == duplicate, "fault at " .. tostring(position) .. ", not at " .. tostring(duplicate), text)
+      check(duplicate == nil or message:find("^duplicate name"), tostring(message), text)
+      check(duplicate ~= nil or equal(lax:decode(text), value), "another value came back", text)
+    end
+  end)
+end)
+
 describe("the listed texts", function()
   it("are valid or not as in the reference", function()
     for _, case in ipairs(texts.valid) do

@@ -140,6 +140,129 @@ describe("nulls", function()
   end)
 end)
 
+describe("duplicate names", function()
+  -- Decodes the text with a new decoder, and then again with keys, sizes and plans in its cache.
+  local function each_decode(text, check)
+    for _, null in ipairs({ "drop", "keep" }) do
+      local decoder = core.decoder({ duplicates = "refuse", null = null })
+      for _ = 1, 20 do
+        check(null, decoder:decode(text))
+      end
+    end
+  end
+
+  local function assert_refused(text, position)
+    each_decode(text, function(_, value, message, at)
+      assert.is_nil(value)
+      assert.equal(("duplicate name at byte %d"):format(position), message)
+      assert.equal(position, at)
+    end)
+  end
+
+  local function assert_accepted(text)
+    each_decode(text, function(null, value, message)
+      assert.is_nil(message)
+      assert.are.same(core.decoder({ null = null }):decode(text), value)
+    end)
+  end
+
+  it("are kept by default, and the last value counts", function()
+    assert.are.same({ a = 2 }, (core.decode('{"a":1,"a":2}')))
+    assert.are.same({ a = 2 }, (core.decoder({ duplicates = "keep" }):decode('{"a":1,"a":2}')))
+  end)
+
+  it("are refused on request, at the second name", function()
+    assert_refused('{"a":1,"a":2}', 8)
+    assert_refused('{"a":1, "b":2, "a":3}', 16)
+    assert_refused('[1,{"a":true,"b":{},"b":[]}]', 21)
+    assert_refused('{"":1,"":2}', 7)
+  end)
+
+  it("are refused before a later fault", function()
+    assert_refused('{"a":1,"a":tru}', 8)
+    assert_refused('{"a":1,"a" 2}', 8)
+    assert_refused('{"a":1,"a"', 8)
+  end)
+
+  it("are compared without their escapes", function()
+    assert_refused('{"a":1,"\\u0061":2}', 8)
+    assert_refused('{"\\u0061":1,"a":2}', 13)
+    assert_refused('{"\\u0061":1,"\\u0061":2}', 13)
+    assert_refused('{"\\u00e9":1,"é":2}', 13)
+    assert_refused('{"/":1,"\\/":2}', 8)
+    assert_refused('{"\\"":1,"\\u0022":2}', 9)
+    assert_refused('{"\\u0000":1,"\\u0000":2}', 13)
+    assert_accepted('{"a":1,"\\u0062":2,"\\u0000":3,"":4,"a\\u0000":5}')
+  end)
+
+  it("are found when the first value was null", function()
+    assert_refused('{"a":null,"a":1}', 11)
+    assert_refused('{"a":null,"a":null}', 11)
+    assert_refused('{"a":null,"\\u0061":1}', 11)
+    assert_refused('{"\\u0061":null,"a":null}', 16)
+    assert_refused('{"b":1,"a":null,"c":[],"a":null}', 24)
+  end)
+
+  it("may be of any length", function()
+    for length = 28, 40 do
+      local name = ("n"):rep(length)
+      assert_refused(('{"%s":1,"%s":2}'):format(name, name), length + 7)
+      assert_refused(('{"%s":null,"\\u006E%s":2}'):format(name, name:sub(2)), length + 10)
+      assert_accepted(('{"%s":1,"%sn":2,"%s":3}'):format(name, name, name:sub(2)))
+    end
+  end)
+
+  it("are allowed in different objects", function()
+    assert_accepted('{"a":{"a":{"a":1}},"b":[{"a":1},{"a":2}],"c":{"b":null,"a":null}}')
+  end)
+
+  it("are found around nested objects", function()
+    assert_refused('{"a":{"b":1},"b":2,"a":3}', 20)
+    assert_refused('{"x":1,"o":[{"x":1},{"x":2},{"x":3}],"x":3}', 38)
+    assert_refused('{"x":null,"o":[{"x":1},{"x":2},{"x":3}],"x":3}', 41)
+    local depth = 500
+    local open = ('{"a":'):rep(depth)
+    assert_refused(open .. '{"b":1,"b":1}' .. ("}"):rep(depth), #open + 8)
+    assert_accepted(open .. '{"b":1}' .. ("}"):rep(depth))
+    assert_refused(open .. "1" .. ("}"):rep(depth - 1) .. ',"a":1}', #open + depth + 2)
+  end)
+
+  it("are found among many names", function()
+    local members = {}
+    for i = 1, 2000 do
+      members[i] = ('"name %d":%s'):format(i, i % 3 == 0 and "null" or i)
+    end
+    local text = "{" .. table.concat(members, ",")
+    assert_accepted(text .. "}")
+    for _, i in ipairs({ 1, 2, 3, 999, 1000, 2000 }) do
+      assert_refused(('%s,"name %d":0}'):format(text, i), #text + 2)
+    end
+  end)
+
+  it("are found where an object leaves its plan", function()
+    local alike = ('{"p":1,"q":null},'):rep(20)
+    for _, object in ipairs({
+      '{"p":1,"q":2,@"p":3}',
+      '{"p":1,@"p":2}',
+      '{"p":null,"q":2,@"p":3}',
+      '{"p":1,"q":null,@"q":3}',
+      '{"p":1,"r":2,@"\\u0070":3}',
+    }) do
+      local at = object:find("@", 1, true)
+      assert_refused("[" .. alike .. object:gsub("@", "") .. "]", 1 + #alike + at)
+    end
+    assert_accepted("[" .. alike .. '{"p":1,"q":2,"r":3},{"q":1,"p":2},{"p":1}]')
+  end)
+
+  it("do not leave a dropped null member behind", function()
+    local decoder = core.decoder({ duplicates = "refuse" })
+    assert.are.same({ b = 1 }, (decoder:decode('{"new":null,"b":1,"other":null}')))
+    local value = decoder:decode('{"only":null}')
+    assert.is_nil(next(value))
+    assert.is_nil(getmetatable(value))
+  end)
+end)
+
 describe("empty arrays and objects", function()
   it("can be told apart", function()
     local decoded = core.decode('{"list":[],"map":{}}')
@@ -233,7 +356,7 @@ describe("a decoder's options", function()
 
   it("are refused by name when unknown", function()
     assert.equal(
-      "unknown decoder option 'depth' (known: null, max_depth, max_size, max_values)",
+      "unknown decoder option 'depth' (known: null, duplicates, max_depth, max_size, max_values)",
       refusal({ depth = 1 })
     )
   end)
@@ -251,6 +374,7 @@ describe("a decoder's options", function()
     assert.equal("null must be one of 'drop', 'keep' (got 'maybe')", refusal({ null = "maybe" }))
     assert.equal("null must be one of 'drop', 'keep' (got boolean)", refusal({ null = true }))
     assert.is_truthy(refusal({ null = "keep\0" }):find("null must be one of", 1, true))
+    assert.equal("duplicates must be one of 'keep', 'refuse' (got 'drop')", refusal({ duplicates = "drop" }))
     assert.is_false(pcall(core.decoder, 1))
     assert.is_false(pcall(core.decoder, { "x" }))
   end)
@@ -302,6 +426,16 @@ describe("keys", function()
     end
     assert.are.same({ { abc = 1 } }, (decoder:decode('[{"abc":1}]')))
     assert.are.same({ { [""] = 1 } }, (decoder:decode('[{"":1}]')))
+  end)
+
+  it("are not taken from the cache with bytes that need an escape", function()
+    local decoder = core.decoder()
+    for _ = 1, 4 do
+      assert.are.same({ ['a"b'] = 1 }, (decoder:decode('{"a\\"b":1}')))
+      assert.are.same({ ["a\nb"] = 1 }, (decoder:decode('{"a\\nb":1}')))
+      assert.equal(5, (select(3, decoder:decode('{"a"b":1}'))))
+      assert.equal(4, (select(3, decoder:decode('{"a\nb":1}'))))
+    end
   end)
 
   it("are the same with and without escapes", function()
