@@ -33,9 +33,10 @@ each_inside_nginx("spec/unit/runtime/tasks_spec.lua", {
 each_inside_nginx "spec/unit/client/map_spec.lua"
 each_inside_nginx "spec/unit/client/pages_spec.lua"
 each_inside_nginx("spec/unit/client/bulk_spec.lua", HTTP)
-each_inside_nginx("spec/unit/client/screen_spec.lua", {
+each_inside_nginx("spec/unit/client/screen_spec.lua", HTTP)
+each_inside_nginx("spec/unit/client/screen_all_spec.lua", {
   ["over HTTP"] = HTTP["over HTTP"],
-  ["bounds its connections, however many"] = HTTP["over HTTP"],
+  ["bounds its connections"] = HTTP["over HTTP"],
 })
 each_inside_nginx "spec/unit/call/hedge_spec.lua"
 each_inside_nginx "spec/unit/call/limiter_spec.lua"

@@ -78,16 +78,13 @@ end
 
 -- The way in which a page contradicts the request, earlier pages or itself.
 local function contradiction(walk, items, pagination)
-  local page, size = walk.page, positive(pagination.per_page)
-  local total_items, total_pages = pagination.total_items, pagination.total_pages
+  local page, size, total_pages = walk.page, positive(pagination.per_page), pagination.total_pages
   if pagination.current_page and pagination.current_page ~= page and #items > 0 then
     return ("page %d was asked for and page %d came"):format(page, pagination.current_page)
   elseif size and walk.size and size ~= walk.size then
     return ("the pages have become %d items long; they were %d"):format(size, walk.size)
   elseif total_pages and page > total_pages and #items > 0 then
     return ("page %d has items and total_pages is %d"):format(page, total_pages)
-  elseif total_items and total_pages and total_items > total_pages * (size or math.huge) then
-    return ("%d items do not fit on %d pages of %d"):format(total_items, total_pages, size)
   end
 end
 
@@ -258,9 +255,45 @@ local function or_raise(items, response)
   return items, response
 end
 
+-- Iterates over the pages: the items of a page that were not reported before, and the response.
+local function pages(walk)
+  return walk.tasks.iterator(function()
+    return or_raise(walk:next())
+  end)
+end
+
+-- Iterates over the items.
+local function each(walk)
+  local items, position = {}, 0
+  return walk.tasks.iterator(function()
+    position = position + 1
+    if position > #items then
+      items, position = or_raise(walk:next()) or {}, 1
+    end
+    return items[position]
+  end)
+end
+
+-- Returns all items, or nil and an error.
+local function all(walk)
+  local list = {}
+  local items, err = walk:next()
+  while items do
+    for _, item in ipairs(items) do
+      list[#list + 1] = item
+    end
+    items, err = walk:next()
+  end
+  if err then
+    return nil, err
+  end
+  return list
+end
+
 local M = { parameters = walk_parameters }
 
----The methods that walk the list of a paginated operation.
+---The methods that walk the list of a paginated operation. They take the operation's parameters with those of a walk,
+---and the options of each page's call. The iterators of `pages` and `each` raise an error object when the walk fails.
 ---@param operation riskscreen.Operation
 ---@param access riskscreen.Access
 ---@return { pages: function, each: function, all: function }
@@ -268,83 +301,25 @@ function M.methods(operation, access)
   local place = "client." .. operation.namespace
   local specs = { name = operation.name, parameters = tables.concat(operation.parameters, walk_parameters) }
 
-  local function start(self, parameters, call_options)
-    local state, checked_options = access.open(self, place, parameters, options.call, call_options)
-    if not state then
-      return nil, checked_options
-    end
-    local checked, err = validate.parameters(specs, parameters or {})
-    local walk = new_walk(operation, checked or {}, function(page_parameters)
-      return access.perform(state, operation, page_parameters, checked_options)
-    end, state.runtime.tasks)
-    if err then
-      err.sent, err.attempts, err.elapsed = false, 0, 0
-      walk.failure = err
-    end
-    return walk
-  end
-
-  local methods = {}
-
-  ---Iterates over the pages: the items of a page that were not reported before, and the response. Raises an error
-  ---object when the walk fails.
-  ---@param parameters? riskscreen.Walk
-  ---@param call_options? table of each page's call
-  ---@return fun(): table[]|nil, riskscreen.Response|nil
-  function methods.pages(self, parameters, call_options)
-    local walk, wrong = start(self, parameters, call_options)
-    if not walk then
-      error(wrong, 2)
-    end
-    return walk.tasks.iterator(function()
-      return or_raise(walk:next())
-    end)
-  end
-
-  ---Iterates over the items, each reported once. Raises an error object when the walk fails.
-  ---@param parameters? riskscreen.Walk
-  ---@param call_options? table of each page's call
-  ---@return fun(): table|nil
-  function methods.each(self, parameters, call_options)
-    local walk, wrong = start(self, parameters, call_options)
-    if not walk then
-      error(wrong, 2)
-    end
-    local items, position = {}, 0
-    return walk.tasks.iterator(function()
-      position = position + 1
-      if position > #items then
-        items, position = or_raise(walk:next()) or {}, 1
+  local function method(use)
+    return function(self, parameters, call_options)
+      local state, checked_options = access.open(self, place, parameters, options.call, call_options)
+      if not state then
+        error(checked_options, 2)
       end
-      return items[position]
-    end)
-  end
-
-  ---Returns all the items.
-  ---@param parameters? riskscreen.Walk
-  ---@param call_options? table of each page's call
-  ---@return table[]|nil items
-  ---@return riskscreen.Error|nil err
-  function methods.all(self, parameters, call_options)
-    local walk, wrong = start(self, parameters, call_options)
-    if not walk then
-      error(wrong, 2)
-    end
-    local all = {}
-    local items, err = walk:next()
-    while items do
-      for _, item in ipairs(items) do
-        all[#all + 1] = item
+      local checked, err = validate.parameters(specs, parameters or {})
+      local walk = new_walk(operation, checked or {}, function(page_parameters)
+        return access.perform(state, operation, page_parameters, checked_options)
+      end, state.runtime.tasks)
+      if err then
+        err.sent, err.attempts, err.elapsed = false, 0, 0
+        walk.failure = err
       end
-      items, err = walk:next()
+      return use(walk)
     end
-    if err then
-      return nil, err
-    end
-    return all
   end
 
-  return methods
+  return { pages = method(pages), each = method(each), all = method(all) }
 end
 
 return M

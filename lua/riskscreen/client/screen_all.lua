@@ -1,5 +1,5 @@
--- client:screen_all: a decision for every item of a source of any length. map.lua runs over the source, screen.lua
--- decides about each address.
+-- client:screen_all makes a decision for every item of a source. map.lua runs over the source, screen.lua decides about
+-- each address.
 
 local build = require "riskscreen.options.build"
 local canonical_address = require("riskscreen.address").canonical
@@ -10,11 +10,10 @@ local maps = require "riskscreen.client.map"
 local options = require "riskscreen.options"
 local screen = require "riskscreen.client.screen"
 local tables = require "riskscreen.util.tables"
-local text = require "riskscreen.util.text"
+local validate = require "riskscreen.interface.validate"
 
 local MAX_REMEMBERED = 10000000
-local ITEM_FIELDS = { "address", "network" }
-local is_item_field = tables.set(ITEM_FIELDS)
+local ITEM_FIELDS = { { name = "address" }, { name = "network" } }
 
 ---@class riskscreen.ScreenAllRequest
 ---@field source any[]|(fun(): any)|file* addresses, or tables of `address` and `network`; a file has one address a
@@ -42,15 +41,19 @@ local all_options = tables.concat({
   ),
 }, screen.options, options.map)
 
+local function any_value(_, value)
+  return value
+end
+
 -- A misspelt field must not lead to a decision about another network, or about no address.
 local function check_fields(item, index)
-  for name in pairs(item) do
-    if not is_item_field[name] then
-      local message = ("item %d has an unknown field %s"):format(index, text.show(name))
-      local hint = text.did_you_mean(name, ITEM_FIELDS)
-      hint = hint ~= "" and hint or "; known: " .. table.concat(ITEM_FIELDS, ", ")
-      error(errors.new("invalid_argument", message .. hint, { field = name, allowed = ITEM_FIELDS, sent = false }), 0)
-    end
+  local _, problem = validate.fields(ITEM_FIELDS, item, "", "field", any_value)
+  if problem then
+    local message = ("item %d: %s"):format(index, problem.message)
+    error(
+      errors.new("invalid_argument", message, { field = problem.field, allowed = problem.allowed, sent = false }),
+      0
+    )
   end
 end
 

@@ -1,5 +1,4 @@
--- Reads the items of a list, an iterator function or an open file, one at a time: memory use does not grow with the
--- input.
+-- Reads the items of a list, a function or an open file. It reads one at a time, so that a long input needs no memory.
 
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"

@@ -56,7 +56,7 @@ for _, way in ipairs(support.ways) do
       assert.equal(200, response.status)
     end)
 
-    it("asks for an address once, in whatever case it comes, and answers every position", function()
+    it("asks for an address once, in any letter case, and answers every position", function()
       local one, other = "0x00000000000000000000000000000000000000AB", address(7)
       local list = { one, other, one:lower(), other }
       local records = client.kya:entities { addresses = list, network = "eth" }
@@ -66,7 +66,7 @@ for _, way in ipairs(support.ways) do
       assert.same({ 2 }, sizes(service, "addresses"))
     end)
 
-    it("has false where the service left an address out, at every repeat of it", function()
+    it("has false at each position of an address that the service left out", function()
       local omitted = sandbox.scenario("omitted-in-bulk").address
       local list = addresses(120)
       list[5], list[110] = omitted, omitted
@@ -76,7 +76,7 @@ for _, way in ipairs(support.ways) do
       assert.equal(list[6], records[6].address)
     end)
 
-    it("that fails in part keeps the rest, aligned, and names the inputs that failed", function()
+    it("that fails in part keeps the rest and names the failed positions", function()
       local list = addresses(250)
       service:fault { kind = "status", status = 503, match = { address = address(150) } }
       local records, err = client.kya:entities { addresses = list, network = "eth" }
@@ -93,7 +93,7 @@ for _, way in ipairs(support.ways) do
       assert.matches("100 of 250", tostring(err), 1, true)
     end)
 
-    it("that failed in part is completed by a retry, which asks for nothing else", function()
+    it("that failed in part is completed by err.retry, which asks only for the rest", function()
       local list = addresses(250)
       list[251] = address(150)
       service:fault { kind = "reset", count = 1, match = { address = address(150) } }
@@ -171,7 +171,7 @@ for _, way in ipairs(support.ways) do
       end
     end)
 
-    it("tells exactly which items were refused, and why, and adds all the others", function()
+    it("names exactly the refused items and the reasons, and adds the others", function()
       local list = items(150)
       list[42].risks = { { riskLevel = "high" } }
       list[43].risks = { { riskLevel = "high" } }
@@ -191,7 +191,7 @@ for _, way in ipairs(support.ways) do
       end
     end)
 
-    it("finds any number of refused items as long as others are added", function()
+    it("finds any number of refused items among added ones", function()
       local list, bad = items(200), {}
       for number = 5, 200, 10 do
         list[number].risks = { {} }
@@ -202,7 +202,7 @@ for _, way in ipairs(support.ways) do
       assert.equal(180, #err.report.added)
     end)
 
-    it("sends no item again that may have been added", function()
+    it("never sends an item again that may have been added", function()
       service:fault { kind = "reset", match = { address = address(150) } }
       local _, err = client.blacklist:add { network = "eth", list = items(250) }
       assert.is_true(err.uncertain)
@@ -216,13 +216,13 @@ for _, way in ipairs(support.ways) do
       assert.equal(100, #again.report.uncertain)
     end)
 
-    it("holds what the service failed on for uncertain", function()
+    it("reports items as uncertain after a server error", function()
       service:fault { kind = "status", status = 500, count = 1 }
       local _, err = client.blacklist:add { network = "eth", list = items(2) }
       assert.same({ 1, 2 }, indexes(err.report.uncertain))
     end)
 
-    it("sends again what the rate limit refused when it is told to", function()
+    it("sends items again by err.retry that the rate limit refused", function()
       service:fault { kind = "status", status = 429, count = 1, match = { address = address(150) } }
       local _, err = client.blacklist:add { network = "eth", list = items(250) }
       assert.equal(100, #err.report.refused)
@@ -233,7 +233,7 @@ for _, way in ipairs(support.ways) do
       assert.equal(4, #service:requests())
     end)
 
-    it("does not try every item when all is refused", function()
+    it("does not try every item when all are refused", function()
       service:fault { kind = "status", status = 400 }
       local _, err = client.blacklist:add { network = "eth", list = items(300) }
       assert.equal(300, #err.report.refused)
@@ -272,7 +272,7 @@ describe("a bulk call", function()
     assert.equal(0, #requests)
   end)
 
-  it("of one request fails with that request's own words", function()
+  it("of one request returns that request's message", function()
     local client = client_with(recorder.failure("timeout", "too late", true))
     local _, err = client.kya:entities { addresses = addresses(2), network = "eth" }
     assert.equal("too late", err.message)
@@ -280,7 +280,7 @@ describe("a bulk call", function()
     assert.same({}, err.partial)
   end)
 
-  -- A client whose requests take a moment, and a function that gives the most that were under way since the last time.
+  -- A client with slow requests, and a function: the most requests under way since its last call.
   local function slow_client()
     local running, most = 0, 0
     local client = client_with(function()
@@ -297,7 +297,7 @@ describe("a bulk call", function()
     end
   end
 
-  it("has at most the client's concurrency of requests under way", function()
+  it("has at most `concurrency` requests under way", function()
     local client, most = slow_client()
     client.kya:entities { addresses = addresses(900), network = "eth" }
     assert.equal(2, most())
@@ -305,7 +305,7 @@ describe("a bulk call", function()
     assert.equal(4, most())
   end)
 
-  it("that changes something sends one request after another, unless it is told otherwise", function()
+  it("that changes something sends one request after another by default", function()
     local client, most = slow_client()
     local list = {}
     for number = 1, 900 do
@@ -317,7 +317,7 @@ describe("a bulk call", function()
     assert.equal(3, most())
   end)
 
-  it("never takes a record that another part asked for", function()
+  it("never uses a record that another request asked for", function()
     local client = client_with(function()
       local record = { address = address(1), network = "eth" }
       for name, value in pairs(ENTITY) do
@@ -332,7 +332,7 @@ describe("a bulk call", function()
     assert.is_false(err.partial[2])
   end)
 
-  it("tells items that never left from those of which it does not know", function()
+  it("tells unsent items from uncertain ones", function()
     local count = 0
     local client = client_with(function()
       count = count + 1
@@ -351,7 +351,7 @@ describe("a bulk call", function()
     assert.equal(5, count)
   end)
 
-  it("holds an answer that is none for uncertain, and a proxy's refusal for a refusal", function()
+  it("counts a malformed answer as uncertain and a proxy's 403 as refused", function()
     local expected = {
       { recorder.page(200, "<html>"), "uncertain" },
       { recorder.reply(202, {}), "uncertain" },
@@ -369,14 +369,14 @@ describe("a bulk call", function()
     end
   end)
 
-  it("leaves the caller's tables alone", function()
+  it("does not change the caller's tables", function()
     local client = sandbox.client {}
     local parameters = { addresses = addresses(101), network = "eth" }
     client.kya:entities(parameters)
     assert.same({ addresses = addresses(101), network = "eth" }, parameters)
   end)
 
-  it("refuses a bad option at the caller's line", function()
+  it("raises misuse at the caller's line", function()
     local client = sandbox.client {}
     local message, line = error_lines(function()
       client.kya:entities({ addresses = {}, network = "eth" }, { concurrency = 0 })
@@ -385,7 +385,7 @@ describe("a bulk call", function()
     assert.matches("concurrency must be between", message, 1, true)
   end)
 
-  it("alone takes a concurrency", function()
+  it("is the only kind of call with a concurrency", function()
     local client = sandbox.client {}
     assert.has_error(function()
       client.kya:risk({ address = address(1), network = "eth" }, { concurrency = 2 })

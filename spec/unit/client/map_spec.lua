@@ -47,15 +47,15 @@ local function in_both(name, body)
 end
 
 describe("map", function()
-  in_both("gives a result for every item of a list, in its order", function()
+  in_both("reports a result for every item of a list, in order", function()
     assert.same({ 2, 4, 6, 8, 10 }, values(map(numbers(5), double, { concurrency = 2 })))
   end)
 
-  in_both("gives the results of a function's items", function()
+  in_both("takes the items of a function", function()
     assert.same({ 2, 4, 6 }, values(map(counter(3), double)))
   end)
 
-  it("gives the index, both results and the item", function()
+  it("reports the index, both results and the item", function()
     local results = collect(map({ "a" }, function(item, index)
       return nil, item .. index
     end))
@@ -66,7 +66,7 @@ describe("map", function()
     assert.same({}, values(map({}, double)))
   end)
 
-  it("takes the lines of a file, whatever ends them, and no blank one", function()
+  it("takes the lines of a file, without blank ones", function()
     local file = assert(io.tmpfile())
     file:write "one\r\n\n  \ntwo\nthree"
     file:seek "set"
@@ -77,7 +77,7 @@ describe("map", function()
     assert.same({ "one", "two", "three" }, lines)
   end)
 
-  it("takes the items of an object that can be called", function()
+  it("takes the items of a callable object", function()
     local inner = map(numbers(3), double)
     assert.same(
       { 4, 8, 12 },
@@ -94,7 +94,7 @@ describe("map", function()
     assert.same({ 2, 4 }, values(map(callable, double)))
   end)
 
-  in_both("runs as many items at once as it may, and no more", function()
+  in_both("runs `concurrency` items at a time", function()
     local running, most = 0, 0
     local run = map(numbers(20), function()
       running = running + 1
@@ -107,7 +107,7 @@ describe("map", function()
     assert.equal(3, most)
   end)
 
-  in_both("gives out what ends first when the order does not matter", function()
+  in_both("reports items as they finish when unordered", function()
     local gate = riskscreen.spawn(function()
       riskscreen.sleep(3600)
     end)
@@ -127,7 +127,7 @@ describe("map", function()
     assert.equal(1, order[3])
   end)
 
-  it("holds back what ends before its turn when the order matters", function()
+  it("reports items in order when ordered", function()
     local gate = riskscreen.spawn(function()
       riskscreen.sleep(0.01)
     end)
@@ -143,7 +143,7 @@ describe("map", function()
     assert.equal(1, finished[3])
   end)
 
-  it("takes no more from its source than it has room for", function()
+  it("takes at most 8 times its concurrency from the source", function()
     local taken = 0
     local function endless()
       taken = taken + 1
@@ -163,7 +163,7 @@ describe("map", function()
     run:stop()
   end)
 
-  it("takes nothing before it is asked for a result", function()
+  it("takes nothing before the first result is wanted", function()
     local taken = 0
     map(function()
       taken = taken + 1
@@ -172,7 +172,7 @@ describe("map", function()
     assert.equal(0, taken)
   end)
 
-  in_both("raises what its function raises", function()
+  in_both("raises an error of its function", function()
     local run = map(numbers(3), function(number)
       if number == 2 then
         error({ code = 7 })
@@ -195,7 +195,7 @@ describe("map", function()
     directory:close()
   end)
 
-  it("raises what its source raises, and does not ask it again", function()
+  it("raises an error of its source and does not read it again", function()
     local asked = 0
     local run = map(function()
       asked = asked + 1
@@ -208,7 +208,7 @@ describe("map", function()
     assert.equal(1, asked)
   end)
 
-  it("reports every item exactly once with many at once in any order", function()
+  it("reports every item exactly once, ordered and unordered", function()
     for _, ordered in ipairs { true, false } do
       local seen = {}
       local run = map(counter(1000), function(number)
@@ -226,7 +226,7 @@ describe("map", function()
 end)
 
 describe("a run", function()
-  it("tells its progress: done, failed, rate and the time left", function()
+  it("reports its progress: done, failed, rate and eta", function()
     local calls = {}
     local run = map({ 1, 2, 3, 4 }, function(number)
       if number ~= 2 then
@@ -245,7 +245,7 @@ describe("a run", function()
     assert.equal(0, calls[4].eta)
   end)
 
-  it("knows no time left without a total, and takes one that it is told", function()
+  it("has an eta only with a total", function()
     local etas = {}
     local function note(_, _, _, eta)
       etas[#etas + 1] = eta or "none"
@@ -257,7 +257,7 @@ describe("a run", function()
     assert.equal(0, etas[2])
   end)
 
-  in_both("can be stopped, aborts what is under way and says where it stood", function()
+  in_both("can be stopped: it aborts the tasks under way and returns its position", function()
     local aborted
     local run = map(numbers(10), function(number)
       if number > 2 then
@@ -286,7 +286,7 @@ describe("a run", function()
     assert.equal(3, standing.pending[1].item)
   end)
 
-  it("out of order says which items it has taken and not reported", function()
+  it("lists the items that are taken and not reported", function()
     local run = map(numbers(3), function(number)
       if number == 1 then
         riskscreen.sleep(3600)
@@ -326,7 +326,7 @@ describe("a run", function()
   end)
 end)
 
-describe("a mistake in a call of map", function()
+describe("misuse of map", function()
   local function raises(message, ...)
     local arguments = { n = select("#", ...), ... }
     local line = debug.getinfo(1, "l").currentline + 2
@@ -346,7 +346,7 @@ describe("a mistake in a call of map", function()
     raises("concurrency must be between 1", {}, double, { concurrency = 0 })
   end)
 
-  it("about a file that is closed raises", function()
+  it("raises for a closed file", function()
     local file = io.tmpfile()
     file:close()
     raises("closed", file, double)

@@ -448,7 +448,7 @@ describe("a service that contradicts itself", function()
     local _, err = walk(function(page, size)
       return items(1, 10), pagination(page, size, 1, 30)
     end)
-    assert.matches("30 items do not fit on 1 pages of 10", err.message, 1, true)
+    assert.matches("30 items from page 1 on and gave 10", err.message, 1, true)
   end)
 
   it("is detected when there are items and no pages", function()
