@@ -1,4 +1,4 @@
-# Every benchmark in bench/, or the one that is named, under one Lua (RISKSCREEN_LUA, 5.4 by default).
+# ./dev bench [NAME]: runs the benchmarks in bench/, or one of them. RISKSCREEN_LUA selects the Lua (5.4 by default).
 . tools/common.sh
 lua=${RISKSCREEN_LUA:-5.4}
 # shellcheck disable=SC2086

@@ -1,4 +1,4 @@
-# Installs with luarocks into an empty directory, for each Lua it serves here, and screens an address from there alone.
+# Installs with luarocks into an empty directory, for Lua 5.4 and 5.1, and screens an address from there alone.
 . tools/common.sh
 directory=$(mktemp -d)
 trap 'rm -rf "$directory"' EXIT

@@ -1,4 +1,4 @@
-# Sourced by the scripts beside it: what has to be installed, built and set for a Lua to use this checkout.
+# Sourced by the scripts beside it: installs packages, builds, and points a Lua at this checkout.
 set -eu
 root=$(pwd)
 all_luas="5.4 5.3 5.1 luajit"
@@ -48,7 +48,17 @@ $package installed
   rm -f "$log"
 }
 
-# Configures and builds one preset of CMakePresets.json; says nothing unless it fails.
+# check_port COMMAND LOWEST PORT
+check_port() {
+  case $3 in
+  *[!0-9]* | '' | ??????*) ;;
+  *) [ "$3" -lt "$2" ] || [ "$3" -gt 65535 ] || return 0 ;;
+  esac
+  say "$1: PORT must be a whole number from $2 to 65535 (got '$3')"
+  exit 2
+}
+
+# Configures and builds one preset of CMakePresets.json; prints nothing unless it fails.
 build_preset() {
   mkdir -p build
   log="build/$1.log"

@@ -1,4 +1,5 @@
-# Runs the specs and the C tests, and prints which share of the lines of each C and Lua file they run. Fails below 95 %.
+# ./dev coverage: runs the specs and the C tests, and prints the share of lines that they run in each C and Lua file.
+# Fails below 95 %.
 . tools/common.sh
 least=95
 # shellcheck disable=SC2086

@@ -1,4 +1,4 @@
-# Starts the sandbox as a process of its own and screens a list of addresses against it.
+# ./dev demo: starts the sandbox as a process of its own and screens examples/addresses.csv against it.
 . tools/common.sh
 sh tools/build.sh
 use_build 5.4

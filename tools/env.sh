@@ -1,3 +1,4 @@
+# ./dev env [LUA]: prints the exports for that Lua to use this checkout: eval "$(./dev env)".
 . tools/common.sh
 lua=${1:-5.4}
 sh tools/build.sh "$lua"

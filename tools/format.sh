@@ -1,4 +1,4 @@
-# Applies the style (clang-format to C, StyLua to Lua) and rewrites what is generated.
+# ./dev format: applies the style (clang-format to C, StyLua to Lua) and rewrites the generated files.
 . tools/common.sh
 # shellcheck disable=SC2086
 need $lint_packages npm

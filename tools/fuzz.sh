@@ -1,5 +1,5 @@
-# Every fuzzer, or the one that is named, for so many seconds: ./dev fuzz [SECONDS [NAME]]. What it finds is kept in
-# build/fuzz/found and the inputs that led further in build/fuzz/corpus.
+# ./dev fuzz [SECONDS [NAME]]: runs each fuzzer, or one of them, for 60 seconds by default. Inputs that fail are kept
+# in build/fuzz/found, and inputs that reach new code in build/fuzz/corpus.
 . tools/common.sh
 seconds=${1:-60}
 # shellcheck disable=SC2086

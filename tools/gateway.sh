@@ -1,10 +1,8 @@
-# Serves examples/nginx with a sandbox behind it until interrupted: ./dev gateway [PORT]. On another port than the one it
-# names, a copy of its configuration is served.
+# ./dev gateway [PORT]: serves examples/nginx, and a sandbox behind it, until interrupted. The port is 8080 by default;
+# for another port a copy of the configuration is served.
 . tools/common.sh
 port=${1:-8080}
-case $port in
-'' | *[!0-9]*) say "gateway: PORT must be a number (got '$port')"; exit 2 ;;
-esac
+check_port gateway 1 "$port"
 # shellcheck disable=SC2086
 need $build_packages $nginx_packages curl
 gateway=http://127.0.0.1:$port

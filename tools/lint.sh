@@ -1,4 +1,4 @@
-# Checks the style, looks for known mistakes, and that what is generated is up to date; changes nothing.
+# ./dev lint: checks the style, the layers and known mistakes, and that generated files are up to date. Changes nothing.
 . tools/common.sh
 # shellcheck disable=SC2086
 need $build_packages $lint_packages clang

@@ -1,3 +1,4 @@
+# ./dev repl [LUA]: a Lua prompt with `riskscreen` and a `client` of the sandbox.
 . tools/common.sh
 lua=${1:-5.4}
 sh tools/build.sh "$lua"

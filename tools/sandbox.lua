@@ -1,5 +1,4 @@
--- Serves the sandbox over HTTP until interrupted: `./dev sandbox [PORT] [WEBHOOK_URL]`. The first two lines say how to
--- reach it.
+-- The process of ./dev sandbox and ./dev gateway: lua5.4 tools/sandbox.lua [PORT [WEBHOOK_URL]].
 
 local riskscreen = require "riskscreen"
 
@@ -11,6 +10,15 @@ end
 print("RISKSCREEN_BASE_URL=" .. server.url)
 print("RISKSCREEN_ACCESS_KEY=" .. server.access_key)
 io.stdout:flush()
-while true do
-  riskscreen.loop:step()
+
+local _, failure = pcall(function()
+  while true do
+    riskscreen.loop:step()
+  end
+end)
+server:close()
+-- Ctrl-C is the usual end. Lua raises it as this error.
+if not tostring(failure):find "interrupted!$" then
+  io.stderr:write("sandbox: ", tostring(failure), "\n")
+  os.exit(1)
 end

@@ -1,6 +1,6 @@
-# So many screenings, 100,000 by default, against a sandbox that fails one request in twenty: nothing is lost, nothing
-# grows, nothing is left open. Under one Lua (RISKSCREEN_LUA, 5.4 by default). Or, as `./dev soak nginx [SECONDS]`, wrk
-# against the gate inside nginx for so long, ten minutes by default, in front of the same sandbox.
+# ./dev soak [COUNT]: screens 100,000 addresses while the sandbox fails one request in twenty. No address may be
+# lost, and no memory or descriptor may leak. RISKSCREEN_LUA selects the Lua (5.4 by default).
+# ./dev soak nginx [SECONDS]: the same for the gate inside nginx, with requests from wrk, for ten minutes by default.
 . tools/common.sh
 lua=${RISKSCREEN_LUA:-5.4}
 # shellcheck disable=SC2086

@@ -1,6 +1,6 @@
-# Runs the checks: ./dev test [--all] [NAME...]. The last line says how many tests passed and failed.
-# NAME is a spec file, a folder or a part of their paths: `./dev test retry` runs those specs on Lua 5.4 alone. Options
-# other than --all, such as --filter=TEXT, are busted's.
+# ./dev test [--all] [NAME...]: runs the checks. The last line says how many tests passed and failed.
+# NAME is a spec file, a folder or a part of their paths: `./dev test retry` runs those specs on Lua 5.4 alone. Other
+# options, such as --filter=TEXT, are passed to busted.
 # --all adds valgrind, a minute of each fuzzer, and every spec on every Lua and without the core.
 . tools/common.sh
 

@@ -1,4 +1,5 @@
 -- The example gateway as it stands, started as a person starts it: examples/nginx by ./dev gateway.
+local command_line = require "spec.support.command_line"
 local free_port = require "spec.support.free_port"
 local http = require "spec.support.http"
 local json = require "riskscreen.json"
@@ -69,6 +70,14 @@ describe("./dev gateway", function()
       return metrics:find 'riskscreen_decisions_total{action="allow",gate="[%w_]+",source="upstream"} 1\n'
         and metrics:find 'riskscreen_decisions_total{action="block",gate="[%w_]+",source="upstream"} 1\n'
     end)
+  end)
+
+  it("ends with nginx's own notices alone when it is interrupted", function()
+    local rest, status = command_line.interrupt("sh dev gateway " .. free_port(), "^curl '[^\n]*/metrics'$")
+    for line in rest:gmatch "[^\n]+" do
+      assert.matches("^[%d/]+ [%d:]+ %[notice%] ", line)
+    end
+    assert.equal(0, status)
   end)
 
   it("says so where the port is taken", function()
