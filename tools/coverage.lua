@@ -1,5 +1,5 @@
--- Prints which share of the lines of each Lua file was run, from what spec/c/line_coverage.c has left in a directory,
--- and the lines that were not: lua5.4 tools/coverage.lua DIRECTORY LEAST_PERCENT < LIST. Fails below the least.
+-- Prints the share of lines run in each Lua file of a list, and the lines not run. Fails below LEAST percent.
+-- lua5.4 tools/coverage.lua DIRECTORY LEAST < LIST; spec/c/line_coverage.c wrote the lines to DIRECTORY.
 local directory, least = arg[1], tonumber(arg[2])
 
 local run = {}
@@ -11,8 +11,8 @@ for name in names:lines() do
 end
 names:close()
 
--- The lines with code, as the compiler says. What it adds at the beginning of a file (VARARGPREP) and at the end of
--- each function (a return) is not the author's.
+-- The lines for which the compiler makes code. Its own VARARGPREP before a file and return after each function do not
+-- count.
 local function lines_with_code(path)
   local lines, last = {}, nil
   local listing = assert(io.popen("luac5.4 -p -l " .. path))

@@ -1,5 +1,4 @@
-# ./dev coverage: runs the specs and the C tests, and prints the share of lines that they run in each C and Lua file.
-# Fails below 95 %.
+# ./dev coverage: prints the share of lines that the specs and the C tests run in each file. Fails below 95 %.
 . tools/common.sh
 least=95
 # shellcheck disable=SC2086
@@ -15,7 +14,7 @@ say "Running the C tests and the specs."
 ctest --test-dir build/coverage >build/log/coverage_c 2>&1 || { status=1; tail -n 30 build/log/coverage_c >&2; }
 RISKSCREEN_LUA=lua5.4 RISKSCREEN_COVERAGE="$RISKSCREEN_COVERAGE" LUA_INIT="require 'line_coverage'" \
   lua5.4 /usr/bin/busted >build/log/coverage_lua 2>&1 || { status=1; tail -n 60 build/log/coverage_lua >&2; }
-# Inside nginx as well, with the core and without; there LuaJIT's lines are counted by spec/support/coverage.
+# spec/support/coverage counts the lines that LuaJIT runs inside nginx.
 build_preset luajit
 export RISKSCREEN_COVERAGE
 for without in "" RISKSCREEN_WITHOUT_CORE=1; do

@@ -1,6 +1,5 @@
--- Screens a great many addresses, 64 at a time, against a sandbox in a process of its own that fails one request in
--- twenty (soak_server.lua), and checks what must hold however long it goes on. Prints what it found, a name and a value
--- in a line, and ends with status 1 if something did not hold: soak.lua COUNT LUA
+-- soak.lua COUNT LUA: screens COUNT addresses, 64 at a time, against a sandbox in another process (soak_server.lua).
+-- The sandbox fails one request in twenty. Prints one figure a line, and ends with status 1 if one is wrong.
 
 local lfs = require "lfs"
 local riskscreen = require "riskscreen"
@@ -13,8 +12,8 @@ local CONCURRENCY = 64
 local TIMEOUT = 0.5 -- seconds of one screening
 local REMEMBERED = 500 -- decisions that the run keeps, so that its memory is full early on
 local SAMPLES = 10
-local FIRST_FULL = 3 -- the first sample of a run that is under way in every respect
-local GROWTH = 1.1 -- times as much memory, at most, from there to the end
+local FIRST_FULL = 3 -- the first sample after the caches are full
+local GROWTH = 1.1 -- the most that memory may grow after that sample
 
 local harmless = { low = true, whitelist = true }
 
@@ -22,7 +21,7 @@ local function address_of(index)
   return ("0x%040x"):format(index)
 end
 
--- Whether a decision lets an address pass that is not harmless, or another one than it should be about.
+-- Whether a decision allows a harmful address, or is about another address.
 local function is_wrong_yes(decision)
   if decision.action ~= "allow" then
     return false
@@ -76,7 +75,7 @@ local function screen_all(client, on_decision)
   end
 end
 
--- How often each input was reported; made at once, so that it does not grow during the run.
+-- How often each input was reported. The table has its full size before the run, so that it does not count as growth.
 local times = {}
 for index = 1, count do
   times[index] = 0
@@ -122,7 +121,7 @@ end
 local holds = true
 local function show(name, value, ok)
   holds = holds and ok ~= false
-  io.write(("%-22s %s%s\n"):format(name, value, ok == false and "   <- must not be" or ""))
+  io.write(("%-22s %s%s\n"):format(name, value, ok == false and "   <- wrong" or ""))
 end
 
 show("reported", reported, reported == count)
@@ -135,7 +134,7 @@ show("lua_kib_early", ("%.0f"):format(full.lua))
 show("lua_kib_late", ("%.0f"):format(last.lua), last.lua <= full.lua * GROWTH)
 show("resident_kib_early", full.resident)
 show("resident_kib_late", last.resident, last.resident <= full.resident * GROWTH)
--- A connection that a fault ends is closed before its place is taken by another.
+-- A connection broken by a fault is closed before a new one replaces it.
 show("most_descriptors", most_descriptors, most_descriptors <= 2 * CONCURRENCY)
 local left = descriptors() - before
 show("descriptors_left", left, left == 0)

@@ -1,5 +1,6 @@
 # ./dev soak [COUNT]: screens 100,000 addresses while the sandbox fails one request in twenty. No address may be
 # lost, and no memory or descriptor may leak. RISKSCREEN_LUA selects the Lua (5.4 by default).
+#
 # ./dev soak nginx [SECONDS]: the same for the gate inside nginx, with requests from wrk, for ten minutes by default.
 . tools/common.sh
 lua=${RISKSCREEN_LUA:-5.4}

@@ -1,7 +1,5 @@
--- wrk against the gate in a real nginx of two workers, whose service is a sandbox that fails one request in twenty
--- (soak_server.lua): nothing passes that must not, no worker grows, nothing is left open, the error log is clean.
--- Prints what it found, a name and a value in a line, and ends with status 1 if something did not hold:
--- soak_nginx.lua SECONDS LUA
+-- soak_nginx.lua SECONDS LUA: wrk sends requests to the gate in a real nginx of two workers. The service is a sandbox
+-- that fails one request in twenty (soak_server.lua). Prints one figure a line, and ends with status 1 if one is wrong.
 
 local lfs = require "lfs"
 local nginx = require "spec.support.nginx"
@@ -15,14 +13,14 @@ local CONNECTIONS = 64
 local CONCURRENCY = 32 -- requests to the service, of each worker
 local ADDRESSES = 20000
 local SAMPLES = 30
-local GROWTH = 1.1 -- times as much memory, at most, in the last third of the run as in the second
-local IDLE = 2 -- seconds after which nothing is under way any more
-local SHOWN = 5 -- complaints of the error log
+local GROWTH = 1.1 -- the most that memory may grow from the second third of the run to the last
+local IDLE = 2 -- seconds until every request has ended
+local SHOWN = 5 -- lines of the error log
 
--- nginx's own words about a connection that the sandbox has reset.
+-- nginx logs this for a connection that the sandbox has reset.
 local EXPECTED = { "recv%(%) failed %(104" }
 
--- Everything is forgotten quickly, so that all the ways to a verdict are taken.
+-- Short lifetimes and small caches, so that every path to a verdict is taken.
 local HTTP = [[
   lua_shared_dict riskscreen 2m;
   keepalive_requests 1000000;
@@ -56,7 +54,7 @@ local function is_harmless(address)
   return true
 end
 
--- Queries that name no address, or one that two programs could read in two ways.
+-- Queries without an address, or with one that two programs could read differently.
 local function unclear(address)
   return {
     "network=eth",
@@ -81,7 +79,7 @@ local function write_queries(path)
   file:close()
 end
 
--- Memory of a worker's own, in KiB: the shared dict is everybody's.
+-- The memory of one worker in KiB, without the shared dict.
 local function own_memory(pid)
   local file = assert(io.open(("/proc/%d/status"):format(pid)))
   local text = file:read "*a"
@@ -97,7 +95,7 @@ local function descriptors(pid)
   return number
 end
 
--- The worst of all workers.
+-- The highest figures of all workers.
 local function sample(server)
   local memory, open = 0, 0
   for _, pid in ipairs(server:workers()) do
@@ -153,7 +151,7 @@ service:close()
 local holds = true
 local function show(name, value, ok)
   holds = holds and ok ~= false
-  io.write(("%-22s %s%s\n"):format(name, value, ok == false and "   <- must not be" or ""))
+  io.write(("%-22s %s%s\n"):format(name, value, ok == false and "   <- wrong" or ""))
 end
 
 show("passed", found.passed, found.passed > 0)
@@ -166,7 +164,7 @@ local early, late = most(samples, "memory", 1 / 3, 2 / 3), most(samples, "memory
 show("worker_kib_early", early)
 show("worker_kib_late", late, late <= early * GROWTH)
 show("most_descriptors", most(samples, "descriptors", 0, 1))
--- What is left are connections to the service that are kept for later.
+-- The gate keeps idle connections to the service.
 show("descriptors_left", after.descriptors - before.descriptors, after.descriptors <= before.descriptors + CONCURRENCY)
 local same = table.concat(server:workers(), " ") == workers
 show("same_workers", same and "yes" or "no", same)

@@ -1,5 +1,5 @@
--- The sandbox over HTTP, in a process of its own, where one request in twenty fails in some way. Its first line says
--- where it is. GET /soak says how many it has failed; GET /soak/stop ends it, as does a minute without a request.
+-- The sandbox over HTTP, failing one request in twenty. It prints its address first. GET /soak returns the number of
+-- failed requests. GET /soak/stop ends it, and so does a minute without a request.
 
 local core = require "riskscreen.core"
 local riskscreen = require "riskscreen"
@@ -7,7 +7,7 @@ local riskscreen = require "riskscreen"
 local EVERY = 20 -- requests
 local PATIENCE = 60 -- seconds
 
--- Taken in turn. Those that never end are ended by the client's timeout.
+-- The faults in turn. The client's timeout ends those that would hang.
 local faults = {
   "status=500",
   "status=429; retry-after=1",

@@ -1,12 +1,12 @@
--- Run by wrk for `./dev soak nginx`: asks for the queries of a file, in an order of its own, and counts what passes the
--- gate that must not. A line of the file is "pass" or "stop" and a query; what is behind the gate answers the query.
+-- wrk's script for `./dev soak nginx`: sends the queries of a file in random order, and counts wrong answers. A line of
+-- the file is "pass" or "stop" and a query. A query that passes the gate is returned as the body.
 
 local wrk = _G.wrk
 
 local threads = {}
 local requests, may_pass = {}, {}
 
--- Counted in each thread, and read when all is over.
+-- Each thread counts for itself; `done` adds up.
 for _, name in ipairs { "passed", "stopped", "failed", "wrong" } do
   _G[name] = 0
 end
@@ -25,7 +25,7 @@ function _G.init(arguments)
   math.randomseed(_G.seed)
 end
 
--- Some are asked for all the time, most of them seldom.
+-- A few queries are sent often, most of them seldom.
 function _G.request()
   return requests[math.floor(#requests * math.random() ^ 4) + 1]
 end

@@ -1,12 +1,14 @@
-# ./dev test [--all] [NAME...]: runs the checks. The last line says how many tests passed and failed.
-# NAME is a spec file, a folder or a part of their paths: `./dev test retry` runs those specs on Lua 5.4 alone. Other
-# options, such as --filter=TEXT, are passed to busted.
-# --all adds valgrind, a minute of each fuzzer, and every spec on every Lua and without the core.
+# ./dev test: builds for every Lua and runs every check. The last line says how many tests passed and failed.
+#
+# ./dev test --all: also runs valgrind, a minute of each fuzzer, and every spec on every Lua and without the core.
+#
+# ./dev test NAME...: runs the specs whose path holds NAME on Lua 5.4. NAME is a file, a folder, or a word such as `retry`.
+# Options such as --filter=TEXT go to busted.
 . tools/common.sh
 
-# Lua 5.4 runs every spec, and nginx runs LuaJIT. Each other Lua runs the specs that depend on the language or on the C
-# binding compiled for it: decoder and numbers (core, json, util), iterators (client), coroutines (runtime), tables and
-# texts (address, interface, options, policy), the contract, and the examples.
+# Lua 5.4 runs every spec, and nginx runs LuaJIT. The other Luas run the specs that depend on the language or on the C
+# binding. Numbers, texts and tables: address, interface, json, options, policy, util. Iterators: client. Coroutines:
+# runtime. The binding: core. All of it together: the contract and the examples.
 language_specs="spec/contract spec/fuzz spec/integration/examples_spec.lua spec/unit/address spec/unit/client
   spec/unit/core spec/unit/interface spec/unit/json spec/unit/options spec/unit/policy spec/unit/runtime spec/unit/util"
 # LuaJIT also runs the unit specs of the modules that only nginx uses.
@@ -60,8 +62,8 @@ need $lint_packages
 # An interrupt ends what runs side by side as well.
 trap 'trap - INT TERM; kill 0' INT TERM
 
-# The jobs of a phase run side by side in lanes: most specs wait more than they work. A job is a suite and, for specs,
-# one of its files: small processes collect their garbage faster, and no file waits for another.
+# The jobs of a phase run side by side in lanes, because most specs wait more than they work. A job is a suite or one of
+# its spec files. One process for each file is faster than one for all: its garbage collector has less to do.
 log=build/log
 claims=$log/claims
 planned=$log/planned
