@@ -134,7 +134,7 @@ describe("a gate with the account's lists", function()
       assert.equal(200, (ask "entity-exchange"))
     end
     account().whitelist:remove(addresses["generally-high-eth"], "eth")
-    account().blacklist:add { address = addresses["entity-exchange"], risks = high "hack", created_at = 1 }
+    account().blacklist:add({ address = addresses["entity-exchange"], risks = high "hack" }, 1)
     account().blacklist:remove(addresses["low-eth"])
     refreshed()
     for _ = 1, MANY do
@@ -220,7 +220,7 @@ describe("a gate with the account's lists", function()
       return count > 300
     end)
     assert.equal(0, (running.nginx:eval "return ngx.shared.riskscreen:free_space()"))
-    account().blacklist:add { address = addresses["entity-exchange"], risks = high "hack", created_at = 1 }
+    account().blacklist:add({ address = addresses["entity-exchange"], risks = high "hack" }, 1)
     refreshed()
     assert.same({ 403, "list" }, { ask "entity-exchange" })
     assert.same({ 403, "list" }, { ask "low-eth" })
@@ -293,7 +293,7 @@ describe("a gate with the account's lists", function()
       kill(pid)
       account().blacklist:remove(addresses["low-eth"])
       refreshed()
-      account().blacklist:add { address = addresses["low-eth"], risks = high "hack", created_at = 1 }
+      account().blacklist:add({ address = addresses["low-eth"], risks = high "hack" }, 1)
       refreshed()
       assert.same({ 403, "list" }, { ask "low-eth" })
     end

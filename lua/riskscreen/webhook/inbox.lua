@@ -117,8 +117,8 @@ end
 
 -- Calls a function of the operator that may wait or raise. PUC Lua 5.1 cannot yield across pcall: there it blocks.
 -- The third result is true when the task was cancelled, which is not the function's failure.
-local function protected(fn, ...)
-  local ok, result = pcall(runtime.tasks.iterator(fn), ...)
+local function protected(fn)
+  local ok, result = pcall(runtime.tasks.iterator(fn))
   if not ok and errors.is(result) and result.kind == "cancelled" then
     return false, result, true
   end

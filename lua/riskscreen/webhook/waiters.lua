@@ -10,9 +10,6 @@ local MAX_EVENTS_OF_KEY = 16 -- events kept for one requestId or customId
 ---@field custom_id? string
 ---@field offer fun(self, event: riskscreen.WebhookEvent) takes the event if it belongs to the result
 
----@class riskscreen.webhook.Slot the waiters of one requestId or one customId
----@field awaited table<riskscreen.Awaited, true> weak
-
 local UNKNOWN = {} -- the owner of an event that was offered to a waiter without a requestId
 local NOBODY = {} -- the owner of an event that several waiters could claim
 
@@ -20,7 +17,8 @@ local NOBODY = {} -- the owner of an event that several waiters could claim
 ---@field by_custom_id boolean true: an event may be matched by its customId alone
 ---@field private owners table<riskscreen.WebhookEvent, any> weak: the requestId that an event belongs to
 ---@field private kept riskscreen.TtlQueue lists of events by key
----@field private slots table<string, riskscreen.webhook.Slot> weak: a slot lives as long as one of its waiters
+---@field private slots table<string, table<riskscreen.Awaited, true>> the waiters by key; weak, as are the sets: a set
+---lives as long as one of its waiters
 local Waiters = {}
 Waiters.__index = Waiters
 
@@ -32,14 +30,10 @@ local function keys_of(request_id, custom_id)
   return key("r:", request_id), key("c:", custom_id)
 end
 
-local function event_keys(event)
-  return keys_of(event.data.requestId, event.data.customId)
-end
-
 function Waiters:slot(key)
   local slot = self.slots[key]
   if not slot then
-    slot = { awaited = setmetatable({}, { __mode = "k" }) }
+    slot = setmetatable({}, { __mode = "k" })
     self.slots[key] = slot
   end
   return slot
@@ -57,9 +51,10 @@ function Waiters:keep(key, event)
   self.kept:put(key, list)
 end
 
-local function others(slot, event)
+-- The waiters of a customId that an event may belong to.
+local function candidates(slot, event)
   local found = {}
-  for awaited in pairs(slot and slot.awaited or {}) do
+  for awaited in pairs(slot or {}) do
     if not awaited.request_id or not event.data.requestId or awaited.request_id == event.data.requestId then
       found[#found + 1] = awaited
     end
@@ -70,7 +65,7 @@ end
 -- The caller chooses customIds: when several transactions have the same one, the event is ambiguous and nobody gets it.
 -- An event that once had an owner is never offered to another transaction.
 function Waiters:offer_by_custom_id(slot, event, to)
-  local found = others(slot, event)
+  local found = candidates(slot, event)
   local one = #found == 1 and found[1]
   local owner = one and (one.request_id or UNKNOWN) or #found > 1 and NOBODY or nil
   self.owners[event] = self.owners[event] or owner
@@ -83,12 +78,12 @@ end
 ---@param event riskscreen.WebhookEvent
 ---@return boolean kept
 function Waiters:add(event)
-  local by_request, by_custom = event_keys(event)
+  local by_request, by_custom = keys_of(event.data.requestId, event.data.customId)
   for _, key in pairs { by_request, by_custom } do
     self:keep(key, event)
   end
   local slot = by_request and self.slots[by_request]
-  for awaited in pairs(slot and slot.awaited or {}) do
+  for awaited in pairs(slot or {}) do
     awaited:offer(event)
     self.owners[event] = event.data.requestId
   end
@@ -106,7 +101,7 @@ function Waiters:expect(awaited)
   local hold = {}
   for _, key in pairs { by_request, by_custom } do
     local slot = self:slot(key)
-    slot.awaited[awaited] = true
+    slot[awaited] = true
     hold[#hold + 1] = slot
   end
   for _, event in ipairs(by_request and self.kept:get(by_request) or {}) do
