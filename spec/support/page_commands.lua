@@ -83,15 +83,6 @@ local function is_checked_by_install(line)
   end
 end
 
-local function names_a_spec(line)
-  local path = line:match "spec/%S+$"
-  local file = path and io.open(path)
-  if not file then
-    return "there is no such spec"
-  end
-  file:close()
-end
-
 local function accepted() end
 
 local kinds = {
@@ -102,7 +93,6 @@ local kinds = {
   { "^sudo luarocks ", is_checked_by_install },
   { "^export RISKSCREEN_[%u_]+=", accepted },
   { "^sudo /usr/sbin/nginx ", accepted }, -- the page's configuration is started from its nginx block
-  { "^RISKSCREEN_LUA=lua5%.4 lua5%.4 /usr/bin/busted ", names_a_spec },
   { "^nginx %-e stderr %-p examples/nginx ", accepted }, -- spec/in_nginx/gateway_nginx.lua starts it
   { "^lua5%.4 ", "run" },
   { "^curl ", "run" },
