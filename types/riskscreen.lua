@@ -533,6 +533,7 @@ local riskscreen_PolicyOptions = {}
 ---@field frozen? boolean whether a freeze is in force
 ---@field counterparty? riskscreen.CounterpartyRule a risky counterparty
 ---@field error? boolean|string|string[] true or error kinds: only a lookup that failed
+---@field any? boolean true: every case; it stands alone, and replaces the conditions
 local riskscreen_Rule = {}
 
 ---@class riskscreen.CounterpartyRule matches counterparties by the `level`, the `type` or both of one of their risks

@@ -81,6 +81,7 @@ local policies = {
       { error = { "timeout", "network" }, action = "allow" },
       { level = { "low", "whitelist" }, source = "Provider", action = "allow" },
     },
+    provider = "Provider",
     absent_entity = "none",
     not_offered = "unknown",
     lifting = { "other" },

@@ -25,7 +25,7 @@ local SMALLEST_SHARE = 1e-6
 ---@field name string
 ---@field lookup? riskscreen.LookupName
 ---@field option fun(settings: riskscreen.PolicySettings): riskscreen.Option checks and compiles the condition's value
----@field matches fun(wanted: any, case: riskscreen.Case): boolean|nil
+---@field matches fun(wanted: any, case: riskscreen.Case): boolean|nil, string? the cause, when it is undetermined
 
 local M = {}
 
@@ -89,6 +89,9 @@ function M.set_option(name, allowed)
   end)
 end
 
+-- Stands for the service's own name, which is on the wire in its place.
+local PROVIDER = "Provider"
+
 ---The values that a condition may name: the interface's and those that the operator added.
 ---@param name "level"|"type"|"source"
 ---@param settings riskscreen.PolicySettings
@@ -97,12 +100,23 @@ function M.recognised(name, settings)
   return tables.concat(enums.values["risk_" .. name], settings.extend[name] or {})
 end
 
+---The values of riskSource that may occur on the wire.
+---@param settings riskscreen.PolicySettings
+---@return string[]
+function M.sources(settings)
+  local sources = {}
+  for _, source in ipairs(M.recognised("source", settings)) do
+    sources[#sources + 1] = source == PROVIDER and settings.provider or source
+  end
+  return sources
+end
+
 -- A condition on a field of the risk.
-local function risk_field(name, field, option)
+local function risk_field(name, field)
   return {
     name = name,
     lookup = "risk",
-    option = option or function(settings)
+    option = function(settings)
       return M.set_option(name, M.recognised(name, settings))
     end,
     matches = function(set, case)
@@ -174,16 +188,34 @@ local function category_option()
   end)
 end
 
--- "Provider" stands for the service's own name.
 local function source_option(settings)
-  local allowed = M.recognised("source", settings)
+  local allowed = tables.concat(M.recognised("source", settings), { settings.provider })
   return build.checked("source", "string|table", function(value)
     local set, message = M.text_set(value, allowed)
-    if set and set.Provider then
+    if set and set[PROVIDER] then
+      if not settings.provider then
+        return nil,
+          "names 'Provider', which stands for the service's own name; "
+            .. "set the policy's option `provider` to that name, as riskSource has it"
+      end
+      set[PROVIDER] = nil
       set[settings.provider] = true
     end
     return set, message
   end)
+end
+
+-- A source never seen may be the service's own name, so it leaves the condition undetermined.
+local function source_matches(set, case)
+  local source = case.risk and case.risk.riskSource
+  if not case.risk then
+    return false
+  elseif type(source) ~= "string" then
+    return nil, "the risk has no riskSource"
+  elseif not case.policy.recognised.source[source] then
+    return nil, ("riskSource %s is not known; set `provider` if it is the service's own name"):format(text.show(source))
+  end
+  return set[source] == true
 end
 
 local function counterparty_option(settings)
@@ -208,7 +240,7 @@ end
 M.list = {
   risk_field("level", "riskLevel"),
   risk_field("type", "riskType"),
-  risk_field("source", "riskSource", source_option),
+  { name = "source", lookup = "risk", option = source_option, matches = source_matches },
   flag("no_risk", "risk", function(case)
     return case.no_risk or false
   end),

@@ -19,6 +19,7 @@ local M = {}
 ---@class riskscreen.RecognisedValues those of the interface and those that the operator added
 ---@field level table<string, true>
 ---@field type table<string, true>
+---@field source table<string, true>
 
 local function is_wanted(wanted, recognised, value)
   if not wanted then

@@ -13,6 +13,7 @@ local M = {}
 ---@class riskscreen.UndeterminedRule
 ---@field rule riskscreen.CompiledRule
 ---@field failures? riskscreen.Error[] the failed lookups, when they alone are the cause
+---@field cause? string another cause
 
 ---The first rule that matches, and the undetermined rules before it.
 ---@param rules riskscreen.CompiledRule[] in the operator's order
@@ -22,12 +23,12 @@ local M = {}
 function M.first_match(rules, case)
   local undetermined = NONE
   for _, rule in ipairs(rules) do
-    local answer, failures = rule:matches(case)
+    local answer, failures, cause = rule:matches(case)
     if answer then
       return rule, undetermined
     elseif answer == nil then
       undetermined = undetermined == NONE and {} or undetermined
-      undetermined[#undetermined + 1] = { rule = rule, failures = failures }
+      undetermined[#undetermined + 1] = { rule = rule, failures = failures, cause = cause }
     end
   end
   return nil, undetermined
@@ -67,15 +68,15 @@ end
 
 ---The message about an undetermined rule.
 ---@param rule riskscreen.CompiledRule
----@param err? riskscreen.Error
+---@param cause? riskscreen.Error|string
 ---@return string
-function M.undetermined_message(rule, err)
-  return rule.label .. " is undetermined: " .. (err and tostring(err) or "a field that it needs is not known")
+function M.undetermined_message(rule, cause)
+  return rule.label .. " is undetermined: " .. (cause and tostring(cause) or "a field that it needs is not known")
 end
 
 local function undetermined_reason(case, one)
   local err = one.failures and one.failures[1]
-  return unknown(case, M.undetermined_message(one.rule, err), err)
+  return unknown(case, M.undetermined_message(one.rule, err or one.cause), err)
 end
 
 -- The reason of a case that a rule matches. An unrecognised risk is at least unknown, unless the rule handles it.

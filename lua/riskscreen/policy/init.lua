@@ -36,7 +36,7 @@ end
 ---@class riskscreen.PolicySettings the checked options
 ---@field rules riskscreen.Rule[]
 ---@field extend { level?: string[], type?: string[], source?: string[] }
----@field provider string
+---@field provider? string
 ---@field absent_entity "unknown"|"none"
 ---@field not_offered "none"|"unknown"
 ---@field lifting table<string, true> lower case
@@ -53,8 +53,7 @@ local policy_options = {
   {
     name = "provider",
     type = "string",
-    default = "Provider",
-    doc = "The service's own name, as riskSource has it.",
+    doc = "The service's own name, as riskSource has it; a rule about the source 'Provider' needs it.",
   },
   build.choice("absent_entity", { "unknown", "none" }, "unknown", "The meaning of an entity record without an entity."),
   build.choice(
@@ -133,7 +132,7 @@ local function new_cache(settings)
   local cache = {}
   for _, whitelist in ipairs { true, false } do
     cache[whitelist] = {}
-    for _, source in ipairs(tables.concat(enums.values.risk_source, { settings.provider })) do
+    for _, source in ipairs(conditions.sources(settings)) do
       cache[whitelist][source] = {}
       for _, level in ipairs(enums.values.risk_level) do
         cache[whitelist][source][level] = {}
@@ -267,6 +266,7 @@ local function new(options)
     recognised = {
       level = tables.set(conditions.recognised("level", settings)),
       type = tables.set(conditions.recognised("type", settings)),
+      source = tables.set(conditions.sources(settings)),
     },
     other_lookups = other_lookups,
     cache = next(other_lookups) == nil and new_cache(settings) or nil,

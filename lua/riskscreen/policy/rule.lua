@@ -22,6 +22,7 @@ local text = require "riskscreen.util.text"
 ---@field frozen? boolean whether a freeze is in force
 ---@field counterparty? riskscreen.CounterpartyRule a risky counterparty
 ---@field error? boolean|string|string[] true or error kinds: only a lookup that failed
+---@field any? boolean true: every case; it stands alone, and replaces the conditions
 
 ---@class riskscreen.CounterpartyRule matches counterparties by the `level`, the `type` or both of one of their risks
 ---@field direction? "in"|"out" absent: both
@@ -43,10 +44,18 @@ local function error_set(value)
   return conditions.text_set(value, error_kinds)
 end
 
+local function is_true(value)
+  if value then
+    return true
+  end
+  return nil, "must be true, or absent"
+end
+
 local common_options = {
   build.required(build.choice("action", { "allow", "review", "block" })),
   { name = "name", type = "string" },
   build.checked("error", "boolean|string|table", error_set),
+  build.checked("any", "boolean", is_true),
 }
 
 ---@class riskscreen.CompiledRule
@@ -59,6 +68,19 @@ local common_options = {
 ---@field handles_unrecognised boolean
 local Rule = {}
 Rule.__index = Rule
+
+-- The fault in the combination of a rule's conditions. A condition whose value is nil leaves no trace, so a rule
+-- without any condition may be a mistake that would match everything.
+local function combination_problem(compiled, any)
+  local has_conditions = compiled.conditions[1] ~= nil
+  if compiled.errors and has_conditions then
+    return " mixes `error` with other conditions: a lookup that failed has nothing else to match"
+  elseif any and (has_conditions or compiled.errors) then
+    return " mixes `any` with conditions: `any = true` matches every case"
+  elseif not (any or has_conditions or compiled.errors) then
+    return " has no condition (is one of its values nil?): name one, or `any = true` to match every case"
+  end
+end
 
 local function compile(rule, index, options, all_conditions)
   local place = "rules[" .. index .. "]"
@@ -81,12 +103,14 @@ local function compile(rule, index, options, all_conditions)
       end
     end
   end
-  if compiled.errors and compiled.conditions[1] then
-    return nil, place .. " mixes `error` with other conditions: a lookup that failed has nothing else to match"
+  local message = combination_problem(compiled, checked.any)
+  if message then
+    return nil, place .. message
   end
   return setmetatable(compiled, Rule)
 end
 
+-- Whether the condition holds; when that is not known, also the cause if there is something to say about it.
 -- A condition on a lookup that the service does not offer is false, unless the operator made it undetermined.
 local function evaluate_condition(entry, case)
   local condition = entry.condition
@@ -102,13 +126,14 @@ end
 ---@param case riskscreen.Case
 ---@return boolean|nil answer
 ---@return riskscreen.Error[]|nil failures the failed lookups, when the answer is not known because of them alone
+---@return string|nil cause why the answer is not known, where the condition says it
 function Rule:matches(case)
   if self.errors then
     return false
   end
-  local failures, other_cause
+  local failures, other_cause, first_cause
   for _, entry in ipairs(self.conditions) do
-    local answer = evaluate_condition(entry, case)
+    local answer, cause = evaluate_condition(entry, case)
     if answer == false then
       return false
     elseif answer == nil then
@@ -116,10 +141,11 @@ function Rule:matches(case)
       failures = failures or {}
       failures[#failures + 1] = failure
       other_cause = other_cause or not failure
+      first_cause = first_cause or cause
     end
   end
   if other_cause then
-    return nil
+    return nil, nil, first_cause
   elseif failures then
     return nil, failures
   end

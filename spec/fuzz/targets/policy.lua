@@ -30,6 +30,15 @@ local function is_list(value)
   return true
 end
 
+local function has_condition(rule)
+  for name in pairs(rule) do
+    if name ~= "action" and name ~= "name" then
+      return true
+    end
+  end
+  return false
+end
+
 -- A policy of arbitrary options is a programmer's mistake or a policy.
 local function policy_of(options)
   if options == nil then
@@ -38,6 +47,9 @@ local function policy_of(options)
   local made, policy = pcall(policies.new, options)
   if made then
     assert(options.rules == nil or is_list(options.rules), "rules after a gap are lost")
+    for _, rule in ipairs(options.rules or {}) do
+      assert(has_condition(rule), "a rule without a condition is taken")
+    end
     return policy
   end
   assert(type(policy) == "string" and policy:find "policy: ", policy)
@@ -124,6 +136,29 @@ local function is_blind(results, options)
   return false
 end
 
+-- Whether the first rules, before any that allows, hold one on nothing but a source, and a risk's source is unknown.
+local function is_of_unknown_source(results, options)
+  local known = set_of { "Community", "User-Defined", options.provider or "Provider" }
+  for _, source in ipairs(options.extend and options.extend.source or {}) do
+    known[source == "Provider" and options.provider or source] = true
+  end
+  for _, rule in ipairs(options.rules or {}) do
+    if rule.action == "allow" then
+      return false
+    end
+    local others = 0
+    for condition in pairs(rule) do
+      others = others + ((condition == "action" or condition == "name" or condition == "source") and 0 or 1)
+    end
+    for _, risk in ipairs(rule.source and others == 0 and results.risk.risks or {}) do
+      if not known[risk.riskSource or false] then
+        return true
+      end
+    end
+  end
+  return false
+end
+
 local function check_allow(decision, results, options)
   local failure = failure_of(results)
   if failure then
@@ -137,6 +172,7 @@ local function check_allow(decision, results, options)
       return rule.unrecognised == true
     end), "a risk that was never seen is allowed")
   end
+  assert(not is_of_unknown_source(results, options), "a source that was never seen is taken as harmless")
   if is_blind(results, options) then
     assert(decision.degraded and some_rule_allows(options, function(rule)
       return rule.error ~= nil

@@ -104,7 +104,8 @@ for _, way in ipairs(support.ways) do
     end)
 
     it("decides by the freeze events", function()
-      local policy = riskscreen.policy { rules = { { frozen = true, action = "review" }, { action = "allow" } } }
+      local policy =
+        riskscreen.policy { rules = { { frozen = true, action = "review" }, { any = true, action = "allow" } } }
       local frozen = sandbox.scenario "frozen"
       local decision = client:screen { address = frozen.address, network = "eth", policy = policy }
       assert.equal("review", decision.action)

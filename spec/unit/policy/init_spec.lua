@@ -132,6 +132,29 @@ describe("rules", function()
     assert.equal("block", decide(policy, { risk("low", "scam", "Acme") }).action)
   end)
 
+  it("must not name the source `Provider` unless the service's own name is given", function()
+    local made, message = pcall(policies.new, { rules = { { source = { "Provider" }, action = "block" } } })
+    assert.is_false(made)
+    assert.matches("rules[1].source", message, 1, true)
+    assert.matches("`provider`", message, 1, true)
+    assert.is_true((pcall(policies.new, { provider = "Acme", rules = { { source = "Acme", action = "block" } } })))
+  end)
+
+  it("about the source are undetermined for a source never seen", function()
+    local rules = { { source = "Community", action = "block" }, { level = "low", action = "allow" } }
+    for _, provider in ipairs { false, "Acme" } do
+      local policy = policies.new { rules = rules, provider = provider or nil }
+      local decision = decide(policy, { risk("low", "scam", "Stranger") })
+      assert.equal("unknown", decision.action)
+      assert.matches("riskSource 'Stranger' is not known", decision.reasons[1].message, 1, true)
+      assert.equal("allow", decide(policy, { risk("low", "scam", provider or "Provider") }).action)
+    end
+    local policy = policies.new { rules = rules, provider = "Acme" }
+    assert.equal("unknown", decide(policy, { risk("low", "scam", "Provider") }).action)
+    policy = policies.new { rules = rules, extend = { source = { "Stranger" } } }
+    assert.equal("allow", decide(policy, { risk("low", "scam", "Stranger") }).action)
+  end)
+
   it("are undetermined when a field that they need is absent", function()
     local policy = policies.new {
       rules = { { source = "Community", action = "block" }, { level = "low", action = "allow" } },
@@ -165,8 +188,26 @@ describe("rules", function()
     assert.is_false(decide(policy, { risk("low", "scam") }).degraded)
   end)
 
-  it("without conditions match every recognised risk and nothing else", function()
-    local policy = policies.new { rules = { { action = "allow" } } }
+  it("raise without a condition, which a value of nil may have left out", function()
+    for _, rule in ipairs { { action = "allow" }, { action = "allow", name = "low", level = nil } } do
+      local made, message = pcall(policies.new, { rules = { { no_risk = true, action = "allow" }, rule } })
+      assert.is_false(made)
+      assert.matches("rules[2] has no condition", message, 1, true)
+      assert.matches("`any = true`", message, 1, true)
+    end
+  end)
+
+  it("raise with `any` beside a condition or with another value than true", function()
+    for _, rule in ipairs { { any = true, level = "low" }, { any = true, error = true }, { any = false } } do
+      rule.action = "allow"
+      assert.has_error(function()
+        policies.new { rules = { rule } }
+      end)
+    end
+  end)
+
+  it("with `any` match every recognised risk and nothing else", function()
+    local policy = policies.new { rules = { { any = true, action = "allow" } } }
     assert.equal("allow", decide(policy, { risk("high", "scam") }).action)
     assert.equal("allow", decide(policy, {}).action)
     assert.equal("unknown", decide(policy, { risk("odd", "scam") }).action)
@@ -208,7 +249,7 @@ describe("a reason", function()
 
   it("names the rule and the risk that it matches", function()
     assert.equal("rule 'high risk' matches high / hack", policies.new():decide(high).reasons[1].message)
-    local rules = { { no_risk = true, action = "allow" }, { action = "block" } }
+    local rules = { { no_risk = true, action = "allow" }, { any = true, action = "block" } }
     assert.equal("rule 2 matches high / hack", message(rules, high))
   end)
 
@@ -415,14 +456,19 @@ describe("a lookup besides the risk assessment", function()
     assert.equal("block", decision.action)
     assert.equal(late, decision.error)
     local open = policies.new {
-      rules = { { frozen = true, action = "block" }, { action = "allow" }, { error = true, action = "allow" } },
+      rules = {
+        { frozen = true, action = "block" },
+        { any = true, action = "allow" },
+        { error = true, action = "allow" },
+      },
     }
     assert.equal("block", open:decide(results).action)
     assert.equal("allow", open:decide({ errors = { risk = late }, freeze_events = {} }).action)
   end)
 
-  it("is needed for that: rules on the risk and rules without conditions do not apply", function()
-    local conditions = { { no_risk = false }, { no_risk = true }, { whitelist = false }, { unrecognised = false }, {} }
+  it("is needed for that: rules on the risk and rules for any case do not apply", function()
+    local conditions =
+      { { no_risk = false }, { no_risk = true }, { whitelist = false }, { unrecognised = false }, { any = true } }
     for _, one in ipairs(conditions) do
       one.action = "block"
       assert.equal("unknown", policies.new({ rules = { one } }):decide({ errors = { risk = late } }).action)
@@ -612,9 +658,9 @@ describe("a policy that has cached reasons", function()
   local settings = {
     { rules = { { type = "sanction", source = "Community", action = "block" }, { level = "low", action = "allow" } } },
     { rules = { { whitelist = true, action = "allow" }, { level = "high", action = "block" } } },
-    { rules = { { source = "Provider", action = "review" }, { action = "allow" } }, provider = "Acme" },
+    { rules = { { source = "Provider", action = "review" }, { any = true, action = "allow" } }, provider = "Acme" },
     {
-      rules = { { unrecognised = true, action = "review" }, { action = "allow" } },
+      rules = { { unrecognised = true, action = "review" }, { any = true, action = "allow" } },
       extend = { level = { "elevated" } },
     },
     { rules = { { category = "exchange", action = "allow" }, { level = "high", action = "block" } } },
