@@ -42,11 +42,7 @@ need $build_packages $test_packages
 if [ -n "$names$options" ]; then
   files=
   for name in ${names:-spec}; do
-    if [ -e "$name" ]; then
-      found=$(specs_in "$name")
-    else
-      found=$(specs_in spec | grep -F -- "$name") || true
-    fi
+    found=$(specs_in spec | grep -F -- "${name#./}") || true
     [ -n "$found" ] || { say "test: no spec file has '$name' in its path"; exit 2; }
     files="$files $found"
   done

@@ -22,6 +22,20 @@ describe("./dev", function()
   end
 end)
 
+describe("./dev test", function()
+  it("runs the specs whose path holds a name", function()
+    local output, status = run "./dev test unit/version_spec"
+    assert.matches("1 success / 0 failures / 0 errors", output, 1, true)
+    assert.equal(0, status)
+  end)
+
+  it("refuses a name that no path holds", function()
+    local output, status = run "./dev test version_spce"
+    assert.equal("test: no spec file has 'version_spce' in its path\n", output)
+    assert.equal(2, status)
+  end)
+end)
+
 for command, lowest in pairs { sandbox = 0, gateway = 1 } do
   describe("./dev " .. command, function()
     for _, port in ipairs { "abc", "80800", "-1", "80.5", "0x50" } do
