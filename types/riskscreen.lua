@@ -3,7 +3,7 @@
 
 ---@class riskscreen
 ---@field loop riskscreen.Loop
-local riskscreen = { decimal = {}, errors = {}, webhook = {}, sandbox = {} }
+local riskscreen = { address = {}, decimal = {}, errors = {}, webhook = {}, sandbox = {} }
 
 ---@alias riskscreen.activity_network "ethereum"|"eth"|"tron"|"btc"|"bsc"
 
@@ -314,6 +314,33 @@ function riskscreen.score_policy(given) end
 ---@param given? { concurrency?: integer, ordered?: boolean, on_progress?: function, total?: integer, stop_after_failures?: integer }
 ---@return riskscreen.Run
 function riskscreen.map(source, body, given) end
+
+---The canonical spelling of a text that is an address of a network.
+---@param address any
+---@param network any
+---@param level? "checksum"|"format"|false by default "checksum"; false accepts any text
+---@return string|nil canonical
+---@return string|nil problem
+---@return "address"|"network"|nil field
+function riskscreen.address.validate(address, network, level) end
+
+---The canonical spelling of an address: the same for every spelling of one address. A text that is no address stays as it is, except that 0x texts get lower case.
+---@param address string
+---@param network? string
+---@return string canonical
+---@return boolean is_hexadecimal
+function riskscreen.address.normalize(address, network) end
+
+---The networks on which a text is an address, in alphabetical order.
+---@param address any
+---@return string[]
+function riskscreen.address.networks_of(address) end
+
+---A sentence for a person: why a text is no address of a network. Nil for an address.
+---@param address any
+---@param network string
+---@return string|nil
+function riskscreen.address.explain(address, network) end
 
 ---Compares two decimal texts by their exact value.
 ---@param a string

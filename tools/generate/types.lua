@@ -221,7 +221,7 @@ function M.files(index, surface, option_classes)
   add(table.concat({
     "---@class riskscreen",
     "---@field loop riskscreen.Loop",
-    "local riskscreen = { decimal = {}, errors = {}, webhook = {}, sandbox = {} }",
+    "local riskscreen = { address = {}, decimal = {}, errors = {}, webhook = {}, sandbox = {} }",
   }, "\n"))
   for _, name in ipairs(sorted_keys(enums.values)) do
     add("---@alias riskscreen." .. name .. " " .. literal_union(enums.values[name]))

@@ -1,92 +1,190 @@
--- Spellings and formats of addresses. No other module decides whether a text is an address, or whether two texts are
--- the same address. The service may find no risk for a misspelt address, so such a text is refused. The formats are
--- those of the networks; the interface publishes none.
+-- Spellings, formats and checksums of addresses. No other module decides whether a text is an address, or whether two
+-- texts are the same address. The service may find no risk for a misspelt address, so such a text is refused. The
+-- formats are those of the networks (formats.lua); the interface publishes none.
+local explain = require "riskscreen.address.explain"
+local formats = require "riskscreen.address.formats"
 local text = require "riskscreen.util.text"
 
 local byte, lower = string.byte, string.lower
 
 local LONGEST = 128 -- bytes
+local REMEMBERED = 1024 -- addresses of a format whose checks are remembered, and as many before them
 
-local ZERO, SMALL_X, LARGE_X = byte "0", byte "x", byte "X"
+local ZERO, SMALL_X, LARGE_X, THREE, FOUR = byte "0", byte "x", byte "X", byte "3", byte "4"
 
 local is_hexadecimal = text.made_of "0-9a-fA-F"
-local is_base58 = text.made_of "1-9A-HJ-NP-Za-km-z"
 
-local function has_hexadecimal_prefix(address)
+local networks = {}
+for network in pairs(formats) do
+  networks[#networks + 1] = network
+end
+table.sort(networks)
+
+local M = { LONGEST = LONGEST }
+
+-- Canonical addresses by text, for texts that have passed the check. A full table becomes the old one.
+local memories = {}
+for _, format in pairs(formats) do
+  memories[format] = { young = {}, old = {}, count = 0 }
+end
+
+local function remember(memory, address, canonical)
+  if memory.count >= REMEMBERED then
+    memory.old, memory.young, memory.count = memory.young, {}, 0
+  end
+  memory.young[address] = canonical
+  memory.count = memory.count + 1
+end
+
+-- The canonical address of a text, or nil and the reason of the first form that the text begins like.
+local function read(format, address, checked)
+  local first_reason
+  for _, form in ipairs(format.forms) do
+    if form.claims(address) then
+      local canonical, reason = form.read(address, checked)
+      if canonical then
+        return canonical
+      end
+      first_reason = first_reason or reason
+    end
+  end
+  return nil, first_reason
+end
+
+local function begins_like_hexadecimal(address)
   local first, second = byte(address, 1, 2)
   return first == ZERO and (second == SMALL_X or second == LARGE_X)
 end
 
-local function evm(address)
-  return #address == 42 and has_hexadecimal_prefix(address) and is_hexadecimal(address, 3)
-end
+-- How texts begin that have another canonical spelling, and the format that knows it. `3…` is old on Litecoin only.
+local by_prefix = { BC1 = formats.btc, LTC = formats.ltc, io1 = formats.iotex, IO1 = formats.iotex }
 
-local function base58(shortest, longest, first)
-  return function(address)
-    return #address >= shortest and #address <= longest and address:find(first) ~= nil and is_base58(address)
+local function rewriting_format(address, network)
+  local first = byte(address)
+  if first == FOUR and (network == "tron" or network == nil) then
+    return formats.tron
+  elseif first == THREE and network == "ltc" then
+    return formats.ltc
   end
+  return by_prefix[address:sub(1, 3)]
 end
 
--- Upper case would be the same address, but the service may not know that.
-local function bech32(prefix)
-  return function(address)
-    return address:find("^" .. prefix .. "1[02-9ac-hj-np-z]+$") ~= nil and #address >= 14 and #address <= 90
-  end
-end
-
-local function any(...)
-  local forms = { ... }
-  return function(address)
-    for _, is_form in ipairs(forms) do
-      if is_form(address) then
-        return true
-      end
-    end
-    return false
-  end
-end
-
--- The format of every network of the interface.
-local formats = {
-  tron = base58(34, 34, "^T"),
-  btc = any(base58(25, 35, "^[13]"), bech32 "bc"),
-  ltc = any(base58(25, 35, "^[LM3]"), bech32 "ltc"),
-  doge = base58(25, 35, "^[DA9]"),
-  solana = base58(32, 44, ""),
-  iotex = any(evm, bech32 "io"),
-}
-
-for _, network in ipairs {
-  "ethereum",
-  "eth",
-  "bsc",
-  "polygon",
-  "arbitrum",
-  "optimism",
-  "avalanche",
-  "base",
-  "zksync",
-  "merlin",
-  "kaia",
-  "ftm",
-  "theta",
-  "etc",
-  "lumia",
-} do
-  formats[network] = evm
-end
-
-local M = { LONGEST = LONGEST }
-
----The canonical spelling of an address. Only 0x addresses are case-insensitive.
+---The canonical spelling of an address: the same for every spelling of one address. A text that is no address stays as
+---it is, except that 0x texts get lower case.
 ---@param address string
+---@param network? string
 ---@return string canonical
 ---@return boolean is_hexadecimal
-function M.canonical(address)
-  if has_hexadecimal_prefix(address) and is_hexadecimal(address, 3) then
+function M.normalize(address, network)
+  if begins_like_hexadecimal(address) and is_hexadecimal(address, 3) then
     return lower(address), true
   end
-  return address, false
+  local format = rewriting_format(address, network)
+  if not format or #address > LONGEST then
+    return address, false
+  end
+  local memory = memories[format]
+  local canonical = memory.young[address] or memory.old[address]
+  if not canonical then
+    canonical = read(format, address, true)
+    if not canonical then
+      return address, false
+    end
+    remember(memory, address, canonical)
+  end
+  return canonical, begins_like_hexadecimal(canonical)
+end
+
+M.canonical = M.normalize
+
+-- "looks like a tron address", where the text is valid on other networks.
+local function other_network(address, network)
+  local names, seen = {}, {}
+  for _, other in ipairs(M.networks_of(address)) do
+    for _, form in ipairs(formats[other].forms) do
+      if form.claims(address) and not seen[form.name] then
+        seen[form.name] = true
+        names[#names + 1] = form.name
+      end
+    end
+  end
+  if names[1] then
+    return ("it looks like %s address, and the network is %s"):format(table.concat(names, " or "), network)
+  end
+end
+
+---A sentence for a person: why a text is no address of a network. Nil for an address.
+---@param address any
+---@param network string
+---@return string|nil
+function M.explain(address, network)
+  local format = formats[network or false]
+  if not format then
+    return ("the network must be one that the service knows (got %s)"):format(text.show(network))
+  elseif type(address) ~= "string" then
+    return ("the address must be a text (got %s)"):format(text.kind(address))
+  elseif #address > LONGEST then
+    return ("it is %d bytes long, and the longest address has %d"):format(#address, LONGEST)
+  end
+  local canonical, reason = read(format, address, true)
+  if canonical then
+    return nil
+  end
+  return explain.foreign(address)
+    or other_network(address, network)
+    or reason
+    or ("it does not begin as a %s address does: %s"):format(network, format.beginning)
+end
+
+local function problem_of(address, network)
+  local reason = M.explain(address, network)
+  if not formats[network or false] then
+    return reason, "network"
+  elseif type(address) ~= "string" then
+    return reason, "address"
+  end
+  return ("the address is none of the network %s (got %s): %s"):format(network, text.show(address), reason), "address"
+end
+
+---The canonical spelling of a text that is an address of a network.
+---@param address any
+---@param network any
+---@param level? "checksum"|"format"|false by default "checksum"; false accepts any text
+---@return string|nil canonical
+---@return string|nil problem
+---@return "address"|"network"|nil field
+function M.validate(address, network, level)
+  local format = formats[network or false]
+  if not format or type(address) ~= "string" or #address > LONGEST then
+    return nil, problem_of(address, network)
+  elseif level == false then
+    return (M.normalize(address, network))
+  end
+  local memory = memories[format]
+  local canonical = memory.young[address] or memory.old[address]
+  if canonical then
+    return canonical
+  end
+  canonical = read(format, address, level ~= "format")
+  if not canonical then
+    return nil, problem_of(address, network)
+  elseif level ~= "format" then
+    remember(memory, address, canonical)
+  end
+  return canonical
+end
+
+---The networks on which a text is an address, in alphabetical order.
+---@param address any
+---@return string[]
+function M.networks_of(address)
+  local list = {}
+  for _, network in ipairs(networks) do
+    if type(address) == "string" and #address <= LONGEST and read(formats[network], address, true) then
+      list[#list + 1] = network
+    end
+  end
+  return list
 end
 
 ---The reason why a text is no address of a network, or nil.
@@ -95,15 +193,9 @@ end
 ---@return string|nil problem
 ---@return "address"|"network"|nil field
 function M.problem(address, network)
-  local is_address = formats[network or false]
-  if not is_address then
-    return ("the network must be one that the service knows (got %s)"):format(text.show(network)), "network"
-  elseif type(address) ~= "string" then
-    return ("the address must be a text (got %s)"):format(text.kind(address)), "address"
-  elseif #address > LONGEST then
-    return ("the address must be at most %d bytes long (got %d)"):format(LONGEST, #address), "address"
-  elseif not is_address(address) then
-    return ("the address is none of the network %s (got %s)"):format(network, text.show(address)), "address"
+  local canonical, problem, field = M.validate(address, network)
+  if not canonical then
+    return problem, field
   end
 end
 
