@@ -53,7 +53,7 @@ local riskscreen = { address = {}, decimal = {}, errors = {}, webhook = {}, sand
 ---@field policy? table Policy of `screen`; by default the default policy.
 ---@field clock? function Returns Unix seconds, to read dates in answers; by default os.time.
 ---@field random? function Returns a number from 0 up to 1, for the jitter of waits; by default its own generator.
----@field runtime? table Replaces this program's runtime for everything of the client: now(), sleep(seconds) and tasks with spawn, gather, signal, hold and release; transport(settings) is optional.
+---@field runtime? table The runtime of everything that belongs to this client, in place of the program's: now(), sleep(seconds) and tasks with spawn, gather, signal, on_end, hold and release. transport(settings) is optional.
 ---@field polling? table When the client polls for a transaction's result, if `endpoints.kyt_result` is set: `first`, `growth`, `jitter`, `ceiling`, `deadline`.
 ---@field final_statuses? table Values of `status` that make a transaction's result final; by default 1003 alone.
 ---@field inbox? table Inbox whose webhooks bring results, made by `table`.
@@ -616,17 +616,17 @@ local riskscreen_Fate = {}
 ---@class riskscreen.Task of this runtime: a program may have several
 local riskscreen_Task = {}
 
----Runs a function as a task until it and all it spawned have ended; returns what it returned, or raises its failure.
+---Runs a function as a task until the task and all its children have ended. Returns the function's results, or raises its failure.
 ---@param body fun(...): any
 ---@return any ...
 function riskscreen.run(body, ...) end
 
----Starts a task. Inside a task the new one is its child: it is awaited before the parent ends, cancelled with it, and when it raises and nobody awaits it, its parent fails.
+---Starts a task. Inside a task the new task is a child. The parent does not end before its children, and cancels them when it is cancelled. It fails when a child fails and nobody awaits the child.
 ---@param body fun(...): any
 ---@return riskscreen.Task
 function riskscreen.spawn(body, ...) end
 
----Runs functions side by side and waits for all of them. When one raises, the others are cancelled and it is raised.
+---Runs functions side by side and waits for all of them. When one raises, the others are cancelled, and its failure is raised.
 ---@param bodies (fun(): any)[]
 ---@return any[] values the first result of each, at its place
 ---@return any[] errs the second result of each, at its place
@@ -636,35 +636,35 @@ function riskscreen.gather(bodies) end
 ---@param seconds number
 function riskscreen.sleep(seconds) end
 
----Calls a function soon, in a task that is nobody's child. A failure of it is reported on stderr.
+---Calls a function soon, in a task without a parent. Its failure is reported on stderr.
 ---@param fn fun(...): any
 ---@return boolean deferred
 function riskscreen.defer(fn, ...) end
 
----Waits for a task and returns what its function returned. A failure is raised, with its traceback.
+---Waits for a task and returns the results of its function. A failure is raised, with its traceback.
 ---@param timeout? number seconds
 ---@return any ... or nil and an error of kind timeout (the task goes on) or cancelled
 function riskscreen_Task:await(timeout) end
 
----Stops the task and those it spawned: what they wait for is aborted at once. Awaiting it gives nil and an error of kind cancelled. A task that has ended is left alone.
+---Stops the task and the tasks that it spawned. Their waits are aborted at once. `await` of a cancelled task returns nil and an error of kind cancelled. A task that has ended stays as it is.
 function riskscreen_Task:cancel() end
 
 ---@class riskscreen.Loop
 local riskscreen_Loop = {}
 
----The descriptor that is readable when `step` has something to do.
+---The descriptor that is readable when `step` has work.
 ---@return integer
 function riskscreen_Loop:pollfd() end
 
----What to wait for on the descriptor.
+---The events to poll for on the descriptor.
 ---@return "r"
 function riskscreen_Loop:events() end
 
----Seconds after which `step` has something to do whether or not the descriptor is readable; nil for never.
+---Seconds after which `step` has work even if the descriptor is not readable; nil for never.
 ---@return number|nil
 function riskscreen_Loop:timeout() end
 
----Lets whatever is under way progress and resumes tasks. Waits at most so many seconds, without a limit until something happens; with a budget it does not wait, and leaves for the next step what does not fit.
+---Lets requests progress and resumes tasks. It waits at most so many seconds; without a number, until something happens. With a budget it does not wait, and leaves further work to the next step.
 ---@param wait? number|{ budget: number } seconds
 function riskscreen_Loop:step(wait) end
 

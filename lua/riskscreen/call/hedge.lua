@@ -1,9 +1,8 @@
--- Hedging: when an answer is late, the same request is sent once more and the first answer wins. When it is late, and
--- the race between the two; what a request is, and whether it may be repeated, is not known here.
+-- Hedging: when an answer is late, the request is sent a second time, and the first answer wins.
 
-local SAMPLES = 64 -- durations that are remembered for each operation
-local FEWEST = 20 -- durations without which nothing is known about what is late
-local FRESH = 8 -- new durations after which the percentile is worked out again
+local SAMPLES = 64 -- durations that are kept for each operation
+local FEWEST = 20 -- durations that the percentile needs
+local FRESH = 8 -- new durations after which the percentile is computed again
 local PERCENTILE = 0.95
 
 ---@class riskscreen.Hedge
@@ -21,7 +20,7 @@ local function percentile(durations)
   return sorted[math.ceil(#sorted * PERCENTILE)]
 end
 
----An answer has come.
+---Adds the duration of an answer.
 ---@param operation string
 ---@param seconds number since its first request was sent
 function Hedge:observe(operation, seconds)
@@ -37,7 +36,7 @@ function Hedge:observe(operation, seconds)
   end
 end
 
----Seconds after which an answer is late; nil while that is not known.
+---The seconds after which an answer is late; nil while the percentile has too few durations.
 ---@param operation string
 ---@return number|nil
 function Hedge:late_after(operation)
@@ -48,22 +47,22 @@ function Hedge:late_after(operation)
   return recent and recent.late
 end
 
--- Whether a result ends the race. A failure that may pass leaves the answer to the other request.
+-- Whether a result ends the race. After a retryable failure the other request may still succeed.
 local function decides(value, err)
   return value ~= nil or not err.retryable
 end
 
--- A task that notes its end among the finished ones.
+-- Sends a request in a task that adds itself to the finished ones at its end.
 local function enter(race, number)
   local task = race.tasks.spawn(race.send, number)
   race.entered[number] = task
-  task:on_end(function()
+  race.tasks.on_end(task, function()
     race.finished[#race.finished + 1] = task
     race.changed:notify()
   end)
 end
 
--- The result of the request that wins: the first that decides, else the first that failed.
+-- The first result that ends the race, else the first failure.
 local function winner(race)
   local examined = 0
   while true do
@@ -89,12 +88,12 @@ function M.new(settings)
   return setmetatable({ delay = settings.delay, recent = {} }, Hedge)
 end
 
----Sends a request, and once more when its answer is late. The loser is cancelled.
+---Sends a request, and a second time when its answer is late. The loser is cancelled.
 ---@param tasks table the runtime's
 ---@param late_after number seconds
----@param send fun(number: integer): any, any a request of this number, 1 or 2
----@param may_repeat fun(): boolean asked when the answer is late
----@return integer number of the request that won
+---@param send fun(number: integer): any, any sends request 1 or 2
+---@param may_repeat fun(): boolean called when the answer is late
+---@return integer number of the winning request
 ---@return any value
 ---@return any other
 function M.race(tasks, late_after, send, may_repeat)

@@ -1,26 +1,26 @@
--- The rate limit of a client: a bucket of tokens at which calls stand in line, in the order in which they came and by
--- priority. How the bucket fills is its own matter. The clock and the waiting are given to it.
+-- The rate limit of a client. Calls queue for tokens by priority, and within a priority in the order of their arrival.
+-- token_bucket.lua has the tokens.
 local buckets = require "riskscreen.call.token_bucket"
 local priorities = require("riskscreen.options.reliability").priorities
 
-local GRACE = 1 -- seconds after its deadline at which an entry that is still there was left behind by an error
+local GRACE = 1 -- seconds after its deadline; an entry that is still queued then was left behind by an error
 
----@class riskscreen.LimiterEntry one call in line
----@field lane riskscreen.LimiterLane|nil nil once it has left
+---@class riskscreen.LimiterEntry a call in the queue
+---@field lane riskscreen.LimiterLane|nil nil after it has left
 ---@field deadline number
----@field outer? riskscreen.LimiterEntry the blocking call within which this one blocks
+---@field outer? riskscreen.LimiterEntry the blocking call within which this call blocks
 local Entry = {}
 Entry.__index = Entry
 
 ---@class riskscreen.Limiter
 ---@field private bucket riskscreen.Bucket
----@field lanes riskscreen.LimiterLane[] of entries, one for each priority
----@field innermost? riskscreen.LimiterEntry of the calls that block, the one that blocks last
+---@field lanes riskscreen.LimiterLane[] one queue for each priority
+---@field innermost? riskscreen.LimiterEntry the last of the calls that block
 ---@field waiting integer
 local Limiter = {}
 Limiter.__index = Limiter
 
--- The line: a linked list for each priority.
+-- A queue is a linked list.
 
 local function unlink(entry)
   local lane = entry.lane
@@ -37,7 +37,7 @@ local function unlink(entry)
   entry.lane = nil
 end
 
--- Before `follower`, or at the end.
+-- Adds an entry before `follower`, or at the end.
 local function link(entry, lane, follower)
   local leader = lane.last
   if follower then
@@ -56,7 +56,7 @@ local function link(entry, lane, follower)
   end
 end
 
--- Whose turn it is. What an error has left behind makes room.
+-- The entry whose turn it is. Entries that an error has left behind are removed.
 local function first_in_line(limiter, now)
   for _, lane in ipairs(limiter.lanes) do
     while lane.first and now > lane.first.deadline + GRACE do
@@ -78,7 +78,7 @@ local function innermost(limiter)
   return entry
 end
 
--- Calls that block are within each other on one stack: the last one to come must be the first to go.
+-- Queues a call. Blocking calls wait within each other on one stack, so the last one must leave first.
 local function join(limiter, priority, deadline)
   local entry = setmetatable({ limiter = limiter, deadline = deadline, signal = limiter.tasks.signal() }, Entry)
   if limiter.tasks.blocks() then
@@ -101,7 +101,7 @@ local function wake_first(limiter)
   end
 end
 
----Leaves the line; also what happens when the task that waits is stopped.
+---Leaves the queue, also when the waiting task is stopped.
 function Entry:abandon()
   if self.lane then
     local limiter = self.limiter
@@ -111,8 +111,8 @@ function Entry:abandon()
   end
 end
 
--- Waits for the entry's turn and takes a token; or nil and the seconds after which there may be one.
-local function stand_in_line(limiter, entry)
+-- Waits for the entry's turn and takes a token; or nil and the seconds after which there may be a token.
+local function await_turn(limiter, entry)
   while true do
     local now = limiter.now()
     if now >= entry.deadline then
@@ -155,13 +155,13 @@ function M.new(settings, runtime, shared, name)
   }, Limiter)
 end
 
----Takes a token where nobody has to wait for it.
+---Takes a token, if there is one and no call waits for it.
 ---@return boolean taken
 function Limiter:try()
   return not first_in_line(self, self.now()) and self.bucket:claim() <= 0
 end
 
----Waits for a token and takes it, unless there can be none before the deadline.
+---Waits for a token and takes it, unless there can be no token before the deadline.
 ---@param priority "high"|"normal"|"low"
 ---@param deadline number by the clock
 ---@return boolean|nil taken
@@ -176,7 +176,7 @@ function Limiter:acquire(priority, deadline)
   end
   local entry = join(self, priority, deadline)
   local hold = self.tasks.hold(entry)
-  local taken, retry_after = stand_in_line(self, entry)
+  local taken, retry_after = await_turn(self, entry)
   self.tasks.release(entry, hold)
   entry:abandon()
   return taken, retry_after

@@ -1,10 +1,10 @@
--- Whether a failed request is sent again, and when: pure. Waiting and sending are attempts.lua's.
+-- The decision whether a failed request is sent again, and when. Pure; init.lua waits and sends.
 
 ---@class riskscreen.RetrySettings
----@field attempts integer requests of one call at most, the first included
+---@field attempts integer maximum number of requests of one call
 ---@field base_delay number seconds: the longest pause after the first failure; it doubles with each further one
----@field max_delay number seconds: the longest pause, but for what the service asks for
----@field max_retry_after number seconds: when the service asks for more the call fails instead
+---@field max_delay number seconds: the longest pause, apart from the service's Retry-After
+---@field max_retry_after number seconds: the longest Retry-After that a call waits for
 
 ---@class riskscreen.FailedAttempt
 ---@field idempotent boolean repeating the operation changes nothing
@@ -14,10 +14,10 @@
 
 local SHORTEST_ATTEMPT = 0.001 -- seconds that must be left after a pause
 
--- Failures that another attempt may mend.
+-- The failures after which another attempt may succeed.
 local passing = { network = true, timeout = true, rate_limited = true, server = true }
 
--- Of these nothing is known but that the request never left.
+-- The failures after which a request that was not sent may be repeated, whatever the operation.
 local unsent = { network = true, timeout = true }
 
 local function may_repeat(failed)
@@ -30,7 +30,7 @@ end
 
 local M = { SHORTEST_ATTEMPT = SHORTEST_ATTEMPT }
 
----The pause after an attempt, by full jitter: anything from nothing to a bound that doubles with each attempt.
+---The pause after an attempt, with full jitter: a random share of a bound that doubles with each attempt.
 ---@param settings riskscreen.RetrySettings
 ---@param attempt integer 1 for the first request
 ---@param random fun(): number from 0 up to 1
@@ -39,8 +39,11 @@ function M.backoff(settings, attempt, random)
   return random() * math.min(settings.max_delay, settings.base_delay * 2 ^ (attempt - 1))
 end
 
----Seconds to wait before the next attempt, or nil and why there is none: "final" (another would change nothing, or may
----do something twice), "attempts" (all made), "retry_after" (the service asks for more than is waited for), "deadline".
+---The seconds to wait before the next attempt; or nil and the reason why there is none.
+--- - "final": another attempt would fail too, or might take effect twice.
+--- - "attempts": all attempts are made.
+--- - "retry_after": the service asks for too long a wait.
+--- - "deadline": the time is too short.
 ---@param settings riskscreen.RetrySettings
 ---@param failed riskscreen.FailedAttempt
 ---@param random fun(): number from 0 up to 1
@@ -56,7 +59,7 @@ function M.decide(settings, failed, random)
   if asked > settings.max_retry_after then
     return nil, "retry_after"
   end
-  -- The jitter comes on top: all who were refused together were told the same time.
+  -- Jitter is added, because all clients that were refused together got the same time.
   local wait = asked + M.backoff(settings, failed.attempt, random)
   if wait + SHORTEST_ATTEMPT > failed.remaining then
     return nil, "deadline"
@@ -64,26 +67,26 @@ function M.decide(settings, failed, random)
   return wait
 end
 
----What bounds the repeated requests of a client: each call earns a share of one, each repeated request takes one, and
----no more than the reserve is saved. When everything fails the load grows by the share and not by the attempts.
+---The budget of a client's repeated requests. Each call earns a share of a request, and each repeated request takes
+---one. So when everything fails, the load grows by the share and not by the number of attempts.
 ---@class riskscreen.RetryBudget
----@field left number repeated requests that may be made now
+---@field left number of repeated requests that may be sent now
 local Budget = {}
 Budget.__index = Budget
 
 ---@param share number of a repeated request that each call earns
----@param reserve number repeated requests that are saved at most, and there at the beginning
+---@param reserve number maximum of saved requests, and the number at the beginning
 ---@return riskscreen.RetryBudget
 function M.budget(share, reserve)
   return setmetatable({ share = share, reserve = reserve, left = reserve }, Budget)
 end
 
----A call has begun.
+---Adds the share of a call.
 function Budget:earn()
   self.left = math.min(self.reserve, self.left + self.share)
 end
 
----Takes one repeated request, if there is one.
+---Takes one repeated request, if one is left.
 ---@return boolean taken
 function Budget:take()
   if self.left < 1 then

@@ -1,12 +1,12 @@
--- Counters and latency histograms of a client. It counts what it is told; a snapshot is a copy.
+-- Counters and latency histograms of a client. A snapshot is a copy.
 
--- Upper bounds in seconds; what is slower than the last is counted without a bound.
+-- Upper bounds of the buckets in seconds. A last bucket has no bound.
 local BOUNDS = { 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60 }
 
-local STEP = 0.0005 -- seconds; every bound below FINE is so many of these, and no two are the same
+local STEP = 0.0005 -- seconds; every bound below FINE is a multiple of it
 local FINE = 0.25 -- seconds
 
--- The first bucket for what is at least so many steps.
+-- The first bucket of a duration of so many steps.
 local bucket_of, first = {}, 1
 for steps = 0, FINE / STEP - 1 do
   while BOUNDS[first] < steps * STEP do
@@ -15,7 +15,8 @@ for steps = 0, FINE / STEP - 1 do
   bucket_of[steps] = first
 end
 
--- Without a loop, which would cost most of what counting does.
+-- The number of a duration's bucket. The gate counts every request, and a search in a loop costs it more
+-- (bench/nginx.lua).
 local function index_of(seconds)
   local index = bucket_of[math.floor(seconds / STEP)]
   if index then
@@ -60,7 +61,7 @@ function Histogram:include(other)
   self.max = math.max(self.max, other.max)
 end
 
--- The value below which a share of the observations lie, spread evenly within the bounds of their bucket.
+-- The quantile of a share. The observations of a bucket count as spread evenly within its bounds.
 local function quantile(histogram, share)
   local rank, seen = share * histogram.count, 0
   for index, count in ipairs(histogram.counts) do
@@ -73,7 +74,7 @@ local function quantile(histogram, share)
   end
 end
 
--- The buckets count what is at most `le` seconds, each those of the smaller ones too, as Prometheus has them.
+-- The buckets of a snapshot are cumulative, as in Prometheus: each counts the durations of at most `le` seconds.
 local function histogram_snapshot(histogram)
   local buckets, seen = {}, 0
   for index, bound in ipairs(BOUNDS) do
@@ -94,15 +95,15 @@ local function histogram_snapshot(histogram)
 end
 
 ---@class riskscreen.Stats
----@field counters table<string, integer> but for those of calls, which are counted by operation
+---@field counters table<string, integer> apart from the counters of calls, which each operation has
 ---@field kinds table<string, integer> failed calls by the kind of their error
 ---@field statuses table<integer, integer> answers by HTTP status
 ---@field operations table<string, table>
----@field private open table<table, true> calls under way; one that an error swept away is collected
+---@field private open table<table, true> calls under way; a call that an error has left behind is collected
 local Stats = {}
 Stats.__index = Stats
 
--- What is counted, and what each counts.
+-- The counters and their meaning.
 local counters = {
   { name = "calls", doc = "calls begun", by_operation = true },
   { name = "succeeded", doc = "calls with a value", by_operation = true },
@@ -110,7 +111,7 @@ local counters = {
   { name = "cancelled", doc = "calls whose task was stopped", by_operation = true },
   { name = "requests", doc = "requests sent, repeated ones included" },
   { name = "retries", doc = "requests sent again after a failure" },
-  { name = "hedges", doc = "requests sent because an answer was late" },
+  { name = "hedges", doc = "second requests, sent because an answer was late" },
   { name = "hedges_won", doc = "hedges that were answered first" },
   { name = "budget_exhausted", doc = "requests not sent again because the retry budget was used up" },
   { name = "limited", doc = "calls that found no turn under rate_limit" },
@@ -133,7 +134,7 @@ end
 
 local M = { counters = counters, bounds = BOUNDS }
 
----The number of the bucket that a time belongs to: that of the first bound that it is not beyond.
+---The number of the bucket of a duration.
 ---@type fun(seconds: number): integer
 M.bucket_of = index_of
 
@@ -168,8 +169,8 @@ local function of_operation(stats, name)
   return entry
 end
 
----A call begins.
----@param call table what stands for it
+---Counts the beginning of a call.
+---@param call table
 ---@param operation string
 function Stats:begin(call, operation)
   self.open[call] = true
@@ -177,7 +178,7 @@ function Stats:begin(call, operation)
   entry.calls = entry.calls + 1
 end
 
----A call has ended; a cancelled one has no latency.
+---Counts the end of a call. A cancelled call has no latency.
 ---@param call table
 ---@param operation string
 ---@param outcome "succeeded"|"failed"|"cancelled"
@@ -195,7 +196,7 @@ function Stats:finish(call, operation, outcome, seconds, kind)
   end
 end
 
----A request has been answered.
+---Counts an answer.
 ---@param status integer
 ---@param size integer|nil bytes
 ---@param seconds number
@@ -205,7 +206,7 @@ function Stats:answered(status, size, seconds)
   self.requests:observe(seconds)
 end
 
--- Those of all operations together.
+-- The counters and the latency of all operations together.
 local function totals_of(stats)
   local totals, latency = {}, new_histogram()
   for _, entry in pairs(stats.operations) do

@@ -50,7 +50,7 @@ local function take(run)
   run.taken = entry.index
   run.entries[entry.index] = entry
   entry.task = run.runtime.tasks.spawn(run.body, item, entry.index)
-  entry.task:on_end(function()
+  run.runtime.tasks.on_end(entry.task, function()
     entry.done = true
     run.ended = run.ended + 1
     run.finished[run.ended] = entry.index

@@ -35,7 +35,7 @@ local transaction_parameters = {
 
 -- The functions that a runtime in place of this program's must offer.
 local runtime_functions = { "now", "sleep" }
-local task_functions = { "spawn", "gather", "signal", "hold", "release" }
+local task_functions = { "spawn", "gather", "signal", "on_end", "hold", "release" }
 
 local function missing_function(owner, names)
   for _, name in ipairs(names) do
@@ -139,8 +139,8 @@ M.client = tables.concat({
     name = "runtime",
     type = "table",
     check = runtime,
-    doc = "Replaces this program's runtime for everything of the client: now(), "
-      .. "sleep(seconds) and tasks with spawn, gather, signal, hold and release; transport(settings) is optional.",
+    doc = "The runtime of everything that belongs to this client, in place of the program's: now(), sleep(seconds) "
+      .. "and tasks with spawn, gather, signal, on_end, hold and release. transport(settings) is optional.",
   },
 }, kyt.client, reliability.client)
 

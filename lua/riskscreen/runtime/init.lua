@@ -1,5 +1,4 @@
--- The runtime of this program: nginx's inside nginx, the native one elsewhere. What a runtime is made of is said in
--- those modules.
+-- The runtime of this program: nginx's inside nginx, the native one elsewhere.
 local ngx = rawget(_G, "ngx")
 local inside_nginx = type(ngx) == "table" and ngx.socket and ngx.thread
 

@@ -1,5 +1,5 @@
--- Tasks: structured concurrency, the same over every runtime. A task ends only when the tasks it spawned have ended.
--- Not here: how a runtime starts, suspends and wakes a coroutine.
+-- Tasks: structured concurrency, the same in every runtime. A task ends only when the tasks that it spawned have ended.
+-- The runtime starts, suspends and wakes the coroutines.
 
 local errors = require "riskscreen.errors"
 
@@ -9,28 +9,28 @@ local function pack(...)
   return { n = select("#", ...), ... }
 end
 
----What a runtime provides.
+---The functions of a runtime under its tasks.
 ---@class riskscreen.TaskRuntime
----@field current fun(): riskscreen.Task|nil the task that is running
----@field start fun(task: riskscreen.Task, body: fun(...), ...) runs the body soon; reports its end to `ended`
+---@field current fun(): riskscreen.Task|nil the running task
+---@field start fun(task: riskscreen.Task, body: fun(...), ...) runs the body soon, and calls `ended` at its end
 ---@field suspend fun(task: riskscreen.Task) returns after `wake`; called by the running task
----@field wake fun(task: riskscreen.Task) of a suspended task; forgets its `interrupt`
----@field block_until fun(done: fun(): boolean, timeout?: number, waiters?: table<fun(), true>) waits outside of any
----task; what is in `waiters` is called when `done` may have changed
+---@field wake fun(task: riskscreen.Task) wakes a suspended task and clears its `interrupt`
+---@field block_until fun(done: fun(): boolean, timeout?: number, waiters?: table<fun(), true>) waits outside of tasks;
+---the functions in `waiters` are called when `done` may have changed
 ---@field timer fun(seconds: number, callback: fun()): { cancel: fun(self) } of the running task, which suspends next
 ---@field refusal? fun(): string|nil why nothing can wait at this point of the program
----@field guard? fun(thing: { abandon: fun(self) }): any has `abandon` called when it is swept away with its stack
+---@field guard? fun(thing: { abandon: fun(self) }): any calls `abandon` when the stack of the caller is gone
 ---@field disarm? fun(guard: any) ends `guard`
----@field report? fun(message: string) a failure that nobody awaits; by default to stderr
+---@field report? fun(message: string) reports a failure that nobody awaits; by default to stderr
 
 local function cancelled_error()
   return errors.new("cancelled", "the task was cancelled")
 end
 
--- The failure with where it happened: a text grows, one of our errors gets a field, anything else stays as it is.
+-- The failure with its traceback: added to a text, a field of an error object, nothing for other values.
 local function with_traceback(failure, coroutine)
   if type(failure) == "string" then
-    -- One that came from another task says already where.
+    -- A failure of an awaited task has its traceback already.
     local told = failure:find("\nstack traceback:\n", 1, true)
     return told and failure or debug.traceback(coroutine, failure)
   elseif errors.is(failure) and not failure.traceback then
@@ -43,7 +43,7 @@ local function to_stderr(message)
   io.stderr:write(message, "\n")
 end
 
--- Calls `collected` when the returned value is garbage; a table has no such hook before Lua 5.2.
+-- Calls `collected` when the returned value is garbage. Before Lua 5.2 a table has no `__gc`.
 local function guard(collected)
   if newproxy then -- luacheck: ignore 113
     local proxy = newproxy(true) -- luacheck: ignore 113
@@ -53,7 +53,7 @@ local function guard(collected)
   return setmetatable({}, { __gc = collected })
 end
 
--- A root task's failure has no parent to surface in: it is reported when nobody can await it any more.
+-- The failure of a task without a parent is reported when nobody can await it any more.
 local function watch_failure(task, report)
   local fate = task.fate
   task.guard = guard(function()
@@ -72,7 +72,7 @@ return function(runtime)
   local M = {}
   local settle
 
-  local function give_up(task)
+  local function abandon_held(task)
     local held = task.held
     task.held = nil
     for thing in pairs(held or {}) do
@@ -80,8 +80,8 @@ return function(runtime)
     end
   end
 
-  -- Suspends the running task until it is woken; `interrupt` undoes what it waits for when it is stopped instead, be it
-  -- that it was stopped while it could not be interrupted.
+  -- Suspends the running task until it is woken. When the task is stopped, or was stopped before, `interrupt` ends the
+  -- wait.
   local function pause(task, interrupt)
     if task.stop then
       interrupt()
@@ -96,12 +96,12 @@ return function(runtime)
       if not task.cancelling then
         task.stop = nil
       end
-      give_up(task)
+      abandon_held(task)
       error(stop, 0)
     end
   end
 
-  -- Waits, suspended, until one of `waiters` is called or the time is up.
+  -- Suspends the running task until its function in `waiters` is called or the time is up.
   local function wait_among(waiters, timeout)
     local me = runtime.current()
     local timer
@@ -132,7 +132,7 @@ return function(runtime)
     end
   end
 
-  -- Raises, two levels up, where nothing can wait.
+  -- Raises two levels up where nothing can wait.
   local function ensure_waiting(what)
     local why = runtime.refusal and runtime.refusal()
     if why then
@@ -182,7 +182,7 @@ return function(runtime)
     settle(parent)
   end
 
-  -- A task whose body has ended is done when its children are.
+  -- A task whose body has ended is done when its children are done.
   function settle(task)
     if not task.closing or task.done or task.open > 0 then
       return
@@ -199,13 +199,13 @@ return function(runtime)
     end
   end
 
-  ---The runtime says that a task's body has ended.
+  ---Ends a task. The runtime calls it when the body has ended.
   function M.ended(task, coroutine, ok, ...)
     if ok then
       task.results = pack(...)
     else
       local failure = ...
-      give_up(task)
+      abandon_held(task)
       if task.cancelling and failure == task.stop then
         task.results = pack(nil, failure)
       else
@@ -217,7 +217,7 @@ return function(runtime)
     settle(task)
   end
 
-  ---A failure as `ended` takes it, made where the stack is still there.
+  ---A failure for `ended`, made before the stack is unwound.
   ---@param failure any
   ---@return any
   function M.located(failure)
@@ -228,19 +228,20 @@ return function(runtime)
     return with_traceback(failure, coroutine.running())
   end
 
-  ---The runtime says that the task will never go on: what ran it was swept away.
-  function Task:abandon()
-    local undo = self.interrupt
-    self.interrupt = nil
+  ---Ends a task that will never go on, because its coroutine is gone.
+  ---@param task riskscreen.Task
+  function M.abandon(task)
+    local undo = task.interrupt
+    task.interrupt = nil
     if undo then
       undo()
     end
-    self.cancelling = true
-    self.stop = cancelled_error()
-    M.ended(self, nil, false, self.stop)
+    task.cancelling = true
+    task.stop = cancelled_error()
+    M.ended(task, nil, false, task.stop)
   end
 
-  ---Waits for a task and returns what its function returned. A failure is raised, with its traceback.
+  ---Waits for a task and returns the results of its function. A failure is raised, with its traceback.
   ---@param timeout? number seconds
   ---@return any ... or nil and an error of kind timeout (the task goes on) or cancelled
   function Task:await(timeout)
@@ -270,18 +271,19 @@ return function(runtime)
     return unpack(self.results, 1, self.results.n)
   end
 
-  ---Calls a function when the task has ended, however it did. Its failure is then the caller's to look at, by `await`.
+  ---Calls a function when a task has ended. The caller must then look at the task's failure by `await`.
+  ---@param task riskscreen.Task
   ---@param callback fun() must not wait
-  function Task:on_end(callback)
-    if self.done then
+  function M.on_end(task, callback)
+    if task.done then
       callback()
     else
-      self.waiters[callback] = true
+      task.waiters[callback] = true
     end
   end
 
-  ---Stops the task and those it spawned: what they wait for is aborted at once. Awaiting it gives nil and an error of
-  ---kind cancelled. A task that has ended is left alone.
+  ---Stops the task and the tasks that it spawned. Their waits are aborted at once. `await` of a cancelled task returns
+  ---nil and an error of kind cancelled. A task that has ended stays as it is.
   function Task:cancel()
     if self.closing or self.cancelling then
       return
@@ -292,8 +294,8 @@ return function(runtime)
     interrupt(self)
   end
 
-  ---Starts a task. Inside a task the new one is its child: it is awaited before the parent ends, cancelled with it, and
-  ---when it raises and nobody awaits it, its parent fails.
+  ---Starts a task. Inside a task the new task is a child. The parent does not end before its children, and cancels them
+  ---when it is cancelled. It fails when a child fails and nobody awaits the child.
   ---@param body fun(...): any
   ---@return riskscreen.Task
   function M.spawn(body, ...)
@@ -312,7 +314,8 @@ return function(runtime)
     return task
   end
 
-  ---Runs a function as a task until it and all it spawned have ended; returns what it returned, or raises its failure.
+  ---Runs a function as a task until the task and all its children have ended. Returns the function's results, or raises
+  ---its failure.
   ---@param body fun(...): any
   ---@return any ...
   function M.run(body, ...)
@@ -325,7 +328,8 @@ return function(runtime)
     return M.spawn(body, ...):await()
   end
 
-  ---Runs functions side by side and waits for all of them. When one raises, the others are cancelled and it is raised.
+  ---Runs functions side by side and waits for all of them. When one raises, the others are cancelled, and its failure
+  ---is raised.
   ---@param bodies (fun(): any)[]
   ---@return any[] values the first result of each, at its place
   ---@return any[] errs the second result of each, at its place
@@ -369,7 +373,7 @@ return function(runtime)
     end)
   end
 
-  ---Something to wait for that anyone may give notice of.
+  ---A signal: tasks wait for its next notice.
   ---@return { wait: fun(self, timeout?: number), notify: fun(self) }
   function M.signal()
     local waiters, notices = {}, 0
@@ -385,7 +389,7 @@ return function(runtime)
           return notices ~= before
         end, timeout, waiters)
       end,
-      ---Wakes everyone who waits now.
+      ---Ends all waits that are under way.
       notify = function()
         notices = notices + 1
         wake_all(waiters)
@@ -393,10 +397,10 @@ return function(runtime)
     }
   end
 
-  ---The running task holds something until `release`: should it be stopped or fail before, `thing:abandon()` is called.
-  ---Outside of a task that happens where the runtime can tell that its caller is gone.
+  ---The running task holds a thing until `release`. When the task is stopped or fails before, `thing:abandon()` is
+  ---called. Outside of tasks this needs a runtime that notices when its caller is gone.
   ---@param thing { abandon: fun(self) } `abandon` must not wait
-  ---@return any hold to be kept on the caller's stack, and given to `release`
+  ---@return any hold to keep on the caller's stack, for `release`
   function M.hold(thing)
     local me = runtime.current()
     if me then
@@ -409,7 +413,7 @@ return function(runtime)
 
   ---Ends `hold`.
   ---@param thing table
-  ---@param hold any what `hold` returned
+  ---@param hold any the result of `hold`
   function M.release(thing, hold)
     if hold then
       runtime.disarm(hold)
@@ -421,7 +425,7 @@ return function(runtime)
     end
   end
 
-  ---Whether a wait blocks here, because nothing could be suspended.
+  ---Whether a wait blocks here, because there is no task to suspend.
   ---@return boolean
   function M.blocks()
     return runtime.current() == nil

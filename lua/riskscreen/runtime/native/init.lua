@@ -1,5 +1,4 @@
--- The runtime of a plain Lua program: requests over the core's HTTP, tasks and time of the scheduler. What a request or
--- a reply means is not known here.
+-- The runtime of a plain Lua program: requests over the core's HTTP, tasks and time of the scheduler.
 local core = require "riskscreen.core"
 local scheduler = require "riskscreen.runtime.native.scheduler"
 
@@ -41,7 +40,7 @@ local function send(origin, request)
   }
 end
 
--- The reply of a finished transfer; its body is decoded where it was received.
+-- The reply of a finished transfer. The body is decoded from the receive buffer.
 local function reply_of(transfer)
   local reply, failure = transfer:result()
   if not reply then
@@ -68,39 +67,39 @@ local M = {
   loop = scheduler.pollable,
 }
 
----Why nothing can wait here: never.
+---Why nothing can wait here: it always can.
 ---@return nil
 function M.refusal()
   return nil
 end
 
----What is wrong with a client's options here: nothing.
+---Why a client with certain settings cannot be here: every client can.
 ---@return nil
 function M.problem()
   return nil
 end
 
----A user's transport as it is: what it waits for is not known.
+---The operator's transport, unchanged: its waits cannot be aborted here.
 ---@param transport function
 ---@return function
 function M.abortable(transport)
   return transport
 end
 
----Calls a function soon, in a task that is nobody's child. A failure of it is reported on stderr.
+---Calls a function soon, in a task without a parent. Its failure is reported on stderr.
 ---@param fn fun(...): any
 ---@return boolean deferred
 function M.defer(fn, ...)
   if type(fn) ~= "function" then
     error("defer: expected a function (got a " .. type(fn) .. ")", 2)
   end
-  -- In a coroutine of its own no task runs.
+  -- A coroutine of its own is not a task.
   coroutine.wrap(scheduler.tasks.spawn)(fn, ...)
   return true
 end
 
----A transport over the library's own HTTP. In a task a call yields until its answer is there; elsewhere it blocks, and
----everything else progresses meanwhile.
+---A transport over the library's own HTTP. A call in a task yields until its answer is there. A call elsewhere blocks,
+---and tasks go on meanwhile.
 ---@param settings table a client's checked options
 ---@return fun(request: riskscreen.Request): riskscreen.Reply|nil, table|nil
 function M.transport(settings)

@@ -1,5 +1,5 @@
--- The event loop of a Lua state and the tasks on it. Tasks are resumed from `step` alone; whoever waits outside of any
--- task steps the loop meanwhile. What a request is, is not known here.
+-- The event loop of a Lua state and the tasks on it. Only `step` resumes tasks. A wait outside of tasks steps the loop
+-- until it ends.
 
 local core = require "riskscreen.core"
 local task = require "riskscreen.runtime.tasks"
@@ -11,19 +11,19 @@ local MAX_NESTING = 60 -- steps within steps; Lua's C stack holds some 200 level
 -- PUC Lua 5.1 cannot yield inside the iterator of a generic `for`.
 local yields_in_for = _VERSION ~= "Lua 5.1" or rawget(_G, "jit") ~= nil
 
----@class riskscreen.Pollable an object that is driven by readiness, such as a server or another loop
+---@class riskscreen.Pollable an object with a descriptor to poll, such as a server or another loop
 ---@field pollfd fun(self): integer
 ---@field events fun(self): string
 ---@field timeout fun(self): number|nil seconds until `step` has something to do without the descriptor
 ---@field step fun(self, seconds: number)
 
-local loop -- of this Lua state, made when first needed
+local loop -- of this Lua state, created at its first use
 
--- What is called when an operation of the loop comes out of it.
+-- The functions to call when an operation of the loop has finished.
 ---@type table<userdata, fun()>
 local handlers = {}
 
--- Replaced rather than changed, so that an object may attach or detach another while it is being stepped.
+-- The list is replaced instead of changed, so that an object may attach or detach another one during its step.
 ---@type { object: riskscreen.Pollable, watch: userdata, stepping: boolean }[]
 local attached = {}
 
@@ -32,11 +32,11 @@ local owners = setmetatable({}, { __mode = "k" })
 
 -- The tasks to resume, from `head` to `tail`.
 local ready, head, tail = {}, 1, 0
-local nudge -- a timer that makes the descriptor ready while `ready` holds something
-local nesting = 0 -- how many steps are under way
-local resumed_tasks = 0 -- how often a task was resumed
-local raised -- by an attached object during the step that is under way
-local bound = 0 -- iterators that must not yield are running, so many within each other
+local nudge -- a timer that makes the descriptor ready while tasks are ready
+local nesting = 0 -- number of steps within each other
+local resumed_tasks = 0 -- count of all resumes
+local raised -- by an attached object during the current step
+local bound = 0 -- number of functions within each other that must not yield
 
 local tasks
 
@@ -47,7 +47,7 @@ local function the_loop()
   return loop
 end
 
--- Whoever polls the descriptor must learn that tasks are ready.
+-- Makes the descriptor ready, so that a foreign loop calls `step` for the ready tasks.
 local function announce_ready()
   if nesting == 0 and not nudge and head <= tail then
     nudge = the_loop():timer(0)
@@ -64,7 +64,7 @@ local function make_ready(entry)
   announce_ready()
 end
 
----The task that is running, if it may yield.
+---The running task, if it may yield.
 ---@return riskscreen.Task|nil
 local function current()
   if bound > 0 then
@@ -120,7 +120,7 @@ end
 
 local function finish(ended, ok, ...)
   local thread = ended.coroutine
-  -- Before Lua 5.2 a weak table keeps an entry whose value leads to its key.
+  -- Before Lua 5.2 a weak table keeps an entry whose value refers to its key.
   owners[thread] = nil
   ended.coroutine = nil
   tasks.ended(ended, thread, ok, ...)
@@ -150,7 +150,7 @@ local function resume(entry)
   bound = outer
 end
 
--- Resumes what was ready when this began: a task that keeps itself ready cannot keep others waiting.
+-- Resumes the tasks that were ready at the start. A task that stays ready cannot keep others waiting.
 local function resume_ready(out_of_time)
   local last = tail
   while head <= last and not out_of_time() do
@@ -161,7 +161,7 @@ local function resume_ready(out_of_time)
   end
 end
 
--- An object whose step runs this loop again is not entered twice. What its step raises waits until this one is over.
+-- Steps an attached object, unless its step is under way already. An error is raised at the end of the loop's own step.
 local function step_object(entry)
   if not entry.stepping then
     entry.stepping = true
@@ -183,7 +183,7 @@ local function wait_limit(seconds)
   return seconds
 end
 
--- Takes what has finished out of the loop, one by one, so that a bounded step leaves the rest in it.
+-- Takes finished operations out of the loop one by one, so that a step with a budget leaves the rest in it.
 local function dispatch(this, resuming, out_of_time)
   while not out_of_time() do
     local finished = this:next()
@@ -204,7 +204,7 @@ local function never()
   return false
 end
 
--- Whether the budget is used up; a task is resumed however small it is.
+-- A function that tells whether the budget is used up. At least one task is resumed with any budget.
 local function deadline_of(budget)
   if not budget then
     return never
@@ -246,8 +246,8 @@ local function nothing_under_way(this)
   return stats.transfers + stats.queued + stats.timers + stats.watches == 0
 end
 
--- Waits outside of any task. Other tasks go on meanwhile, unless this waits inside one of them for an operation alone:
--- then nothing but the operation is needed, and the stack does not grow.
+-- Waits outside of tasks. Other tasks go on meanwhile. A wait for an operation inside a running step resumes no tasks,
+-- so that the stack does not grow.
 local function block(done, timeout, resuming)
   local expired = false
   local timer = timeout and runtime.timer(timeout, function()
@@ -274,7 +274,7 @@ end
 tasks = task(runtime)
 M.tasks = tasks
 
----Waits for an operation of the loop to come out of it. When the waiting task is stopped, the operation is cancelled.
+---Waits until an operation of the loop has finished. When the waiting task is stopped, the operation is cancelled.
 ---@param operation userdata
 function M.await(operation)
   local me = current()
@@ -304,7 +304,7 @@ local function after_contained(...)
   return ...
 end
 
----Calls a function so that whatever waits in it blocks.
+---Calls a function whose waits block.
 ---@param fn fun(...): any
 ---@return boolean ok as of pcall
 ---@return any ...
@@ -320,7 +320,7 @@ local function raise_failure(ok, ...)
   return ...
 end
 
----Makes an iterator usable in a generic `for` under every Lua: where it could not yield there, it blocks.
+---An iterator for a generic `for` under every Lua. Where it could not yield, it blocks.
 ---@param iterate fun(...): any
 ---@return fun(...): any
 function tasks.iterator(iterate)
@@ -336,7 +336,7 @@ end
 ---@return userdata
 M.loop = the_loop
 
----Drives an object of another library, or a server of one's own, whenever this loop is stepped.
+---Steps an object of another library, or a server, with every step of this loop.
 ---@param object riskscreen.Pollable
 function M.attach(object)
   local entry = { object = object, stepping = false, watch = the_loop():watch(object:pollfd(), object:events()) }
@@ -365,23 +365,23 @@ function M.detach(object)
   attached = rest
 end
 
----The loop as another program's loop drives it.
+---The loop for another event loop, which polls its descriptor and calls `step`.
 ---@class riskscreen.Loop: riskscreen.Pollable
 M.pollable = {}
 
----The descriptor that is readable when `step` has something to do.
+---The descriptor that is readable when `step` has work.
 ---@return integer
 function M.pollable:pollfd() -- luacheck: ignore 212
   return the_loop():pollfd()
 end
 
----What to wait for on the descriptor.
+---The events to poll for on the descriptor.
 ---@return "r"
 function M.pollable:events() -- luacheck: ignore 212
   return the_loop():events()
 end
 
----Seconds after which `step` has something to do whether or not the descriptor is readable; nil for never.
+---Seconds after which `step` has work even if the descriptor is not readable; nil for never.
 ---@return number|nil
 function M.pollable:timeout() -- luacheck: ignore 212
   if head <= tail then
@@ -390,8 +390,8 @@ function M.pollable:timeout() -- luacheck: ignore 212
   return wait_limit(the_loop():timeout())
 end
 
----Lets whatever is under way progress and resumes tasks. Waits at most so many seconds, without a limit until something
----happens; with a budget it does not wait, and leaves for the next step what does not fit.
+---Lets requests progress and resumes tasks. It waits at most so many seconds; without a number, until something
+---happens. With a budget it does not wait, and leaves further work to the next step.
 ---@param wait? number|{ budget: number } seconds
 function M.pollable:step(wait) -- luacheck: ignore 212
   if type(wait) == "table" then

@@ -1,5 +1,5 @@
--- The runtime inside nginx: requests over cosockets, tasks on light threads. A call yields to nginx wherever nginx can
--- wait; elsewhere it fails. What a request or a reply means is not known here.
+-- The runtime inside nginx: requests over cosockets, tasks on light threads. A call yields to nginx in the phases where
+-- nginx can wait, and fails in the others.
 local cosocket = require "riskscreen.runtime.nginx.http"
 local light_threads = require "riskscreen.runtime.nginx.threads"
 local request = require "riskscreen.runtime.nginx.serve"
@@ -16,7 +16,7 @@ local M = {
   shares_headers = true,
 }
 
----A transport over cosockets. A task that is cancelled takes its request with it.
+---A transport over cosockets. A cancelled task aborts its request.
 ---@param settings table a client's checked options
 ---@return fun(request: riskscreen.Request): riskscreen.Reply|nil, table|nil
 function M.transport(settings)
@@ -30,9 +30,9 @@ function M.shared_dict(name)
   return _G.ngx.shared[name]
 end
 
----Calls a function soon, apart from the request that is being answered: from where nothing can wait, or what the client
----shall not wait for. It is also called when the worker is told to end. What it raises is in nginx's error log.
----Give it what it needs as arguments: after an ngx.exit the locals of the handler around it are no longer its own.
+---Calls a function soon, apart from the current request. Use it in phases that cannot wait, and for work that the
+---request should not wait for. The function is also called when the worker is told to end. An error goes to nginx's
+---error log. Pass values as arguments: after an ngx.exit the function must not read locals of the handler.
 ---@param fn fun(...): any must not use anything of the request
 ---@return boolean|nil deferred
 ---@return string|nil message

@@ -1,6 +1,6 @@
--- Tasks inside nginx: each on a light thread of the request or timer that spawned it, which does not end before its
--- tasks. Whoever waits, in a task or outside of any, yields to nginx. What is waited for is not known here.
-local monotonic = require "riskscreen.runtime.nginx.monotonic"
+-- Tasks inside nginx. Each has a light thread of the request or timer that spawned it, and that request or timer does
+-- not end before its tasks. Every wait, in a task or outside of tasks, yields to nginx.
+local ffi = require "ffi"
 local semaphore = require "ngx.semaphore"
 local task = require "riskscreen.runtime.tasks"
 
@@ -9,10 +9,11 @@ local running, yield = coroutine.running, coroutine.yield
 local unpack = unpack -- luacheck: ignore 113
 local thread = ngx.thread
 
-local SHORTEST_WAIT = 0.001 -- seconds: what nginx's timers can tell apart
-local LONGEST_WAIT = 86400 -- seconds that nginx is asked to wait at once
+local SHORTEST_WAIT = 0.001 -- seconds: the resolution of nginx's timers
+local LONGEST_WAIT = 86400 -- seconds of one wait in nginx
+local MONOTONIC = { Linux = 1, OSX = 6 } -- the number of CLOCK_MONOTONIC
 
--- Where nginx can resume what waits.
+-- The phases in which nginx can wait.
 local waiting_phases = {
   rewrite = true,
   server_rewrite = true,
@@ -25,31 +26,48 @@ local waiting_phases = {
   ssl_session_fetch = true,
 }
 
--- By the coroutine of its light thread, of which nginx makes no other use. No task leads to its coroutine, so that what
--- an aborted request leaves behind can be collected.
+-- The tasks by the coroutine of their light thread. No task refers to its coroutine, so that the tasks of an aborted
+-- request can be collected.
 ---@type table<thread, riskscreen.Task>
 local owners = setmetatable({}, { __mode = "k" })
-local owned = 0 -- at most so many: mostly there is no task, and nobody has to be asked who is running
+local owned = 0 -- the number of tasks; mostly there is none, and `current` need not look for it
 
--- What is called when a guard is collected: the stack that held it is gone.
+-- The things to abandon when their guard is collected, because the stack that held the guard is gone.
 ---@type table<userdata, { abandon: fun(self) }>
 local guarded = setmetatable({}, { __mode = "k" })
 
 local prototype = newproxy(true) -- luacheck: ignore 113
 getmetatable(prototype).__gc = function(guard)
   local thing = guarded[guard]
-  -- At the end of the process nothing waits any more.
+  -- At the end of the process nothing is abandoned.
   if thing and not ngx.worker.exiting() then
     guarded[guard] = nil
     thing:abandon()
   end
 end
 
+-- Seconds of the monotonic clock. nginx's own time follows the wall clock, and stands still while a worker is busy. It
+-- serves only on systems whose monotonic clock is not known here.
+local function monotonic_clock()
+  local clock = ffi.abi "64bit" and MONOTONIC[ffi.os]
+  if not clock then
+    return ngx.now
+  end
+  -- The name is the library's own, because another library may declare the function differently.
+  ffi.cdef [[int riskscreen_clock_gettime(int clock, void *time) __asm__("clock_gettime");]]
+  local time = ffi.new "int64_t[2]" -- seconds, nanoseconds
+  return function()
+    ffi.C.riskscreen_clock_gettime(clock, time)
+    return tonumber(time[0]) + tonumber(time[1]) * 1e-9
+  end
+end
+
+local now = monotonic_clock()
 local tasks
 
-local M = { now = monotonic }
+local M = { now = now }
 
----Why nothing can wait here; nil where it can.
+---The reason why nothing can wait here; nil where it can.
 ---@return string|nil
 function M.refusal()
   local phase = ngx.get_phase()
@@ -65,7 +83,7 @@ function runtime.report(message)
   ngx.log(ngx.ERR, message)
 end
 
--- Guards that are not in use: to make one, and to have it collected, costs more than all that it guards.
+-- Guards that are not in use. To create and collect one would cost more than the call that it guards.
 local spare, spares = {}, 0
 
 function runtime.guard(thing)
@@ -86,7 +104,7 @@ function runtime.disarm(guard)
   spare[spares] = guard
 end
 
----The task that is running, if it may be stopped where it waits.
+---The running task, if it may be stopped where it waits.
 ---@return riskscreen.Task|nil
 local function current()
   if owned == 0 then
@@ -104,7 +122,7 @@ local function new_semaphore()
   return assert(semaphore.new(0))
 end
 
--- Milliseconds are what nginx counts: rounded up, so that a wait is not over too early.
+-- nginx counts milliseconds. They are rounded up, so that a wait does not end early.
 local function wait_on(gate, seconds)
   seconds = math.ceil(math.min(seconds, LONGEST_WAIT) * 1000) / 1000
   gate:wait(math.max(seconds, SHORTEST_WAIT))
@@ -116,9 +134,9 @@ function runtime.suspend(suspended)
   suspended.suspended = true
   repeat
     local due = suspended.due
-    wait_on(gate, due and due - monotonic() or LONGEST_WAIT)
+    wait_on(gate, due and due - now() or LONGEST_WAIT)
     due = suspended.due
-    if suspended.suspended and due and monotonic() >= due then
+    if suspended.suspended and due and now() >= due then
       suspended.due = nil
       suspended.on_due()
     end
@@ -135,7 +153,7 @@ end
 
 function runtime.timer(seconds, callback)
   local owner = current()
-  owner.due, owner.on_due = monotonic() + seconds, callback
+  owner.due, owner.on_due = now() + seconds, callback
   return {
     cancel = function()
       owner.due = nil
@@ -144,15 +162,15 @@ function runtime.timer(seconds, callback)
 end
 
 local function pause_thread(seconds)
-  local due = monotonic() + seconds
+  local due = now() + seconds
   repeat
     ngx.sleep(math.min(seconds, LONGEST_WAIT))
-    seconds = due - monotonic()
+    seconds = due - now()
   until seconds < SHORTEST_WAIT
 end
 
--- Someone who waits outside of any task. What is called from elsewhere must not be a function within one that waits:
--- where a request is aborted, LuaJIT gives the stack that such a function looks into to a later request.
+-- A wait outside of tasks. When a request is aborted, LuaJIT reuses its stack for a later request. So `wake` must not
+-- be a closure over the locals of the function that waits.
 ---@class riskscreen.Visitor
 ---@field gate table a semaphore
 ---@field waiters table<fun(), true>
@@ -178,22 +196,22 @@ function runtime.block_until(done, timeout, waiters)
     pause_thread(timeout)
     return
   end
-  local due = timeout and monotonic() + timeout
+  local due = timeout and now() + timeout
   local visitor = new_visitor(waiters)
   local guard = runtime.guard(visitor)
   repeat
-    wait_on(visitor.gate, due and due - monotonic() or LONGEST_WAIT)
-  until done() or (due and monotonic() >= due)
+    wait_on(visitor.gate, due and due - now() or LONGEST_WAIT)
+  until done() or (due and now() >= due)
   visitor:abandon()
   runtime.disarm(guard)
 end
 
--- A failure with where it happened: the stack is gone when xpcall returns.
+-- The failure with its traceback, made before xpcall unwinds the stack.
 local function located(failure)
   return tasks.located(failure)
 end
 
--- A task on its light thread.
+-- The guarded light thread of a task.
 ---@class riskscreen.Rider
 ---@field task riskscreen.Task
 local Rider = {}
@@ -201,7 +219,7 @@ Rider.__index = Rider
 
 function Rider:abandon()
   owned = owned - 1
-  self.task:abandon()
+  tasks.abandon(self.task)
 end
 
 local function after_run(this, started, guard, ...)
@@ -216,7 +234,7 @@ local function run(started, body, ...)
   owners[this] = started
   owned = owned + 1
   local guard = runtime.guard(setmetatable({ task = started }, Rider))
-  yield() -- whoever spawned it goes on first
+  yield() -- the code that spawned it goes on first
   if started.stop then
     after_run(this, started, guard, false, started.stop)
   else
@@ -228,7 +246,7 @@ local function spawn(...)
   thread.spawn(run, ...)
 end
 
--- From a coroutine that is over at once: nginx keeps a light thread that has ended as long as what spawned it lives.
+-- A coroutine of its own spawns the thread and ends at once. nginx keeps an ended thread as long as its parent lives.
 function runtime.start(started, body, ...)
   started.contained = 0
   coroutine.wrap(spawn)(started, body, ...)
@@ -237,7 +255,7 @@ end
 tasks = task(runtime)
 M.tasks = tasks
 
----What waits here holds up nobody else.
+---Whether a wait blocks everything else: never inside nginx.
 ---@return boolean
 function tasks.blocks()
   return false
@@ -248,7 +266,7 @@ local function after_contained(me, ...)
   return ...
 end
 
----Calls a function in which the running task is not stopped.
+---Calls a function during which the running task cannot be stopped.
 ---@param fn fun(...): any
 ---@return boolean ok as of pcall
 ---@return any ...
@@ -261,7 +279,7 @@ function tasks.contain(fn, ...)
   return after_contained(me, pcall(fn, ...))
 end
 
----A generic `for` can wait in any iterator.
+---An iterator for a generic `for`. It can wait under LuaJIT.
 ---@param iterate fun(...): any
 ---@return fun(...): any
 function tasks.iterator(iterate)
@@ -279,7 +297,7 @@ local function pack(...)
   return { n = select("#", ...), ... }
 end
 
--- Runs a function in a light thread of its own, which only its parent may kill.
+-- Runs a function in a light thread of its own, which is killed when the task is stopped.
 local function call_beside(me, fn, ...)
   local results
   local beside = thread.spawn(function(...)
@@ -297,8 +315,7 @@ local function call_beside(me, fn, ...)
   return raise_failure(unpack(results, 1, results.n))
 end
 
----Lets a function be aborted with the task that calls it, whatever of nginx it waits for. Outside of a task it is
----called as it is.
+---A function that is aborted with the task that calls it, even if it waits in nginx itself.
 ---@param fn fun(request: any): any
 ---@return fun(request: any): any
 function M.abortable(fn)

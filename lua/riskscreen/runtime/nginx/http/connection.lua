@@ -1,22 +1,21 @@
--- One connection for one request: opened or taken from nginx's pool, and put back or closed. All of it together takes
--- no longer than the request may. What the bytes mean is not known here.
-local handshake = require "riskscreen.runtime.nginx.http.handshake"
+-- A connection for one request: opened or taken from nginx's pool, then kept or closed. All of it together takes no
+-- longer than the request may. response.lua reads the answer.
 local semaphore = require "ngx.semaphore"
 
 local ngx = _G.ngx
 local now, sleep, tcp = ngx.now, ngx.sleep, ngx.socket.tcp
 local kill, spawn, wait = ngx.thread.kill, ngx.thread.spawn, ngx.thread.wait
-local ceil, find, min = math.ceil, string.find, math.min
+local ceil, find, match, min = math.ceil, string.find, string.match, math.min
 
--- How many connections of each pool are in use: as many as there are, or more, since none is counted off that nginx
--- ends with its request.
+-- The connections in use, by pool. A count may be too high: a connection that nginx ends with its request is not
+-- subtracted.
 ---@type table<string, integer>
 local in_use = {}
 
-local PIECE = 65536 -- bytes that are received at once, at most
-local LONGEST_IDLE = 60 -- seconds: up to here it counts what the server says, from here on nginx's own directive
+local PIECE = 65536 -- bytes: the most that is received at once
+local LONGEST_IDLE = 60 -- seconds: a longer idle time of the server gives way to nginx's own directive
 local MARGIN = 1 -- seconds
-local MOMENT = 0.001 -- seconds after which who was woken has run
+local MOMENT = 0.001 -- seconds in which a thread that was woken runs
 local TURN = 64 -- pieces after which other requests have their turn
 
 local doing = {
@@ -27,19 +26,22 @@ local doing = {
   body = "receiving the answer from",
 }
 
+-- Handshake failures that say nothing about a certificate.
+local connection_failures = { ["handshake failed"] = true, closed = true, timeout = true }
+
 ---@class riskscreen.cosocket.Connection
 ---@field peer riskscreen.cosocket.Peer
 ---@field request riskscreen.Request
 ---@field started number
----@field phase string how far the request got
+---@field phase string that the request has reached
 ---@field sent boolean part of the request may have left
 ---@field reused boolean it comes from the pool
----@field done? boolean a thread has tried to connect, and these are
----@field connected? boolean what came of it
----@field reason? string and why
----@field awaited? table whom it wakes
----@field taken? boolean who waited has it
----@field times table<string, number> seconds; 0 for what did not happen
+---@field done? boolean the thread that connects has ended
+---@field connected? boolean its result
+---@field reason? string of its failure
+---@field awaited? table semaphore of the request that waits for the thread
+---@field taken? boolean the request has the result
+---@field times table<string, number> seconds; 0 for a phase that did not happen
 local Connection = {}
 Connection.__index = Connection
 
@@ -55,10 +57,9 @@ local function count_off(self)
   in_use[pool] = in_use[pool] - 1
 end
 
--- The seconds that are left.
 local function remaining(self)
   local timeout = self.request.timeout
-  -- Should the clock be set back, nothing gets more time than there was.
+  -- A clock that was set back must not give more time.
   return min(timeout, timeout - (now() - self.started))
 end
 
@@ -67,7 +68,7 @@ function Connection:time_out()
   return self:fail("timeout", message)
 end
 
--- What a cosocket says when the connection is lost or its time is up.
+---Closes it because a cosocket reported a lost connection or a timeout.
 function Connection:lose(reason, what)
   self:close()
   if reason == "timeout" then
@@ -76,8 +77,8 @@ function Connection:lose(reason, what)
   return self:fail("network", ("%s %s (%s)"):format(what, self.peer.title, reason))
 end
 
----Ends it because of what it brought.
----@param message string what the answer is like
+---Closes it because of a malformed answer.
+---@param message string
 ---@return nil, table failure
 function Connection:refuse(message)
   self:close()
@@ -97,8 +98,8 @@ local function connect(sock, peer)
   return sock:connect(peer.host, peer.pool)
 end
 
--- Connects in a thread of its own. Whoever waits for it may be killed meanwhile, and this is not: a connection that
--- nobody takes is closed.
+-- Connects in a thread of its own. The request that waits may be killed, and the thread goes on: it closes a connection
+-- that nobody takes.
 local function connect_for(self)
   local ran, ok, reason = pcall(connect, self.sock, self.peer)
   self.connected, self.reason = ran and ok, ran and reason or ok
@@ -113,8 +114,8 @@ local function connect_for(self)
   end
 end
 
--- Connects within a time. A socket's own time-out begins again after a turn in the queue and does not count the lookup
--- of a name: where there may be either, it happens in a thread that can be given up.
+-- Connects within a time. A socket's own timeout starts again after its wait in the pool's queue, and does not cover
+-- the lookup of a name. Where either may happen, a thread connects, which can be given up.
 local function connect_within(self, seconds)
   local peer = self.peer
   if peer.is_address and in_use[peer.pool.pool] <= peer.pool.pool_size then
@@ -143,7 +144,31 @@ local function connect_failure(self, reason)
   return self:lose(reason, self.phase == "connect" and "could not connect to" or "could not find the address of")
 end
 
-local function shake_hands(self)
+-- Shakes hands and returns whether it worked, or false and the reason. When a handshake ends at once with a refused
+-- certificate, lua-resty-core raises if it may keep the session, and returns true if it may not. So it may keep it.
+local function shake_hands(sock, peer)
+  if peer.identity then
+    sock:setclientcert(peer.identity.certificates, peer.identity.key)
+  end
+  local ran, session, reason = pcall(sock.sslhandshake, sock, nil, peer.server_name, true)
+  if not ran then
+    return false, "the certificate was refused"
+  elseif type(session) == "cdata" then
+    return true
+  end
+  reason = reason or "handshake failed"
+  -- A failure at once may have the number of an earlier failure before it.
+  local words = match(reason, "^%d+: (.*)$")
+  return false, words and connection_failures[words] and words or reason
+end
+
+-- The errors 18 to 22 of X.509: the issuer is not known.
+local function hint_of(reason)
+  local unknown = find(reason, "^1[89]: ") or find(reason, "^2[0-2]: ")
+  return unknown and "; lua_ssl_trusted_certificate and lua_ssl_verify_depth say whom nginx trusts" or ""
+end
+
+local function set_up_tls(self)
   local sock, peer = self.sock, self.peer
   self.phase = "tls"
   self.timed_at = nil
@@ -152,22 +177,23 @@ local function shake_hands(self)
     return self:lose("timeout", "")
   end
   sock:settimeouts(milliseconds(left), milliseconds(left), milliseconds(left))
-  local done, reason, distrust = handshake(sock, peer)
+  local done, reason = shake_hands(sock, peer)
   if done then
     self.times.tls = now() - self.started
     return true
-  elseif distrust then
+  elseif not connection_failures[reason] and (find(reason, "certificate", 1, true) or find(reason, "^%d+: ")) then
     self:close()
-    return self:fail("tls", ("could not verify the certificate of %s %s"):format(peer.title, distrust))
+    local message = "could not verify the certificate of %s (%s)%s"
+    return self:fail("tls", message:format(peer.title, reason, hint_of(reason)))
   end
-  -- Whether the peer refused or went away is known to nginx's error log alone.
+  -- nginx's error log alone has the reason why the peer closed the connection.
   return self:lose(reason, "TLS could not be set up with")
 end
 
----Opens a connection, or takes one that is open.
+---Opens a connection, or takes an open one.
 ---@param peer riskscreen.cosocket.Peer
 ---@param request riskscreen.Request
----@param started number when the request's time began
+---@param started number the time at which the request began
 ---@return riskscreen.cosocket.Connection|nil, table|nil failure
 function M.open(peer, request, started)
   local sock = tcp()
@@ -198,8 +224,8 @@ function M.open(peer, request, started)
   self.reused = sock:getreusedtimes() > 0
   self.times.connect = now() - started
   if peer.server_name and not self.reused then
-    local shaken, failure = shake_hands(self)
-    if not shaken then
+    local ready, failure = set_up_tls(self)
+    if not ready then
       return nil, failure
     end
   end
@@ -209,7 +235,7 @@ end
 
 -- Sending and receiving
 
--- Gives the next operation the time that is left; false when there is none.
+-- Gives the next operation the time that is left; false when there is no time left.
 local function allot(self)
   local at = now()
   if at ~= self.timed_at then
@@ -238,8 +264,7 @@ function Connection:send(text)
   return true
 end
 
----The bytes that came, as soon as there are some. At the end of the connection: nil, "closed", and it is for the caller
----to say what that means.
+---Receives bytes as soon as there are some. At the end of the connection: nil and "closed".
 ---@return string|nil bytes
 ---@return table|"closed"|nil failure
 function Connection:receive()
@@ -263,16 +288,16 @@ function Connection:receive()
   return self:lose(reason, "lost the connection while receiving from")
 end
 
--- Puts it back; nginx refuses one that has brought more than was asked for.
+-- Puts it back into the pool. nginx refuses a connection with unread bytes.
 local function put_back(self, idle)
   if not idle or idle > LONGEST_IDLE then
     return self.sock:setkeepalive()
   end
-  -- The server's time began before ours.
+  -- The server's idle time began before ours.
   return idle > MARGIN and self.sock:setkeepalive((idle - MARGIN) * 1000)
 end
 
----Keeps it for another request, or ends it where that is not possible.
+---Keeps it for another request, or closes it where that is not possible.
 ---@param idle? number seconds after which the server closes it
 function Connection:keep(idle)
   if not put_back(self, idle) then
@@ -283,7 +308,7 @@ function Connection:keep(idle)
   count_off(self)
 end
 
----Ends it.
+---Closes it.
 function Connection:close()
   self.times.total = now() - self.started
   count_off(self)

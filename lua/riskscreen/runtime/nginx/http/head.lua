@@ -1,31 +1,22 @@
--- The head of an HTTP/1.1 answer, from its bytes to its status, its headers and the extent of its body: pure. It is
--- stricter than a browser: what two readers might read in two ways is refused.
+-- The head of an HTTP/1.1 answer, from its bytes to its status, its headers and the length of its body. Pure. It is
+-- stricter than a browser: a head that two programs could read in two ways is refused.
 
 local find, sub = string.find, string.sub
 
--- A table that need not grow; PUC Lua has none.
-local has_sized, sized = pcall(require, "table.new")
-local new_table = has_sized and sized or function()
-  return {}
-end
-
-local USUAL = 8 -- headers of an answer
-local LONGEST_KEPT = 200 -- bytes of a line that is remembered
-local MOST_KEPT = 256 -- lines that are remembered
-local LONGEST_HEAD_KEPT = 2048 -- bytes of a whole head that is remembered
-local MOST_HEADS_KEPT = 32
-local MOST_DIGITS = 15 -- of a length; more would not be counted exactly, and are more than any limit
+local MAX_CACHED_HEAD = 2048 -- bytes
+local MAX_CACHED_HEADS = 32
+local MAX_DIGITS = 15 -- of a length; a longer one exceeds every limit, and a double would not be exact
 
 ---@class riskscreen.cosocket.Head
 ---@field status integer
 ---@field http_version "1.0"|"1.1"
----@field headers table<string, string> lower-case names; repeated ones are joined by ", "; nobody may change them
+---@field headers table<string, string> lower-case names; values of one name are joined by ", "; must not change
 ---@field length? number bytes of the body, where they are announced
 ---@field chunked boolean the body comes in chunks
 ---@field persistent boolean the connection may be used again
 ---@field idle? number seconds after which the server closes it, where it says so
 
--- The name and the value of a line, or nil. No pattern here may try a long line again and again: "(.-)[ \t]*$" would.
+-- The name and the value of a line, or nil. A pattern such as "(.-)[ \t]*$" would take quadratic time on a long line.
 local function parse_field(line)
   local name, value = line:match "^([A-Za-z0-9!#$%%&'*+.^_`|~-]+):[ \t]*(.*)$"
   if not name or find(value, "[%z\1-\8\10-\31\127]") then
@@ -43,27 +34,6 @@ local function parse_status(line)
   return version, tonumber(status)
 end
 
--- Remembers what `parse` made of the lines seen last: a service sends almost the same head every time.
-local function remembering(parse)
-  local firsts, seconds, count = {}, {}, 0
-  return function(line)
-    local first = firsts[line]
-    if first then
-      return first, seconds[line]
-    end
-    local second
-    first, second = parse(line)
-    if first and #line <= LONGEST_KEPT then
-      if count == MOST_KEPT then
-        firsts, seconds, count = {}, {}, 0
-      end
-      firsts[line], seconds[line] = first, second
-      count = count + 1
-    end
-    return first, second
-  end
-end
-
 -- Whether a list of tokens, such as Connection's, holds one.
 local function has_token(list, token)
   local tokens = "," .. list:lower():gsub("[ \t]", "") .. ","
@@ -71,13 +41,13 @@ local function has_token(list, token)
 end
 
 local function is_persistent(version, connection)
-  if not connection or connection == "keep-alive" then
-    return version == "1.1" or connection ~= nil
+  if not connection then
+    return version == "1.1"
   end
   return not has_token(connection, "close") and (version == "1.1" or has_token(connection, "keep-alive"))
 end
 
--- The announced length, or false when it is none. The same one may be said twice.
+-- The announced length, or false for a malformed one. The same length may be repeated.
 local function parse_length(text)
   local first = text:match "^%d+"
   if not first then
@@ -89,12 +59,13 @@ local function parse_length(text)
       end
     end
   end
-  return #first > MOST_DIGITS and math.huge or tonumber(first)
+  return #first > MAX_DIGITS and math.huge or tonumber(first)
 end
 
--- The head with how its body is delimited; or nil and what is wrong.
-local function frame(status, version, headers, length)
-  local coding, promise = headers["transfer-encoding"], headers["keep-alive"]
+-- The head with the length of its body; or nil and a message.
+local function frame(status, version, headers)
+  local announced, coding, keep_alive = headers["content-length"], headers["transfer-encoding"], headers["keep-alive"]
+  local length = announced and parse_length(announced)
   if length == false then
     return nil, "Content-Length is not a length"
   elseif coding and (coding:lower() ~= "chunked" or version == "1.0") then
@@ -106,57 +77,53 @@ local function frame(status, version, headers, length)
     headers = headers,
     length = not coding and length or nil,
     chunked = coding ~= nil,
-    -- Whoever disagrees with us about the end of a body would begin the next answer elsewhere.
+    -- With both, a proxy may see the end of the body elsewhere, and the next answer begin there.
     persistent = not (coding and length) and is_persistent(version, headers.connection),
-    idle = promise and tonumber(promise:lower():match "timeout=(%d+)"),
+    idle = keep_alive and tonumber(keep_alive:lower():match "timeout=(%d+)"),
   }
+end
+
+local function parse(text)
+  local line_end = find(text, "\r\n", 1, true)
+  local version, status = parse_status(sub(text, 1, line_end - 1))
+  if not version then
+    return nil, "the status line is malformed"
+  end
+  local headers = {}
+  local position = line_end + 2
+  while position < #text - 1 do
+    line_end = find(text, "\r\n", position, true)
+    local name, value = parse_field(sub(text, position, line_end - 1))
+    if not name then
+      return nil, "a header line is malformed"
+    end
+    local before = headers[name]
+    headers[name] = before and before .. ", " .. value or value
+    position = line_end + 2
+  end
+  return frame(status, version, headers)
 end
 
 local M = {}
 
----A function that parses heads: the text up to and including the empty line that ends it at `last`. It returns the
----head, or nil and what is wrong.
+---A function that parses heads: the text up to the empty line that ends at `last`. It returns the head, or nil and a
+---message. Within a second most answers have the same head, so the last heads are cached (bench/nginx.lua).
 ---@return fun(text: string, last: integer): riskscreen.cosocket.Head|nil, string|nil
 function M.parser()
-  local field_of, status_of, length_of = remembering(parse_field), remembering(parse_status), remembering(parse_length)
-
-  local function parse(text, last)
-    local line_end = find(text, "\r\n", 1, true)
-    local version, status = status_of(sub(text, 1, line_end - 1))
-    if not version then
-      return nil, "the status line is malformed"
-    end
-    local headers = new_table(0, USUAL)
-    local position = line_end + 2
-    while position < last - 1 do
-      line_end = find(text, "\r\n", position, true)
-      local name, value = field_of(sub(text, position, line_end - 1))
-      if not name then
-        return nil, "a header line is malformed"
-      end
-      local before = headers[name]
-      headers[name] = before and before .. ", " .. value or value
-      position = line_end + 2
-    end
-    local announced = headers["content-length"]
-    return frame(status, version, headers, announced and length_of(announced))
-  end
-
-  -- Within a second most answers have the same head.
   local heads, count = {}, 0
   return function(text, last)
     local whole = sub(text, 1, last)
-    local head, wrong = heads[whole], nil
+    local head, problem = heads[whole], nil
     if not head then
-      head, wrong = parse(whole, last)
-      if head and last <= LONGEST_HEAD_KEPT then
-        if count == MOST_HEADS_KEPT then
+      head, problem = parse(whole)
+      if head and last <= MAX_CACHED_HEAD then
+        if count == MAX_CACHED_HEADS then
           heads, count = {}, 0
         end
         heads[whole], count = head, count + 1
       end
     end
-    return head, wrong
+    return head, problem
   end
 end
 

@@ -1,12 +1,11 @@
--- The HTTP/1.1 client of the nginx runtime: one request over a cosocket, from its fields to a decoded reply. How long a
--- call may take, how often it is tried and what a reply means is not known here. Only nginx can load this module.
-local answer = require "riskscreen.runtime.nginx.http.response"
+-- The HTTP/1.1 client of the nginx runtime: one request over a cosocket, from its fields to a decoded reply. Only nginx
+-- can load this module.
 local connection = require "riskscreen.runtime.nginx.http.connection"
 local head = require "riskscreen.runtime.nginx.http.head"
-local identities = require "riskscreen.runtime.nginx.http.identity"
 local json = require "riskscreen.json"
 local peers = require "riskscreen.runtime.nginx.http.peer"
 local request_text = require "riskscreen.runtime.nginx.http.request_text"
+local response = require "riskscreen.runtime.nginx.http.response"
 local version = require "riskscreen.version"
 
 local now = _G.ngx.now
@@ -14,7 +13,7 @@ local sub = string.sub
 
 local EXCERPT = 200 -- bytes of a body that is not JSON
 
-local function reply_of(its_head, body, times, decoder)
+local function new_reply(its_head, body, times, decoder)
   local reply = {
     status = its_head.status,
     headers = its_head.headers,
@@ -33,11 +32,11 @@ local function reply_of(its_head, body, times, decoder)
   return reply
 end
 
--- Whom a client's requests go to, or nil and what is wrong with its settings.
+-- The peer and the certificate of a client, or nil and the problem of its settings.
 local function prepare(settings)
   local peer, problem = peers.of(settings)
   if peer then
-    peer.identity, problem = identities.of(settings)
+    peer.identity, problem = peers.identity(settings)
   end
   return not problem and peer or nil, problem
 end
@@ -62,8 +61,8 @@ function M.transport(settings)
   local limit = settings.max_response_size
   local decoder = json.decoder { max_size = limit }
 
-  -- One sending. The third result says that the connection was found dead before anything of an answer came.
-  local function exchange(request, text, started)
+  -- Sends once. The third result says that the connection was dead before anything of an answer came.
+  local function send(request, text, started)
     local open, failure = connection.open(peer, request, started)
     if not open then
       return nil, failure, false
@@ -71,26 +70,27 @@ function M.transport(settings)
     local sent, its_head, body
     sent, failure = open:send(text)
     if sent then
-      its_head, body, failure = answer.read(open, parse, limit)
+      its_head, body, failure = response.read(open, parse, limit)
     end
     if not its_head then
       return nil, failure, open.reused and failure.kind == "network" and failure.phase == "first_byte"
     end
-    return reply_of(its_head, body, open.times, decoder)
+    return new_reply(its_head, body, open.times, decoder)
   end
 
   return function(request)
     local started = now()
-    local text, wrong = write(request)
+    local text, problem = write(request)
     if not text then
-      return nil, { kind = "protocol", message = "the request was not sent: " .. wrong, sent = false, phase = "queue" }
+      return nil,
+        { kind = "protocol", message = "the request was not sent: " .. problem, sent = false, phase = "queue" }
     end
-    local reply, failure, stale = exchange(request, text, started)
+    local reply, failure, stale = send(request, text, started)
     local tries = 0
-    -- A connection that was kept may be dead; each try takes one out of the pool, until there is a fresh one.
+    -- A pooled connection may be dead. Each try takes one out of the pool, until a new connection is opened.
     while stale and request.replay and tries < settings.concurrency do
       tries = tries + 1
-      reply, failure, stale = exchange(request, text, started)
+      reply, failure, stale = send(request, text, started)
     end
     if failure and tries > 0 then
       failure.sent = true

@@ -1,33 +1,37 @@
--- Whom a client's connections lead to and how, from its options: pure. Here it is refused what cosockets cannot do.
+-- The peer of a client's connections, from the client's options. Options that cosockets cannot follow are refused.
 
 local DEFAULT_PORTS = { http = 80, https = 443 }
-local MOST_WAITING = 100000 -- requests that wait for a connection
+local MAX_WAITING = 100000 -- requests that wait for a connection
 
--- Options that mean something only where the library opens the connections itself.
+-- Options that cosockets cannot follow.
 local impossible = {
   { name = "proxy", remedy = "nginx's cosockets know no proxy" },
   { name = "ca_file", remedy = "inside nginx the directive lua_ssl_trusted_certificate names the authorities" },
 }
 
+---@class riskscreen.cosocket.Identity
+---@field certificates userdata
+---@field key userdata
+
 ---@class riskscreen.cosocket.Peer
----@field host string what is connected to
+---@field host string to connect to
 ---@field port? integer absent for a Unix-domain socket
 ---@field is_address boolean no name has to be looked up
 ---@field pool table options of `connect`
 ---@field authority string for the Host header
 ---@field title string for messages
----@field server_name? string whose certificate is expected; absent without TLS
----@field identity? riskscreen.cosocket.Identity what is shown to the server
+---@field server_name? string of the expected certificate; absent without TLS
+---@field identity? riskscreen.cosocket.Identity the client's certificate
 
 local M = {}
 
--- One pool for all clients whose connections may stand in for each other.
+-- Clients with the same pool share connections.
 local function pool_of(settings, scheme, title)
   local parts = { "riskscreen", scheme, title }
   for _, option in ipairs { "unix_socket", "client_cert", "client_key", "concurrency" } do
     parts[#parts + 1] = tostring(settings[option] or "-")
   end
-  return { pool = table.concat(parts, " "), pool_size = settings.concurrency, backlog = MOST_WAITING }
+  return { pool = table.concat(parts, " "), pool_size = settings.concurrency, backlog = MAX_WAITING }
 end
 
 local function problem_of(settings)
@@ -41,18 +45,59 @@ local function problem_of(settings)
   end
 end
 
+local function read(option, path)
+  local file, message = io.open(path, "rb")
+  if not file then
+    return nil, ("%s cannot be read: %s"):format(option, message)
+  end
+  local content = file:read "*a"
+  file:close()
+  return content
+end
+
 local function is_address(host)
   return host:find "^%[" ~= nil or host:find "^%d+%.%d+%.%d+%.%d+$" ~= nil or host:find "^unix:" ~= nil
 end
 
--- What is connected to: nginx resolves names by DNS alone, where this one has no business.
+-- The address to connect to. nginx would ask a DNS server for localhost.
 local function address_of(host)
   return host == "localhost" and "127.0.0.1" or host
 end
 
+---The client's certificate. It is read when the client is made, because requests must not wait for files.
+---@param settings table a client's checked options
+---@return riskscreen.cosocket.Identity|nil identity nil without a problem where there is no certificate
+---@return string|nil problem
+function M.identity(settings)
+  if not settings.client_cert then
+    return nil
+  end
+  local ssl = require "ngx.ssl"
+  local certificate, message = read("client_cert", settings.client_cert)
+  local key = certificate
+  if certificate and settings.client_key then
+    key, message = read("client_key", settings.client_key)
+  end
+  if not key then
+    return nil, message
+  end
+  local identity = {}
+  identity.certificates, message = ssl.parse_pem_cert(certificate)
+  if not identity.certificates then
+    return nil, "client_cert holds no certificate: " .. message
+  end
+  -- OpenSSL's message may show the content of the file, so it is left out.
+  identity.key = ssl.parse_pem_priv_key(key)
+  if not identity.key then
+    return nil, (settings.client_key and "client_key" or "client_cert") .. " holds no key that can be used"
+  end
+  return identity
+end
+
+---The peer of a client.
 ---@param settings table a client's checked options
 ---@return riskscreen.cosocket.Peer|nil
----@return string|nil message why a client with these settings cannot be inside nginx
+---@return string|nil problem why a client with these settings cannot be inside nginx
 function M.of(settings)
   local problem = problem_of(settings)
   if problem then

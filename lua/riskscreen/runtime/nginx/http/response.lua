@@ -1,29 +1,26 @@
--- Reads an answer from a connection: interim answers are passed over, the body is delimited as the head says, and all
--- of it is bounded. Nothing of nginx is known here but a connection's `receive`, `lose` and `refuse`.
+-- Reads an answer from a connection. Interim answers are skipped, the head says where the body ends, and every size is
+-- bounded. A connection has the methods of connection.lua.
 
 local concat = table.concat
 local find, sub = string.find, string.sub
 
 local MAX_HEADERS = 256 * 1024 -- bytes of an answer's headers
 local MAX_SIZE_LINE = 4096 -- bytes of the line before a chunk
-local BLOCK = 1024 -- pieces that are joined at once
+local BLOCK = 1024 -- pieces that are joined together
 
 local M = {}
 
-local EARLY = "incomplete answer from"
-local ENDED = "the connection was closed"
-
--- What came of `receive` when it must not end here.
+-- Receives bytes where the answer must not end.
 local function more(connection)
   local bytes, failure = connection:receive()
   if failure == "closed" then
-    local what = connection.phase == "body" and EARLY or "no answer before the connection was closed by"
-    return connection:lose(ENDED, what)
+    local early = connection.phase == "body" and "incomplete answer from"
+    return connection:lose("the connection was closed", early or "no answer before the connection was closed by")
   end
   return bytes, failure
 end
 
--- Pieces of a body; however small they are they take little more than their bytes.
+-- Collects a body. Tiny pieces are joined early, so that they take little more memory than their bytes.
 local function collector()
   local blocks, pieces, count = {}, {}, 0
   local size = 0
@@ -55,9 +52,9 @@ local function body_too_large(connection, limit)
   return too_large(connection, "max_response_size", limit)
 end
 
--- The head of the final answer, and the bytes after it; some bytes of it have come already.
-local function read_heads(connection, parse, text)
-  local failure
+-- The head of the final answer, and the bytes after it.
+local function read_head(connection, parse)
+  local text, failure = more(connection)
   local seen = 0
   while text do
     local first, last = find(text, "\r\n\r\n", 1, true)
@@ -93,22 +90,6 @@ local function read_heads(connection, parse, text)
     end
   end
   return nil, failure
-end
-
--- The same from the beginning. Nearly every head comes at once, and is the only one: then there is nothing to repeat.
-local function read_head(connection, parse)
-  local text, failure = more(connection)
-  if not text then
-    return nil, failure
-  end
-  local _, last = find(text, "\r\n\r\n", 1, true)
-  if last and last <= MAX_HEADERS then
-    local head = parse(text, last)
-    if head and head.status >= 200 then
-      return head, sub(text, last + 1)
-    end
-  end
-  return read_heads(connection, parse, text)
 end
 
 -- The body of an announced length, and whether nothing came after it.
@@ -169,7 +150,7 @@ local function read_line(connection, text, position, limit)
   return sub(text, position, first - 1), text, first + 2
 end
 
--- Adds `length` bytes and their line end to the pieces; returns the text and the position after them.
+-- Adds `length` bytes to the pieces; returns the text and the position after their line end.
 local function read_chunk(connection, pieces, text, position, length)
   while #text - position + 1 < length + 2 do
     local there = #text - position + 1
@@ -192,7 +173,7 @@ local function read_chunk(connection, pieces, text, position, length)
   return text, position + length + 2
 end
 
--- The lines after the last chunk: nothing here reads them.
+-- Skips the lines after the last chunk. Returns whether nothing came after them.
 local function read_trailers(connection, text, position)
   local seen = 0
   local line
