@@ -577,7 +577,7 @@ local riskscreen_CounterpartyRule = {}
 ---@field score_below? string a decimal text
 ---@field direction? "in"|"out" a strategy's direction
 ---@field strategy? string|string[] a strategy's number
----@field strategy_name? string|string[]
+---@field strategy_name? string|string[] case is ignored, as in the next two
 ---@field detail? string|string[] a detail's code
 ---@field detail_name? string|string[]
 ---@field error? boolean|string|string[] true or error kinds: only a result that failed
@@ -841,7 +841,7 @@ local riskscreen_sandbox_HttpServer = {}
 local riskscreen_sandbox_Scenario = {}
 
 ---@class riskscreen.sandbox.Fault
----@field kind "delay"|"status"|"hang"|"reset"|"truncate"|"drip"|"invalid-json"|"html"|"empty"
+---@field kind "delay"|"status"|"hang"|"reset"|"truncate"|"drip"|"invalid-json"|"duplicate"|"html"|"empty"
 ---@field delay? number seconds before anything else happens
 ---@field status? integer the HTTP status; required by "status", optional for the kinds that replace the body
 ---@field retry_after? integer seconds, sent as Retry-After

@@ -60,6 +60,7 @@ local failures = {
   { what = "another success than 200", fault = { kind = "status", status = 202 }, kind = "http", status = 202 },
   { what = "a proxy's 403 page", fault = { kind = "html", status = 403 }, kind = "http", status = 403 },
   { what = "a body that is not JSON", fault = { kind = "invalid-json" }, kind = "protocol", status = 200 },
+  { what = "two members of one name", fault = { kind = "duplicate" }, kind = "protocol", status = 200 },
   { what = "a page with HTTP 200", fault = { kind = "html" }, kind = "protocol", status = 200 },
   { what = "HTTP 200 with no body", fault = { kind = "empty" }, kind = "protocol", status = 200 },
   { what = "a body that ends early", fault = { kind = "truncate", bytes = 5 }, kind = "network", repeated = true },

@@ -208,7 +208,12 @@ local function succeeds(operation, body)
   if operation == "getAccountUsage" then
     return body.code == 200 and (not given(body.success) or body.success == true)
   end
-  return body.success == true and body.code == 1 and (not given(body.status) or body.status == "SUCCESS")
+  for _, member in ipairs { "status", "msg" } do
+    if given(body[member]) and body[member] ~= "SUCCESS" then
+      return false
+    end
+  end
+  return body.success == true and body.code == 1
 end
 
 -- The samples ask about hexadecimal addresses on "eth".

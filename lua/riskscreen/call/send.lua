@@ -145,6 +145,7 @@ local function request_of(call, key, at)
     timeout = timeout,
     connect_timeout = math.min(built.connect_timeout, timeout),
     replay = built.replay,
+    keep_null = built.keep_null,
   }
 end
 

@@ -38,6 +38,7 @@ local tables = require "riskscreen.util.tables"
 ---@field repeats? string[] the parameters that the answer must repeat
 ---@field aligned? string the array parameter with which the answer's records are aligned
 ---@field reported? string the array parameter whose items are reported on one by one, when there are many
+---@field keeps_null? boolean null members of maps in the payload are kept, because a policy must see them
 ---@field idempotent boolean repeating it changes nothing
 ---@field doc string
 
@@ -265,6 +266,7 @@ local operations = {
   unpublished("getAddressRiskScore", "kya", "score", "13", true, "The risk score of an address."),
   unpublished("getAsynchronousResult", "kyt", "result", "13", true, "The result of an asynchronous request."),
 }
+operations[#operations].keeps_null = true
 
 local M = { list = operations, by_name = {} }
 for _, operation in ipairs(operations) do

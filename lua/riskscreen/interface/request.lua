@@ -12,6 +12,7 @@ local text = require "riskscreen.util.text"
 ---@field body? string
 ---@field timeout number seconds
 ---@field connect_timeout number seconds
+---@field keep_null? boolean the decoder of the answer keeps null members of objects
 ---@field replay boolean it may be sent again when a kept-alive connection turns out dead
 
 ---@class riskscreen.Place the place of a parameter in a request
@@ -266,7 +267,12 @@ function M.build(operation, parameters, settings, options)
   if err then
     return nil, err
   end
-  return finish(method, target, body, operation.idempotent, options or NO_FIELDS, settings)
+  local request
+  request, err = finish(method, target, body, operation.idempotent, options or NO_FIELDS, settings)
+  if request and operation.keeps_null then
+    request.keep_null = true
+  end
+  return request, err
 end
 
 ---A request that no operation describes.

@@ -6,6 +6,7 @@ local json = require "riskscreen.json"
 local match = require "riskscreen.interface.match"
 local records = require "riskscreen.interface.records"
 local shape = require "riskscreen.interface.shape"
+local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 
 local MAX_QUOTE = 300 -- bytes of foreign text in a message
@@ -47,6 +48,9 @@ local statuses = {
   [408] = { kind = "http", message = "request timeout: probably by a proxy" },
   [429] = { kind = "rate_limited", message = "the rate limit is reached or the quota exceeded" },
 }
+-- The payload of an operation that keeps nulls.
+local result_envelope = { type = "object", fields = { tables.merge(records.transaction_result, { name = "data" }) } }
+
 local server_failure = { kind = "server", message = "the service failed" }
 local unknown_status = { kind = "http", message = "the status is not an answer of the service" }
 
@@ -126,12 +130,14 @@ local function body_of(reply, context)
   return reply.value
 end
 
-local function envelope_of(reply, context)
+local function envelope_of(reply, context, operation)
   local body, err = body_of(reply, context)
   if err then
     return nil, err
   elseif not shape.is_object(body) then
     return nil, protocol_error(reply, "the body must be an object (got " .. json.kind(body) .. ")")
+  elseif operation.keeps_null then
+    return shape.drop_nulls(result_envelope, body)
   end
   return body
 end
@@ -150,9 +156,9 @@ end
 ---@type table<string, fun(envelope: table, reply: riskscreen.Reply, context: riskscreen.Context): riskscreen.Error|nil>
 local envelope_error = {}
 
--- { success = true, code = 1, status = "SUCCESS" or absent }
+-- { success = true, code = 1 }; `status` and `msg` are "SUCCESS" or absent
 function envelope_error.standard(envelope, reply, context)
-  local success, code, status = envelope.success, envelope.code, envelope.status
+  local success, code = envelope.success, envelope.code
   if type(success) ~= "boolean" then
     return ill_typed(reply, envelope, "success", "a boolean")
   elseif not shape.is_integer(code) then
@@ -161,9 +167,13 @@ function envelope_error.standard(envelope, reply, context)
     return api_error(reply, context)
   elseif code ~= 1 then
     return contradiction(reply, "success is true and code", code)
-  elseif status ~= nil and status ~= "SUCCESS" then
-    local shown = type(status) == "string" and ("'" .. quote(context, status) .. "'") or json.kind(status)
-    return contradiction(reply, "success is true and status", shown)
+  end
+  for _, name in ipairs { "status", "msg" } do
+    local value = envelope[name]
+    if value ~= nil and value ~= "SUCCESS" then
+      local shown = type(value) == "string" and ("'" .. quote(context, value) .. "'") or json.kind(value)
+      return contradiction(reply, "success is true and " .. name, shown)
+    end
   end
 end
 
@@ -220,7 +230,7 @@ function M.interpret(operation, parameters, reply, context)
   if reply.status ~= 200 then
     return nil, status_error(reply, context)
   end
-  local envelope, err = envelope_of(reply, context)
+  local envelope, err = envelope_of(reply, context, operation)
   if envelope then
     err = envelope_error[context.envelope or operation.envelope](envelope, reply, context)
   end

@@ -123,8 +123,44 @@ local function check(shape, value, path)
   return message and path .. place .. " " .. message
 end
 
+local NO_SHAPE = { fields = {} }
+
+local function shape_of(shape, name)
+  if shape.items then
+    return shape.items
+  end
+  for _, field in ipairs(shape.fields or NO_SHAPE.fields) do
+    if field.name == name then
+      return field
+    end
+  end
+  return NO_SHAPE
+end
+
+---Removes the null members of a value whose decoder kept them, as other decoders do. A map keeps them: there a null is
+---an entry without content, and not a field that may be absent.
+---@param shape? riskscreen.Shape
+---@param value any changed in place
+---@return any value nil for null
+local function drop_nulls(shape, value)
+  shape = shape or NO_SHAPE
+  if value == null then
+    return nil
+  elseif type(value) == "table" then
+    for name, member in pairs(value) do
+      if member ~= null then
+        value[name] = drop_nulls(shape_of(shape, name), member)
+      elseif type(name) == "string" and shape.type ~= "map" then
+        value[name] = nil
+      end
+    end
+  end
+  return value
+end
+
 return {
   check = check,
+  drop_nulls = drop_nulls,
   is_object = is_object,
   is_integer = is_integer,
 }

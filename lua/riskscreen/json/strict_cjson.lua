@@ -68,8 +68,9 @@ local function settle_number(value)
   return to_integer and magnitude < MAX_EXACT and to_integer(value) or value
 end
 
--- Drops null members, marks empty arrays, makes integers of whole numbers.
-local function settle(value)
+-- Drops null members unless they are kept, marks empty arrays, makes integers of whole numbers. Counts the members of
+-- objects in `count.members`.
+local function settle(value, keep_null, count)
   if type(value) == "number" then
     return settle_number(value)
   elseif type(value) ~= "table" then
@@ -78,9 +79,11 @@ local function settle(value)
     return setmetatable(value, M.empty_array_mt)
   end
   for key, member in pairs(value) do
+    local is_member = type(key) == "string"
+    count.members = count.members + (is_member and 1 or 0)
     if member ~= cjson.null then
-      value[key] = settle(member)
-    elseif type(key) == "string" then
+      value[key] = settle(member, keep_null, count)
+    elseif is_member and (key == "" or not keep_null) then
       value[key] = nil
     end
   end
@@ -105,6 +108,8 @@ local function problem_of(text, outline, limits)
 end
 
 ---@class riskscreen.json.DecoderOptions
+---@field null? "drop"|"keep" null members of objects; by default they are dropped
+---@field duplicates? "keep"|"refuse" a name that occurs twice in an object; by default the last value is kept
 ---@field max_depth? integer arrays and objects within each other
 ---@field max_size? integer bytes of text
 ---@field max_values? integer values in a text, arrays and objects included
@@ -122,10 +127,17 @@ function M.decoder(options)
   parser.decode_invalid_numbers(false)
 
   local function parse(text, outline)
+    local members, count = select(2, outline:gsub(":", "")), { members = 0 }
     if outline:find "{[ \t\n\r]*}" then
+      members = members + select(2, outline:gsub("{[ \t\n\r]*}", ""))
       text = mark_empty_objects(text)
     end
-    return settle(parser.decode(text))
+    local value = settle(parser.decode(text), limits.null == "keep", count)
+    -- lua-cjson keeps the last of two members with one name.
+    if limits.duplicates == "refuse" and count.members ~= members then
+      error("duplicate name", 0)
+    end
+    return value
   end
 
   local decoder = {}

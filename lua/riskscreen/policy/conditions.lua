@@ -92,6 +92,16 @@ end
 -- Stands for the service's own name, which is on the wire in its place.
 local PROVIDER = "Provider"
 
+---The same in lower case, for a comparison that ignores case.
+---@param name string
+---@return riskscreen.Option
+function M.lower_case_option(name)
+  return build.checked(name, "string|table", function(value)
+    local set, message = M.text_set(value)
+    return set and M.lower_case(set), message
+  end)
+end
+
 ---The values that a condition may name: the interface's and those that the operator added.
 ---@param name "level"|"type"|"source"
 ---@param settings riskscreen.PolicySettings
@@ -182,10 +192,7 @@ local function category_matches(set, case)
 end
 
 local function category_option()
-  return build.checked("category", "string|table", function(value)
-    local set, message = M.text_set(value)
-    return set and M.lower_case(set), message
-  end)
+  return M.lower_case_option "category"
 end
 
 local function source_option(settings)

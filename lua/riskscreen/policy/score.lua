@@ -1,6 +1,6 @@
 -- Policies for transactions: result of a screening → decision. Pure: no client, no clock, no transport.
--- Scores are decimal texts and are compared as such. A rule is about the transaction, a strategy, or a detail of a
--- strategy. Rules about strategies and details can only make the decision worse.
+-- Scores are decimal texts from zero up and are compared as such. A rule is about the transaction, a strategy, or a
+-- detail of a strategy. Rules about strategies and details can only make the decision worse.
 
 local build = require "riskscreen.options.build"
 local check = require "riskscreen.options.check"
@@ -25,7 +25,7 @@ local text = require "riskscreen.util.text"
 ---@field score_below? string a decimal text
 ---@field direction? "in"|"out" a strategy's direction
 ---@field strategy? string|string[] a strategy's number
----@field strategy_name? string|string[]
+---@field strategy_name? string|string[] case is ignored, as in the next two
 ---@field detail? string|string[] a detail's code
 ---@field detail_name? string|string[]
 ---@field error? boolean|string|string[] true or error kinds: only a result that failed
@@ -69,13 +69,13 @@ local function one_of(name, part)
     name = name,
     part = part,
     option = function()
-      return conditions.set_option(name)
+      return conditions.lower_case_option(name)
     end,
     matches = function(set, case)
       if case[name] == nil then
         return nil
       end
-      return set[case[name]] == true
+      return set[case[name]:lower()] == true
     end,
   }
 end
@@ -154,6 +154,33 @@ local function new_case(fields)
   return fields
 end
 
+local function is_negative(score)
+  return decimal.compare(score, "0") == -1
+end
+
+-- The message about a score below zero in a strategy.
+local function negative_score(strategy, place)
+  local score = member(strategy, "score")
+  if score and is_negative(score) then
+    return ("%s.score is negative: %s"):format(place, score)
+  end
+  for index, detail in ipairs(member(strategy, "details") or {}) do
+    score = member(detail, "score")
+    if score and is_negative(score) then
+      return ("%s.details[%d].score is negative: %s"):format(place, index, score)
+    end
+  end
+end
+
+-- The message about a direction that no rule could have named. It may hold strategies of any score.
+local function unseen_direction(result)
+  for direction, strategies in pairs(member(result, "dirData") or {}) do
+    if strategies ~= json.null and not enums.has("direction", direction) then
+      return "result.dirData holds a direction that is not known: " .. text.show(direction)
+    end
+  end
+end
+
 -- The first contradiction between a direction and the rest of the result.
 local function contradiction(strategies, path, max_score)
   for _, number in ipairs(sorted_numbers(strategies)) do
@@ -167,6 +194,10 @@ local function contradiction(strategies, path, max_score)
       return ("%s contradicts itself: its strategyNo is %s"):format(place, text.show(own_number))
     elseif score and decimal.compare(score, max_score) == 1 then
       return ("%s.score is %s, more than maxScore, which is %s"):format(place, score, max_score)
+    end
+    local message = negative_score(strategy, place)
+    if message then
+      return message
     end
   end
 end
@@ -184,6 +215,12 @@ local function unusable(self, result)
     return ("result.status is %s, which is not known to be final"):format(tostring(status))
   elseif not max_score then
     return "result.maxScore is missing"
+  elseif is_negative(max_score) then
+    return "result.maxScore is negative: " .. max_score
+  end
+  message = unseen_direction(result)
+  if message then
+    return message
   end
   for _, direction in ipairs(enums.values.direction) do
     local strategies = strategies_of(result, direction)

@@ -8,7 +8,7 @@ local scenarios = require "riskscreen.sandbox.scenarios"
 local tables = require "riskscreen.util.tables"
 
 ---@class riskscreen.sandbox.Fault
----@field kind "delay"|"status"|"hang"|"reset"|"truncate"|"drip"|"invalid-json"|"html"|"empty"
+---@field kind "delay"|"status"|"hang"|"reset"|"truncate"|"drip"|"invalid-json"|"duplicate"|"html"|"empty"
 ---@field delay? number seconds before anything else happens
 ---@field status? integer the HTTP status; required by "status", optional for the kinds that replace the body
 ---@field retry_after? integer seconds, sent as Retry-After
@@ -20,7 +20,7 @@ local tables = require "riskscreen.util.tables"
 
 local HTML_PAGE = "<!DOCTYPE html>\n<html><head><title>Please wait</title></head><body>Please wait</body></html>\n"
 
-local kinds = { "delay", "status", "hang", "reset", "truncate", "drip", "invalid-json", "html", "empty" }
+local kinds = { "delay", "status", "hang", "reset", "truncate", "drip", "invalid-json", "duplicate", "html", "empty" }
 local is_kind = tables.set(kinds)
 local breaks_connection = tables.set { "hang", "reset", "truncate", "drip" }
 
@@ -114,6 +114,8 @@ function M.apply(fault, response)
   local headers, body, kind = tables.copy(response.headers), response.body, fault.kind
   if kind == "invalid-json" then
     body = body:sub(1, -2) .. ",]"
+  elseif kind == "duplicate" then
+    body = body:gsub("^{", '{"success":false,"success":false,', 1)
   elseif kind == "html" then
     body, headers["content-type"] = HTML_PAGE, "text/html; charset=utf-8"
   elseif kind == "empty" then

@@ -31,7 +31,10 @@ local function duration(response)
   return fault.delay
 end
 
-local function reply_of(response, elapsed)
+local decoder = json.decoder { duplicates = "refuse" }
+local null_decoder = json.decoder { duplicates = "refuse", null = "keep" }
+
+local function reply_of(response, elapsed, keep_null)
   local body = response.body
   local reply = {
     status = response.status,
@@ -41,7 +44,7 @@ local function reply_of(response, elapsed)
     times = { total = elapsed },
   }
   if body ~= "" then
-    local value, message, position = json.decode(body)
+    local value, message, position = (keep_null and null_decoder or decoder):decode(body)
     if value == nil then
       reply.invalid = { message = message, position = position }
       reply.excerpt = body:sub(1, EXCERPT)
@@ -80,7 +83,7 @@ function M.new(service, sleep)
       local missing = #response.body - response.fault.bytes
       return failure("network", ("the connection ended with %d bytes of the body missing"):format(missing))
     end
-    return reply_of(response, wait)
+    return reply_of(response, wait, request.keep_null)
   end
 end
 

@@ -5,6 +5,7 @@ local errors = require "riskscreen.errors"
 local json = require "riskscreen.json"
 local records = require "riskscreen.interface.records"
 local shape = require "riskscreen.interface.shape"
+local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 
 local MAX_SIZE = 64 * 1024 -- bytes of a body
@@ -21,7 +22,19 @@ local MAX_NAME = 256 -- bytes of an identifier or a type
 -- The shape of `data` by type of event. The data of an unknown type may be anything.
 local data_shapes = { getTxHashCustomRiskScore = records.transaction_result }
 
-local decoder = json.decoder { max_size = MAX_SIZE, max_depth = MAX_DEPTH, max_values = MAX_VALUES }
+-- The shape of the event's `data` as a field, or nil.
+local function data_field(event_type)
+  local wanted = data_shapes[event_type]
+  return wanted and tables.merge(wanted, { name = "data" })
+end
+
+local decoder = json.decoder {
+  max_size = MAX_SIZE,
+  max_depth = MAX_DEPTH,
+  max_values = MAX_VALUES,
+  duplicates = "refuse",
+  null = "keep",
+}
 
 local function malformed(message, field)
   return nil, errors.new("protocol", "webhook: " .. message, { field = field })
@@ -98,6 +111,7 @@ function M.parse(body, headers)
   elseif not shape.is_object(event) then
     return malformed("the body must be an object (got " .. json.kind(event) .. ")")
   end
+  shape.drop_nulls({ fields = { data_field(event.eventType) } }, event)
   local problem, field = problem_of(event)
   if problem then
     return malformed(text.printable(problem, 200), field)

@@ -19,7 +19,7 @@ local LONGEST_MESSAGE = 1000 -- bytes
 local EXCERPT = 200 -- bytes of a body that is not JSON, as the runtime keeps them
 
 local policy = policies.new()
-local dropping, keeping = core.decoder {}, core.decoder { null = "keep" }
+local dropping, keeping = core.decoder { duplicates = "refuse" }, core.decoder { null = "keep", duplicates = "refuse" }
 local published, parameters = {}, {}
 for _, operation in ipairs(operations.list) do
   if operation.path then

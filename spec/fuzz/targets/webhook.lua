@@ -8,8 +8,9 @@ local webhook = require "riskscreen.webhook"
 
 local LONGEST_MESSAGE = 1000 -- bytes
 
--- The limits of a body: size, depth, number of values.
-local keeping = core.decoder { null = "keep", max_size = 64 * 1024, max_depth = 32, max_values = 10000 }
+-- The limits of a body: size, depth, number of values, no name twice.
+local keeping =
+  core.decoder { null = "keep", duplicates = "refuse", max_size = 64 * 1024, max_depth = 32, max_values = 10000 }
 
 local policy = score_policy.new {
   rules = {

@@ -55,6 +55,24 @@ describe("a good answer", function()
     end)))
   end)
 
+  it("may lack the message", function()
+    assert.is_table((changed(risk, function(body)
+      body.msg = nil
+    end)))
+  end)
+
+  it("must not have the message of a failure", function()
+    for _, message in ipairs { "address is invalid", "success", "", 1, {} } do
+      local err = refused(
+        "protocol",
+        changed(risk, function(body)
+          body.msg = message
+        end)
+      )
+      assert.matches("contradicts itself: success is true and msg", err.message, 1, true)
+    end
+  end)
+
   it("may have integers up to 2^53, above which a double may be rounded", function()
     local function time(value)
       return changed(risk, function(body)

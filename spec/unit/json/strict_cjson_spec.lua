@@ -128,6 +128,29 @@ describe("decoding without the core", function()
     end
   end)
 
+  it("refuses objects with duplicate names where the core does", function()
+    for _, text in ipairs {
+      '{"a":1,"a":1}',
+      '{"a":1,"b":{"a":2}}',
+      '{"a":null,"a":1}',
+      '{"a":1,"a":null}',
+      '{"a":1,"\\u0061":2}',
+      '[{"a":{},"b":[]},{"a":{},"a":{}}]',
+      '{"":1,"":null}',
+      '{"a:":{ },"b":": \\" {} :"}',
+    } do
+      assert_alike(text, { duplicates = "refuse" })
+      assert_alike(text, { duplicates = "keep" })
+    end
+  end)
+
+  it("keeps null members where the core does", function()
+    for _, text in ipairs { '{"a":null}', '{"a":{"b":null,"c":[null,{}]}}', "null", "[null]" } do
+      assert_alike(text, { null = "keep" })
+      assert_alike(text, { null = "keep", duplicates = "refuse" })
+    end
+  end)
+
   it("keeps the core's limits of depth and size", function()
     for depth = 510, 514 do
       assert_alike(("["):rep(depth) .. ("]"):rep(depth))

@@ -51,6 +51,19 @@ local function here()
   return debug.getinfo(2, "l").currentline
 end
 
+describe("the result of a transaction", function()
+  it("keeps a null strategy for the policy, and no other null member", function()
+    local policy = riskscreen.score_policy { rules = { { score_below = "30", action = "allow" } } }
+    local data = { requestId = "r1", status = 1003, maxScore = "1", customId = json.null }
+    data.dirData = { ["in"] = { ["1"] = json.null }, out = {} }
+    local client, requests = new_client({ endpoints = result_endpoint }, submitted, success(data))
+    local result, response = client.kyt:screen { network = "eth", hash = "0xabc" }
+    assert.is_nil(result.customId)
+    assert.is_true(requests[2].keep_null)
+    assert.equal("unknown", policy:decide(result, response).action)
+  end)
+end)
+
 describe("client.kyt:submit", function()
   it("sends the transaction once and returns it with its identifiers", function()
     local client, requests = new_client(nil, submitted)

@@ -42,7 +42,6 @@ describe("a policy of score thresholds", function()
     { "0", "allow" },
     { "0.00", "allow" },
     { "29.99999999999999999999999", "allow" },
-    { "-5", "allow" },
     { "30", "review" },
     { "30.0", "review" },
     { "79.99999999999999999999", "review" },
@@ -74,6 +73,12 @@ describe("a policy of score thresholds", function()
     { "with a strategy that is a number", { dirData = { ["in"] = { ["1"] = 5 }, out = {} } } },
     { "with a strategy under another number", { dirData = { ["in"] = { ["2"] = strategy("1", "5") }, out = {} } } },
     { "with a strategy that scores more than the maximum", with("in", strategy("1", "95")) },
+    { "whose score is negative", { maxScore = "-5" } },
+    { "whose score is hardly negative", { maxScore = "-0.001" } },
+    { "with a strategy of a negative score", with("in", strategy("1", "-5")) },
+    { "with a detail of a negative score", with("out", strategy("1", "1", { { code = "mixer", score = "-5" } })) },
+    { "with a direction never seen", { dirData = { ["in"] = {}, through = { ["1"] = strategy("1", "95") } } } },
+    { "with a list of directions", { dirData = { {} } } },
     { "with a detail that is null", with("in", strategy("1", "1", { json.null })) },
     { "with a detail whose score is not a decimal", with("in", strategy("1", "1", { { score = "x" } })) },
   }
@@ -163,6 +168,19 @@ describe("rules about strategies and details", function()
     assert.equal("block", decide(rule, with("in", strategy("1", "1", { { code = "mixer", score = "5" } }))))
     assert.equal("allow", decide(rule, with("in", strategy("1", "9", { { code = "mixer", score = "4" } }))))
     assert.equal("allow", decide(rule, with("in", strategy("1", "9", { { code = "swap", score = "9" } }))))
+  end)
+
+  it("match details and names of strategies in any case", function()
+    local one = strategy("1", "5", { { code = "SANCTION", name = "Sanctioned Entity", score = "5" } }, "The List")
+    for _, rule in ipairs {
+      { detail = "sanction" },
+      { detail = { "Sanction", "mixer" } },
+      { detail_name = "sanctioned entity" },
+      { strategy_name = "THE LIST" },
+    } do
+      rule.action = "block"
+      assert.equal("block", policy_with(rule):decide(result("5", with("in", one))).action)
+    end
   end)
 
   it("match a detail's name", function()

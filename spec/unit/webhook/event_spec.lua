@@ -54,6 +54,28 @@ describe("webhook.parse", function()
     assert.same(strange, parse(strange))
   end)
 
+  it("refuses a name that occurs twice in an object", function()
+    local text = json.encode(event())
+    for _, member in ipairs { '"status":1003', '"maxScore":"85.50"' } do
+      local twice = text:gsub(member, member .. "," .. member, 1)
+      local parsed, err = webhook.parse(twice)
+      assert.is_nil(parsed)
+      assert.matches("is not JSON: duplicate name", err.message, 1, true)
+    end
+  end)
+
+  it("drops null fields, and keeps a null strategy for the policy", function()
+    local parsed = parse(data {
+      customId = json.null,
+      more = { a = json.null },
+      dirData = { ["in"] = { ["1"] = json.null }, out = json.null },
+    })
+    assert.same({ ["in"] = { ["1"] = json.null } }, parsed.data.dirData)
+    assert.is_nil(parsed.data.customId)
+    assert.same({}, parsed.data.more)
+    assert.is_nil(parse(event { eventType = "new", data = { a = json.null } }).data.a)
+  end)
+
   it("keeps an unknown status", function()
     assert.equal(1999, parse(data { status = 1999 }).data.status)
   end)

@@ -7,6 +7,9 @@ local LONGEST_ID = 1024 -- bytes of a requestId that anyone can await
 local SEQUENCE = "sequence" -- counts the events that were kept
 local LATE = 15 -- seconds without a poll after which the poller is taken for dead
 
+-- A policy must see null strategies.
+local decoder = json.decoder { null = "keep" }
+
 ---@class riskscreen.nginx.Waiter
 ---@field awaited riskscreen.Awaited
 ---@field ends number Unix seconds
@@ -53,7 +56,7 @@ local function offer_kept(self, awaited)
   local list = list_name(awaited.request_id)
   for _, id in ipairs(list and self.dict:list(list) or {}) do
     local text = self.dict:get("event:" .. id)
-    local event = type(text) == "string" and json.decode(text)
+    local event = type(text) == "string" and decoder:decode(text)
     if type(event) == "table" then
       awaited:offer(event)
     end

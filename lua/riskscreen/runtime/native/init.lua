@@ -20,7 +20,7 @@ local function new_origin(settings)
     client_key = settings.client_key,
     unix_socket = settings.unix_socket,
     user_agent = settings.user_agent or ("riskscreen/" .. core.version),
-    decoder = core.decoder { max_size = settings.max_response_size },
+    decoder = core.decoder { max_size = settings.max_response_size, duplicates = "refuse" },
   }
 end
 
@@ -40,14 +40,21 @@ local function send(origin, request)
   }
 end
 
--- The reply of a finished transfer. The body is decoded from the receive buffer.
-local function reply_of(transfer)
+local function decode(transfer, keep_null, max_size)
+  if keep_null then
+    return core.decoder({ max_size = max_size, duplicates = "refuse", null = "keep" }):decode(transfer:body())
+  end
+  return transfer:decode()
+end
+
+-- The reply of a finished transfer. The body is decoded from the receive buffer, unless nulls are kept.
+local function reply_of(transfer, keep_null, max_size)
   local reply, failure = transfer:result()
   if not reply then
     return nil, failure
   end
   if reply.size > 0 then
-    local value, message, position = transfer:decode()
+    local value, message, position = decode(transfer, keep_null, max_size)
     if value == nil then
       reply.invalid = { message = message, position = position }
       reply.excerpt = transfer:body():sub(1, EXCERPT)
@@ -108,7 +115,7 @@ function M.transport(settings)
     origin = origin or new_origin(settings)
     local transfer = send(origin, request)
     scheduler.await(transfer)
-    local reply, failure = reply_of(transfer)
+    local reply, failure = reply_of(transfer, request.keep_null, settings.max_response_size)
     transfer:close()
     return reply, failure
   end

@@ -59,7 +59,8 @@ function M.transport(settings)
   local write = request_text.writer(peer, settings.user_agent or ("riskscreen/" .. version))
   local parse = head.parser()
   local limit = settings.max_response_size
-  local decoder = json.decoder { max_size = limit }
+  local decoder = json.decoder { max_size = limit, duplicates = "refuse" }
+  local null_decoder = json.decoder { max_size = limit, duplicates = "refuse", null = "keep" }
 
   -- Sends once. The third result says that the connection was dead before anything of an answer came.
   local function send(request, text, started)
@@ -75,7 +76,7 @@ function M.transport(settings)
     if not its_head then
       return nil, failure, open.reused and failure.kind == "network" and failure.phase == "first_byte"
     end
-    return new_reply(its_head, body, open.times, decoder)
+    return new_reply(its_head, body, open.times, request.keep_null and null_decoder or decoder)
   end
 
   return function(request)
