@@ -38,6 +38,8 @@ M.rules = {
   },
   open = {
     ["riskscreen.policy.decision"] = "every room makes decisions with the one constructor",
+    ["riskscreen.nginx.cache.epoch"] = "a change of a list empties the LRU of every worker",
+    ["riskscreen.nginx.cache.subject"] = "the lists have the keys of the cache",
     ["riskscreen.policy.lookups"] = "the client makes the lookups that a policy needs",
     ["riskscreen.call.stats"] = "nginx adds up the same figures",
     ["riskscreen.webhook.inbox"] = "nginx makes an inbox with its own store and waiters",
@@ -46,8 +48,6 @@ M.rules = {
   nginx_aware = { ["riskscreen.runtime"] = "it looks whether it runs inside nginx" },
   known = {
     "face: nginx.gate -> nginx.metrics.status",
-    "face: nginx.lists.items -> nginx.cache.subject",
-    "face: nginx.lists.store -> nginx.cache.epoch",
   },
 }
 

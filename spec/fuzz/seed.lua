@@ -196,13 +196,25 @@ for name, fields in pairs(events) do
 end
 write("webhook", "page", "<html></html>")
 
--- What the gate's dict holds: texts of verdicts, and an entry.
-local allowed, blocked = '{"a":"allow","m":"no risk"}', '{"a":"block","m":"a scam","n":"scams"}'
-write("verdict", "allow", ('{"a":"allow","r":[%s]}'):format(allowed))
-write("verdict", "block", ('{"a":"block","d":true,"r":[%s,%s]}'):format(blocked, allowed))
-write("verdict", "risk", '{"a":"review","r":[{"a":"review","m":"","r":{"l":"high","t":"scam","s":"own"}}]}')
-write("verdict", "risk_without_fields", '{"a":"review","r":[{"a":"review","m":"","r":{"m":"own"}}]}')
-write("verdict", "failure", '{"a":"unknown","r":[{"a":"unknown","m":"late","e":{"k":"timeout","m":"late"}}]}')
-write("verdict", "contradiction", ('{"a":"allow","r":[%s,%s]}'):format(allowed, blocked))
-write("verdict", "empty", '{"a":"allow","r":[]}')
-write("verdict", "entry", "\1\139\207\229\104\125" .. ("0123456789"):rep(2) .. "2.5")
+-- Entries of the gate's dict.
+local function entry(name, action, more, ...)
+  local text = ('{"action":"%s"%s,"reasons":[%s]}'):format(action, more, table.concat({ ... }, ","))
+  write("verdict", name, "1v1700000000.0000000000000000005" .. text)
+end
+local allowed = '{"action":"allow","message":"no risk"}'
+local blocked = '{"action":"block","message":"a scam","rule":{"name":"scams","action":"block"}}'
+local risk = '{"riskLevel":"high","riskType":"scam","riskSource":"own"}'
+local late = '"error":{"kind":"timeout","message":"late"}'
+entry("allow", "allow", "", allowed)
+entry("block", "block", ',"degraded":true', blocked, allowed)
+entry("risk", "review", "", ('{"action":"review","message":"","risk":%s}'):format(risk))
+entry("risk_without_fields", "review", "", '{"action":"review","message":"","risk":{"hops":3}}')
+entry("failure", "unknown", "", ('{"action":"unknown","message":"late",%s}'):format(late))
+entry("contradiction", "allow", "", allowed, blocked)
+entry("empty", "allow", "")
+write(
+  "verdict",
+  "stale",
+  "1s1700000000.00000000000000000051700000001.000" .. ('{"action":"allow","reasons":[%s]}'):format(allowed)
+)
+write("verdict", "json", ('{"action":"allow","reasons":[%s]}'):format(allowed))

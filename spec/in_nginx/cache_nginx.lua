@@ -1,4 +1,4 @@
--- What workers of a real nginx remember, alone and in their dict, counted at the sandbox that they ask.
+-- The cache in the workers of a real nginx. The sandbox counts the requests that reach it.
 local addresses = require "riskscreen.sandbox.addresses"
 local gates = require "spec.support.gate"
 local nginx = require "spec.support.nginx"
@@ -9,7 +9,7 @@ local BAD, CLEAN = addresses["high-eth"], addresses["clean-eth"]
 local LOCATIONS = { ["/withdraw"] = "gate:enforce()" }
 local SOURCES = "network = { argument = 'on' }, address = { argument = 'to' }, timeout = 10"
 
-describe("what workers remember", function()
+describe("a cached decision", function()
   local running
 
   local function start(options)
@@ -30,7 +30,7 @@ describe("what workers remember", function()
     return #running.service:requests()
   end
 
-  -- Runs Lua in a certain worker: sends it, each time over another connection, until that one has it.
+  -- Runs Lua in a certain worker: sends it over new connections until that worker gets it.
   local function in_worker(id, code, ...)
     local text = ([[
       ngx.header.Connection = "close"
@@ -55,7 +55,7 @@ describe("what workers remember", function()
     return in_worker(id, DECIDE, address, network or "eth")
   end
 
-  it("is in one worker's memory, then in the dict, then the service's to say", function()
+  it("comes from the worker's LRU, or else from the dict, or else from the service", function()
     start { workers = 2 }
     assert.equal("block upstream", seen(0, BAD))
     assert.equal("block lru", seen(0, BAD))
@@ -82,7 +82,7 @@ describe("what workers remember", function()
     assert.equal(3, asked())
   end)
 
-  it("is purged for every policy, in whatever worker that was used", function()
+  it("is purged for every policy in every worker", function()
     start { workers = 2 }
     local decide = [[
       local decision, source = gate:decide {
@@ -99,7 +99,7 @@ describe("what workers remember", function()
   end)
 
   for _, workers in ipairs { 1, 4 } do
-    it(("is asked for once when two hundred want it at once, by %d"):format(workers), function()
+    it(("is fetched once for two hundred requests at once, by %d workers"):format(workers), function()
       start { workers = workers }
       running.service:fault { kind = "delay", delay = 0.5, match = { address = BAD } }
       local spellings = { BAD, BAD:lower(), "0X" .. BAD:sub(3), "0x" .. BAD:sub(3):upper() }
@@ -122,7 +122,7 @@ describe("what workers remember", function()
     end)
   end
 
-  it("is one entry for all spellings of an address and of its network", function()
+  it("is shared by all spellings of an address and of its network", function()
     start { workers = 2 }
     for index = 3, 42 do
       local spelling = "0x" .. BAD:sub(3, index):upper() .. BAD:sub(index + 1):lower()
@@ -132,7 +132,7 @@ describe("what workers remember", function()
     assert.equal(1, asked())
   end)
 
-  it("is in the dict still when the configuration was read again", function()
+  it("is still in the dict after a reload", function()
     start { workers = 2 }
     assert.equal("block upstream", seen(0, BAD))
     local before = running.nginx:workers()
@@ -146,7 +146,7 @@ describe("what workers remember", function()
     assert.equal(1, asked())
   end)
 
-  it("is right where the dict has no room", function()
+  it("is right if the dict has no room", function()
     start { workers = 2, dict_size = "32k", init = ("gate = new_gate { lru = 0, %s }"):format(SOURCES) }
     local pushed_out = in_worker(
       0,
@@ -166,45 +166,34 @@ describe("what workers remember", function()
     end
   end)
 
-  -- Entries as they stand in the dict of nginx, with nginx's own checksums.
-  it("is not what a damaged entry says", function()
+  it("does not come from a damaged entry", function()
     start { workers = 1, init = ("gate = new_gate { lru = 0, %s }"):format(SOURCES) }
     assert.equal("block upstream", seen(0, BAD))
     local damage = [[
-      local dict, kind, change, count = ngx.shared.riskscreen, (...)[1], loadstring((...)[2]), 0
+      local dict, change, count = ngx.shared.riskscreen, loadstring((...)[1]), 0
       for _, key in ipairs(dict:get_keys(0)) do
-        local value, flags = dict:get(key)
-        if key:find("riskscreen:" .. kind, 1, true) then
-          local changed = change(value)
-          dict:set(key, changed, 0, flags)
-          count = count + (changed ~= value and 1 or 0)
+        if key:find("riskscreen:entry:", 1, true) then
+          dict:set(key, (change(dict:get(key))))
+          count = count + 1
         end
       end
       return count
     ]]
-    -- A worker reads a text once: another one must know it by the dict alone.
-    local function forget_texts()
-      in_worker(0, "gate.cache.store.verdicts.known, gate.cache.store.verdicts.named = {}, {}")
-    end
     for _, change in ipairs {
-      { "text", [[return (...):gsub('"block"', '"allow"')]] },
-      { "text", [[return (...):sub(1, -2)]] },
-      { "text", [[return ""]] },
-      { "verdict", [[return "\255" .. (...):sub(2)]] },
-      { "verdict", [[return (...):sub(1, -2)]] },
-      { "verdict", [[return (...):reverse()]] },
+      [[return (...):gsub('"message":', '"massage":')]],
+      [[return (...):sub(1, -2)]],
+      [[return "\255" .. (...):sub(2)]],
+      [[return (...):reverse()]],
+      [[return ""]],
+      [[return 5]],
     } do
       assert.equal("block dict", seen(0, BAD))
-      assert.is_true(in_worker(0, damage, change[1], change[2]) > 0, change[2])
-      forget_texts()
-      assert.equal("block upstream", seen(0, BAD), change[2])
-      in_worker(0, "ngx.shared.riskscreen:flush_all()")
-      forget_texts()
-      assert.equal("block upstream", seen(0, BAD))
+      assert.equal(1, in_worker(0, damage, change))
+      assert.equal("block upstream", seen(0, BAD), change)
     end
   end)
 
-  describe("by a clock that is set", function()
+  describe("under a clock that the test sets", function()
     local INIT = ([[
       ahead, asked = 0, 0
       gate = new_gate { %s }
@@ -214,7 +203,7 @@ describe("what workers remember", function()
         ttl = { allow = 100, block = 100, unknown = 1 },
         stale = { block = 100, allow = 0 },
         now = function() return ngx.now() + ahead end,
-        look_up = function(address, network)
+        fetch = function(address, network)
           asked = asked + 1
           return { action = answer, reasons = {}, address = address, network = network }
         end,
@@ -224,7 +213,7 @@ describe("what workers remember", function()
     local STEP = [[
       local seconds, says = (...)[1], (...)[2]
       ahead, answer = ahead + seconds, says
-      local decision, source = cache:decide("0xab", "eth", 5)
+      local decision, source = cache:get("0xab", "eth", 5)
       return decision.action .. " " .. source .. (decision.stale and " marked" or "")
     ]]
 
@@ -240,17 +229,17 @@ describe("what workers remember", function()
       assert.equal(2, running.nginx:eval "return asked")
     end)
 
-    it("is shown when it has expired, and asked for in the background, if it is a block", function()
+    it("is served after it has expired, and fetched in the background, if it is a block", function()
       start { workers = 1, init = INIT }
       assert.equal("block upstream", step(0, "block"))
       assert.equal("block stale marked", step(100, "allow"))
-      nginx.wait_for("what was asked for in the background", function()
+      nginx.wait_for("the fetch in the background", function()
         return step(0, "allow") == "allow lru"
       end)
       assert.equal(2, running.nginx:eval "return asked")
     end)
 
-    it("outlives a service that fails, for as long as it may", function()
+    it("is served while the service fails, for as long as it may be", function()
       start { workers = 1, init = INIT }
       assert.equal("block upstream", step(0, "block"))
       assert.equal("block stale marked", step(100, "unknown"))

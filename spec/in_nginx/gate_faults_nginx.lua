@@ -55,7 +55,8 @@ end
 local function open_gate(behind, fault, on_unknown, seconds)
   last_id = last_id + 1
   local id = "gate-" .. last_id
-  local client = { base_url = behind.url, access_key = cell.key, retry = false }
+  -- Every request must meet the fault itself, and not an open circuit.
+  local client = { base_url = behind.url, access_key = cell.key, retry = false, breaker = false }
   for _, more in ipairs { behind.options, fault.options or {} } do
     for name, value in pairs(more) do
       client[name] = value

@@ -1,5 +1,4 @@
--- That one look-up serves everyone who wants the same verdict at the same time, in a real nginx: in a worker, over
--- several of them, and where the look-up takes its time and fails in the end.
+-- One fetch for all requests that want the same address at the same time, in one worker and in several of a real nginx.
 local nginx = require "spec.support.nginx"
 local riskscreen = require "riskscreen"
 
@@ -14,12 +13,12 @@ init_by_lua_block {
     lru = 100,
     timeout = 10,
     ttl = { unknown = 10 },
-    -- Entries get older by a minute in the time of each look-up.
+    -- During each fetch, a minute passes for the entries.
     now = function()
       return 1000000 + (dict:get "minutes" or 0) * 60
     end,
-    look_up = function(address)
-      dict:incr("look-ups", 1, 0)
+    fetch = function(address)
+      dict:incr("fetches", 1, 0)
       ngx.sleep(0.3)
       dict:incr("minutes", 1, 0)
       local action = address:lower() == "0xbad" and "unknown" or "block"
@@ -32,15 +31,15 @@ init_by_lua_block {
 local SERVER = [[
 location = /decide {
   content_by_lua_block {
-    ngx.ctx.decision = cache:decide(ngx.var.arg_address, "eth")
+    ngx.ctx.decision = cache:get(ngx.var.arg_address, "eth")
     ngx.print(ngx.ctx.decision.action)
   }
 }
-location = /look-ups { content_by_lua_block { ngx.print(ngx.shared.riskscreen:get "look-ups" or 0) } }
+location = /fetches { content_by_lua_block { ngx.print(ngx.shared.riskscreen:get "fetches" or 0) } }
 ]]
 
 for _, workers in ipairs { 1, 3 } do
-  describe("with " .. workers .. " at work, a verdict that many want at once", function()
+  describe("two hundred requests at once to " .. workers .. " workers", function()
     local server
 
     before_each(function()
@@ -60,16 +59,16 @@ for _, workers in ipairs { 1, 3 } do
       return counts
     end
 
-    it("is asked for once", function()
+    it("cause one fetch", function()
       assert.same({ block = REQUESTS }, answers "0xAb")
-      assert.equal("1", server.get("/look-ups").body)
+      assert.equal("1", server.get("/fetches").body)
       server:stop()
     end)
 
-    it("is asked for once even if it takes longer to fail than failures are remembered", function()
+    it("cause one fetch even if it takes longer to fail than failures are kept", function()
       assert.same({ unknown = REQUESTS }, answers "0xbad")
       assert.same({ unknown = REQUESTS }, answers "0xBAD")
-      assert.equal("1", server.get("/look-ups").body)
+      assert.equal("1", server.get("/fetches").body)
       server:stop()
     end)
   end)

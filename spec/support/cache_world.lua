@@ -25,86 +25,10 @@ local function contain(fn, ...)
   return after(coroutine.resume(thread, ...))
 end
 
----A checksum as good as nginx's for what tests do.
----@param text string
----@return integer
-function M.checksum(text)
-  local a, b = 1, 0
-  for index = 1, #text do
-    a = (a + text:byte(index)) % 65521
-    b = (b + a) % 65521
-  end
-  return b * 65536 + a
-end
-
-local MULTIPLIERS = { 257, 65599, 31, 16777, 1000003 }
-
----A digest of 20 bytes, as good as nginx's for what tests do.
----@param text string
----@return string
-function M.digest(text)
-  local bytes = {}
-  for place, multiplier in ipairs(MULTIPLIERS) do
-    local hash = place
-    for index = 1, #text do
-      hash = (hash * multiplier + text:byte(index)) % 4294967291
-    end
-    for shift = 0, 3 do
-      bytes[#bytes + 1] = string.char(math.floor(hash / 256 ^ shift) % 256)
-    end
-  end
-  return table.concat(bytes)
-end
-
--- As resty.lrucache, with its own order of use.
-local function new_lru(size)
-  local values, order = {}, {}
-  local lru = {}
-  local function use(key)
-    for index, other in ipairs(order) do
-      if other == key then
-        table.remove(order, index)
-        break
-      end
-    end
-    table.insert(order, key)
-  end
-  function lru.get(_, key)
-    if values[key] ~= nil then
-      use(key)
-    end
-    return values[key]
-  end
-  function lru.set(_, key, value)
-    use(key)
-    values[key] = value
-    if #order > size then
-      values[table.remove(order, 1)] = nil
-    end
-  end
-  function lru.delete(_, key)
-    values[key] = nil
-    for index, other in ipairs(order) do
-      if other == key then
-        table.remove(order, index)
-        return
-      end
-    end
-  end
-  function lru.flush_all()
-    values, order = {}, {}
-  end
-  function lru.count()
-    return #order
-  end
-  return lru
-end
-
 ---@class riskscreen.spec.CacheWorld
 ---@field time number Unix seconds
 ---@field dict riskscreen.spec.SharedDict
 ---@field asked { address: any, network: any, seconds: number, at: number }[] of the service, so far
----@field lrus table[] the memories of the workers
 ---@field answer fun(address: any, network: any, seconds: number): riskscreen.Decision|nil what it says; may wait
 local World = {}
 World.__index = World
@@ -112,7 +36,7 @@ World.__index = World
 ---@param options? { seed?: integer } with a seed, threads take turns at random
 ---@return riskscreen.spec.CacheWorld
 function M.new(options)
-  local world = setmetatable({ time = START, threads = {}, asked = {}, lrus = {}, workers = 0 }, World)
+  local world = setmetatable({ time = START, threads = {}, asked = {}, workers = 0 }, World)
   world.draw = options and options.seed and random.new(options.seed).integer
   world.dict = shared_dict.new(function()
     return world.time
@@ -195,42 +119,31 @@ end
 ---@return riskscreen.nginx.Cache
 function World:worker(settings)
   self.workers = self.workers + 1
-  local number, given = self.workers, settings or {}
+  local given = settings or {}
   local function now()
     return self.time
   end
   local all = {
-    look_up = function(address, network, seconds)
+    fetch = function(address, network, seconds)
       table.insert(self.asked, { address = address, network = network, seconds = seconds, at = self.time })
       return self.answer(address, network, seconds)
     end,
-    waits = {
-      now = now,
-      time = now,
-      sleep = function(seconds)
-        wait(self, seconds)
-      end,
-      semaphore = function()
-        return semaphore_of(self)
-      end,
-      contain = contain,
-    },
+    now = now,
+    clock = now,
+    sleep = function(seconds)
+      wait(self, seconds)
+    end,
+    new_semaphore = function()
+      return semaphore_of(self)
+    end,
+    pcall = contain,
     -- What nobody waits for: it runs with the other threads.
     spawn = function(work)
       table.insert(self.threads, { coroutine = coroutine.create(work), due = self.time })
       return true
     end,
-    new_lru = function(size)
-      table.insert(self.lrus, new_lru(size))
-      return self.lrus[#self.lrus]
-    end,
-    checksum = M.checksum,
-    digest = M.digest,
     is_alone = function()
       return self.workers == 1
-    end,
-    identity = function()
-      return number
     end,
   }
   for name, value in pairs(given) do

@@ -117,7 +117,7 @@ function Context:cache_for(policy)
       version = version,
       lists = self.lists and self.lists:under(policy),
       metrics = self.recorder,
-      look_up = fetcher(self, policy),
+      fetch = fetcher(self, policy),
     }
     self.caches[version] = cache
   end

@@ -42,10 +42,7 @@ local function decide_one(self, address, network, problem)
   if problem then
     decision, source = decisions.invalid(problem, address, network), "invalid"
   else
-    decision, source = self.cache:decide(address, network, self.own_location.timeout)
-    if decision.action == "unknown" and decision.error and decision.error.kind == "invalid_argument" then
-      source = "invalid"
-    end
+    decision, source = self.cache:get(address, network, self.own_location.timeout)
   end
   self.recorder:decided(decision.action, source)
   return decision, source

@@ -1,24 +1,18 @@
--- Any bytes as the text of a verdict: none, or a verdict that adds up and is the same when it is written and read anew.
--- And any bytes as an entry of the dict: none, or one that is the same when it is packed and unpacked again.
+-- Any bytes as an entry of the gate's dict: no entry, or one whose action and reasons agree, and which is the same
+-- when it is written and read again.
 local entries = require "riskscreen.nginx.cache.entry"
 local worst_action = require("riskscreen.policy.decision").worst
-local verdict_json = require "riskscreen.nginx.cache.verdict_json"
-local verdicts = require "riskscreen.nginx.cache.verdicts"
 
 local ADDRESS, NETWORK = "0xab", "eth"
+local NOW = 1700000000 -- Unix seconds
+local HEAD = "1v1700000000.0000000000000000005" -- of texts that are JSON only
 
 local is_action = { allow = true, review = true, block = true, unknown = true }
 
--- Of the same text, and hardly of another.
-local function digest(text)
-  local hash = 5381
-  for index = 1, #text do
-    hash = (hash * 65599 + text:byte(index)) % 4294967291
-  end
-  return ("%020d"):format(hash)
-end
-
-local worker = verdicts.new { prefix = "", digest = digest, longest = 1 }
+local codec = entries.new(
+  { allow = 300, review = 300, block = 3600, unknown = 1 },
+  { allow = 0, review = 0, block = 3600, unknown = 0 }
+)
 
 local function is_finite(number)
   return type(number) == "number" and number - number == 0
@@ -41,34 +35,24 @@ local function same(left, right)
   return true
 end
 
-local function check_verdict(text)
-  local read = verdict_json.read(text)
-  if not read then
+local function check(text)
+  local entry, epoch = codec:decode(text, NOW, ADDRESS, NETWORK)
+  if not entry then
     return
   end
-  assert(is_action[read.action] and read.reasons[1].action == read.action, "the first reason is another's")
-  for _, reason in ipairs(read.reasons) do
-    assert(worst_action(read.action, reason.action) == read.action, "a reason is worse than the action")
-    assert(type(reason.message) == "string", "a reason says nothing")
+  local decision = entry.decision
+  assert(is_action[decision.action] and decision.reasons[1].action == decision.action, "another first reason")
+  for _, reason in ipairs(decision.reasons) do
+    assert(worst_action(decision.action, reason.action) == decision.action, "a reason is worse than the action")
+    assert(type(reason.message) == "string", "a reason has no message")
   end
-  local decision = verdicts.decision(read, NETWORK, ADDRESS)
-  local name, known = worker:name(decision, 0)
-  assert(name, "it cannot be written")
-  assert(same(decision, verdicts.decision(known, NETWORK, ADDRESS)), "it is another when it is read again")
-  assert(worker:find(name) == known, "it is not found by its name")
-end
-
-local function check_entry(bytes)
-  local name, at, patience = entries.unpack(bytes)
-  if not name then
-    return
-  end
-  assert(is_finite(at) and (patience == nil or is_finite(patience)), "a time is no number")
-  local name_again, at_again, patience_again = entries.unpack(entries.pack(at, name, patience))
-  assert(name == name_again and at == at_again and patience == patience_again, "it is another when it is packed again")
+  assert(is_finite(entry.expires_at) and is_finite(entry.stale_until), "a time is no number")
+  local again = codec:fresh(decision, entry.at, ADDRESS, NETWORK)
+  assert(again and same(again.decision.reasons, decision.reasons), "its reasons are others when they are written again")
+  assert(is_finite(epoch), "the epoch is no number")
 end
 
 return function(text)
-  check_verdict(text)
-  check_entry(text)
+  check(text)
+  check(HEAD .. text)
 end

@@ -1,68 +1,279 @@
--- What the shared dict holds of an address: when the service was asked, and which verdict it came to, in few bytes. Of
--- few different verdicts there are many entries, so the verdict is named by its digest; verdicts.lua knows it. Pure.
-local byte, char, floor, sub = string.byte, string.char, math.floor, string.sub
+-- An entry of the cache, and its text in the shared dict. The text has no records of the service, only the decision and
+-- its reasons. It is parsed strictly: a damaged or foreign text is no entry.
+local cjson = require("cjson").new()
+local decisions = require "riskscreen.policy.decision"
+local errors = require "riskscreen.errors"
+local tables = require "riskscreen.util.tables"
 
-local TIME_BYTES = 6 -- of milliseconds, the highest first
-local DIGEST_BYTES = 20
-local HEAD_BYTES = TIME_BYTES + DIGEST_BYTES
-local MOST_MILLISECONDS = 2 ^ (8 * TIME_BYTES)
+local sub = string.sub
+
+-- A text is: version and kind, when it was asked for, the epoch, its end (if it is stale), the decision as JSON.
+-- Numbers have a fixed width, because LuaJIT does not compile patterns (`./dev bench nginx`, "from the shared dict").
+local FRESH, FAILED, STALE = "1v", "1f", "1s"
+local TIME, EPOCH = "%014.3f", "%016.0f"
+local TIME_AT, EPOCH_AT, JSON_AT, STALE_JSON_AT = 3, 17, 33, 47
+
+local MAX_EPOCH = 2 ^ 53
+local MAX_SKEW = 60 -- seconds that an entry may come from the future, after the clock was set back
+local MAX_KNOWN = 500 -- parsed decisions
+local LONGEST_KNOWN = 4096 -- bytes of their texts
+
+local is_action = tables.set { "allow", "review", "block", "unknown" }
+
+local is_error_kind = {}
+for _, entry in ipairs(errors.kinds) do
+  is_error_kind[entry.kind] = true
+end
 
 ---@class riskscreen.nginx.Entry
 ---@field decision riskscreen.Decision shared: nobody changes it
----@field at number Unix seconds when the service was asked; of a failure, when that had failed
----@field patience? number of a failure that more time might have avoided: the seconds that the look-up had
+---@field source "lru"|"stale"|"list" of the decision, if it comes from the LRU
+---@field expires_at number Unix seconds until which the decision is served
+---@field stale_until number Unix seconds until which the decision may be served while the service fails
+---@field at number Unix seconds when the service was asked; of a failure, when it failed
+---@field failed boolean the decision about a failure
+---@field json string the decision's action and reasons
 
-local function byte_of(number, place)
-  return floor(number / 2 ^ (8 * place)) % 256
+---@class riskscreen.nginx.KnownDecision
+---@field action riskscreen.Action
+---@field degraded boolean
+---@field reasons riskscreen.Reason[]
+---@field error? riskscreen.Error
+
+---@class riskscreen.nginx.Entries
+---@field private ttl table<riskscreen.Action, number> seconds
+---@field private stale_ttl table<riskscreen.Action, number> seconds after that
+---@field private known table<string, riskscreen.nginx.KnownDecision> by their JSON
+---@field private known_count integer
+local Entries = {}
+Entries.__index = Entries
+
+local function text_or_nil(value)
+  return type(value) == "string" and value or nil
 end
 
--- A finite number, or nil. What is empty is told apart first: LuaJIT does not compile a conversion that fails.
-local function number_of(text)
-  local number = text ~= "" and tonumber(text)
-  return number and number - number == 0 and number + 0.0 or nil
+-- The parts of a reason that an entry keeps; nil if it is no reason.
+local function reason_of(value)
+  if type(value) ~= "table" or type(value.message) ~= "string" or not is_action[value.action] then
+    return nil
+  end
+  local rule, risk, err = value.rule, value.risk, value.error
+  return {
+    action = value.action,
+    message = value.message,
+    rule = type(rule) == "table" and { name = text_or_nil(rule.name), action = value.action } or nil,
+    risk = type(risk) == "table" and {
+      riskLevel = text_or_nil(risk.riskLevel),
+      riskType = text_or_nil(risk.riskType),
+      riskSource = text_or_nil(risk.riskSource),
+    } or nil,
+    error = type(err) == "table" and { kind = text_or_nil(err.kind), message = text_or_nil(err.message) } or nil,
+  }
+end
+
+---@param decision riskscreen.Decision
+---@return string|nil json nil if it could not be read again
+local function written(decision)
+  local reasons = {}
+  for index, reason in ipairs(decision.reasons or {}) do
+    reasons[index] = reason_of(reason)
+    if not reasons[index] then
+      return nil
+    end
+  end
+  if not reasons[1] then
+    reasons[1] = { action = decision.action, message = "no reason was given" }
+  end
+  local degraded = decision.degraded == true or nil
+  local ok, json = pcall(cjson.encode, { action = decision.action, degraded = degraded, reasons = reasons })
+  return ok and json or nil
+end
+
+-- The reasons must agree with the action: the first reason has that action, and none has a worse one. A lost reason
+-- could be the reason to block.
+local function read(json)
+  local ok, value = pcall(cjson.decode, json)
+  if not ok or type(value) ~= "table" or not is_action[value.action] or type(value.reasons) ~= "table" then
+    return nil
+  end
+  local reasons, first_error = {}, nil
+  for index = 1, #value.reasons do
+    local reason = reason_of(value.reasons[index])
+    if not reason or decisions.worst(value.action, reason.action) ~= value.action then
+      return nil
+    end
+    local err = reason.error
+    reason.error = err and is_error_kind[err.kind] and errors.new(err.kind, err.message or "") or nil
+    first_error = first_error or reason.error
+    reasons[index] = reason
+  end
+  if not reasons[1] or reasons[1].action ~= value.action then
+    return nil
+  end
+  return { action = value.action, degraded = value.degraded == true, reasons = reasons, error = first_error }
+end
+
+-- Few decisions differ in their reasons, so most have been parsed before.
+local function known_decision(self, json)
+  local known = self.known[json]
+  if not known then
+    known = read(json)
+    if known and #json <= LONGEST_KNOWN then
+      if self.known_count == MAX_KNOWN then
+        self.known, self.known_count = {}, 0
+      end
+      self.known[json], self.known_count = known, self.known_count + 1
+    end
+  end
+  return known
+end
+
+local function new(self, json, at, address, network)
+  local known = known_decision(self, json)
+  if not known then
+    return nil
+  end
+  local action = known.action
+  local decision = decisions.new {
+    action = action,
+    reasons = known.reasons,
+    address = address,
+    network = network,
+    degraded = known.degraded,
+    cached = true,
+    stale = false,
+    elapsed = 0,
+  }
+  if known.error then
+    decision.error = known.error
+  end
+  local expires_at = at + self.ttl[action]
+  return {
+    decision = decision,
+    source = "lru",
+    expires_at = expires_at,
+    stale_until = expires_at + self.stale_ttl[action],
+    at = at,
+    failed = false,
+    json = json,
+  }
+end
+
+local function make_failure(self, entry)
+  entry.failed, entry.expires_at, entry.stale_until = true, entry.at + self.ttl.unknown, 0
+  return entry
+end
+
+local function make_stale(entry, expires_at)
+  entry.source, entry.decision.stale, entry.expires_at = "stale", true, expires_at
+  return entry
+end
+
+---The entry of the service's decision.
+---@param decision riskscreen.Decision
+---@param at number Unix seconds
+---@param address string canonical
+---@param network string canonical
+---@return riskscreen.nginx.Entry|nil entry nil if the decision cannot be written
+function Entries:fresh(decision, at, address, network)
+  local json = written(decision)
+  return json and new(self, json, at, address, network)
+end
+
+---The entry of a decision about a failure. It lives as long as the ttl of unknown, whatever its action.
+---@param decision riskscreen.Decision
+---@param at number Unix seconds
+---@param address string canonical
+---@param network string canonical
+---@return riskscreen.nginx.Entry|nil entry nil if the decision cannot be written
+function Entries:failure(decision, at, address, network)
+  local entry = self:fresh(decision, at, address, network)
+  return entry and make_failure(self, entry)
+end
+
+---The entry of an expired decision, which is served again for a moment because the service fails.
+---@param entry riskscreen.nginx.Entry
+---@param now number Unix seconds
+---@return riskscreen.nginx.Entry
+function Entries:stale(entry, now)
+  local copy = new(self, entry.json, entry.at, entry.decision.address, entry.decision.network)
+  return make_stale(copy, math.min(now + self.ttl.unknown, entry.stale_until))
+end
+
+---@param entry riskscreen.nginx.Entry
+---@param epoch number in which the service was asked
+---@return string text
+function Entries.encode(entry, epoch)
+  local head = TIME:format(entry.at) .. EPOCH:format(epoch)
+  if entry.failed then
+    return FAILED .. head .. entry.json
+  elseif entry.source == "stale" then
+    return STALE .. head .. TIME:format(entry.expires_at) .. entry.json
+  end
+  return FRESH .. head .. entry.json
+end
+
+local function number_in(text, first, behind, maximum)
+  local number = tonumber(sub(text, first, behind - 1))
+  return number and number >= 0 and number <= maximum and number or nil
+end
+
+---@param text string
+---@param now number Unix seconds
+---@param address string canonical
+---@param network string canonical
+---@return riskscreen.nginx.Entry|nil
+---@return number epoch
+function Entries:decode(text, now, address, network)
+  local kind, json_at, expires_at = sub(text, 1, 2), JSON_AT, 0
+  local at = number_in(text, TIME_AT, EPOCH_AT, now + MAX_SKEW)
+  local epoch = number_in(text, EPOCH_AT, JSON_AT, MAX_EPOCH)
+  if kind == STALE then
+    expires_at, json_at = number_in(text, JSON_AT, STALE_JSON_AT, math.huge), STALE_JSON_AT
+  elseif kind ~= FRESH and kind ~= FAILED then
+    return nil, 0
+  end
+  if not at or not epoch or not expires_at then
+    return nil, 0
+  end
+  local entry = new(self, sub(text, json_at), at, address, network)
+  if entry and kind == FAILED then
+    make_failure(self, entry)
+  elseif entry and kind == STALE then
+    make_stale(entry, math.min(expires_at, now + self.ttl.unknown, entry.stale_until))
+  end
+  return entry, epoch
+end
+
+---Whether an expired decision may be served instead of the decision about a failure, unless that one is worse.
+---@param entry riskscreen.nginx.Entry|nil
+---@param action riskscreen.Action about the failure
+---@param now number Unix seconds
+---@return boolean
+function Entries.stands_in(entry, action, now)
+  if not entry or now >= entry.stale_until then
+    return false
+  end
+  local own = entry.decision.action
+  return action == "unknown" or decisions.worst(own, action) == own
+end
+
+---@return number seconds that any entry lives
+function Entries:longest()
+  local longest = 0
+  for action, seconds in pairs(self.ttl) do
+    longest = math.max(longest, seconds + self.stale_ttl[action])
+  end
+  return longest
 end
 
 local M = {}
 
----@param at number Unix seconds, of which milliseconds are kept
----@param digest string of the verdict
----@param patience? number seconds
----@return string|nil bytes nil where the time is none
-function M.pack(at, digest, patience)
-  local time = floor(at * 1000 + 0.5)
-  if not (time >= 0 and time < MOST_MILLISECONDS) then
-    return nil
-  end
-  local head = char(
-    byte_of(time, 5),
-    byte_of(time, 4),
-    byte_of(time, 3),
-    byte_of(time, 2),
-    byte_of(time, 1),
-    byte_of(time, 0)
-  ) .. digest
-  return patience and head .. ("%.17g"):format(patience) or head
-end
-
----What `pack` was given; nil of what it cannot have made.
----@param bytes string
----@return string|nil digest
----@return number at
----@return number|nil patience
-function M.unpack(bytes)
-  if #bytes < HEAD_BYTES then
-    return nil, 0
-  end
-  local a, b, c, d, e, f = byte(bytes, 1, TIME_BYTES)
-  local time = ((((a * 256 + b) * 256 + c) * 256 + d) * 256 + e) * 256 + f
-  local patience
-  if #bytes > HEAD_BYTES then
-    patience = number_of(sub(bytes, HEAD_BYTES + 1))
-    if not patience then
-      return nil, 0
-    end
-  end
-  return sub(bytes, TIME_BYTES + 1, HEAD_BYTES), time / 1000, patience
+---@param ttl table<riskscreen.Action, number> seconds
+---@param stale_ttl table<riskscreen.Action, number> seconds after that
+---@return riskscreen.nginx.Entries
+function M.new(ttl, stale_ttl)
+  return setmetatable({ ttl = ttl, stale_ttl = stale_ttl, known = {}, known_count = 0 }, Entries)
 end
 
 return M

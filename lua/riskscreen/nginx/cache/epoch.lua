@@ -1,23 +1,23 @@
--- What tells all workers that what each of them remembers by itself may be out of date: a number in the shared dict.
+-- A counter in the shared dict. All workers empty their LRU when it changes: after a purge or a change of a list.
 
 local KEY = "riskscreen:epoch"
 
 local M = {}
 
 ---@param dict table an ngx.shared dict
----@return any epoch another one after each advance
+---@return number
 function M.current(dict)
-  return (dict:get(KEY))
+  local epoch = dict:get(KEY)
+  return type(epoch) == "number" and epoch or 0
 end
 
----Tells all workers to forget what each of them remembers by itself.
 ---@param dict table an ngx.shared dict
----@param now number Unix seconds: an epoch that the dict has lost is not used again
----@return boolean|nil ok
+---@param now number Unix seconds: if the dict has lost the counter, it goes on above every earlier number
+---@return number|nil epoch the new one
 ---@return string|nil message
 function M.advance(dict, now)
   local epoch, message = dict:incr(KEY, 1, math.floor(now * 1000))
-  return epoch and true, message
+  return epoch, message
 end
 
 return M

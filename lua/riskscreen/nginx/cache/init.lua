@@ -1,302 +1,347 @@
--- Verdicts from memory: what this worker remembers, what all workers remember in the shared dict, then the service.
--- Here it is decided which entries are fresh, stale or gone; how they are kept and asked for is beside it.
+-- The cache of decisions. `get` looks into the LRU of this worker, then into the dict of all workers, and then fetches
+-- once for all who wait. Entries are in entry.lua, the dict is in dict.lua, waiting callers are in single_flight.lua.
+local decisions = require "riskscreen.policy.decision"
+local dicts = require "riskscreen.nginx.cache.dict"
+local entries = require "riskscreen.nginx.cache.entry"
 local errors = require "riskscreen.errors"
-local expiries = require "riskscreen.nginx.cache.expiry"
-local flights = require "riskscreen.nginx.cache.single_flight"
-local inquiries = require "riskscreen.nginx.cache.fetch"
-local memories = require "riskscreen.nginx.cache.lru"
-local stores = require "riskscreen.nginx.cache.dict"
+local lrus = require "riskscreen.nginx.cache.lru"
+local single_flight = require "riskscreen.nginx.cache.single_flight"
 local subjects = require "riskscreen.nginx.cache.subject"
+local tables = require "riskscreen.util.tables"
 
-local CLOCK_STEP = 1 -- seconds: a clock that goes back by more was set
+local TICK = single_flight.TICK
+local CLOCK_STEP = 1 -- seconds; a clock that goes back by more was set
+local FIRST_PAUSE, GROWTH, LONGEST_PAUSE = 0.002, 1.5, 0.05 -- seconds between looks for another worker's entry
 
-local function nothing() end
-local WITHOUT_LRU = { get = nothing, set = nothing, delete = nothing, flush_all = nothing }
+-- Failures for lack of time: another caller may have more.
+local lacks_time = tables.set { "timeout", "cancelled" }
 
----@alias riskscreen.nginx.Source "lru"|"dict"|"upstream"|"stale"|"list"
+-- Failures that cost nothing and say nothing about the service.
+local is_refusal = tables.set { "invalid_argument", "unsupported" }
+
+local is_action = tables.set { "allow", "review", "block", "unknown" }
+
+---@alias riskscreen.nginx.CacheSource "lru"|"dict"|"upstream"|"stale"|"list"|"invalid"
 
 ---@class riskscreen.nginx.Cache
----@field private seen_at? number when the dict was last asked whether something was purged
+---@field private seen_at? number Unix seconds when the epoch was last looked up
+---@field private epoch? number
 local Cache = {}
 Cache.__index = Cache
 
--- What is answered until then, without a further thought.
-local function show(remembered, decision, source, shown_until)
-  remembered.shown, remembered.source, remembered.shown_until = decision, source, shown_until
-end
+---A caller's request for a decision that is in no tier of the cache.
+---@class riskscreen.nginx.CacheRequest
+---@field cache riskscreen.nginx.Cache
+---@field key string
+---@field address string canonical
+---@field network string canonical
+---@field given_address any
+---@field given_network any
+---@field expired? riskscreen.nginx.Entry
+---@field began number Unix seconds
+---@field epoch number
 
--- Unless it concerns some and not others.
-local function show_failure(self, remembered, failure)
-  if not failure.patience then
-    show(remembered, failure.decision, "lru", self.expiry:failure_until(failure))
+---@class riskscreen.nginx.FetchResult
+---@field decision riskscreen.Decision for the callers that waited
+---@field own riskscreen.Decision for the caller that fetched
+---@field source riskscreen.nginx.CacheSource
+---@field failed boolean
+---@field is_shared boolean whether it is a result for callers that waited
+
+-- Empties the LRU if anything was purged, or the clock was set back. Looks once for each new time.
+local function catch_up(self)
+  local now, seen_at = self.now(), self.seen_at
+  if now == seen_at then
+    return now
   end
-end
-
-local function show_verdict(self, remembered, entry)
-  show(remembered, entry.decision, "lru", self.expiry:fresh_until(entry.decision, entry.at))
-end
-
-local function newer(entry, other)
-  if not entry or (other and other.at > entry.at) then
-    return other, true
-  end
-  return entry, false
-end
-
--- Once for every new time: forgets what this worker remembers when anything was purged, or the clock was set back.
-local function catch_up(self, now)
-  local before = self.seen_at
+  local epoch = self.dict:epoch()
   self.seen_at = now
-  if self.store:catch_up() or (before and now < before - CLOCK_STEP) then
-    self.memory:clear()
+  if epoch ~= self.epoch or (seen_at and now < seen_at - CLOCK_STEP) then
+    self.epoch = epoch
+    self.lru:clear()
   end
-  if not before and self.lists then
+  if not seen_at and self.lists then
     self.lists:start()
-  end
-end
-
-local function caught_up(self)
-  local now = self.now()
-  if now ~= self.seen_at then
-    catch_up(self, now)
   end
   return now
 end
 
--- Takes over what the other workers know; whether the verdict is theirs.
-local function recollect(self, subject, remembered, now)
-  local theirs
-  remembered.verdict, theirs = newer(remembered.verdict, self.store:entry("verdict", subject, now))
-  local entry = remembered.verdict
-  if not (entry and now < self.expiry:fresh_until(entry.decision, entry.at)) then
-    remembered.failure = newer(remembered.failure, self.store:entry("failure", subject, now))
-  end
-  return theirs and entry ~= nil
-end
-
----The verdict that a list gives, or a fresh one, or the failure that asking again would come to.
----@param subject riskscreen.nginx.Subject
----@param remembered riskscreen.nginx.Remembered
----@param seconds number that there are for asking
----@return riskscreen.Decision|nil
----@return riskscreen.nginx.Source|nil
----@return riskscreen.nginx.Entry|nil failure
-function Cache:recall(subject, remembered, seconds)
-  local now = caught_up(self)
-  local listed = self.lists and self.lists:find(subject, now)
-  if listed then
-    show(remembered, listed.decision, "list", listed.valid_until)
-    return listed.decision, "list"
-  end
-  local theirs = recollect(self, subject, remembered, now)
-  local entry = remembered.verdict
-  if entry and now < self.expiry:fresh_until(entry.decision, entry.at) then
-    show_verdict(self, remembered, entry)
-    return entry.decision, theirs and "dict" or "lru"
-  end
-  local failure = self.expiry:recent_failure(remembered, now, seconds)
-  if failure then
-    return failure.decision, "dict", failure
+local function count_lookups(self, in_dict)
+  if self.metrics then
+    self.metrics:lookup("lru", false)
+    self.metrics:lookup("dict", in_dict)
   end
 end
 
-local function stale_copy(entry)
-  if not entry.stale then
-    local copy = {}
-    for name, value in pairs(entry.decision) do
-      copy[name] = value
+-- The entry that all workers share, unless the address was purged since.
+local function entry_in_dict(self, key, address, network, now)
+  local text = self.dict:get(key)
+  if not text then
+    return nil
+  end
+  local entry, epoch = self.entries:decode(text, now, address, network)
+  if entry and (epoch == self.epoch or not self.dict:was_purged(address, epoch)) then
+    return entry
+  end
+end
+
+-- The newer one of two entries. An expired decision that only this worker knows outlives another worker's failure.
+local function newer(self, own, shared, now)
+  if not own or not shared then
+    return own or shared
+  elseif shared.failed and self.entries.stands_in(own, shared.decision.action, now) then
+    return self.entries:stale(own, shared.at)
+  end
+  return own.at > shared.at and own or shared
+end
+
+-- Keeps what the service has said, or that it has failed. The decision in the entry is as other workers read it.
+local function keep(request, decision, failed)
+  local self, now = request.cache, request.cache.now()
+  local entry
+  if failed and self.entries.stands_in(request.expired, decision.action, now) then
+    entry = self.entries:stale(request.expired, now)
+  elseif failed then
+    entry = self.entries:failure(decision, now, request.address, request.network)
+  else
+    -- A decision is as old as the request to the service, or it would outlive a change during that time.
+    entry = self.entries:fresh(decision, request.began, request.address, request.network)
+  end
+  local lifetime = entry and math.max(entry.expires_at, entry.stale_until) - now or 0
+  if lifetime > 0 then
+    self.dict:set(request.key, self.entries.encode(entry, request.epoch), lifetime)
+    -- In another epoch the address may have been purged, or be on a list.
+    if self.epoch == request.epoch then
+      self.lru:set(request.key, entry)
     end
-    copy.stale = true
-    entry.stale = copy
   end
-  return entry.stale
+  return entry
 end
 
--- It is shown to the next ones, too, if they need no attempt, however much time they have.
-local function use_stale(self, remembered, entry, now)
-  local decision = stale_copy(entry)
-  if self.expiry:needs_no_attempt(entry, remembered.failure, math.huge) then
-    local shown_until = math.min(now + self.expiry.ttl.unknown, self.expiry:stale_until(entry))
-    show(remembered, decision, "stale", shown_until)
+local function count_fetch(self, failure, seconds)
+  -- If nothing was sent, the service took no time.
+  if not failure or (failure.attempts or 0) > 0 then
+    self.metrics:upstream(seconds)
   end
-  return decision, "stale"
-end
-
----Takes up what the service said.
----@param subject riskscreen.nginx.Subject
----@param network any as it was given
----@param kind "verdict"|"failure"
----@param entry riskscreen.nginx.Entry
----@param checksum integer|nil of what the dict has
-function Cache:remember(subject, network, kind, entry, checksum)
-  local remembered = self.memory:of(subject, network)
-  if not remembered then
-    if kind == "verdict" and not self.memory:admits(checksum) then
-      return
-    end
-    remembered = { shown_until = 0 }
-    self.memory:keep(subject, network, remembered)
-  end
-  remembered[kind] = entry
-  if self.lists and self.lists:find(subject, self.now()) then
-    -- It has come onto a list meanwhile, and that is asked first.
-    return
-  elseif kind == "verdict" then
-    show_verdict(self, remembered, entry)
-  elseif not self.expiry:usable(remembered, self.now()) then
-    show_failure(self, remembered, entry)
+  -- Callers cause invalid addresses, and must not raise an alarm about the service.
+  if failure and failure.kind ~= "invalid_argument" then
+    self.metrics:error(failure.kind)
   end
 end
 
--- Asks while nobody waits; what was known is answered meanwhile. Of too many timers nginx drops some when they are due:
--- one of which nothing was heard in its time holds up no other.
-local function refresh(self, subject, remembered, address, network, timeout, now)
-  if now < (remembered.refreshing_until or now) then
-    return
+-- Asks the service, and keeps the answer.
+local function ask(request, seconds)
+  local self, started = request.cache, request.cache.clock()
+  if self.metrics then
+    self.metrics:begin(request)
   end
-  local spawned = self.spawn(function()
-    local inquiry = inquiries.new(self, subject, remembered, address, network)
-    local ok, failure = self.waits.contain(self.flights.try, self.flights, inquiry, timeout)
-    remembered.refreshing_until = nil
-    if not ok then
-      error(failure, 0)
-    end
-  end)
-  remembered.refreshing_until = spawned and now + timeout or nil
-end
-
-local function out_of_time(subject, timeout)
-  local err = errors.new("timeout", ("no verdict within %g seconds"):format(timeout))
+  local decision = self.fetch(request.given_address, request.given_network, seconds)
+  if type(decision) ~= "table" or not is_action[decision.action] then
+    error("fetch must return a decision", 0)
+  end
+  local failure = decision.error
+  if self.metrics then
+    self.metrics:finish(request)
+    count_fetch(self, failure, self.clock() - started)
+  end
+  local kind = failure and failure.kind
+  local is_out_of_time = lacks_time[kind] or (kind == "rate_limited" and not failure.status)
+  local failed = failure ~= nil or decision.action == "unknown"
+  local entry
+  if request.key and not is_out_of_time and not is_refusal[kind] then
+    entry = keep(request, decision, failed)
+  end
   return {
-    action = "unknown",
-    reasons = { { action = "unknown", message = tostring(err), error = err } },
-    address = subject.address,
-    network = subject.network,
-    error = err,
-    degraded = false,
-    cached = false,
-    stale = false,
-    elapsed = timeout,
+    decision = entry and entry.decision or decision,
+    own = decision,
+    source = kind == "invalid_argument" and "invalid" or "upstream",
+    failed = failed,
+    is_shared = not is_out_of_time,
   }
 end
 
--- Asks, or waits for whoever asks.
-local function inquire(self, subject, remembered, address, network, timeout)
-  local inquiry = inquiries.new(self, subject, remembered, address, network)
-  local outcome, joined = self.flights:join(inquiry, timeout)
-  if not outcome or outcome.failed then
-    local now = self.now()
-    local entry = self.expiry:usable(remembered, now)
-    if entry and self.expiry:replaces(entry, outcome and outcome.decision.action or "unknown") then
-      return use_stale(self, remembered, entry, now)
+-- The entry that another worker has fetched meanwhile.
+local function found(request)
+  local self, now = request.cache, request.cache.now()
+  local entry = entry_in_dict(self, request.key, request.address, request.network, now)
+  if not entry or now >= entry.expires_at then
+    return nil
+  elseif self.epoch == request.epoch then
+    self.lru:set(request.key, entry)
+  end
+  local decision, source = entry.decision, entry.source == "stale" and "stale" or "dict"
+  return { decision = decision, own = decision, source = source, failed = entry.failed, is_shared = true }
+end
+
+-- Fetches for all workers: takes their lock, or waits for the entry that the worker with the lock leaves. Returns nil
+-- when the time is up.
+local function fetch_locked(request, seconds)
+  local self = request.cache
+  local deadline, remaining, pause = self.clock() + seconds, seconds, FIRST_PAUSE
+  request.locked = self.dict:lock(request.key, remaining + single_flight.GRACE)
+  while request.locked == false do
+    self.sleep(math.min(pause, remaining))
+    pause, remaining = math.min(pause * GROWTH, LONGEST_PAUSE), deadline - self.clock()
+    local result = found(request)
+    if result or remaining < TICK then
+      return result
+    end
+    request.locked = self.dict:lock(request.key, remaining + single_flight.GRACE)
+  end
+  -- Another worker may have had the lock until just now.
+  return request.locked and found(request) or ask(request, remaining)
+end
+
+-- Fetches for all callers in this worker.
+local function lead(self, request, deadline, seconds)
+  local flight = self.flights:begin(request.key, request.epoch, deadline)
+  local ok, result = self.pcall(fetch_locked, request, seconds)
+  if request.locked then
+    self.dict:unlock(request.key)
+  end
+  if not ok and self.metrics then
+    self.metrics:finish(request)
+  end
+  self.flights:finish(request.key, flight, ok and result or nil)
+  if not ok then
+    error(result, 0)
+  end
+  return result
+end
+
+local function wait(self, request, deadline, flight)
+  local remaining = deadline - self.clock()
+  while remaining >= TICK do
+    if not flight then
+      return lead(self, request, deadline, remaining), true
+    end
+    local result = self.flights:wait(flight, deadline)
+    if result and result.is_shared then
+      return result, false
+    end
+    remaining = deadline - self.clock()
+    flight = self.flights:find(request.key, request.epoch)
+  end
+end
+
+-- Fetches, or waits for the fetch that is under way. Returns nil when the time is up. The loop has its own function,
+-- because LuaJIT compiles no loop on the way to a call (`./dev bench nginx`, "over a cosocket").
+local function lead_or_wait(self, request, timeout)
+  local deadline = self.clock() + timeout
+  local flight = self.flights:find(request.key, request.epoch)
+  if flight or timeout < TICK then
+    return wait(self, request, deadline, flight)
+  end
+  return lead(self, request, deadline, timeout), true
+end
+
+local function fetch_once(self, request, timeout)
+  local result, has_led = lead_or_wait(self, request, timeout)
+  local now = self.now()
+  if not result or result.failed then
+    local action = result and result.decision.action or "unknown"
+    if self.entries.stands_in(request.expired, action, now) then
+      return self.entries:stale(request.expired, now).decision, "stale"
     end
   end
-  if not outcome then
-    return out_of_time(subject, timeout), "upstream"
+  if not result then
+    local err = errors.new("timeout", ("no verdict within %g seconds"):format(timeout))
+    local decision = decisions.unknown(err, request.address, request.network)
+    decision.elapsed = timeout
+    return decision, "upstream"
   end
-  return not joined and outcome.own or outcome.decision, outcome.source
+  return has_led and result.own or result.decision, result.source
 end
 
--- What is fresh in the dict, where no list can say otherwise and this worker has nothing else to go by: most of what
--- this worker does not remember is found here, and a decision is all that this makes. Without one: whether there may be
--- something else.
-local function recall_quickly(self, address, network, now)
-  local canonical_address, canonical_network = subjects.canonical(address, network)
-  if not canonical_address then
-    return nil, true
+-- Serves an expired block for a moment, and fetches in the background.
+local function serve_stale(self, request, timeout, now)
+  local entry = self.entries:stale(request.expired, now)
+  self.lru:set(request.key, entry)
+  if not self.flights:find(request.key, request.epoch) then
+    self.spawn(function()
+      lead_or_wait(self, request, timeout)
+    end)
   end
-  local decision, at, _, checksum = self.store:get("verdict", canonical_network, canonical_address, now)
-  if not decision or now >= self.expiry:fresh_until(decision, at) then
-    return nil, decision ~= nil or self.store.has_failures
-  end
-  if self.memory:admits(checksum) then
-    local remembered, entry = { shown_until = 0 }, { decision = decision, at = at }
-    remembered.verdict = entry
-    show_verdict(self, remembered, entry)
-    self.memory:keep(subjects.of(address, network), network, remembered)
-  end
-  return decision
+  return entry.decision, "stale"
 end
 
-local function count_lookup(self, source)
-  if self.metrics then
-    self.metrics:lookup("lru", source == "lru")
-    self.metrics:lookup("dict", source == "dict" or source == "list")
-  end
+local function fetch_uncached(self, address, network, timeout)
+  local result = ask({ cache = self, given_address = address, given_network = network }, timeout)
+  return result.own, result.source
 end
 
-local function decide_slowly(self, address, network, timeout, now)
-  local subject = subjects.of(address, network)
-  if not subject then
-    return inquiries.consult(self, {}, address, network, timeout), "upstream"
-  end
-  local remembered = self.memory:of(subject, network)
-  local is_new = not remembered
-  remembered = remembered or { shown_until = 0 }
-  local decision, source, failure = self:recall(subject, remembered, timeout)
-  count_lookup(self, source)
-  if is_new and (decision or remembered.verdict) then
-    self.memory:keep(subject, network, remembered)
-  end
-  if decision and not failure then
-    return decision, source
-  end
-  local entry = self.expiry:usable(remembered, now)
-  if entry and self.expiry:needs_no_attempt(entry, remembered.failure, timeout) then
-    if not failure then
-      refresh(self, subject, remembered, address, network, timeout, now)
-    end
-    return use_stale(self, remembered, entry, now)
-  elseif failure then
-    show_failure(self, remembered, failure)
-    return decision, source
-  end
-  return inquire(self, subject, remembered, address, network, timeout)
-end
-
----The decision about an address. It is shared: nobody may change it. A remembered one carries no records.
+---The decision about an address. It is shared: do not change it. A cached one has no records.
 ---@param address any
 ---@param network any
 ---@param timeout? number seconds
 ---@return riskscreen.Decision decision
----@return riskscreen.nginx.Source source
-function Cache:decide(address, network, timeout)
-  local now = caught_up(self)
-  local remembered = self.memory:find(address, network)
-  if remembered then
-    if now < remembered.shown_until then
-      if self.metrics then
-        self.metrics:lookup("lru", true)
-      end
-      return remembered.shown, remembered.source
-    end
-  elseif not self.lists then
-    local decision, may_have_more = recall_quickly(self, address, network, now)
-    if decision then
-      count_lookup(self, "dict")
-      return decision, "dict"
-    elseif not may_have_more then
-      count_lookup(self, nil)
-      local subject = subjects.of(address, network)
-      return inquire(self, subject, { shown_until = 0 }, address, network, timeout or self.timeout)
-    end
+---@return riskscreen.nginx.CacheSource source
+function Cache:get(address, network, timeout)
+  local now = catch_up(self)
+  timeout = timeout or self.timeout
+  local key, canonical_address, canonical_network = subjects.key(address, network)
+  if not key then
+    return fetch_uncached(self, address, network, timeout)
   end
-  return decide_slowly(self, address, network, timeout or self.timeout, now)
+  local own = self.lru:get(key)
+  if own and now < own.expires_at then
+    if self.metrics then
+      self.metrics:lookup("lru", true)
+    end
+    return own.decision, own.source
+  end
+
+  local listed = self.lists
+    and self.lists:find({ key = key, address = canonical_address, network = canonical_network }, now)
+  if listed then
+    local expires_at = listed.valid_until
+    self.lru:set(key, { decision = listed.decision, source = "list", expires_at = expires_at, stale_until = 0, at = 0 })
+    count_lookups(self, true)
+    return listed.decision, "list"
+  end
+
+  local shared = entry_in_dict(self, key, canonical_address, canonical_network, now)
+  local entry = newer(self, own, shared, now)
+  if entry and now < entry.expires_at then
+    self.lru:set(key, entry)
+    count_lookups(self, true)
+    return entry.decision, entry.source == "stale" and "stale" or "dict"
+  end
+  count_lookups(self, false)
+
+  local request = {
+    cache = self,
+    key = key,
+    address = canonical_address,
+    network = canonical_network,
+    given_address = address,
+    given_network = network,
+    expired = entry,
+    began = now,
+    epoch = self.epoch,
+  }
+  if entry and entry.decision.action == "block" and now < entry.stale_until then
+    return serve_stale(self, request, timeout, now)
+  end
+  return fetch_once(self, request, timeout)
 end
 
----Forgets an address, in all workers, before anything else is answered there. What a list says of it stays.
+---Forgets an address in all workers. A list that has the address still counts.
 ---@param address string
----@param network? string every network without it; of the others, too, nothing may be left
+---@param network? string without it, all networks
 ---@return boolean|nil ok
 ---@return riskscreen.Error|nil err
 function Cache:purge(address, network)
-  local list = {}
+  local keys, canonical_address = {}, nil
   for index, name in ipairs(network and { network } or subjects.networks) do
-    list[index] = subjects.of(address, name) or error("purge: expected an address and, at most, a network", 2)
+    keys[index], canonical_address = subjects.key(address, name)
+    if not keys[index] then
+      error("purge: expected an address and, at most, a network", 2)
+    end
   end
-  self.memory:forget(list[1])
-  local ok, message = self.store:purge(list, self.time())
-  catch_up(self, self.now())
+  local ok, message = self.dict:purge(canonical_address, keys, self.now())
+  self.epoch = self.dict:epoch()
+  self.lru:clear()
   if not ok then
     return nil, errors.new("unsupported", "not every worker could be told to forget the address: " .. message)
   end
@@ -305,98 +350,62 @@ end
 
 local M = {}
 
-local function waits_of_nginx()
-  local ngx = _G.ngx
-  local function time()
-    ngx.update_time()
-    return ngx.now()
-  end
-  return { now = ngx.now, time = time, sleep = ngx.sleep, semaphore = require("ngx.semaphore").new, contain = pcall }
-end
-
-local function spawn_in_nginx(work)
-  local ok, message = _G.ngx.timer.at(0, function(premature)
-    if not premature then
-      work()
-    end
-  end)
-  return ok, message
-end
-
 ---@class riskscreen.nginx.CacheSettings
----@field look_up fun(address: any, network: any, seconds: number): riskscreen.Decision
+---@field fetch fun(address: any, network: any, seconds: number): riskscreen.Decision asks the service
 ---@field dict? table an ngx.shared dict
----@field lru? integer addresses that each worker remembers; 0: none
----@field ttl? { allow?: number, review?: number, block?: number, unknown?: number } seconds
----@field stale? { allow?: number, review?: number, block?: number } seconds for which a verdict may be used after that
----@field timeout? number seconds for a decision, where none are given
----@field version? string what the verdicts depend on beside the service, such as the policy's
+---@field lru? integer addresses that each worker caches itself; 0: none
+---@field ttl? table<riskscreen.Action, number> seconds
+---@field stale? table<riskscreen.Action, number> seconds after that, while the service fails
+---@field timeout? number seconds for a decision, if the caller says nothing
+---@field version? string decisions depend on it, such as the policy's
 ---@field lists? riskscreen.nginx.Lists
----@field metrics? table a recorder
----@field now? fun(): number Unix seconds, by which entries expire
----@field waits? riskscreen.nginx.Waits
----@field spawn? fun(work: fun()): boolean runs what nobody waits for
----@field new_lru? fun(size: integer): table
----@field checksum? fun(text: string): number
----@field digest? fun(text: string): string 20 bytes
+---@field metrics? riskscreen.nginx.Recorder
+---@field now? fun(): number Unix seconds by which entries expire
+---@field clock? fun(): number seconds by which callers wait
+---@field sleep? fun(seconds: number)
+---@field pcall? fun(fn: function, ...): boolean, any pcall of functions that may wait
+---@field new_semaphore? fun(): { wait: fun(self, seconds: number), post: fun(self, count: integer) }
+---@field spawn? fun(work: fun()) runs a function in the background
 ---@field is_alone? fun(): boolean whether there is one worker
----@field identity? fun(): string|number what no other worker has
 
-local DEFAULTS = {
-  lru = 10000,
-  timeout = 5,
-  version = "0",
-  ttl = { allow = 300, review = 300, block = 3600, unknown = 1 },
-  stale = { allow = 0, review = 0, block = 3600, unknown = 0 },
-}
+local DEFAULTS = { lru = 10000, timeout = 5, version = "0" }
+local TTL = { allow = 300, review = 300, block = 3600, unknown = 1 }
+local STALE = { allow = 0, review = 0, block = 3600, unknown = 0 }
 
-local function with_defaults(given, defaults)
-  local all = {}
-  for name, default in pairs(defaults) do
-    all[name] = (given or {})[name] or default
-  end
-  return all
+local function nothing() end
+local NO_LRU = { get = nothing, set = nothing, clear = nothing }
+
+local function of_nginx()
+  local ngx = _G.ngx
+  return {
+    now = ngx.now,
+    clock = ngx.now,
+    sleep = ngx.sleep,
+    pcall = pcall,
+    new_semaphore = require("ngx.semaphore").new,
+    spawn = function(work)
+      return ngx.timer.at(0, function(premature)
+        if not premature then
+          work()
+        end
+      end)
+    end,
+    is_alone = function()
+      return ngx.worker.count() == 1
+    end,
+  }
 end
 
----A cache for one gate. Nothing is asked or waited for: it can be made before there are workers.
----@param settings riskscreen.nginx.CacheSettings
+---A cache for one gate and one policy. It asks and waits for nothing, so it can be made before there are workers.
+---@param given riskscreen.nginx.CacheSettings
 ---@return riskscreen.nginx.Cache
-function M.new(settings)
-  local ngx = _G.ngx
-  local size = settings.lru or DEFAULTS.lru
-  local waits = settings.waits or waits_of_nginx()
-  local is_alone = settings.is_alone or function()
-    return ngx.worker.count() == 1
-  end
-  local expiry = expiries.new(with_defaults(settings.ttl, DEFAULTS.ttl), with_defaults(settings.stale, DEFAULTS.stale))
-  local store = stores.new {
-    dict = settings.dict,
-    version = settings.version or DEFAULTS.version,
-    checksum = settings.checksum or ngx.crc32_long,
-    digest = settings.digest or ngx.sha1_bin,
-    is_alone = is_alone,
-    longest = expiry:longest(),
-  }
-  return setmetatable({
-    look_up = settings.look_up,
-    expiry = expiry,
-    timeout = settings.timeout or DEFAULTS.timeout,
-    lists = settings.lists,
-    metrics = settings.metrics,
-    now = settings.now or waits.now,
-    time = settings.now or waits.time,
-    waits = waits,
-    spawn = settings.spawn or spawn_in_nginx,
-    store = store,
-    memory = memories.new(size > 0 and (settings.new_lru or require("resty.lrucache").new)(size) or WITHOUT_LRU, size),
-    flights = flights.new {
-      waits = waits,
-      dict = settings.dict,
-      prefix = store.lock_prefix,
-      identity = settings.identity or ngx.worker.pid,
-      is_alone = is_alone,
-    },
-  }, Cache)
+function M.new(given)
+  local self = tables.merge(tables.merge(DEFAULTS, _G.ngx and of_nginx()), given)
+  self.entries = entries.new(tables.merge(TTL, given.ttl), tables.merge(STALE, given.stale))
+  self.dict = dicts.new(given.dict, self.version, self.entries:longest(), self.is_alone)
+  self.lru = self.lru > 0 and lrus.new(self.lru) or NO_LRU
+  self.flights = single_flight.new(self.clock, self.new_semaphore)
+  return setmetatable(self, Cache)
 end
 
 return M

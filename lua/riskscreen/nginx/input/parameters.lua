@@ -2,10 +2,15 @@
 -- same text. Pure. What is behind the gate may take the first of two parameters, the last, or both as a list; it may
 -- not tell "to" from "TO", "to[]" or " to", and may split at ";": whatever any of these would see twice is refused.
 
+local made_of = require("riskscreen.util.text").made_of
+
 local byte, find, lower, sub = string.byte, string.find, string.lower, string.sub
 
 local AMPERSAND, EQUALS_SIGN = byte "&", byte "="
 local MOST = 1000 -- parameters; of more some programs leave out the rest, and a worker would be long busy with them
+
+-- Texts without escapes, and without characters that some programs treat alike.
+local is_simple = made_of "0-9A-Za-z&=_~:,/-"
 
 local M = {}
 
@@ -56,9 +61,7 @@ end
 -- The value where nothing in the text needs a second look; nil of any other text. Nearly every one is such. There are
 -- no patterns and no loops here: LuaJIT compiles it together with what calls it.
 local function plain_value(text, name, lower_name)
-  if find(text, "%", 1, true) or find(text, "+", 1, true) or find(text, ".", 1, true) or find(text, " ", 1, true) then
-    return nil
-  elseif find(text, "[", 1, true) then
+  if not is_simple(text) then
     return nil
   end
   local lower_text = lower(text)

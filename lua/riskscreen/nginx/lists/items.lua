@@ -13,10 +13,9 @@ local M = {}
 -- holds on all networks.
 local function key_of(address, network)
   if network ~= nil and enums.has("network", network) then
-    local known = subjects.of(address, network)
-    return known and known.key
+    return (subjects.key(address, network))
   end
-  return subjects.of(address, "eth") and "*:" .. canonical_address(address)
+  return subjects.key(address, "eth") and "*:" .. canonical_address(address)
 end
 
 -- The fields that a policy reads. Nil where the item has no risk: that must not become "an address without risk".
@@ -77,11 +76,11 @@ end
 ---@param list table[] items as the service lists them
 function Content:whitelist(list)
   for _, item in ipairs(list) do
-    local known = subjects.of(item.address, item.chain)
-    if known and (is_blacklisted(self, "*:" .. known.address) or is_blacklisted(self, known.key)) then
-      table.insert(self.overruled, known.key)
-    elseif known then
-      add(self, known.key, { list = "whitelist" })
+    local key, address = subjects.key(item.address, item.chain)
+    if key and (is_blacklisted(self, "*:" .. address) or is_blacklisted(self, key)) then
+      table.insert(self.overruled, key)
+    elseif key then
+      add(self, key, { list = "whitelist" })
     end
   end
 end

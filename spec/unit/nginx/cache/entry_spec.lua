@@ -1,68 +1,234 @@
--- What an entry of the dict holds, in bytes and back, and what becomes of entries that are not as they were stored.
-local cjson = require "cjson"
+-- Entries and their texts in the dict, and damaged texts: a damaged entry is a miss, and never an allow.
 local entries = require "riskscreen.nginx.cache.entry"
+local errors = require "riskscreen.errors"
 local random = require "spec.support.random"
 local worlds = require "spec.support.cache_world"
 
-local DIGEST = ("0123456789"):rep(2)
+local NOW = 1700000000 -- Unix seconds
+local TTL = { allow = 300, review = 300, block = 3600, unknown = 1 }
+local STALE = { allow = 0, review = 0, block = 3600, unknown = 0 }
+
+local function reason(action, message, more)
+  local all = { action = action, message = message }
+  for name, value in pairs(more or {}) do
+    all[name] = value
+  end
+  return all
+end
+
+local function decision(action, reasons, more)
+  local all = { action = action, reasons = reasons, degraded = false }
+  for name, value in pairs(more or {}) do
+    all[name] = value
+  end
+  return all
+end
+
+local codec
+
+before_each(function()
+  codec = entries.new(TTL, STALE)
+end)
+
+local function encoded(one, failed)
+  local entry = codec[failed and "failure" or "fresh"](codec, one, NOW, "0xab", "eth")
+  return entry and codec.encode(entry, 5)
+end
+
+local function decoded(text)
+  return entries.new(TTL, STALE):decode(text, NOW, "0xab", "eth")
+end
 
 describe("an entry", function()
-  it("is which verdict it was, and when, to the millisecond", function()
-    for _, at in ipairs { 1700000000.125, 0, 0.001, 2 ^ 32, 281474976710.655 } do
-      assert.same({ DIGEST, at }, { entries.unpack(entries.pack(at, DIGEST)) })
+  it("keeps the decision and its reasons, and no records", function()
+    local risk = { riskLevel = "high", riskType = "scam", riskSource = "own", hops = 3 }
+    local rule = { name = "scams", action = "block", level = "high" }
+    local read = decoded(encoded(decision("block", {
+      reason("block", "a 'bad'\none \0 €", { rule = rule, risk = risk }),
+      reason("review", "and an odd one", { rule = { action = "review" } }),
+    }, { record = {}, degraded = true, elapsed = 3, address = "0xAB" })))
+    assert.same({
+      action = "block",
+      reasons = {
+        {
+          action = "block",
+          message = "a 'bad'\none \0 €",
+          rule = { name = "scams", action = "block" },
+          risk = { riskLevel = "high", riskType = "scam", riskSource = "own" },
+        },
+        { action = "review", message = "and an odd one", rule = { action = "review" } },
+      },
+      address = "0xab",
+      network = "eth",
+      degraded = true,
+      cached = true,
+      stale = false,
+      elapsed = 0,
+    }, read.decision)
+  end)
+
+  it("keeps the error of a failure", function()
+    local err = errors.new("server", "no answer", { operation = "getAddressRisk" })
+    local read = decoded(encoded(decision("unknown", { reason("unknown", tostring(err), { error = err }) }), true))
+    assert.is_true(errors.is(read.decision.error))
+    assert.same({ "server", "no answer" }, { read.decision.error.kind, read.decision.error.message })
+    assert.equal(read.decision.error, read.decision.reasons[1].error)
+    assert.is_true(read.failed)
+  end)
+
+  it("keeps its times to the millisecond", function()
+    for _, at in ipairs { NOW - 0.125, 0, 0.001 } do
+      local entry = codec:fresh(decision("block", { reason("block", "bad") }), at, "0xab", "eth")
+      local read, epoch = decoded(codec.encode(entry, 2 ^ 50))
+      assert.same({ at, at + 3600, at + 7200, 2 ^ 50 }, { read.at, read.expires_at, read.stale_until, epoch })
     end
   end)
 
-  it("is how long was too short, of a failure", function()
-    for _, patience in ipairs { 2.5, 0, 1 / 3, 1e-9 } do
-      assert.same({ DIGEST, 5, patience }, { entries.unpack(entries.pack(5, DIGEST, patience)) })
+  it("expires after the ttl of unknown if it is a failure, whatever its action", function()
+    local read = decoded(encoded(decision("block", { reason("block", "m") }), true))
+    assert.same({ NOW + 1, 0 }, { read.expires_at, read.stale_until })
+  end)
+
+  it("is served as stale for a moment after the service has failed", function()
+    local entry = codec:fresh(decision("block", { reason("block", "m") }), NOW - 3600, "0xab", "eth")
+    local read = decoded(codec.encode(codec:stale(entry, NOW), 5))
+    assert.same({ true, "stale", NOW + 1 }, { read.decision.stale, read.source, read.expires_at })
+    assert.equal(NOW + 3600, decoded(codec.encode(codec:stale(entry, NOW - 0.5), 5)).stale_until)
+    assert.equal(NOW + 3600, codec:stale(entry, NOW + 3599.5).expires_at)
+  end)
+
+  it("has a reason if the decision has none", function()
+    for _, reasons in ipairs { {}, false } do
+      local read = decoded(encoded(decision("review", reasons or nil)))
+      assert.same({ "review", "review" }, { read.decision.action, read.decision.reasons[1].action })
+      assert.is_string(read.decision.reasons[1].message)
     end
   end)
 
-  it("has a time that is one", function()
-    for _, at in ipairs { -1, 281474976710.656, math.huge, -math.huge, 0 / 0 } do
-      assert.is_nil(entries.pack(at, DIGEST))
+  it("is not made of a decision that could not be read again", function()
+    for _, message in ipairs { print, 0 / 0, 5 } do
+      assert.is_nil(encoded(decision("allow", { reason("allow", message) })))
+    end
+    assert.is_nil(encoded(decision("allow", { reason("allow", "m"), reason("block", "m") })))
+  end)
+
+  it("is not read from a text of another form", function()
+    local text = encoded(decision("block", { reason("block", "bad") }))
+    assert.is_table(decoded(text))
+    for length = 0, #text - 1 do
+      assert.is_nil(decoded(text:sub(1, length)))
+    end
+    for _, other in ipairs {
+      text .. "x",
+      "2" .. text:sub(2),
+      "1x" .. text:sub(3),
+      text:sub(1, 2) .. ("x"):rep(14) .. text:sub(17),
+      text:sub(1, 16) .. ("x"):rep(16) .. text:sub(33),
+      "1s" .. text:sub(3),
+    } do
+      assert.is_nil(decoded(other), other)
     end
   end)
 
-  it("is nothing that `pack` cannot have made", function()
-    local bytes = entries.pack(1700000000.125, DIGEST)
-    for length = 0, #bytes - 1 do
-      assert.is_nil((entries.unpack(bytes:sub(1, length))))
+  it("is not read if it comes from the future", function()
+    local one = decision("block", { reason("block", "bad") })
+    assert.is_table(decoded(codec.encode(codec:fresh(one, NOW + 60, "0xab", "eth"), 5)))
+    assert.is_nil(decoded(codec.encode(codec:fresh(one, NOW + 61, "0xab", "eth"), 5)))
+  end)
+
+  it("is not read if action and reasons contradict each other", function()
+    local head = encoded(decision("block", { reason("block", "bad") })):match "^[^{]*"
+    local function with(json)
+      return decoded(head .. json)
     end
-    for _, more in ipairs { "x", " ", "nan", "inf", "-inf", "1e999", "1 2", "1;", "\0" } do
-      assert.is_nil((entries.unpack(bytes .. more)), more)
+    assert.is_table(with '{"action":"allow","reasons":[{"action":"allow","message":"x"}]}')
+    for _, json in ipairs {
+      "",
+      "null",
+      "[]",
+      "1",
+      '"allow"',
+      "{}",
+      '{"action":"allow"}',
+      '{"reasons":[{"action":"allow","message":"x"}]}',
+      '{"action":"allow","reasons":[]}',
+      '{"action":"allow","reasons":{}}',
+      '{"action":"allow","reasons":null}',
+      '{"action":"allow","reasons":[null]}',
+      '{"action":"allow","reasons":[{"action":"allow"}]}',
+      '{"action":"allow","reasons":[{"action":"allow","message":1}]}',
+      '{"action":"allow","reasons":[{"message":"x"}]}',
+      '{"action":"ALLOW","reasons":[{"action":"ALLOW","message":"x"}]}',
+      '{"action":"pass","reasons":[{"action":"pass","message":"x"}]}',
+      '{"action":null,"reasons":[{"action":null,"message":"x"}]}',
+      '{"action":true,"reasons":[{"action":true,"message":"x"}]}',
+      '{"action":"allow","reasons":[{"action":"block","message":"x"}]}',
+      '{"action":"allow","reasons":[{"action":"allow","message":"x"},{"action":"block","message":"x"}]}',
+      '{"action":"allow","reasons":[{"action":"allow","message":"x"},{"action":"unknown","message":"x"}]}',
+      '{"action":"allow","reasons":[{"action":"allow","message":"x"},null]}',
+      '{"action":"allow","reasons":[{"action":"allow","message":"x"},1]}',
+      '{"action":"review","reasons":[{"action":"allow","message":"x"}]}',
+      '{"action":"block","reasons":[{"action":"allow","message":"x"},{"action":"block","message":"x"}]}',
+      '{"action":"allow","reasons":[{"action":"allow","message":"x"}]} x',
+      '{"action":"allow","reasons":[{"action":"allow","message":"x"}]',
+      '{"action":"block","action":"allow","reasons":[{"action":"block","message":"x"}]}',
+    } do
+      assert.is_nil(with(json), json)
     end
+  end)
+
+  it("is read right, however many different ones there are, and however long", function()
+    for index = 1, 1500 do
+      local message = index .. (" "):rep(index % 3 * 3000)
+      local text = encoded(decision("block", { reason("block", message) }))
+      assert.equal(message, codec:decode(text, NOW, "0xab", "eth").decision.reasons[1].message)
+    end
+  end)
+
+  it("does not fill the memory with parsed reasons", function()
+    collectgarbage()
+    collectgarbage()
+    local before = collectgarbage "count"
+    for index = 1, 4000 do
+      encoded(decision("block", { reason("block", "reason " .. index) }))
+    end
+    for index = 1, 400 do
+      encoded(decision("block", { reason("block", index .. (" "):rep(20000)) }))
+    end
+    collectgarbage()
+    collectgarbage()
+    assert.is_true(collectgarbage "count" - before < 2048)
   end)
 end)
 
--- Anybody may write to the dict, and memory may fail: whatever becomes of the entries, who was not allowed is not.
-describe("entries that are not as they were stored", function()
-  local ROUNDS = 400
+-- Memory may fail, and other programs may write to the dict.
+describe("a damaged entry", function()
+  local ROUNDS = 50
   local ACTIONS = { "allow", "review", "block", "unknown" }
   local VERSIONS = { "one", "two" }
   local NETWORKS = { "eth", "bsc" }
   local ADDRESSES = { "0xaa", "0xab", "tb1q", "TB1Q" }
 
-  local world, draw, pick
+  local world, draw, pick, later
 
-  -- What the service says at first: the same in every run. Later on, it says `block`.
-  local function verdict_on(address, network, version)
-    local generator = random.new(worlds.checksum(address .. network .. version))
+  -- The service's first answer is the same in every run. Its later answer is always block.
+  local function first_action(address, network, version)
+    local sum = 0
+    for byte in (address .. network .. version):gmatch "." do
+      sum = (sum * 31 + byte:byte()) % 65521
+    end
+    local generator = random.new(sum)
     generator.integer(1)
     return generator.pick(ACTIONS)
   end
-
-  local later
 
   local function new_worker(version)
     return world:worker {
       version = version,
       lru = 0,
       ttl = { unknown = 3600 },
-      stale = { allow = 0 },
-      look_up = function(address, network)
-        return world.decision(later and "block" or verdict_on(address, network, version), address, network)
+      fetch = function(address, network)
+        return world.decision(later and "block" or first_action(address, network, version), address, network)
       end,
     }
   end
@@ -83,26 +249,26 @@ describe("entries that are not as they were stored", function()
     local generator = random.new(20261121)
     draw, pick = generator.integer, generator.pick
     for_all(function(cache, address, network)
-      world:call(cache.decide, cache, address, network)
+      world:call(cache.get, cache, address, network)
     end)
     later = true
   end)
 
-  -- Nobody is allowed by what is remembered but those who were.
+  -- The dict allows no address that was not allowed before.
   local function check(what)
     for_all(function(cache, address, network, version)
-      local action = world:call(cache.decide, cache, address, network).action
-      if action == "allow" and verdict_on(address, network, version) ~= "allow" then
+      local action = world:call(cache.get, cache, address, network).action
+      if action == "allow" and first_action(address, network, version) ~= "allow" then
         error(("%s allows %s on %s in %s"):format(what, address, network, version), 0)
       end
     end)
   end
 
-  it("would be found as they are", function()
+  it("would be found if it were not damaged", function()
     local counts = {}
     for_all(function(cache, address, network, version)
-      local found, source = world:call(cache.decide, cache, address, network)
-      assert.same({ verdict_on(address, network, version), "dict" }, { found.action, source })
+      local found, source = world:call(cache.get, cache, address, network)
+      assert.same({ first_action(address, network, version), "dict" }, { found.action, source })
       counts[found.action] = (counts[found.action] or 0) + 1
     end)
     for _, action in ipairs(ACTIONS) do
@@ -110,9 +276,9 @@ describe("entries that are not as they were stored", function()
     end
   end)
 
-  local function sorted_keys(entries_of_dict)
+  local function sorted_keys(all)
     local keys = {}
-    for key in pairs(entries_of_dict) do
+    for key in pairs(all) do
       keys[#keys + 1] = key
     end
     table.sort(keys)
@@ -125,32 +291,27 @@ describe("entries that are not as they were stored", function()
     return text:sub(1, at - 1) .. string.char(byte) .. text:sub(at + 1)
   end
 
-  -- Bytes are changed; the checksum is what it was.
   local damages = {
-    flip = flip,
-    ["several flips"] = function(text)
+    ["a flipped byte"] = flip,
+    ["several flipped bytes"] = function(text)
       for _ = 1, draw(8) do
         text = flip(text)
       end
       return text
     end,
-    truncation = function(text)
+    ["a cut end"] = function(text)
       return text:sub(1, draw(#text) - 1)
     end,
     ["another action"] = function(text)
-      return (text:gsub('"block"', '"allow"'):gsub('"review"', '"allow"'):gsub('"unknown"', '"allow"'))
+      return (text:gsub('"action":"%a+"', '"action":"allow"', 1))
     end,
-    ["another end"] = function(text)
+    ["a byte more"] = function(text)
       return text .. string.char(draw(256) - 1)
     end,
     ["no text"] = function()
       return pick { 0, 1, true, false, -1, 1e300 }
     end,
   }
-
-  local function is_text(key)
-    return key:find("riskscreen:text:", 1, true) == 1
-  end
 
   local function copy_of(all)
     local copy = {}
@@ -160,116 +321,19 @@ describe("entries that are not as they were stored", function()
     return copy
   end
 
-  local which_are_damaged = {
-    entries = function(key)
-      return not is_text(key)
-    end,
-    ["texts of verdicts"] = is_text,
-  }
-
-  for which, is_damaged in pairs(which_are_damaged) do
-    for what, damage in pairs(damages) do
-      it(("are misses: %s in %s"):format(what, which), function()
-        for _ = 1, ROUNDS / 8 do
-          local kept = copy_of(world.dict.entries)
-          for _, key in ipairs(sorted_keys(world.dict.entries)) do
-            local entry = world.dict.entries[key]
-            if is_damaged(key) and type(entry.value) == "string" then
-              entry.value = damage(entry.value)
-            end
+  for what, damage in pairs(damages) do
+    it("never allows: " .. what, function()
+      for _ = 1, ROUNDS do
+        local kept = copy_of(world.dict.entries)
+        for _, key in ipairs(sorted_keys(world.dict.entries)) do
+          local entry = world.dict.entries[key]
+          if type(entry.value) == "string" then
+            entry.value = damage(entry.value)
           end
-          check(what)
-          world.dict.entries = kept
         end
-      end)
-    end
-  end
-
-  it("are misses: one that belongs to another key", function()
-    local keys = sorted_keys(world.dict.entries)
-    local all = world.dict.entries
-    for _, from in ipairs(keys) do
-      world.dict.entries = copy_of(all)
-      for _, to in ipairs(keys) do
-        if is_text(from) == is_text(to) then
-          world.dict.entries[to] = { value = all[from].value, flags = all[from].flags }
-        end
-      end
-      check(("the entry of %q under all keys"):format(from))
-    end
-  end)
-
-  it("are misses: one whose verdict nobody has the text of", function()
-    for key in pairs(copy_of(world.dict.entries)) do
-      world.dict.entries[key] = not is_text(key) and world.dict.entries[key] or nil
-    end
-    for_all(function(cache, address, network, version)
-      local found, source = world:call(cache.decide, cache, address, network)
-      assert.not_equal("allow", found.action)
-      if verdict_on(address, network, version) == "allow" then
-        assert.equal("upstream", source)
+        check(what)
+        world.dict.entries = kept
       end
     end)
-  end)
-
-  -- Whoever writes those knows how: they are told by what they say alone.
-  local function forge(change)
-    local digests = {}
-    for _, key in ipairs(sorted_keys(world.dict.entries)) do
-      local entry = world.dict.entries[key]
-      if is_text(key) and not entry.value:find('"allow"', 1, true) then
-        local packed = cjson.decode(entry.value)
-        change(packed)
-        local text = cjson.encode(packed)
-        digests[key:sub(-#DIGEST)] = worlds.digest(text)
-        world.dict.entries[key:sub(1, -#DIGEST - 1) .. worlds.digest(text)] = { value = text, expires = entry.expires }
-      end
-    end
-    for key, entry in pairs(world.dict.entries) do
-      local digest, at, patience = nil, nil, nil
-      if not is_text(key) and type(entry.value) == "string" then
-        digest, at, patience = entries.unpack(entry.value)
-      end
-      if digests[digest] then
-        entry.value = entries.pack(at, digests[digest], patience)
-        entry.flags = (worlds.checksum(key) + worlds.checksum(entry.value)) % 2 ^ 31
-      end
-    end
-    return next(digests)
   end
-
-  it("are found as what they say: one that somebody has written who knows how", function()
-    assert.is_truthy(forge(function(packed)
-      packed.a, packed.r = "allow", { { a = "allow", m = "forged" } }
-    end))
-    for_all(function(cache, address, network)
-      assert.equal("allow", world:call(cache.decide, cache, address, network).action)
-    end)
-  end)
-
-  it("are misses: an action with reasons for another, though checksum and digest are right", function()
-    for _, change in ipairs {
-      function(packed)
-        packed.a = "allow"
-      end,
-      function(packed)
-        table.insert(packed.r, 1, { a = "allow", m = "forged" })
-      end,
-      function(packed)
-        packed.a = "allow"
-        table.insert(packed.r, 1, { a = "allow", m = "forged" })
-      end,
-      function(packed)
-        packed.a, packed.r = "allow", {}
-      end,
-      function(packed)
-        packed.a, packed.r = "allow", nil
-      end,
-    } do
-      local kept = copy_of(world.dict.entries)
-      assert.is_truthy(forge(change))
-      check "a forgery"
-      world.dict.entries = kept
-    end
-  end)
 end)

@@ -1,4 +1,5 @@
--- What a gate remembers, where, for how long, and under which names: workers with a dict and a clock of the spec's own.
+-- The tiers of the cache, how long entries live, and their keys: workers with a dict and a clock of the spec.
+local errors = require "riskscreen.errors"
 local worlds = require "spec.support.cache_world"
 
 local ETH = "0x52908400098527886E0F7030069857D2E4169EE7"
@@ -17,7 +18,7 @@ local function answer_with(action, message)
 end
 
 local function decide(cache, address, network, timeout)
-  return world:call(cache.decide, cache, address or ETH, network or "eth", timeout)
+  return world:call(cache.get, cache, address or ETH, network or "eth", timeout)
 end
 
 -- The action and the source.
@@ -26,8 +27,8 @@ local function seen(...)
   return decision.action .. " " .. source
 end
 
-describe("a verdict", function()
-  it("is asked for once, then remembered by the worker, and by the dict for the others", function()
+describe("a cached decision", function()
+  it("is fetched once, then served from the LRU, and to other workers from the dict", function()
     local first, second = world:worker(), world:worker()
     assert.equal("allow upstream", seen(first))
     assert.equal("allow lru", seen(first))
@@ -36,28 +37,27 @@ describe("a verdict", function()
     assert.equal(1, #world.asked)
   end)
 
-  it("comes from the dict where the worker remembers nothing by itself", function()
+  it("comes from the dict if the worker has no LRU", function()
     local cache = world:worker { lru = 0 }
-    assert.same({}, world.lrus)
     assert.equal("allow upstream", seen(cache))
     assert.equal("allow dict", seen(cache))
     assert.equal("allow dict", seen(cache))
   end)
 
-  it("is remembered by each worker alone where there is no dict", function()
+  it("is in each worker's LRU alone if there is no dict", function()
     local first, second = world:worker { dict = false }, world:worker { dict = false }
     assert.equal("allow upstream", seen(first))
     assert.equal("allow lru", seen(first))
     assert.equal("allow upstream", seen(second))
   end)
 
-  it("is the client's own for who asked, and says that it is remembered for the others", function()
+  it("is the client's own decision for the caller that fetched it, and a cached copy for others", function()
     answer_with("block", "a bad address")
     local cache = world:worker()
     local own = decide(cache)
     assert.is_false(own.cached)
     assert.is_table(own.records)
-    local remembered = decide(cache)
+    local cached = decide(cache)
     assert.same({
       action = "block",
       reasons = { { action = "block", message = "a bad address" } },
@@ -67,44 +67,35 @@ describe("a verdict", function()
       cached = true,
       stale = false,
       elapsed = 0,
-    }, remembered)
-    assert.equal(remembered, (decide(cache)))
+    }, cached)
+    assert.equal(cached, (decide(cache)))
   end)
 
-  it("is about the address that the service was asked about, as it was given", function()
+  it("is fetched with the address and the network as they were given", function()
     decide(world:worker(), ETH, "ethereum", 2.5)
     local asked = world.asked[1]
     assert.same({ ETH, "ethereum" }, { asked.address, asked.network })
     assert.is_near(2.5, asked.seconds, 1e-6)
   end)
 
-  it("has as long as the cache says where nobody says how long", function()
+  it("has the cache's timeout if the caller gives none", function()
     decide(world:worker { timeout = 7 })
     assert.is_near(7, world.asked[1].seconds, 1e-6)
   end)
 
-  it("is asked for again by a worker that has had to forget it, unless the dict knows", function()
+  it("is fetched again when both the LRU and the dict have lost it", function()
     local cache = world:worker { lru = 2 }
     for _, address in ipairs { "a", "b", "c" } do
       decide(cache, address, "tron")
     end
-    assert.equal("allow dict", seen(cache, "c", "tron"))
     assert.equal("allow lru", seen(cache, "c", "tron"))
     assert.equal("allow dict", seen(cache, "a", "tron"))
+    assert.equal("allow dict", seen(cache, "b", "tron"))
     world.dict:evict "."
-    assert.equal("allow upstream", seen(cache, "a", "tron"))
+    assert.equal("allow upstream", seen(cache, "c", "tron"))
   end)
 
-  it("is not forgotten by a worker for the sake of addresses that are seen but once", function()
-    local cache = world:worker { lru = 2 }
-    for index, address in ipairs { "a", "b", "c", "d", "e", "f" } do
-      assert.equal("allow upstream", seen(cache, address, "tron"), index)
-    end
-    assert.equal("allow lru", seen(cache, "a", "tron"))
-    assert.equal("allow lru", seen(cache, "b", "tron"))
-  end)
-
-  it("is forgotten for the next one's sake where there is no dict", function()
+  it("makes room for the next one in the LRU", function()
     local cache = world:worker { lru = 2, dict = false }
     for _, address in ipairs { "a", "b", "c" } do
       decide(cache, address, "tron")
@@ -113,7 +104,7 @@ describe("a verdict", function()
     assert.equal("allow upstream", seen(cache, "a", "tron"))
   end)
 
-  it("lives as long as its action says, in both", function()
+  it("lives as long as the ttl of its action, in LRU and dict", function()
     local ttl = { allow = 10, review = 20, block = 30 }
     for action, seconds in pairs(ttl) do
       for _, lru in ipairs { 0, 100 } do
@@ -130,7 +121,7 @@ describe("a verdict", function()
     end
   end)
 
-  it("is as old for the worker that reads it in the dict as it is", function()
+  it("has the same age for every worker", function()
     local first, second = world:worker { ttl = { allow = 10 } }, world:worker { ttl = { allow = 10 } }
     decide(first)
     world.time = world.time + 9
@@ -139,7 +130,7 @@ describe("a verdict", function()
     assert.equal("allow upstream", seen(second))
   end)
 
-  it("is as old as the question, not as the answer", function()
+  it("is as old as the request to the service, not as its answer", function()
     world.answer = function(address, network)
       world:sleep(4)
       return world.decision("allow", address, network)
@@ -152,14 +143,14 @@ describe("a verdict", function()
     assert.equal("allow upstream", seen(cache))
   end)
 
-  it("is not remembered where its time is none", function()
+  it("is not kept if its ttl is 0", function()
     local cache = world:worker { ttl = { allow = 0 } }
     for _ = 1, 3 do
       assert.equal("allow upstream", seen(cache))
     end
   end)
 
-  it("is forgotten when the clock was set back, rather than kept for longer", function()
+  it("is dropped when the clock was set back, and does not live longer", function()
     local cache = world:worker { ttl = { allow = 10 } }
     decide(cache)
     world.time = world.time - 3600
@@ -168,7 +159,7 @@ describe("a verdict", function()
     assert.equal("allow upstream", seen(cache))
   end)
 
-  it("is another's under another version", function()
+  it("is not found under another version", function()
     answer_with "allow"
     decide(world:worker { version = "one" })
     answer_with "block"
@@ -176,7 +167,7 @@ describe("a verdict", function()
     assert.equal("allow dict", seen(world:worker { version = "one" }))
   end)
 
-  it("is a decision, or the look-up is at fault", function()
+  it("raises an error if fetch returns no decision", function()
     local cache = world:worker()
     for _, wrong in ipairs { false, "allow", {}, { action = "yes" } } do
       world.answer = function()
@@ -184,7 +175,7 @@ describe("a verdict", function()
       end
       assert.has_error(function()
         decide(cache)
-      end, "look_up must return a decision")
+      end, "fetch must return a decision")
     end
     answer_with "block"
     assert.equal("block upstream", seen(cache))
@@ -192,7 +183,7 @@ describe("a verdict", function()
 end)
 
 describe("an address", function()
-  it("is one in every case and under every name of its network", function()
+  it("has one key in every case and under every name of its network", function()
     local first, second = world:worker(), world:worker()
     decide(first)
     local digits = ETH:sub(3)
@@ -205,19 +196,18 @@ describe("an address", function()
     assert.equal(1, #world.asked)
   end)
 
-  it("takes one place in a worker's memory, however it is spelled", function()
+  it("takes one place in the LRU, however it is spelled", function()
     local cache = world:worker { lru = 2 }
     decide(cache, BTC, "btc")
     for index = 1, 40 do
       local spelling = ETH:sub(1, index):upper() .. ETH:sub(index + 1):lower()
       decide(cache, spelling, index % 2 == 0 and "eth" or "ethereum")
     end
-    assert.equal(2, world.lrus[1].count())
     assert.equal("allow lru", seen(cache, BTC, "btc"))
     assert.equal(2, #world.asked)
   end)
 
-  it("that is not hexadecimal keeps its case", function()
+  it("that is not hexadecimal is case-sensitive", function()
     local cache = world:worker()
     world.answer = function(address, network)
       return world.decision(address == BTC and "allow" or "block", address, network)
@@ -229,7 +219,7 @@ describe("an address", function()
     assert.equal(2, #world.asked)
   end)
 
-  it("that only begins as hexadecimal does keeps its case, too", function()
+  it("that only begins like hexadecimal is case-sensitive, too", function()
     local cache = world:worker()
     world.answer = function(address, network)
       return world.decision(address == "0xGood" and "allow" or "block", address, network)
@@ -242,7 +232,7 @@ describe("an address", function()
     assert.equal(3, #world.asked)
   end)
 
-  it("is another on another network", function()
+  it("has another key on another network", function()
     local cache = world:worker()
     world.answer = function(address, network)
       return world.decision(network == "bsc" and "allow" or "block", address, network)
@@ -253,7 +243,7 @@ describe("an address", function()
     end
   end)
 
-  it("of which no service could know is asked about each time and never remembered", function()
+  it("that the service cannot know is fetched each time and never kept", function()
     local cache = world:worker()
     world.answer = function(address, network)
       return world.decision("unknown", address, network)
@@ -269,14 +259,93 @@ describe("an address", function()
     assert.same({}, world.dict.entries)
   end)
 
-  it("with line breaks in it is not mistaken for another", function()
+  it("with line breaks is not confused with another one", function()
     local cache = world:worker { lru = 0 }
     world.answer = function(address, network)
       return world.decision(address:find "\n" and "allow" or "block", address, network)
     end
-    for _, tail in ipairs { "\n", "\n\n", '\n{"a":"allow","r":[{"a":"allow","m":""}]}', "\n1\n\neth:a\n" } do
+    local json = '{"action":"allow","reasons":[{"action":"allow","message":""}]}'
+    for _, tail in ipairs { "\n", "\n\n", "\n" .. json, "\n1v1700000000.0000000000000000005" .. json } do
       assert.equal("allow", (decide(cache, "a" .. tail, "eth")).action)
       assert.equal("block", (decide(cache, "a", "eth")).action)
     end
+  end)
+end)
+
+describe("the metrics", function()
+  local counts, open
+
+  -- A recorder that counts calls by method and arguments.
+  local function recorder()
+    counts, open = {}, {}
+    local function count(...)
+      local name = table.concat({ ... }, " ")
+      counts[name] = (counts[name] or 0) + 1
+    end
+    return {
+      lookup = function(_, tier, hit)
+        count(tier, hit and "hit" or "miss")
+      end,
+      error = function(_, kind)
+        count("error", kind)
+      end,
+      upstream = function()
+        count "upstream"
+      end,
+      begin = function(_, token)
+        open[token] = true
+      end,
+      finish = function(_, token)
+        open[token] = nil
+      end,
+    }
+  end
+
+  local function fail(kind, attempts)
+    world.answer = function(address, network)
+      local err = errors.new(kind, "cannot be asked", { attempts = attempts })
+      local decision = world.decision("unknown", address, network)
+      decision.error = err
+      return decision
+    end
+  end
+
+  it("count the lookups of each tier, and the requests to the service", function()
+    local first, second = world:worker { metrics = recorder() }, world:worker()
+    decide(second, "other", "tron")
+    for _ = 1, 3 do
+      decide(first)
+    end
+    decide(first, "other", "tron")
+    assert.same({ ["lru miss"] = 2, ["lru hit"] = 2, ["dict miss"] = 1, ["dict hit"] = 1, upstream = 1 }, counts)
+    assert.same({}, open)
+  end)
+
+  it("count failures by kind, and no time of the service if nothing was sent", function()
+    fail("server", 1)
+    local cache = world:worker { metrics = recorder() }
+    decide(cache)
+    fail("circuit_open", 0)
+    decide(cache, "other", "tron")
+    assert.same({ 1, 1, 1 }, { counts["error server"], counts["error circuit_open"], counts.upstream })
+  end)
+
+  it("count no error for an invalid address, because callers could raise an alarm with it", function()
+    fail("invalid_argument", 0)
+    local cache = world:worker { metrics = recorder() }
+    assert.equal("unknown invalid", seen(cache))
+    assert.equal("unknown invalid", seen(cache, "", "eth"))
+    assert.same({ ["lru miss"] = 1, ["dict miss"] = 1 }, counts)
+  end)
+
+  it("count no fetch as under way after it has raised an error", function()
+    world.answer = function()
+      error("a bug", 0)
+    end
+    local cache = world:worker { metrics = recorder() }
+    assert.has_error(function()
+      decide(cache)
+    end, "a bug")
+    assert.same({}, open)
   end)
 end)

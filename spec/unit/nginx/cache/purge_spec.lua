@@ -1,4 +1,4 @@
--- What is purged, and what is in the way: look-ups under way, other workers, dicts that are full or lose entries.
+-- Purges: while fetches are under way, over several workers, with a dict that is full or loses entries.
 local random = require "spec.support.random"
 local worlds = require "spec.support.cache_world"
 
@@ -7,7 +7,7 @@ local ORDERS = 150
 
 local world, version
 
--- What the service says changes with `version`: the message tells of which it is.
+-- The service's answer changes with `version`, and its message tells the version.
 local function answer_of_version(address, network)
   local mine = version
   world:sleep(0.5)
@@ -24,7 +24,7 @@ before_each(function()
 end)
 
 local function decide(cache, address, network)
-  return world:call(cache.decide, cache, address or ADDRESS, network or NETWORK)
+  return world:call(cache.get, cache, address or ADDRESS, network or NETWORK)
 end
 
 local function seen_version(decision)
@@ -39,7 +39,7 @@ local function purge(cache, ...)
 end
 
 describe("a purge", function()
-  it("is seen by every worker", function()
+  it("reaches every worker", function()
     local first, second = world:worker(), world:worker()
     for _, cache in ipairs { first, second, first, second } do
       decide(cache)
@@ -51,7 +51,7 @@ describe("a purge", function()
     assert.equal(2, #world.asked)
   end)
 
-  it("takes the address by any name, on one network or on all", function()
+  it("takes any spelling of the address, and one network or all", function()
     local cache = world:worker()
     local spelling = "0X" .. ADDRESS:sub(3):upper()
     local function fill()
@@ -70,7 +70,7 @@ describe("a purge", function()
     assert.equal(2, #world.asked)
   end)
 
-  it("forgets what other versions remember of the address, for as long as they do", function()
+  it("forgets the address in other versions, too, for as long as their entries live", function()
     local ttl = { allow = 2000 }
     local one = world:worker { version = "one", ttl = ttl }
     local two = world:worker { version = "two", ttl = ttl }
@@ -83,14 +83,14 @@ describe("a purge", function()
     assert.equal("dict", select(2, decide(world:worker { version = "one", ttl = ttl })))
   end)
 
-  it("leaves other addresses to the dict", function()
+  it("leaves other addresses in the dict", function()
     local cache = world:worker()
     decide(cache, "other", "tron")
     purge(cache, ADDRESS)
     assert.equal("dict", select(2, decide(cache, "other", "tron")))
   end)
 
-  it("forgets failures, too, and verdicts that have expired", function()
+  it("forgets failures and expired decisions, too", function()
     local cache = world:worker { ttl = { block = 10 }, stale = { block = 1000 } }
     world.answer = function(address, network)
       return world.decision("block", address, network)
@@ -108,7 +108,7 @@ describe("a purge", function()
     assert.equal(4, #world.asked)
   end)
 
-  it("refuses what is no address or no network, where that was written", function()
+  it("raises at the caller's line if the address or the network is wrong", function()
     local cache = world:worker()
     for _, wrong in ipairs { { "" }, { 5 }, { ADDRESS, "nowhere" }, {} } do
       local ok, message = pcall(function()
@@ -119,14 +119,14 @@ describe("a purge", function()
     end
   end)
 
-  it("is not undone by the answer of a look-up that was under way", function()
+  it("is not undone by a fetch that was under way", function()
     for _, dict in ipairs { "dict", false } do
       begin()
       local cache = world:worker { dict = dict == "dict" and world.dict or false }
       local during
       world:run {
         function()
-          during = cache:decide(ADDRESS, NETWORK)
+          during = cache:get(ADDRESS, NETWORK)
         end,
         function()
           world:sleep(0.2)
@@ -139,83 +139,88 @@ describe("a purge", function()
     end
   end)
 
-  it("never has others see in the dict the answer of a look-up that was under way", function()
-    local cache, stored = world:worker(), {}
-    local set = world.dict.set
-    world.dict.set = function(dict, key, ...)
-      stored[#stored + 1] = key:match "verdict"
-      return set(dict, key, ...)
-    end
+  it("makes the entry of a fetch that was under way invisible to other workers", function()
+    local first, second = world:worker(), world:worker()
     world:run {
       function()
-        cache:decide(ADDRESS, NETWORK)
+        first:get(ADDRESS, NETWORK)
       end,
       function()
         world:sleep(0.2)
-        cache:purge(ADDRESS)
+        first:purge(ADDRESS)
       end,
     }
-    assert.same({}, stored)
+    version = 2
+    world.time = world.time + 0.001
+    assert.equal(2, seen_version(decide(second)))
   end)
 
-  it("has who comes later not wait for the answer of before", function()
+  it("makes later callers fetch anew instead of waiting for the earlier fetch", function()
     local cache = world:worker()
     local later
     world:run {
       function()
-        cache:decide(ADDRESS, NETWORK)
+        cache:get(ADDRESS, NETWORK)
       end,
       function()
         world:sleep(0.2)
         version = 2
         cache:purge(ADDRESS)
-        later = cache:decide(ADDRESS, NETWORK)
+        later = cache:get(ADDRESS, NETWORK)
       end,
     }
     assert.equal(2, seen_version(later))
     assert.equal(2, seen_version(decide(cache)))
   end)
 
-  it("holds whatever the order of the workers' steps", function()
+  it("holds in any order of the workers' steps, also for two purges at once", function()
     for seed = 1, ORDERS do
       begin { seed = seed }
       local draw = random.new(seed).integer
+      world.answer = function(address, network)
+        local mine = version
+        world:sleep(draw(5) / 1000)
+        return world.decision("allow", address, network, "version " .. mine)
+      end
       local caches = { world:worker(), world:worker(), world:worker() }
       local purged, bodies = 1, {}
       for index = 1, 6 do
         bodies[index] = function()
-          for _ = 1, 6 do
-            world:sleep(draw(400) / 1000)
+          for _ = 1, 20 do
+            world:sleep(draw(4) / 1000)
             local at_least = purged
-            local decision = caches[index % 3 + 1]:decide(ADDRESS, NETWORK)
-            local got = seen_version(decision)
+            local got = seen_version((caches[index % 3 + 1]:get(ADDRESS, NETWORK)))
             if not got or got < at_least then
               error(("seed %d: version %s after the purge for %d"):format(seed, got, at_least), 0)
             end
           end
         end
       end
-      bodies[7] = function()
-        for next_version = 2, 5 do
-          world:sleep(draw(800) / 1000)
-          version = next_version
-          assert(caches[draw(3)]:purge(ADDRESS))
-          world:sleep(0.001)
-          purged = next_version
+      for index = 7, 8 do
+        bodies[index] = function()
+          for _ = 1, 10 do
+            world:sleep(draw(6) / 1000)
+            version = version + 1
+            local mine = version
+            assert(caches[draw(3)]:purge(ADDRESS))
+            world:sleep(0.001)
+            purged = math.max(purged, mine)
+          end
         end
       end
       world:run(bodies)
     end
   end)
 
-  it("reaches a worker that is just looking whether there was one", function()
-    for look = 1, 4 do
+  it("reaches a worker that is just looking up the epoch, the entry or the mark", function()
+    for look = 1, 3 do
       begin()
       local first, second = world:worker(), world:worker()
       decide(first)
+      purge(first, "another address", "tron")
       local kept = {}
       for key, entry in pairs(world.dict.entries) do
-        kept[key] = key:find "verdict" and entry or nil
+        kept[key] = key:find ":entry:" and entry or nil
       end
       world.time = world.time + 1
       version = 2
@@ -226,7 +231,7 @@ describe("a purge", function()
         if looks == look then
           world.dict.get = get
           assert.is_true(first:purge(ADDRESS))
-          -- A third worker, which asked before, has not noticed the purge yet.
+          -- A third worker, whose fetch began before, has not noticed the purge yet.
           for name, entry in pairs(kept) do
             dict.entries[name] = entry
           end
@@ -234,6 +239,7 @@ describe("a purge", function()
         return value, flags
       end
       decide(second)
+      assert.is_true(looks >= look)
       for name in pairs(kept) do
         world.dict.entries[name] = nil
       end
@@ -242,7 +248,20 @@ describe("a purge", function()
     end
   end)
 
-  it("says so where it cannot reach the other workers", function()
+  it("leaves the newer mark if two purges write it at once", function()
+    local first, second = world:worker(), world:worker()
+    local set = world.dict.set
+    world.dict.set = function(dict, ...)
+      world.dict.set = set
+      assert.is_true(second:purge(ADDRESS))
+      return set(dict, ...)
+    end
+    assert.is_true(first:purge(ADDRESS))
+    local mark, epoch = world.dict:get("riskscreen:purged:" .. ADDRESS), world.dict:get "riskscreen:epoch"
+    assert.equal(epoch, mark + 1)
+  end)
+
+  it("returns an error if it cannot reach the other workers", function()
     local caches = { world:worker { dict = false }, world:worker { dict = false } }
     decide(caches[1])
     local ok, err = purge(caches[1], ADDRESS)
@@ -253,7 +272,7 @@ describe("a purge", function()
     assert.equal(2, seen_version(decide(caches[1])))
   end)
 
-  it("needs no dict where there is one worker", function()
+  it("needs no dict if there is one worker", function()
     local cache = world:worker { dict = false }
     decide(cache)
     version = 2
@@ -261,7 +280,7 @@ describe("a purge", function()
     assert.equal(2, seen_version(decide(cache)))
   end)
 
-  it("says so where the dict has no room for it, and forgets what it can", function()
+  it("returns an error if the dict has no room, and empties its own LRU", function()
     local cache = world:worker()
     decide(cache)
     world.dict.full = true
@@ -272,7 +291,7 @@ describe("a purge", function()
     assert.equal(2, seen_version(decide(cache)))
   end)
 
-  it("is not lost with what the dict loses", function()
+  it("works after the dict has lost the epoch", function()
     local first, second = world:worker(), world:worker()
     decide(first)
     decide(second)
@@ -286,7 +305,7 @@ describe("a purge", function()
   end)
 end)
 
-describe("a dict that does not work", function()
+describe("a faulty dict", function()
   local function decides_right(settings)
     world.answer = function(address, network)
       return world.decision(address:find "bad" and "block" or "allow", address, network)
@@ -302,18 +321,18 @@ describe("a dict that does not work", function()
     end
   end
 
-  it("fails no decision when it has no room at all", function()
+  it("fails no decision if it has no room at all", function()
     world.dict.full = true
     decides_right()
     decides_right { lru = 0 }
   end)
 
-  it("fails no decision when it has room for few", function()
+  it("fails no decision if it has room for few entries", function()
     world.dict.room = 5
     decides_right { lru = 0 }
   end)
 
-  it("fails no decision when it loses what it holds", function()
+  it("fails no decision if it loses its entries", function()
     local set = world.dict.set
     world.dict.set = function(dict, ...)
       dict:evict "."
@@ -322,7 +341,7 @@ describe("a dict that does not work", function()
     decides_right { lru = 0 }
   end)
 
-  it("fails no decision when others have written everywhere", function()
+  it("fails no decision if other programs have written to all keys", function()
     for _, foreign in ipairs { "not ours", 5, true } do
       begin()
       decides_right { lru = 0 }

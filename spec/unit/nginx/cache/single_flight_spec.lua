@@ -1,5 +1,6 @@
--- Many who want to know the same at the same time: in one worker and in several, with deadlines of their own, and when
--- whoever asks for all of them ends badly.
+-- Many callers that want the same address at the same time, in one or several workers. Each has its own deadline, and
+-- the caller that fetches for all may fail or crash.
+local epochs = require "riskscreen.nginx.cache.epoch"
 local errors = require "riskscreen.errors"
 local worlds = require "spec.support.cache_world"
 
@@ -39,7 +40,7 @@ local function decide_all(caches, timeouts)
   for index, timeout in ipairs(timeouts) do
     bodies[index] = function()
       local cache = caches[index % #caches + 1]
-      local decision, source = cache:decide(ADDRESS, NETWORK, timeout)
+      local decision, source = cache:get(ADDRESS, NETWORK, timeout)
       results[index] = { action = decision.action, source = source, after = world.time - started }
     end
   end
@@ -71,23 +72,23 @@ local function count_locks()
   return count
 end
 
-describe("two hundred who want to know the same", function()
+describe("two hundred callers", function()
   for _, count in ipairs { 1, 4 } do
-    it(("have it asked for once, with %d workers"):format(count), function()
+    it(("cause one fetch, with %d workers"):format(count), function()
       answer_after(1)
       local results = decide_all(workers(count), same_timeouts(200, 5))
       assert.equal(1, #world.asked)
       assert.equal(200, #results)
       for _, result in ipairs(results) do
         assert.equal("block", result.action)
-        -- Another worker looks again every now and then.
+        -- Another worker looks into the dict at intervals.
         assert.is_true(result.after < 1.1)
       end
       assert.equal(0, count_locks())
     end)
   end
 
-  it("share a failure as well", function()
+  it("share a failure", function()
     world.answer = function()
       world:sleep(1)
       return failure "server"
@@ -98,13 +99,13 @@ describe("two hundred who want to know the same", function()
     assert.equal(1, #world.asked)
   end)
 
-  it("have it asked for once by each worker where there is no dict", function()
+  it("cause one fetch in each worker if there is no dict", function()
     answer_after(1)
     decide_all(workers(4, { dict = false }), same_timeouts(200, 5))
     assert.equal(4, #world.asked)
   end)
 
-  it("do not wait for a lock where there is no room for one", function()
+  it("do not wait for a lock if the dict has no room", function()
     world.dict.full = true
     answer_after(1)
     for _, result in ipairs(decide_all(workers(4), same_timeouts(200, 5))) do
@@ -114,11 +115,11 @@ describe("two hundred who want to know the same", function()
   end)
 end)
 
-describe("whoever waits", function()
+describe("a caller that waits", function()
   for _, count in ipairs { 1, 2 } do
     local where = count == 1 and "in the same worker" or "in another"
 
-    it("has a deadline of its own: " .. where, function()
+    it("has its own deadline: " .. where, function()
       answer_after(3)
       local results = decide_all(workers(count), { 5, 1, 5, 2 })
       assert.same({ "block", "unknown", "block", "unknown" }, {
@@ -133,7 +134,7 @@ describe("whoever waits", function()
       assert.equal(1, #world.asked)
     end)
 
-    it("goes on where one with less time could not: " .. where, function()
+    it("fetches itself after a caller with less time has timed out: " .. where, function()
       answer_after(2)
       local results = decide_all(workers(count), { 1, 5, 5, 5 })
       assert.equal("unknown", results[1].action)
@@ -147,7 +148,7 @@ describe("whoever waits", function()
       assert.is_near(4, world.asked[2].seconds, 0.1)
     end)
 
-    it("asks itself when who asked has raised: " .. where, function()
+    it("fetches itself after the fetch has raised an error: " .. where, function()
       local raised = false
       world.answer = function(address, network)
         world:sleep(1)
@@ -161,7 +162,7 @@ describe("whoever waits", function()
       local bodies = {}
       for index = 1, 6 do
         bodies[index] = function()
-          results[index] = caches[index % count + 1]:decide(ADDRESS, NETWORK, 5).action
+          results[index] = caches[index % count + 1]:get(ADDRESS, NETWORK, 5).action
         end
       end
       assert.has_error(function()
@@ -177,57 +178,55 @@ describe("whoever waits", function()
       assert.equal(0, count_locks())
     end)
 
-    it("does not wait for ever for who has crashed: " .. where, function()
+    it("does not wait for ever for a caller that has crashed: " .. where, function()
       answer_after(1)
       local caches = workers(count)
       local crashing = world:thread(function()
-        caches[1]:decide(ADDRESS, NETWORK, 2)
+        caches[1]:get(ADDRESS, NETWORK, 2)
       end)
       local result
       local waiting
       waiting = function()
-        -- As long as the other has begun.
         world:sleep(0.5)
         world:kill(crashing)
-        result = caches[count]:decide(ADDRESS, NETWORK, 10)
+        result = caches[count]:get(ADDRESS, NETWORK, 10)
       end
       world:run { waiting }
       assert.equal("block", result.action)
       assert.equal(2, #world.asked)
-      -- What the dead one has left is believed for its time and a moment.
+      -- A crashed fetch is believed for its time and a moment.
       assert.is_true(world.time - started < 2 + 0.25 + 1 + 0.1)
     end)
   end
 
-  it("is told what it may still use, when its time is up", function()
+  it("gets the stale decision at its deadline", function()
     answer_after(0)
     local cache = world:worker { ttl = { allow = 100 }, stale = { allow = 50 } }
     world.answer = function(address, network)
       return world.decision("allow", address, network)
     end
-    world:call(cache.decide, cache, ADDRESS, NETWORK, 5)
+    world:call(cache.get, cache, ADDRESS, NETWORK, 5)
     world.time = world.time + 100
     answer_after(3)
     started = world.time
     local results = decide_all({ cache }, { 5, 1 })
     assert.same({ "block", "upstream" }, { results[1].action, results[1].source })
     assert.same({ "allow", "stale", 1 }, { results[2].action, results[2].source, results[2].after })
-    -- It is no answer for anybody with more time.
-    assert.equal("block", (world:call(cache.decide, cache, ADDRESS, NETWORK, 5)).action)
+    assert.equal("block", (world:call(cache.get, cache, ADDRESS, NETWORK, 5)).action)
   end)
 
-  it("for another address waits for nobody", function()
+  it("does not wait for another address", function()
     answer_after(2)
     local cache, after = world:worker(), nil
     world:run {
       function()
-        cache:decide(ADDRESS, NETWORK, 5)
+        cache:get(ADDRESS, NETWORK, 5)
       end,
       function()
         world.answer = function(address, network)
           return world.decision("allow", address, network)
         end
-        cache:decide(ADDRESS, "bsc", 5)
+        cache:get(ADDRESS, "bsc", 5)
         after = world.time - started
       end,
     }
@@ -236,27 +235,145 @@ describe("whoever waits", function()
 end)
 
 describe("a lock", function()
-  it("is taken by nobody where there is one worker", function()
+  it("is not taken if there is one worker", function()
     local cache = world:worker()
     world.answer = function(address, network)
       assert.equal(0, count_locks())
       return world.decision("allow", address, network)
     end
-    world:call(cache.decide, cache, ADDRESS, NETWORK)
+    world:call(cache.get, cache, ADDRESS, NETWORK)
     assert.equal(1, #world.asked)
   end)
 
-  it("that has become another's is left to it", function()
-    local caches = workers(2)
-    world.answer = function(address, network)
-      for key, entry in pairs(world.dict.entries) do
-        if key:find("lock", 1, true) then
-          entry.value = "another's"
-        end
-      end
-      return world.decision("allow", address, network)
+  it("is taken in vain if another worker has fetched just before", function()
+    local first, second = world:worker(), world:worker()
+    local add = world.dict.add
+    world.dict.add = function(dict, ...)
+      world.dict.add = add
+      assert.equal("allow", first:get(ADDRESS, NETWORK).action)
+      return add(dict, ...)
     end
-    world:call(caches[1].decide, caches[1], ADDRESS, NETWORK)
-    assert.equal(1, count_locks())
+    local decision, source = world:call(second.get, second, ADDRESS, NETWORK)
+    assert.same({ "allow", "dict" }, { decision.action, source })
+    assert.equal(1, #world.asked)
+    assert.equal(0, count_locks())
+  end)
+end)
+
+-- A list is asked before the dict, but after the LRU, which is emptied when a list changes.
+describe("an address that comes onto a list during a fetch", function()
+  for _, who in ipairs { "fetches", "waits for another worker" } do
+    it(("is not in the LRU of the worker that %s"):format(who), function()
+      local listed = false
+      local lists = {
+        start = function() end,
+        find = function()
+          return listed and { decision = world.decision "block", valid_until = world.time + 60 } or nil
+        end,
+      }
+      local first, second = world:worker(), world:worker { lists = lists }
+      answer_after(1, "allow")
+      world:run {
+        function()
+          (who == "fetches" and second or first):get(ADDRESS, NETWORK, 5)
+        end,
+        function()
+          world:sleep(0.1)
+          assert.equal("allow", second:get(ADDRESS, NETWORK, 5).action)
+        end,
+        function()
+          world:sleep(0.5)
+          listed = true
+          epochs.advance(world.dict, world.time)
+          assert.equal("block", second:get("another", "tron").action)
+        end,
+      }
+      local decision, source = world:call(second.get, second, ADDRESS, NETWORK)
+      assert.same({ "block", "list" }, { decision.action, source })
+    end)
+  end
+end)
+
+-- nginx tells the time in milliseconds, and its clock stands still during a shorter wait. A caller that repeats such a
+-- wait would stop the worker for ever.
+describe("a deadline less than a millisecond away", function()
+  local now, count, cache
+
+  local function wait(seconds)
+    count = count + 1
+    assert(count < 10000, "waits for ever")
+    now = now + (seconds >= 0.001 and math.floor(seconds / 0.001) * 0.001 or 0)
+  end
+
+  local function new_cache(settings)
+    now, count = 1000, 0
+    local function clock()
+      return now
+    end
+    settings.now, settings.clock, settings.sleep, settings.pcall = clock, clock, wait, pcall
+    settings.lru, settings.is_alone = 0, settings.is_alone or function()
+      return false
+    end
+    settings.new_semaphore = function()
+      return {
+        wait = function(_, seconds)
+          wait(seconds)
+        end,
+        post = function() end,
+      }
+    end
+    return require("riskscreen.nginx.cache").new(settings)
+  end
+
+  local function block()
+    return { action = "block", reasons = {} }
+  end
+
+  it("ends the wait for another worker's lock", function()
+    for step = 1, 50 do
+      cache = new_cache {
+        fetch = error,
+        dict = {
+          add = function()
+            return nil, "exists"
+          end,
+          get = function() end,
+        },
+      }
+      now = now + step / 7
+      assert.equal("timeout", (cache:get(ADDRESS, NETWORK, 0.01 + step * 0.00037)).error.kind)
+    end
+  end)
+
+  it("ends the wait for another caller in the worker", function()
+    for step = 1, 50 do
+      local inner
+      cache = new_cache {
+        fetch = function()
+          inner = cache:get(ADDRESS, NETWORK, 0.01 + step * 0.00037)
+          return block()
+        end,
+      }
+      now = now + step / 7
+      cache:get(ADDRESS, NETWORK, 10)
+      assert.equal("timeout", inner.error.kind)
+    end
+  end)
+
+  it("makes the next caller replace a fetch that has all but died", function()
+    local inner, depth = nil, 0
+    cache = new_cache {
+      fetch = function()
+        depth = depth + 1
+        if depth == 1 then
+          -- Of the time until it counts as dead, a fraction of a millisecond is left.
+          now = now + 0.01 + 0.25 - 0.0004
+          inner = cache:get(ADDRESS, NETWORK, 5)
+        end
+        return block()
+      end,
+    }
+    cache:get(ADDRESS, NETWORK, 0.01)
+    assert.equal("block", inner.action)
   end)
 end)

@@ -1,4 +1,4 @@
--- What a gate does while the service cannot be asked: what it remembers of that, and which verdicts outlive their time.
+-- The cache while the service fails: how long failures are kept, and which expired decisions are served.
 local errors = require "riskscreen.errors"
 local worlds = require "spec.support.cache_world"
 
@@ -18,10 +18,10 @@ local function answer_with(action)
 end
 
 -- The service fails, after some seconds.
-local function fail(seconds, kind, action)
+local function fail(seconds, kind, action, status)
   world.answer = function(address, network, patience)
     world:sleep(math.min(seconds or 0, patience))
-    local err = errors.new(kind or "network", "cannot be asked")
+    local err = errors.new(kind or "network", "cannot be asked", { status = status })
     local decision = world.decision(action or "unknown", address, network, err.message)
     decision.error, decision.reasons[1].error = err, err
     return decision
@@ -37,7 +37,7 @@ local function new_worker(settings)
 end
 
 local function decide(cache, timeout)
-  return world:call(cache.decide, cache, ADDRESS, NETWORK, timeout)
+  return world:call(cache.get, cache, ADDRESS, NETWORK, timeout)
 end
 
 local function seen(...)
@@ -45,14 +45,14 @@ local function seen(...)
   return decision.action .. " " .. source
 end
 
--- Before what it set going has run.
+-- The same before the background fetch has run.
 local function seen_at_once(cache)
-  local decision, source = cache:decide(ADDRESS, NETWORK)
+  local decision, source = cache:get(ADDRESS, NETWORK)
   return decision.action .. " " .. source, decision
 end
 
 describe("a failure", function()
-  it("is an answer for a moment, in all workers, then the service is asked again", function()
+  it("is kept for a moment, in all workers, then the service is asked again", function()
     fail()
     local first, second = new_worker(), new_worker()
     assert.equal("unknown upstream", seen(first))
@@ -67,7 +67,7 @@ describe("a failure", function()
     assert.equal("allow dict", seen(first))
   end)
 
-  it("is an answer for as long after the service had us wait for it", function()
+  it("is kept from the time when it is known, and not from the request on", function()
     fail(4, "server")
     local first, second = new_worker(), new_worker()
     assert.equal("unknown upstream", seen(first, 5))
@@ -80,7 +80,7 @@ describe("a failure", function()
     assert.equal(2, #world.asked)
   end)
 
-  it("is what the policy makes of it", function()
+  it("is kept with the action that the policy gives it", function()
     fail(0, "network", "review")
     local cache = new_worker()
     assert.equal("review upstream", seen(cache))
@@ -89,28 +89,37 @@ describe("a failure", function()
     assert.equal("allow upstream", seen(cache))
   end)
 
-  it("for lack of time is none for who has more of it", function()
-    fail(1, "timeout")
+  it("for lack of time is not kept, because another caller may have more time", function()
     local first, second = new_worker(), new_worker()
-    seen(first, 1)
+    for _, kind in ipairs { "timeout", "cancelled", "rate_limited" } do
+      fail(1, kind)
+      assert.equal("unknown upstream", seen(first, 1))
+    end
     answer_with "block"
-    assert.equal("unknown dict", seen(first, 1))
-    assert.equal("unknown dict", seen(second, 0.5))
-    assert.equal(1, #world.asked)
     assert.equal("block upstream", seen(second, 3))
     assert.equal("block dict", seen(first, 1))
   end)
 
-  it("that says nothing of the service is not remembered", function()
-    fail(0, "invalid_argument")
-    local cache = new_worker()
-    assert.equal("unknown upstream", seen(cache))
-    assert.same({}, world.dict.entries)
-    assert.equal("unknown upstream", seen(cache))
-    assert.equal(2, #world.asked)
+  it("is kept if the service itself has refused the request for its rate", function()
+    fail(0, "rate_limited", "unknown", 429)
+    local first, second = new_worker(), new_worker()
+    assert.equal("unknown upstream", seen(first))
+    assert.equal("unknown dict", seen(second))
   end)
 
-  it("is not remembered where its time is none", function()
+  it("that says nothing about the service is not kept", function()
+    for kind, source in pairs { invalid_argument = "invalid", unsupported = "upstream" } do
+      fail(0, kind)
+      local cache = new_worker()
+      world.asked = {}
+      assert.equal("unknown " .. source, seen(cache))
+      assert.same({}, world.dict.entries)
+      assert.equal("unknown " .. source, seen(cache))
+      assert.equal(2, #world.asked)
+    end
+  end)
+
+  it("is not kept if its ttl is 0", function()
     fail()
     local cache = new_worker { ttl = { unknown = 0 } }
     assert.equal("unknown upstream", seen(cache))
@@ -120,7 +129,7 @@ describe("a failure", function()
 end)
 
 describe("an expired block", function()
-  it("is answered at once, marked, while it is asked for anew", function()
+  it("is served at once, marked as stale, while it is fetched in the background", function()
     answer_with "block"
     local cache = new_worker { stale = { block = 50 } }
     assert.is_false((decide(cache)).stale)
@@ -136,7 +145,7 @@ describe("an expired block", function()
     assert.equal("allow lru", seen(cache))
   end)
 
-  it("is not marked in the hands of those who had it before it expired", function()
+  it("is not marked in the decision that a caller got before", function()
     answer_with "block"
     local cache = new_worker { stale = { block = 50 } }
     decide(cache)
@@ -146,7 +155,7 @@ describe("an expired block", function()
     assert.is_false(before.stale)
   end)
 
-  it("is asked for once, however many it is shown to", function()
+  it("is fetched once, however many callers it is served to", function()
     answer_with "block"
     local first, second = new_worker { stale = { block = 50 } }, new_worker { stale = { block = 50 } }
     decide(first)
@@ -167,7 +176,7 @@ describe("an expired block", function()
     assert.equal(2, #world.asked)
   end)
 
-  it("outlives a service that cannot be asked, for as long as it may, in all workers", function()
+  it("is served while the service fails, for as long as it may be, in all workers", function()
     answer_with "block"
     local first, second = new_worker { stale = { block = 50 } }, new_worker { stale = { block = 50 } }
     decide(first)
@@ -182,7 +191,7 @@ describe("an expired block", function()
     assert.equal("unknown", (decide(second)).action)
   end)
 
-  it("does not have a service that fails asked by everyone", function()
+  it("does not make every caller ask a service that fails", function()
     answer_with "block"
     local cache = new_worker { stale = { block = 50 } }
     decide(cache)
@@ -195,7 +204,7 @@ describe("an expired block", function()
     assert.is_true(#world.asked <= 3)
   end)
 
-  it("is gone where it may not be used", function()
+  it("is dropped if its time as stale is 0", function()
     answer_with "block"
     local cache = new_worker { stale = { block = 0 } }
     decide(cache)
@@ -204,7 +213,7 @@ describe("an expired block", function()
     assert.equal("unknown upstream", seen(cache))
   end)
 
-  it("stays what is answered where nobody can be found to ask", function()
+  it("is served if there is no timer to fetch it in", function()
     answer_with "block"
     local tries = 0
     local cache = new_worker {
@@ -222,12 +231,39 @@ describe("an expired block", function()
     end
   end)
 
-  it("is asked for again where nginx has dropped the timer in which it should have been", function()
+  it("needs no second timer while it is fetched", function()
+    answer_with "block"
+    local timers = 0
+    local cache = new_worker {
+      lru = 0,
+      stale = { block = 50 },
+      spawn = function(work)
+        timers = timers + 1
+        world:thread(work)
+      end,
+    }
+    decide(cache)
+    world.time = world.time + 100
+    world.answer = function(address, network)
+      world:sleep(1)
+      return world.decision("block", address, network)
+    end
+    world:run {
+      function()
+        for _ = 1, 5 do
+          assert.equal("block stale", (seen_at_once(cache)))
+          world:sleep(0.1)
+        end
+      end,
+    }
+    assert.same({ 1, 2 }, { timers, #world.asked })
+  end)
+
+  it("is fetched again a moment after nginx has dropped the timer", function()
     answer_with "block"
     local cache
     cache = new_worker {
       stale = { block = 50 },
-      timeout = 5,
       spawn = function()
         return true
       end,
@@ -240,15 +276,27 @@ describe("an expired block", function()
       world:thread(work)
       return true
     end
-    world.time = world.time + 4
+    world.time = world.time + 1.9
     assert.equal("block stale", seen(cache))
     assert.equal(1, #world.asked)
-    world.time = world.time + 2
+    world.time = world.time + 0.1
     assert.equal("block stale", seen(cache))
     assert.equal("allow lru", seen(cache))
   end)
 
-  it("is asked for again when asking for it raised", function()
+  it("outlives the failure that a worker without that block has kept", function()
+    answer_with "block"
+    local first, second = new_worker { stale = { block = 50 } }, new_worker { stale = { block = 50 } }
+    decide(first)
+    world.time = world.time + 100
+    world.dict:evict "entry"
+    fail()
+    assert.equal("unknown upstream", seen(second))
+    assert.equal("block stale", seen(first))
+    assert.equal(2, #world.asked)
+  end)
+
+  it("is fetched again after fetch has raised an error", function()
     answer_with "block"
     local cache = new_worker { stale = { block = 50 } }
     decide(cache)
@@ -270,7 +318,7 @@ end)
 
 describe("an expired verdict milder than a block", function()
   for _, action in ipairs { "allow", "review" } do
-    it("is gone: " .. action, function()
+    it("is dropped: " .. action, function()
       answer_with(action)
       local cache = new_worker()
       decide(cache)
@@ -279,7 +327,7 @@ describe("an expired verdict milder than a block", function()
       assert.equal("unknown upstream", seen(cache))
     end)
 
-    it("is used where it may be, marked, when the service was tried in vain: " .. action, function()
+    it("is served if it may be, marked as stale, when the service has failed: " .. action, function()
       answer_with(action)
       local cache = new_worker { stale = { [action] = 50 } }
       decide(cache)
@@ -292,7 +340,7 @@ describe("an expired verdict milder than a block", function()
       assert.equal("unknown upstream", seen(cache))
     end)
 
-    it("gives way to what the service says, if it can be asked: " .. action, function()
+    it("is replaced by the service's answer: " .. action, function()
       answer_with(action)
       local cache = new_worker { stale = { [action] = 50 } }
       decide(cache)
@@ -304,7 +352,7 @@ describe("an expired verdict milder than a block", function()
     end)
   end
 
-  it("does not take the place of what the policy makes of a failure, if that is worse", function()
+  it("is not served if the policy gives the failure a worse action", function()
     answer_with "allow"
     local cache = new_worker { stale = { allow = 50 } }
     decide(cache)
@@ -315,7 +363,7 @@ describe("an expired verdict milder than a block", function()
     assert.equal("block", (decide(cache)).action)
   end)
 
-  it("is not used by who has more time than those who tried in vain", function()
+  it("is served at the caller's deadline, and not to a later caller without asking", function()
     answer_with "allow"
     local cache = new_worker { stale = { allow = 50 } }
     decide(cache)
@@ -323,12 +371,10 @@ describe("an expired verdict milder than a block", function()
     fail(0.1, "timeout")
     assert.equal("allow stale", seen(cache, 0.1))
     answer_with "block"
-    assert.equal("allow stale", seen(cache, 0.1))
-    world.time = world.time + 2
-    assert.equal("block", (decide(cache, 3)).action)
+    assert.equal("block upstream", seen(cache, 3))
   end)
 
-  it("is what a worker that has not asked may use, where another has asked in vain", function()
+  it("is served by a worker that has not asked, when another worker has asked in vain", function()
     answer_with "allow"
     local settings = { stale = { allow = 50 } }
     local first, second = new_worker(settings), new_worker(settings)
@@ -340,7 +386,7 @@ describe("an expired verdict milder than a block", function()
     assert.equal(2, #world.asked)
   end)
 
-  it("is no answer while the time for the service is not up", function()
+  it("is not served before the service has failed", function()
     answer_with "allow"
     local cache = new_worker { stale = { allow = 50 } }
     decide(cache)

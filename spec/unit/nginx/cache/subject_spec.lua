@@ -1,19 +1,15 @@
--- What a verdict is remembered under is what an answer is compared by: the same canonical form, however it is found.
+-- The cache finds an entry under the canonical address that answers are compared by.
+local addresses = require "riskscreen.address"
 local random = require "spec.support.random"
-local subject = require "riskscreen.address"
 local subjects = require "riskscreen.nginx.cache.subject"
 
-describe("what a verdict is remembered under", function()
+describe("the key of an address", function()
   local function check(address)
-    local canonical, is_hexadecimal = subject.canonical(address)
-    local found = subjects.of(address, "ethereum")
-    assert.same(
-      { key = "eth:" .. canonical, address = canonical, network = "eth", is_hexadecimal = is_hexadecimal },
-      found
-    )
+    local canonical = addresses.canonical(address)
+    assert.same({ "eth:" .. canonical, canonical, "eth" }, { subjects.key(address, "ethereum") })
   end
 
-  it("has the canonical form of the address, at its edges", function()
+  it("has the canonical address, also of odd texts", function()
     for _, address in ipairs {
       "0",
       "x",
@@ -35,7 +31,7 @@ describe("what a verdict is remembered under", function()
     end
   end)
 
-  it("has the canonical form of any other", function()
+  it("has the canonical address of any text", function()
     local pick = random.new(7).pick
     local bytes = { "0", "9", "a", "f", "g", "A", "F", "G", "x", "X", "\0", " ", "/", ":", "@", "`", "\200" }
     for _ = 1, 3000 do
@@ -44,6 +40,13 @@ describe("what a verdict is remembered under", function()
         address = address .. pick(bytes)
       end
       check(address)
+    end
+  end)
+
+  it("is nil if the service cannot know the address", function()
+    local too_long = ("a"):rep(1025)
+    for _, wrong in ipairs { { "", "eth" }, { too_long, "eth" }, { "0xab", "nowhere" }, { 5, "eth" }, { "0xab" } } do
+      assert.is_nil((subjects.key(wrong[1], wrong[2])))
     end
   end)
 end)

@@ -95,7 +95,9 @@ before_each(function()
 end)
 
 local function found(address, network, policy)
-  return worker:under(policy or policies.new()):find(assert(subjects.of(address, network or "eth")), now)
+  local key, canonical_address, canonical_network = subjects.key(address, network or "eth")
+  local subject = { key = assert(key), address = canonical_address, network = canonical_network }
+  return worker:under(policy or policies.new()):find(subject, now)
 end
 
 local function action(...)
@@ -469,51 +471,24 @@ end)
 
 describe("a cache with lists", function()
   local function new_cache(look_up)
-    local entries = {}
     return caches.new {
       dict = dict,
-      look_up = look_up,
+      fetch = look_up,
       lists = worker:under(policies.new()),
-      checksum = checksum,
-      digest = checksum,
       is_alone = function()
         return true
       end,
-      identity = function()
-        return "one"
+      now = function()
+        return now
       end,
-      new_lru = function()
-        return {
-          get = function(_, key)
-            return entries[key]
-          end,
-          set = function(_, key, value)
-            entries[key] = value
-          end,
-          delete = function(_, key)
-            entries[key] = nil
-          end,
-          flush_all = function()
-            entries = {}
-          end,
-          count = function()
-            return 0
-          end,
-        }
+      clock = function()
+        return now
       end,
-      waits = {
-        now = function()
-          return now
-        end,
-        time = function()
-          return now
-        end,
-        sleep = function() end,
-        semaphore = function()
-          return { post = function() end, wait = function() end }
-        end,
-        contain = pcall,
-      },
+      sleep = function() end,
+      new_semaphore = function()
+        return { post = function() end, wait = function() end }
+      end,
+      pcall = pcall,
     }
   end
 
@@ -524,14 +499,14 @@ describe("a cache with lists", function()
     cache = new_cache(function()
       service.blacklist = { { address = ONE, risks = high "scam" } }
       refresh()
-      assert.equal("block", cache:decide(ONE, "bsc").action)
+      assert.equal("block", cache:get(ONE, "bsc").action)
       return { action = "allow", reasons = { { action = "allow", message = "no risk" } }, degraded = false }
     end)
-    assert.equal("allow", cache:decide(ONE, "eth").action)
-    local decision, source = cache:decide(ONE, "eth")
+    assert.equal("allow", cache:get(ONE, "eth").action)
+    local decision, source = cache:get(ONE, "eth")
     assert.same({ "block", "list" }, { decision.action, source })
     assert.is_true(cache:purge(ONE))
-    decision, source = cache:decide(ONE, "eth")
+    decision, source = cache:get(ONE, "eth")
     assert.same({ "block", "list" }, { decision.action, source })
   end)
 end)
