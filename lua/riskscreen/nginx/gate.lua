@@ -294,7 +294,7 @@ end
 local M = {}
 
 ---A gate. It sends nothing and waits for nothing: make it in init_by_lua.
----@param given table see options.lua
+---@param given riskscreen.nginx.GateOptions
 ---@return riskscreen.nginx.Gate
 function M.new(given)
   if type(given) ~= "table" then
