@@ -101,27 +101,51 @@ local function enumerations()
   return table.concat(parts, "\n\n")
 end
 
-local function argument_rows(item)
+-- Where other pages describe the fields of a table.
+local pages = {
+  ["riskscreen.ClientOptions"] = "options.md#client",
+  ["riskscreen.ScreenRequest"] = "options.md#screening",
+  ["riskscreen.ScreenAllRequest"] = "options.md#screening",
+  ["riskscreen.Error"] = "errors.md#fields",
+  ["riskscreen.PolicyOptions"] = "screening-and-policy.md#options-of-a-policy",
+  ["riskscreen.ScorePolicyOptions"] = "transactions.md#decide-by-scores",
+  ["riskscreen.InboxOptions"] = "options.md#inbox",
+  ["riskscreen.nginx.GateOptions"] = "nginx.md#options-of-a-gate",
+  ["riskscreen.nginx.InboxOptions"] = "nginx.md#options-of-the-inbox",
+  ["riskscreen.sandbox.Fault"] = "sandbox.md#faults",
+  ["riskscreen.sandbox.Manner"] = "sandbox.md#webhooks",
+}
+
+-- A type as code, with a link to the description of the one object that it names.
+local function linked(kind, described)
+  local name = kind:match "^(riskscreen%.[%w_.]+)[?%[%]]*$" or kind:match "^(riskscreen%.[%w_.]+)|nil$"
+  local target = name and (pages[name] or described[name])
+  return target and ("[`%s`](%s)"):format(kind, target) or "`" .. kind .. "`"
+end
+
+local function argument_rows(item, described)
   local rows = {}
   for _, param in ipairs(item.params) do
     local required = param.optional and "" or "required"
-    rows[#rows + 1] = { "`" .. param.name .. "`", "`" .. param.type .. "`", required, param.doc }
+    rows[#rows + 1] = { "`" .. param.name .. "`", linked(param.type, described), required, param.doc }
   end
   return rows
 end
 
 -- "Returns `type` (name): text" of each result.
-local function results(item)
+local function results(item, described)
   local lines = {}
   for index, result in ipairs(item.returns) do
     local name, doc = result.doc:match "^([%l_]+)%s*(.*)$"
     local text = name and " " .. name .. (doc ~= "" and ": " .. doc or "") or " " .. result.doc
-    lines[index] = ("- Returns `%s`%s"):format(result.type, text == " " and "" or text):gsub("%.?$", ".", 1)
+    lines[index] = ("- Returns %s%s")
+      :format(linked(result.type, described), text == " " and "" or text)
+      :gsub("%.?$", ".", 1)
   end
   return lines[1] and table.concat(lines, "\n")
 end
 
-local function function_entry(index, entry)
+local function function_entry(index, entry, described)
   local item = annotations.find(index, entry.source, entry.file)
   local names = {}
   for _, param in ipairs(item.params) do
@@ -138,15 +162,15 @@ local function function_entry(index, entry)
     parts[#parts + 1] =
       "The parameters are those of `client.kyt:submit`, the options those of a [call](options.md#call)."
   end
-  local rows = entry.operation and {} or argument_rows(item)
+  local rows = entry.operation and {} or argument_rows(item, described)
   if rows[1] then
     parts[#parts + 1] = markdown.table({ "argument", "type", "", "meaning" }, rows)
   end
-  parts[#parts + 1] = results(item)
+  parts[#parts + 1] = results(item, described)
   return table.concat(parts, "\n\n")
 end
 
-local function object_entry(index, object)
+local function object_entry(index, object, described)
   local class = index.classes[object.class] or error("there is no class " .. object.class)
   local public = {}
   for _, name in ipairs(object.fields or {}) do
@@ -156,7 +180,7 @@ local function object_entry(index, object)
   for _, field in ipairs(class.fields) do
     if not object.fields or public[field.name] then
       local optional = field.optional and "optional" or ""
-      rows[#rows + 1] = { "`" .. field.name .. "`", "`" .. field.type .. "`", optional, field.doc }
+      rows[#rows + 1] = { "`" .. field.name .. "`", linked(field.type, described), optional, field.doc }
     end
   end
   if not rows[1] then
@@ -187,6 +211,14 @@ function M.page(index, surface)
     INTRODUCTION,
     "A call of an operation returns `value, response`, or `nil, err`.",
   }
+  local described = {}
+  for _, section in ipairs(surface) do
+    for _, object in ipairs(section.objects or {}) do
+      if not object.is_type_only and object_entry(index, object, {}) then
+        described[object.class] = "#" .. object.class:lower():gsub("%.", "")
+      end
+    end
+  end
   for _, section in ipairs(surface) do
     parts[#parts + 1] = "## " .. section.title
     parts[#parts + 1] = section.intro
@@ -197,10 +229,10 @@ function M.page(index, surface)
       end
     end
     for _, entry in ipairs(section.functions or {}) do
-      parts[#parts + 1] = function_entry(index, entry)
+      parts[#parts + 1] = function_entry(index, entry, described)
     end
     for _, object in ipairs(section.objects or {}) do
-      parts[#parts + 1] = not object.is_type_only and object_entry(index, object) or nil
+      parts[#parts + 1] = not object.is_type_only and object_entry(index, object, described) or nil
     end
   end
   parts[#parts + 1] = enumerations()
