@@ -413,6 +413,7 @@ local riskscreen_Response = {}
 ---@field last? table the last answer about a result that did not come in time
 ---@field cause? any the failure behind this one
 ---@field failures? integer of a run that stopped: its failures in a row
+---@field absent? boolean of a successful answer that leaves out the list it is about
 ---@field page? integer of a list: the page at which the walk stopped
 local riskscreen_Error = {}
 
@@ -542,6 +543,9 @@ local riskscreen_LookupResults = {}
 ---@field extend? { level?: string[], type?: string[], source?: string[] } values the service has added
 ---@field provider? string the service's own name, as riskSource has it
 ---@field absent_entity? "unknown"|"none" the meaning of an entity record without an entity
+---@field absent_risks? "unknown"|"none" the meaning of a risk assessment or a counterparty without `risks`
+---@field absent_opponents? "unknown"|"none" the meaning of an answer about counterparties without `opponents`
+---@field absent_freeze_events? "unknown"|"none" the meaning of an answer about freeze events without `data`
 ---@field not_offered? "none"|"unknown" the meaning of a condition where the service has no such lookup for the network
 ---@field lifting? string|string[] values of a freeze event's `type` or `event` that lift earlier freezes
 local riskscreen_PolicyOptions = {}

@@ -30,6 +30,7 @@ local tables = require "riskscreen.util.tables"
 ---@field last? table the last answer about a result that did not come in time
 ---@field cause? any the failure behind this one
 ---@field failures? integer of a run that stopped: its failures in a row
+---@field absent? boolean of a successful answer that leaves out the list it is about
 ---@field page? integer of a list: the page at which the walk stopped
 
 ---@type { kind: riskscreen.ErrorKind, retryable: boolean, doc: string }[]

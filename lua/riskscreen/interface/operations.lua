@@ -39,6 +39,7 @@ local tables = require "riskscreen.util.tables"
 ---@field aligned? string the array parameter with which the answer's records are aligned
 ---@field reported? string the array parameter whose items are reported on one by one, when there are many
 ---@field keeps_null? boolean null members of maps in the payload are kept, because a policy must see them
+---@field may_lack? string "data" or a member of it: a list that the answer may leave out, if the policy says so
 ---@field idempotent boolean repeating it changes nothing
 ---@field doc string
 
@@ -184,6 +185,7 @@ local operations = {
     section = "8",
     lookup = "activity_network",
     data = records.counterparties,
+    may_lack = "opponents",
     doc = "The top counterparties of an address.",
   },
   lookup {
@@ -202,6 +204,7 @@ local operations = {
     section = "10",
     lookup = "freeze_network",
     data = records.list_of(records.freeze_event),
+    may_lack = "data",
     doc = "The freeze events of an address.",
   },
   {

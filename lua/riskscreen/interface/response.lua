@@ -189,6 +189,15 @@ function envelope_error.usage(envelope, reply, context)
   end
 end
 
+-- Whether the answer leaves out the list that the operation is about: its payload, or that member of the payload.
+local function lacks_list(operation, data)
+  local list = operation.may_lack
+  if not list or data == nil then
+    return list ~= nil
+  end
+  return list ~= "data" and shape.is_object(data) and (data[list] == nil or data[list] == json.null)
+end
+
 -- The payload in its final form, or nil and the fault.
 local function payload(operation, parameters, data)
   if not operation.data then
@@ -246,7 +255,9 @@ function M.interpret(operation, parameters, reply, context)
     message = shape.check(records.pagination, pagination, "pagination")
   end
   if message then
-    return nil, protocol_error(reply, quote(context, message))
+    err = protocol_error(reply, quote(context, message))
+    err.absent = lacks_list(operation, envelope.data) or nil
+    return nil, err
   end
   return value, new_response(reply, pagination)
 end

@@ -265,7 +265,7 @@ M.list = {
     lookup = "counterparties",
     option = counterparty_option,
     matches = function(wanted, case)
-      return counterparties.matches(wanted, case.results.counterparties, case.policy.recognised)
+      return counterparties.matches(wanted, case.results.counterparties, case.policy)
     end,
   },
 }

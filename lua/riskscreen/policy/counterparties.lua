@@ -3,6 +3,7 @@
 -- Shares are computed for each token symbol, because amounts of different tokens cannot be added.
 
 local enums = require "riskscreen.interface.enums"
+local json = require "riskscreen.json"
 local logic = require "riskscreen.policy.logic"
 local tables = require "riskscreen.util.tables"
 
@@ -30,10 +31,13 @@ local function is_wanted(wanted, recognised, value)
   return wanted[value] == true
 end
 
--- Whether the counterparty has a risk of the wanted level and type. An absent list of risks is not an empty one.
-local function is_risky(wanted, opponent, recognised)
-  local risks = opponent.risks
-  if type(risks) ~= "table" or not tables.sequence_length(risks) then
+-- Whether the counterparty has a risk of the wanted level and type. An absent list of risks is not an empty one, unless
+-- the operator says so.
+local function is_risky(wanted, opponent, policy)
+  local risks, recognised = opponent.risks, policy.recognised
+  if (risks == nil or risks == json.null) and policy.settings.absent_risks == "none" then
+    return false
+  elseif type(risks) ~= "table" or not tables.sequence_length(risks) then
     return nil
   end
   return logic.any(risks, function(risk)
@@ -120,11 +124,13 @@ end
 ---Whether the counterparties match the condition.
 ---@param wanted riskscreen.CounterpartyCondition
 ---@param counterparties any as the service sent them
----@param recognised riskscreen.RecognisedValues
+---@param policy { recognised: riskscreen.RecognisedValues, settings: riskscreen.PolicySettings }
 ---@return boolean|nil
-function M.matches(wanted, counterparties, recognised)
+function M.matches(wanted, counterparties, policy)
   local opponents = type(counterparties) == "table" and counterparties.opponents
-  if type(opponents) ~= "table" or not tables.sequence_length(opponents) then
+  if (opponents == nil or opponents == json.null) and policy.settings.absent_opponents == "none" then
+    return false
+  elseif type(opponents) ~= "table" or not tables.sequence_length(opponents) then
     return nil
   end
   local relevant = {}
@@ -134,7 +140,7 @@ function M.matches(wanted, counterparties, recognised)
     end
     local in_direction = is_in_direction(wanted, opponent)
     if in_direction ~= false then
-      local risky = is_risky(wanted, opponent, recognised)
+      local risky = is_risky(wanted, opponent, policy)
       relevant[#relevant + 1] = { opponent = opponent, in_direction = in_direction, risky = risky }
     end
   end

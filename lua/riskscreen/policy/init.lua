@@ -9,6 +9,7 @@ local decision = require "riskscreen.policy.decision"
 local enums = require "riskscreen.interface.enums"
 local errors = require "riskscreen.errors"
 local evaluate = require "riskscreen.policy.evaluate"
+local json = require "riskscreen.json"
 local lookups = require "riskscreen.policy.lookups"
 local rule = require "riskscreen.policy.rule"
 local tables = require "riskscreen.util.tables"
@@ -33,11 +34,18 @@ local function lower_case_set(value)
   return list and conditions.lower_case(tables.set(list)), message
 end
 
+local function absent(name, situation)
+  return build.choice(name, { "unknown", "none" }, "unknown", "The meaning of " .. situation .. ".")
+end
+
 ---@class riskscreen.PolicySettings the checked options
 ---@field rules riskscreen.Rule[]
 ---@field extend { level?: string[], type?: string[], source?: string[] }
 ---@field provider? string
 ---@field absent_entity "unknown"|"none"
+---@field absent_risks "unknown"|"none"
+---@field absent_opponents "unknown"|"none"
+---@field absent_freeze_events "unknown"|"none"
 ---@field not_offered "none"|"unknown"
 ---@field lifting table<string, true> lower case
 
@@ -55,7 +63,10 @@ local policy_options = {
     type = "string",
     doc = "The service's own name, as riskSource has it; a rule about the source 'Provider' needs it.",
   },
-  build.choice("absent_entity", { "unknown", "none" }, "unknown", "The meaning of an entity record without an entity."),
+  absent("absent_entity", "an entity record without an entity"),
+  absent("absent_risks", "a risk assessment or a counterparty without `risks`"),
+  absent("absent_opponents", "an answer about counterparties without `opponents`"),
+  absent("absent_freeze_events", "an answer about freeze events without `data`"),
   build.choice(
     "not_offered",
     { "none", "unknown" },
@@ -81,12 +92,18 @@ local Policy = {}
 Policy.__index = Policy
 Policy.__name = "riskscreen.Policy"
 
--- An absent list of risks is not an empty one.
-local function missing_risks(record)
+local function is_absent(value)
+  return value == nil or value == json.null
+end
+
+-- An absent list of risks is not an empty one, unless the operator says so.
+local function missing_risks(record, settings)
   if type(record) ~= "table" then
     return errors.new("protocol", "there is no risk assessment")
+  elseif is_absent(record.risks) and settings.absent_risks == "none" then
+    return nil
   elseif type(record.risks) ~= "table" then
-    return errors.new("protocol", "the risk assessment has no list of risks")
+    return errors.new("protocol", "the risk assessment has no list of risks (see the policy's option absent_risks)")
   elseif not tables.sequence_length(record.risks) then
     return errors.new("protocol", "the risks of the assessment are not a list")
   end
@@ -171,7 +188,7 @@ end
 -- The reasons of a decision, the worst first, and whether it is degraded.
 local function reasons_for(self, results)
   local risks = results.risk.risks
-  if #risks == 0 then
+  if is_absent(risks) or #risks == 0 then
     local case = new_case(self, results)
     case.no_risk = true
     local reason, degraded = evaluate.case(self.rules, case)
@@ -204,12 +221,44 @@ local function sorted_names(set)
   return list[1] and list or nil
 end
 
+-- The lookups whose answer may leave out its list: the setting that gives this a meaning, and the empty answer.
+local absent_answers = {
+  freeze_events = {
+    setting = "absent_freeze_events",
+    empty = function()
+      return json.empty_array()
+    end,
+  },
+  counterparties = {
+    setting = "absent_opponents",
+    empty = function()
+      return { opponents = json.empty_array() }
+    end,
+  },
+}
+
+-- The results with an empty list in place of one that was left out, where the operator says that this is its meaning.
+local function with_absent_lists(settings, results)
+  for lookup, entry in pairs(absent_answers) do
+    local err = results.errors and results.errors[lookup]
+    if err and err.absent and settings[entry.setting] == "none" then
+      results = tables.merge(results, { [lookup] = entry.empty(), errors = tables.copy(results.errors) })
+      results.errors[lookup] = nil
+      results.errors = next(results.errors) and results.errors or nil
+    end
+  end
+  return results
+end
+
 ---Decides from the results of the lookups.
 ---@param results riskscreen.LookupResults
 ---@return riskscreen.Decision
 function Policy:decide(results)
+  if results.errors then
+    results = with_absent_lists(self.settings, results)
+  end
   local failures = results.errors or NONE
-  local err = failures.risk or missing_risks(results.risk)
+  local err = failures.risk or missing_risks(results.risk, self.settings)
   local reasons, degraded
   if err then
     local reason
@@ -281,6 +330,9 @@ local M = {}
 ---@field extend? { level?: string[], type?: string[], source?: string[] } values the service has added
 ---@field provider? string the service's own name, as riskSource has it
 ---@field absent_entity? "unknown"|"none" the meaning of an entity record without an entity
+---@field absent_risks? "unknown"|"none" the meaning of a risk assessment or a counterparty without `risks`
+---@field absent_opponents? "unknown"|"none" the meaning of an answer about counterparties without `opponents`
+---@field absent_freeze_events? "unknown"|"none" the meaning of an answer about freeze events without `data`
 ---@field not_offered? "none"|"unknown" the meaning of a condition where the service has no such lookup for the network
 ---@field lifting? string|string[] values of a freeze event's `type` or `event` that lift earlier freezes
 

@@ -97,10 +97,12 @@ local function some_rule_allows(options, wanted)
   return false
 end
 
-local function failure_of(results)
+local function failure_of(results, options)
   local failure = results.errors.risk
   if failure then
     return failure.kind
+  elseif type(results.risk) == "table" and results.risk.risks == nil and (options or {}).absent_risks == "none" then
+    return nil
   elseif type(results.risk) ~= "table" or not is_list(results.risk.risks) then
     return "protocol"
   end
@@ -109,7 +111,7 @@ end
 local function has_unseen(results, options)
   local extend = options.extend or {}
   local levels, types = set_of(extend.level), set_of(extend.type)
-  for _, risk in ipairs(results.risk.risks) do
+  for _, risk in ipairs(results.risk.risks or {}) do
     if not honest.is_recognised(risk, levels, types) then
       return true
     end
@@ -160,7 +162,7 @@ local function is_of_unknown_source(results, options)
 end
 
 local function check_allow(decision, results, options)
-  local failure = failure_of(results)
+  local failure = failure_of(results, options)
   if failure then
     assert(decision.degraded and some_rule_allows(options, function(rule)
       return covers(rule, failure)
@@ -181,12 +183,12 @@ local function check_allow(decision, results, options)
 end
 
 -- The default policy, stated in full.
-local function default_action(results)
-  if failure_of(results) then
+local function default_action(results, options)
+  if failure_of(results, options) then
     return "unknown"
   end
   local worst = "allow"
-  for _, risk in ipairs(results.risk.risks) do
+  for _, risk in ipairs(results.risk.risks or {}) do
     local verdict = honest.verdict(risk)
     worst = severity[verdict] > severity[worst] and verdict or worst
   end
@@ -209,7 +211,7 @@ return function(input)
     assert(type(reason.message) == "string", "a reason without words")
   end
   if options == nil or options.rules == nil and next(options.extend or {}) == nil then
-    assert(decision.action == default_action(results), "the default policy says " .. decision.action)
+    assert(decision.action == default_action(results, options), "the default policy says " .. decision.action)
     assert(not decision.degraded, "the default policy degrades")
   elseif decision.action == "allow" then
     assert(options.rules == nil or some_rule_allows(options, function()

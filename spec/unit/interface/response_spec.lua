@@ -136,6 +136,30 @@ describe("a good answer", function()
   end)
 end)
 
+describe("an answer without its list", function()
+  local function change(name, data)
+    local _, err = changed(operations.by_name[name], function(body)
+      body.data = data
+    end)
+    return { err.kind, err.absent }
+  end
+
+  it("is an error that says so", function()
+    assert.same({ "protocol", true }, change("getAddressFreezeEvents", nil))
+    assert.same({ "protocol", true }, change("getAddressCounterparties", nil))
+    assert.same({ "protocol", true }, change("getAddressCounterparties", {}))
+    assert.same({ "protocol", true }, change("getAddressCounterparties", { opponents = json.null }))
+  end)
+
+  it("is told from a malformed one", function()
+    assert.same({ "protocol" }, change("getAddressFreezeEvents", {}))
+    assert.same({ "protocol" }, change("getAddressFreezeEvents", "none"))
+    assert.same({ "protocol" }, change("getAddressCounterparties", { opponents = "none" }))
+    assert.same({ "protocol" }, change("getAddressCounterparties", json.empty_array()))
+    assert.same({ "protocol" }, change("getAddressRisk", nil))
+  end)
+end)
+
 describe("an envelope", function()
   for case, change in pairs {
     ["without success"] = function(body)

@@ -649,6 +649,73 @@ describe("a mistake in a policy", function()
   end)
 end)
 
+describe("a list that an answer leaves out", function()
+  local rules = {
+    { frozen = true, action = "block" },
+    { counterparty = { level = "high" }, action = "block" },
+    { no_risk = true, action = "allow" },
+  }
+  local none = { rules = rules, absent_risks = "none", absent_opponents = "none", absent_freeze_events = "none" }
+
+  local function lacking(changes)
+    local results = { risk = record {}, freeze_events = {}, counterparties = { opponents = {} } }
+    for name, value in pairs(changes) do
+      results[name] = value or nil
+    end
+    return results
+  end
+
+  local function left_out(lookup)
+    return { [lookup] = errors.new("protocol", "data is missing", { absent = true }) }
+  end
+
+  local cases = {
+    ["the risks of the address"] = { option = "absent_risks", results = lacking { risk = record(nil) } },
+    ["the risks of a counterparty"] = {
+      option = "absent_risks",
+      results = lacking { counterparties = { opponents = { { dir = "in", symbol = "ETH", amount = 1 } } } },
+    },
+    ["the counterparties"] = { option = "absent_opponents", results = lacking { counterparties = {} } },
+    ["the counterparties, which the client found missing"] = {
+      option = "absent_opponents",
+      results = lacking { counterparties = false, errors = left_out "counterparties" },
+    },
+    ["the freeze events"] = {
+      option = "absent_freeze_events",
+      results = lacking { freeze_events = false, errors = left_out "freeze_events" },
+    },
+  }
+  for name, case in pairs(cases) do
+    it("is unknown by default, and empty if the operator says so: " .. name, function()
+      assert.equal("unknown", policies.new({ rules = rules }):decide(case.results).action)
+      local decision = policies.new(none):decide(case.results)
+      assert.equal("allow", decision.action)
+      assert.is_false(decision.degraded)
+      assert.is_nil(decision.errors)
+      for option in pairs { absent_risks = 1, absent_opponents = 1, absent_freeze_events = 1 } do
+        local policy = policies.new { rules = rules, [option] = "none" }
+        assert.equal(option == case.option and "allow" or "unknown", policy:decide(case.results).action)
+      end
+    end)
+  end
+
+  it("is unknown although absent lists are empty, if it is malformed or the lookup failed", function()
+    local policy = policies.new(none)
+    for _, changes in ipairs {
+      { risk = false },
+      { risk = record { riskLevel = "high" } },
+      { counterparties = { opponents = "none" } },
+      { counterparties = false },
+      { freeze_events = false },
+      { freeze_events = { a = 1 } },
+      { freeze_events = false, errors = { freeze_events = errors.new("protocol", "data must be an array") } },
+      { freeze_events = false, errors = { freeze_events = errors.new("timeout", "late") } },
+    } do
+      assert.equal("unknown", policy:decide(lacking(changes)).action)
+    end
+  end)
+end)
+
 describe("a policy that has cached reasons", function()
   local LEVELS = { "high", "low", "medium", "elevated", 1, false }
   local TYPES = { "scam", "sanction", "new-type", "strange", {}, false }
