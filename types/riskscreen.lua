@@ -51,6 +51,7 @@ local riskscreen = { address = {}, decimal = {}, errors = {}, webhook = {}, sand
 ---@field transaction_parameters? table Name on the wire of a transaction's `custom_id`, which the interface shows in results alone.
 ---@field transport? function Sends requests in place of the library's HTTP: transport(request) --> reply | nil, failure.
 ---@field policy? table Policy of `screen`; by default the default policy.
+---@field address_check? string|boolean How addresses are checked before anything is sent: `checksum`, `format`, or false for any text. By default `checksum`, and `format` for the calls of `client.kya`.
 ---@field clock? function Returns Unix seconds, to read dates in answers; by default os.time.
 ---@field random? function Returns a number from 0 up to 1, for the jitter of waits; by default its own generator.
 ---@field runtime? table The runtime of everything that belongs to this client, in place of the program's: now(), sleep(seconds) and tasks with spawn, gather, signal, on_end, hold and release. transport(settings) is optional.
@@ -66,6 +67,7 @@ local riskscreen = { address = {}, decimal = {}, errors = {}, webhook = {}, sand
 ---@field on? table Hooks: functions that get a description of what happens to a call.
 
 ---@class riskscreen.CallOptions
+---@field address_check? string|boolean How addresses are checked before anything is sent: `checksum`, `format`, or false for any text. By default `checksum`, and `format` for the calls of `client.kya`.
 ---@field timeout? number Time limit of this call.
 ---@field attempt_timeout? number Time limit of one request of this call.
 ---@field headers? table More headers for this call's requests.
@@ -363,6 +365,7 @@ function riskscreen.errors.is(value) end
 ---@field retry? table|boolean as for a call
 ---@field priority? "high"|"normal"|"low" as for a call
 ---@field traceparent? string as for a call
+---@field address_check? "checksum"|"format"|false as for a client
 local riskscreen_ScreenRequest = {}
 
 ---@class riskscreen.ScreenAllRequest

@@ -103,7 +103,7 @@ function M.list(base_url)
   local places = {}
 
   local function new(options)
-    local all = { base_url = base_url, access_key = M.KEY, retry = false, timeout = 20 }
+    local all = { base_url = base_url, access_key = M.KEY, retry = false, timeout = 20, address_check = false }
     for name, value in pairs(options or {}) do
       all[name] = value
     end

@@ -7,5 +7,5 @@ local client = riskscreen.new {
   timeout = tonumber(arg[1]),
   connect_timeout = 60,
 }
-local _, err = client.kya:risk { address = "0x1", network = "eth" }
+local _, err = client.kya:risk { address = "0x52908400098527886e0f7030069857d2e4169ee7", network = "eth" }
 print(err.kind, err.phase, tostring(err.sent), err.attempts)

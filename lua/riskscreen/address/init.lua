@@ -22,10 +22,12 @@ table.sort(networks)
 
 local M = { LONGEST = LONGEST }
 
--- Canonical addresses by text, for texts that have passed the check. A full table becomes the old one.
-local memories = {}
-for _, format in pairs(formats) do
-  memories[format] = { young = {}, old = {}, count = 0 }
+-- Canonical addresses by text, for texts that have passed a check. A full table becomes the old one.
+local memories = { checksum = {}, format = {} }
+for _, memory in pairs(memories) do
+  for _, format in pairs(formats) do
+    memory[format] = { young = {}, old = {}, count = 0 }
+  end
 end
 
 local function remember(memory, address, canonical)
@@ -83,7 +85,7 @@ function M.normalize(address, network)
   if not format or #address > LONGEST then
     return address, false
   end
-  local memory = memories[format]
+  local memory = memories.checksum[format]
   local canonical = memory.young[address] or memory.old[address]
   if not canonical then
     canonical = read(format, address, true)
@@ -160,7 +162,7 @@ function M.validate(address, network, level)
   elseif level == false then
     return (M.normalize(address, network))
   end
-  local memory = memories[format]
+  local memory = memories[level or "checksum"][format]
   local canonical = memory.young[address] or memory.old[address]
   if canonical then
     return canonical
@@ -168,10 +170,16 @@ function M.validate(address, network, level)
   canonical = read(format, address, level ~= "format")
   if not canonical then
     return nil, problem_of(address, network)
-  elseif level ~= "format" then
-    remember(memory, address, canonical)
   end
+  remember(memory, address, canonical)
   return canonical
+end
+
+---Whether the addresses of a network are 0x texts.
+---@param network any
+---@return boolean
+function M.is_evm(network)
+  return formats[network or false] == formats.eth
 end
 
 ---The networks on which a text is an address, in alphabetical order.

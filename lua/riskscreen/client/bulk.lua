@@ -96,7 +96,7 @@ end
 local function new_lookup(call)
   local numbers, addresses, positions = {}, {}, {}
   for index, address in ipairs(call.parameters[call.list]) do
-    local key = canonical_address(address)
+    local key = canonical_address(address, call.parameters.network)
     if not numbers[key] then
       addresses[#addresses + 1] = address
       numbers[key] = #addresses
@@ -294,23 +294,25 @@ local M = {}
 ---request after another by default: a later item for the same address takes effect later.
 ---@param operation riskscreen.Operation
 ---@param perform fun(state: riskscreen.State, operation: riskscreen.Operation, parameters: table, options: table)
+---@param address_check fun(state: riskscreen.State, operation: riskscreen.Operation, options: table): string|false
 ---@return nil|fun(state: riskscreen.State, parameters: table, options: table): any, any
-function M.of(operation, perform)
+function M.of(operation, perform, address_check)
   local list = operation.aligned or operation.reported
   if not list then
     return nil
   end
   local unlimited, limit = without_limit(operation, list)
   return function(state, parameters, options)
-    local checked, err = validate.parameters(unlimited, parameters)
+    local checked, err = validate.parameters(unlimited, parameters, address_check(state, operation, options))
     if not checked then
       err.operation, err.sent, err.attempts, err.elapsed = operation.name, false, 0, 0
       return nil, err
     end
+    local checked_options = tables.merge(options, { address_check = false })
     local call = {
       runtime = state.runtime,
       send = function(part)
-        return perform(state, operation, part, options)
+        return perform(state, operation, part, checked_options)
       end,
       concurrency = options.concurrency or (operation.idempotent and state.settings.concurrency or 1),
       list = list,

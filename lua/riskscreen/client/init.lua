@@ -84,6 +84,18 @@ local function new_route(state, operation)
   return route
 end
 
+-- How a call checks its addresses: as its options or the client's say.
+local function address_check(state, operation, call_options)
+  local level = call_options.address_check
+  if level == nil then
+    level = state.settings.address_check
+  end
+  if level == nil then
+    level = operation.namespace == "kya" and "format" or "checksum"
+  end
+  return level
+end
+
 -- Makes a call whose options are checked.
 local function perform(state, operation, parameters, call_options)
   local err = refusal_of(state)
@@ -91,7 +103,7 @@ local function perform(state, operation, parameters, call_options)
     return unsent(err, operation.name)
   end
   local checked, built
-  checked, err = validate.parameters(operation, parameters)
+  checked, err = validate.parameters(operation, parameters, address_check(state, operation, call_options))
   if checked then
     built, err = request.build(operation, checked, state.settings, call_options)
   end
@@ -131,7 +143,7 @@ end
 local access = { open = open, perform = perform }
 
 local function define(operation)
-  local split = bulk.of(operation, perform)
+  local split = bulk.of(operation, perform, address_check)
   local specs = split and options.split_call or options.call
   local place = "client." .. operation.namespace
   local namespace = namespaces[operation.namespace] or {}

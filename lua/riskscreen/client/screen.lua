@@ -1,9 +1,11 @@
 -- client:screen: makes the lookups that a policy needs, side by side, and lets the policy decide. It always returns a
 -- decision: any failure becomes one, and never `allow` by itself. screen_all.lua screens many addresses.
 
+local addresses = require "riskscreen.address"
 local build = require "riskscreen.options.build"
 local check = require "riskscreen.options.check"
 local client_options = require "riskscreen.options"
+local errors = require "riskscreen.errors"
 local lookups = require "riskscreen.policy.lookups"
 local operations = require "riskscreen.interface.operations"
 local policies = require "riskscreen.policy"
@@ -13,6 +15,7 @@ local text = require "riskscreen.util.text"
 
 local SHORTEST_TIMEOUT = build.SHORTEST_WAIT
 local NONE = {}
+local RISK_OPERATION = operations.by_name.getAddressRisk.name
 local default_policy = policies.new()
 
 ---@class riskscreen.ScreenRequest
@@ -24,6 +27,7 @@ local default_policy = policies.new()
 ---@field retry? table|boolean as for a call
 ---@field priority? "high"|"normal"|"low" as for a call
 ---@field traceparent? string as for a call
+---@field address_check? "checksum"|"format"|false as for a client
 
 local is_lookup = tables.set(lookups.names)
 
@@ -48,6 +52,7 @@ local M = {}
 M.options = tables.concat({
   { name = "network", type = "any", doc = "The chain's short name." },
   client_options.policy,
+  client_options.address_check,
   build.checked("include", "table", lookup_list, "Lookups to make besides those that the policy needs."),
   build.seconds("timeout", nil, "Time for all lookups of a decision."),
 }, reliability.call)
@@ -96,6 +101,7 @@ end
 ---@field policy riskscreen.Policy
 ---@field wanted riskscreen.Lookup[]
 ---@field options table the checked options of each lookup's call
+---@field address_check "checksum"|"format"|false
 
 local function look_up_one(screening, lookup, subject, options)
   return screening.perform(screening.state, operations.by_name[lookup.operation], subject, options)
@@ -148,10 +154,19 @@ local function look_up(screening, subject, options)
   return value and { risk = value } or { errors = { risk = err } }
 end
 
+-- The result of a lookup that is not made, because the text is no address of the network.
+local function refused(problem, field)
+  local fields = { operation = RISK_OPERATION, field = field, sent = false, attempts = 0, elapsed = 0 }
+  return { errors = { risk = errors.new("invalid_argument", problem, fields) } }
+end
+
 local function decide(screening, address, network, options)
   local now = screening.state.runtime.now
   local started = now()
-  local decision = screening.policy:decide(look_up(screening, { address = address, network = network }, options))
+  local canonical, problem, field = addresses.validate(address, network, screening.address_check)
+  local found = canonical and look_up(screening, { address = canonical, network = network }, options)
+    or refused(problem, field)
+  local decision = screening.policy:decide(found)
   decision.address, decision.network = address, network
   decision.elapsed = now() - started
   return decision
@@ -160,12 +175,32 @@ end
 local function new_screening(state, policy, checked, perform)
   policy = checked.policy or policy or default_policy
   -- The headers of a lookup's response are not used.
-  local options = { timeout = checked.timeout, value_only = true }
+  local options = { timeout = checked.timeout, value_only = true, address_check = false }
   for _, option in ipairs(reliability.call) do
     options[option.name] = checked[option.name]
   end
   local wanted = wanted_lookups(policy, checked.include)
-  return { state = state, perform = perform, policy = policy, wanted = wanted, options = options }
+  return {
+    state = state,
+    perform = perform,
+    policy = policy,
+    wanted = wanted,
+    options = options,
+    address_check = M.address_check(state.settings, checked.address_check),
+  }
+end
+
+---How a screening checks its addresses: its own option, else the client's, else by their checksums.
+---@param settings table the client's
+---@param own? "checksum"|"format"|false
+---@return "checksum"|"format"|false
+function M.address_check(settings, own)
+  if own ~= nil then
+    return own
+  elseif settings.address_check ~= nil then
+    return settings.address_check
+  end
+  return "checksum"
 end
 
 ---A function that screens addresses one after another. A timeout of its own replaces the other options of the lookups.
@@ -179,7 +214,7 @@ function M.decider(state, policy, checked, perform)
   return function(address, network, timeout)
     local options = screening.options
     if timeout then
-      options = { timeout = math.max(timeout, SHORTEST_TIMEOUT), value_only = true }
+      options = { timeout = math.max(timeout, SHORTEST_TIMEOUT), value_only = true, address_check = false }
     end
     return decide(screening, address, network, options)
   end

@@ -2,7 +2,7 @@
 -- each address.
 
 local build = require "riskscreen.options.build"
-local canonical_address = require("riskscreen.address").canonical
+local addresses = require "riskscreen.address"
 local decisions = require "riskscreen.policy.decision"
 local enums = require "riskscreen.interface.enums"
 local errors = require "riskscreen.errors"
@@ -72,15 +72,15 @@ local function subject_of(item, index, is_line, network)
   return item.address, network
 end
 
-local function key_of(address, network)
-  if type(address) == "string" and type(network) == "string" then
-    return canonical_address(address) .. "\0" .. enums.canonical_network(network)
-  end
+-- The key is the same for every spelling of an address; a text that is no address has none.
+local function key_of(address, network, level)
+  local canonical = addresses.validate(address, network, level)
+  return canonical and canonical .. "\0" .. enums.canonical_network(network)
 end
 
 -- Decides each pair of address and network once while it is among the last `capacity` pairs. A repeat gets a copy of
 -- the decision, and waits if the decision is still under way.
-local function decide_once(tasks, decide, capacity)
+local function decide_once(tasks, decide, capacity, level)
   local entries, ring, position = {}, {}, 0
 
   local function remember(key, entry)
@@ -105,7 +105,7 @@ local function decide_once(tasks, decide, capacity)
   end
 
   return function(address, network, index)
-    local key = capacity > 0 and key_of(address, network) or nil
+    local key = capacity > 0 and key_of(address, network, level) or nil
     local entry = key and entries[key]
     if not entry then
       return decide_new(key, address, network, index)
@@ -141,8 +141,9 @@ function M.install(Client, access)
       error(state and problem or misuse, 2)
     end
     local is_line = io.type(checked.source) == "file"
+    local level = screen.address_check(state.settings, checked.address_check)
     local decide_new = screen.decider(state, self.policy, checked, access.perform)
-    local decide = decide_once(state.runtime.tasks, decide_new, checked.remember)
+    local decide = decide_once(state.runtime.tasks, decide_new, checked.remember, level)
     local run, message = maps.new(state.runtime, checked.source, function(item, index)
       local address, network = subject_of(item, index, is_line, checked.network)
       local first, repeats = decide(address, network, index)

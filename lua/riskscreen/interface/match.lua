@@ -7,12 +7,13 @@ local canonical = { address = canonical_address, network = enums.canonical_netwo
 
 -- The message about the first of the named fields in which a record differs from the parameters.
 local function differs(names, parameters, record, path)
+  local network = parameters.network
   for index = 1, #names do
     local name = names[index]
     local asked, answered = parameters[name], record[name]
     if type(answered) ~= "string" then
       return ("%s.%s is missing"):format(path, name)
-    elseif answered ~= asked and canonical[name](answered) ~= canonical[name](asked) then
+    elseif answered ~= asked and canonical[name](answered, network) ~= canonical[name](asked, network) then
       return ("%s.%s must be '%s', which was asked (got '%s')"):format(path, name, asked, answered)
     end
   end
@@ -43,15 +44,16 @@ end
 ---The records in the order of the addresses asked; `false` where the service left one out.
 ---@param addresses string[] asked, repeats included
 ---@param records table[] answered, in any order
+---@param network? string that was asked
 ---@return (table|false)[]|nil aligned
 ---@return string|nil message
-function M.align(addresses, records)
+function M.align(addresses, records, network)
   local asked, found = {}, {}
   for _, address in ipairs(addresses) do
-    asked[canonical_address(address)] = true
+    asked[canonical_address(address, network)] = true
   end
   for index, record in ipairs(records) do
-    local key = canonical_address(record.address)
+    local key = canonical_address(record.address, network)
     if not asked[key] then
       return nil, ("data[%d].address is '%s', which was not asked"):format(index, record.address)
     elseif found[key] and not tables.equal(found[key], record) then
@@ -61,7 +63,7 @@ function M.align(addresses, records)
   end
   local aligned = {}
   for index, address in ipairs(addresses) do
-    aligned[index] = found[canonical_address(address)] or false
+    aligned[index] = found[canonical_address(address, network)] or false
   end
   return aligned
 end

@@ -15,6 +15,7 @@ local tables = require "riskscreen.util.tables"
 ---@field minimum? integer
 ---@field maximum? integer
 ---@field word? boolean a text without spaces: an address, a hash
+---@field is_address? boolean|"contract" an address of the request's network; a contract has one where that is 0x
 ---@field not_before? string the date parameter that this one must not precede
 ---@field max_items? integer of an array
 ---@field separator? string an array travels as one text, joined by this
@@ -49,7 +50,11 @@ end
 
 -- The interface does not show which parameters are required. A lookup means nothing without these two.
 local function address()
-  return parameter("address", "query", "string", "The address to look up.", { word = true, required = true })
+  return parameter("address", "query", "string", "The address to look up.", {
+    word = true,
+    required = true,
+    is_address = true,
+  })
 end
 
 local function network(enum, place)
@@ -94,7 +99,7 @@ local listed_risk = {
 local blacklist_item = {
   type = "object",
   fields = {
-    parameter("address", nil, "string", "The address.", { word = true, required = true }),
+    parameter("address", nil, "string", "The address.", { word = true, required = true, is_address = true }),
     parameter("risks", nil, "array", "Its risks, with the fields of a listed item.", { items = listed_risk }),
     parameter("network", nil, "string", "The item's own chain.", { enum = "network" }),
   },
@@ -158,7 +163,7 @@ local operations = {
       parameter("addresses", "body", "array", "The addresses to look up.", {
         required = true,
         max_items = 100,
-        items = { type = "string", word = true },
+        items = { type = "string", word = true, is_address = true },
       }),
       network("network", "body"),
     },
@@ -246,8 +251,14 @@ local operations = {
     parameters = {
       network("network", "body"),
       parameter("hash", "body", "string", "The transaction's hash.", { word = true, required = true }),
-      parameter("tokenContractAddress", "body", "string", "The token's contract.", { word = true }),
-      parameter("outputAddress", "body", "string", "The address that receives the transfer.", { word = true }),
+      parameter("tokenContractAddress", "body", "string", "The token's contract.", {
+        word = true,
+        is_address = "contract",
+      }),
+      parameter("outputAddress", "body", "string", "The address that receives the transfer.", {
+        word = true,
+        is_address = true,
+      }),
       parameter("direction", "body", "string", "Sent as given; its values are not published."),
       -- The interface shows it in results alone, as an identifier that the client supplied.
       parameter("customId", "body", "string", "The caller's own identifier, which the result repeats.", {

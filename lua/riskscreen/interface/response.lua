@@ -210,7 +210,7 @@ local function payload(operation, parameters, data)
   if message then
     return nil, message
   elseif operation.aligned then
-    return match.align(parameters[operation.aligned], data)
+    return match.align(parameters[operation.aligned], data, parameters.network)
   end
   return data
 end

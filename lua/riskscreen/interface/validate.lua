@@ -1,5 +1,6 @@
 -- Checks and copies the parameters of an operation by its entry in operations.lua. options/check.lua shares the walk
 -- over the fields.
+local addresses = require "riskscreen.address"
 local date = require "riskscreen.util.date"
 local enums = require "riskscreen.interface.enums"
 local errors = require "riskscreen.errors"
@@ -197,20 +198,74 @@ end
 
 local M = { problem = problem, not_one_of = not_one_of, fields = check_fields }
 
+-- Whether a text is an address of any network.
+local function is_address_somewhere(value, level)
+  for _, network in ipairs(enums.values.network) do
+    if addresses.validate(value, network, level) then
+      return true
+    end
+  end
+  return false
+end
+
+-- Every address of the checked parameters: check(value, network, path) returns nil and a problem for a wrong one.
+local function check_each_address(specs, values, network, prefix, check)
+  network = values.network or network
+  for _, spec in ipairs(specs) do
+    local value, items, wrong = values[spec.name], spec.items, nil
+    local path = prefix .. spec.name
+    if value ~= nil and spec.is_address and (spec.is_address ~= "contract" or addresses.is_evm(network)) then
+      wrong = check(value, network, path)
+    elseif value ~= nil and items and (items.is_address or items.fields) then
+      for index, item in ipairs(value) do
+        local place = path .. "[" .. index .. "]"
+        if items.is_address then
+          wrong = wrong or check(item, network, place)
+        else
+          wrong = wrong or check_each_address(items.fields, item, network, place .. ".", check)
+        end
+      end
+    end
+    if wrong then
+      return wrong
+    end
+  end
+end
+
+local function check_addresses(specs, checked, level)
+  local wrong = check_each_address(specs, checked, nil, "", function(value, network, path)
+    local message
+    if network then
+      message = select(2, addresses.validate(value, network, level))
+    elseif not is_address_somewhere(value, level) then
+      message = ("the address is none of any network (got %s)"):format(text.show(value))
+    end
+    return message and { field = path, message = path == "address" and message or path .. ": " .. message }
+  end)
+  return not wrong and checked or nil, wrong
+end
+
 ---Checks an operation's parameters. A wrong parameter is an error object and never raises: parameters are data.
 ---@param operation riskscreen.Operation
 ---@param parameters table
+---@param level? "checksum"|"format"|false how addresses are checked; by default they are not
 ---@return table|nil checked a copy
 ---@return riskscreen.Error|nil err
-function M.parameters(operation, parameters)
-  if is_plain_lookup(operation, parameters) then
-    return { address = parameters.address, network = parameters.network }
+function M.parameters(operation, parameters, level)
+  local network = parameters.network
+  if
+    is_plain_lookup(operation, parameters) and (not level or addresses.validate(parameters.address, network, level))
+  then
+    return { address = parameters.address, network = network }
   end
   local specs = operation.parameters
   -- The caller may give any parameters where the interface lists none.
   local checked, wrong = check_fields(specs or NO_SPECS, parameters, "", specs and "parameter", check_value)
   if checked and specs then
     checked, wrong = check_order(specs, checked)
+  end
+  if checked and specs and level then
+    checked, wrong = check_addresses(specs, checked, level)
   end
   if not checked then
     local fields = { operation = operation.name, field = wrong.field, allowed = wrong.allowed }

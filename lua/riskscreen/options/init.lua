@@ -18,6 +18,25 @@ local M = { methods = http.methods, is_path = http.is_path }
 M.policy =
   build.object("policy", "riskscreen.Policy", "riskscreen.policy", "Policy of `screen`; by default the default policy.")
 
+local address_checks = { checksum = true, format = true, [false] = true }
+
+local function address_check(value)
+  if not address_checks[value] then
+    return nil, ("must be 'checksum', 'format' or false (got %s)"):format(text.show(value))
+  end
+  return value
+end
+
+-- How addresses are checked before anything is sent.
+---@type riskscreen.Option
+M.address_check = build.checked(
+  "address_check",
+  "string|boolean",
+  address_check,
+  "How addresses are checked before anything is sent: `checksum`, `format`, or false for any text. By default "
+    .. "`checksum`, and `format` for the calls of `client.kya`."
+)
+
 local function concurrency(unit, default, doc)
   return build.count("concurrency", unit, default, 1, MAX_CONCURRENCY, doc)
 end
@@ -133,6 +152,7 @@ M.client = tables.concat({
     "Sends requests in place of the library's HTTP: transport(request) --> reply | nil, failure."
   ),
   M.policy,
+  M.address_check,
   build.callback("clock", "Returns Unix seconds, to read dates in answers; by default os.time."),
   build.callback("random", "Returns a number from 0 up to 1, for the jitter of waits; by default its own generator."),
   {
@@ -144,12 +164,14 @@ M.client = tables.concat({
   },
 }, kyt.client, reliability.client)
 
----@type riskscreen.Option[]
-M.call = tables.concat({
+local of_any_call = tables.concat({
   build.seconds("timeout", nil, "Time limit of this call."),
   build.seconds("attempt_timeout", nil, "Time limit of one request of this call."),
   build.checked("headers", "table", http.headers, "More headers for this call's requests."),
 }, reliability.call)
+
+---@type riskscreen.Option[]
+M.call = tables.concat({ M.address_check }, of_any_call)
 
 ---The options of a call that is split into several requests.
 ---@type riskscreen.Option[]
@@ -170,7 +192,7 @@ M.map = {
 M.request = tables.concat({
   build.checked("query", "table", http.query, "Query parameters: names to strings, numbers or booleans."),
   { name = "body", type = "table|string|number|boolean", doc = "The body, sent as JSON." },
-}, M.call)
+}, of_any_call)
 
 local function shared_dict(name, client_runtime)
   if not client_runtime.shared_dict then

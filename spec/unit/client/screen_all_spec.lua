@@ -93,7 +93,7 @@ for _, way in ipairs(support.ways) do
     it("takes a file of addresses, with or without networks", function()
       local btc = sandbox.scenario "clean-btc"
       local file = assert(io.tmpfile())
-      file:write(clean.address, "\r\n\n", btc.address, ", btc\n", high.address, "\ttron\n", "one,two,three")
+      file:write(clean.address, "\r\n\n", btc.address, ", btc\n", high.address, "\tbsc\n", "one,two,three")
       file:seek "set"
       local decisions = collect(client:screen_all { source = file, network = "eth" })
       file:close()
@@ -102,7 +102,7 @@ for _, way in ipairs(support.ways) do
       assert.equal(btc.address, decisions[2].address)
       assert.equal("btc", decisions[2].network)
       assert.equal("allow", decisions[2].action)
-      assert.equal("tron", decisions[3].network)
+      assert.equal("bsc", decisions[3].network)
       assert.equal("block", decisions[3].action)
       assert.equal("unknown", decisions[4].action)
     end)

@@ -175,7 +175,8 @@ describe("json without lua-cjson", function()
   it("names the package to install at the first encoding", function()
     local output = run [[
       local client = require("riskscreen").new { base_url = "https://localhost", access_key = "k", transport = print }
-      print(select(2, client.kya:entities { addresses = { "0x1" }, network = "eth" }))
+      local addresses = { "0x52908400098527886e0f7030069857d2e4169ee7" }
+      print(select(2, client.kya:entities { addresses = addresses, network = "eth" }))
     ]]
     assert.matches("riskscreen: unsupported: listAddressEntities: encoding JSON needs lua%-cjson: apt install", output)
   end)

@@ -3,7 +3,8 @@ local recorder = require "spec.support.recorder"
 local riskscreen = require "riskscreen"
 
 local KEY = "key-of-the-kyt-specs"
-local parameters = { network = "eth", hash = "0xabc", outputAddress = "0x1", direction = "in", customId = "mine" }
+local ADDRESS = "0x52908400098527886e0f7030069857d2e4169ee7"
+local parameters = { network = "eth", hash = "0xabc", outputAddress = ADDRESS, direction = "in", customId = "mine" }
 local quick = { first = 0.001, growth = 1, jitter = 0, ceiling = 0.001, deadline = 5 }
 local result_endpoint = { kyt_result = { method = "GET", path = "/results" } }
 
@@ -434,7 +435,7 @@ describe("client.kyt:screen", function()
       for _, hash in ipairs { "first", "low", "normal", "high" } do
         time.tasks.spawn(function()
           local options = hash ~= "first" and { priority = hash } or nil
-          client.kyt:screen({ network = "eth", hash = hash, outputAddress = "0x1", direction = "in" }, options)
+          client.kyt:screen({ network = "eth", hash = hash, outputAddress = ADDRESS, direction = "in" }, options)
         end)
       end
     end)

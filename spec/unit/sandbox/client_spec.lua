@@ -2,6 +2,7 @@ local riskscreen = require "riskscreen"
 local sandbox = require "riskscreen.sandbox"
 local support = require "spec.support.sandbox"
 
+local ADDRESS = "0x52908400098527886e0f7030069857d2e4169ee7"
 local lookup = { address = "0x00000000000000000000000000000000000000AA", network = "eth" }
 
 describe("a sandbox client", function()
@@ -18,8 +19,8 @@ describe("a sandbox client", function()
   it("may share a service with another", function()
     local service = support.service()
     local one, other = sandbox.client { service = service }, sandbox.client { service = service }
-    one.blacklist:add { list = { { address = "0x01" } } }
-    assert.equal("0x01", other.blacklist:list()[1].address)
+    one.blacklist:add { list = { { address = ADDRESS } } }
+    assert.equal(ADDRESS, other.blacklist:list()[1].address)
   end)
 
   it("accepts the settings of its service", function()
@@ -36,7 +37,7 @@ describe("a sandbox client", function()
 
   it("can call every operation whose path is not published", function()
     local client = sandbox.client {}
-    local list = { { address = "0x01", network = "eth" } }
+    local list = { { address = ADDRESS, network = "eth" } }
     local transaction = { network = "eth", hash = "0x02" }
     client.blacklist:add { list = list }
     for _, call in ipairs {

@@ -47,7 +47,7 @@ describe("a sandbox served over HTTP", function()
   it("refuses connections once closed", function()
     local client = riskscreen.new { base_url = server.url, access_key = server.access_key }
     server:close()
-    local _, err = client.kya:risk { address = "0xaa", network = "eth" }
+    local _, err = client.kya:risk { address = "0x52908400098527886e0f7030069857d2e4169ee7", network = "eth" }
     assert.equal("network", err.kind)
   end)
 
