@@ -12,6 +12,7 @@ local program_runtime = require "riskscreen.runtime"
 local request = require "riskscreen.interface.request"
 local screen = require "riskscreen.client.screen"
 local screen_all = require "riskscreen.client.screen_all"
+local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 local validate = require "riskscreen.interface.validate"
 
@@ -33,23 +34,12 @@ local Client = {}
 ---@type table<string, table<string, function>>
 local namespaces = {}
 
-local function sorted_names(...)
-  local names = {}
-  for _, map in ipairs { ... } do
-    for name in pairs(map) do
-      names[#names + 1] = name
-    end
-  end
-  table.sort(names)
-  return names
-end
-
 -- Raises the error of a misspelt method at the line that names it.
 local function refuse_unknown(place, methods, more)
   return setmetatable(methods, {
     __index = function(_, name)
       if type(name) == "string" and name ~= "policy" then
-        local hint = text.did_you_mean(name, sorted_names(methods, more))
+        local hint = text.did_you_mean(name, tables.sorted_keys(methods, more))
         error(("%s has no method %s%s"):format(place, text.show(name), hint), 2)
       end
     end,
@@ -194,7 +184,7 @@ function Client:call(name, parameters, call_options)
   end
   local operation = operations.by_name[name]
   if not operation then
-    local hint = text.did_you_mean(name, sorted_names(operations.by_name))
+    local hint = text.did_you_mean(name, tables.sorted_keys(operations.by_name))
     error(("unknown operation %s%s"):format(text.show(name), hint), 2)
   end
   return perform(state, operation, parameters or {}, checked)

@@ -49,6 +49,20 @@ function M.set(list)
   return set
 end
 
+---The names of all the tables' fields, sorted.
+---@param ... table<string, any>
+---@return string[]
+function M.sorted_keys(...)
+  local keys = {}
+  for _, map in ipairs { ... } do
+    for key in pairs(map) do
+      keys[#keys + 1] = key
+    end
+  end
+  table.sort(keys)
+  return keys
+end
+
 ---A function that calls `make` once for each argument and keeps the result as long as the argument lives. Arguments are
 ---tables that do not change. A result must not refer to its argument: Lua 5.1 would collect neither.
 ---@generic T

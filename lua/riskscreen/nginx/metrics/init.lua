@@ -1,68 +1,90 @@
--- The metrics of a gate. Each worker has a recorder; the shared dict adds up their counts. Recording costs a few
--- additions. status.lua shows the same counts to a person.
-local errors = require "riskscreen.errors"
+-- The metrics of a gate. Each worker has a recorder, which counts in plain numbers and adds them to the shared dict now
+-- and then. A total never decreases while nginx runs, reloads included. status.lua shows the same counts to a person.
 local definitions = require "riskscreen.nginx.metrics.definitions"
+local errors = require "riskscreen.errors"
 local prometheus = require "riskscreen.nginx.metrics.prometheus"
 local stats = require "riskscreen.call.stats"
-local totals = require "riskscreen.nginx.metrics.totals"
+local tables = require "riskscreen.util.tables"
+local version = require "riskscreen.version"
 
 local FLUSH_INTERVAL = 1 -- seconds
 local GAUGE_LIFETIME = 5 -- seconds after which the gauge of a silent worker is dropped
 
-local ACTIONS = { "allow", "review", "block", "unknown" }
--- The sources of decisions: those of the cache, and two without a lookup.
-local SOURCES = { "lru", "dict", "upstream", "stale", "list", "invalid", "exempt" }
-local TIERS = { "lru", "dict" }
-local REFRESHES = { "success", "failure" }
 local CLASSES = { "1xx", "2xx", "3xx", "4xx", "5xx" }
 -- The statuses that an inbox answers with; any other counts as the last.
 local DELIVERY_STATUSES = { 200, 400, 401, 403, 405, 413, 503, 500 }
 
+---@class riskscreen.nginx.Counter
+---@field value number of this worker
+---@field key string in the dict
+---@field flushed number the part of `value` that was added to the dict
+---@field seen number the last known total
+
 ---@class riskscreen.nginx.Recorder
 ---@field name string
----@field decisions table<string, table<string, riskscreen.nginx.Counter>> by action and source
+---@field private counts table<string, table> counters, by name and then by label values
+---@field private counters riskscreen.nginx.Counter[] the same as a list
 ---@field private open table<table, true> fetches of this worker under way
 ---@field private flushing boolean whether a timer flushes the counts
 local Recorder = {}
 Recorder.__index = Recorder
 
--- Counters by name.
-local function counters_of(all, prefix, names)
-  local map = {}
+-- A table of counters by the first list of names, of tables by the second.
+local function new_counts(self, key, names, ...)
+  local counts = {}
   for _, name in ipairs(names) do
-    map[name] = all:counter(prefix .. name)
+    local own_key = key .. ":" .. name
+    if ... then
+      counts[name] = new_counts(self, own_key, ...)
+    else
+      counts[name] = { key = own_key, value = 0, flushed = 0, seen = 0 }
+      table.insert(self.counters, counts[name])
+    end
   end
-  return map
+  return counts
 end
 
-local function error_kinds()
+-- The names in the entries of a list.
+local function names_of(list, field)
   local names = {}
-  for index, entry in ipairs(errors.kinds) do
-    names[index] = entry.kind
+  for index, entry in ipairs(list) do
+    names[index] = entry[field]
   end
   return names
 end
 
-local function client_counters()
-  local names = {}
-  for index, counter in ipairs(stats.counters) do
-    names[index] = counter.name
+-- Adds a new count to the dict. A count for which the dict has no room is kept for the next time. When the dict has
+-- lost the counter, it continues from the total that this worker saw last.
+local function flush_counter(dict, counter)
+  local counted = counter.value - counter.flushed
+  local total = dict:incr(counter.key, counted, counter.seen)
+  if not total then
+    return
   end
-  return names
+  local known = counter.seen + counted
+  if total < known then
+    -- Another worker has restored it from an older total.
+    total = dict:incr(counter.key, known - total) or total
+  end
+  counter.flushed, counter.seen = counter.value, total
 end
 
-local function new_histogram(all, prefix)
-  local histogram = { buckets = {}, sum = all:counter(prefix .. "sum") }
-  for index = 1, #stats.bounds + 1 do
-    histogram.buckets[index] = all:counter(prefix .. index)
+-- The totals at the last flush, plus the counts since then.
+local function totals_of(counts)
+  if counts.key then
+    return counts.seen + counts.value - counts.flushed
   end
-  return histogram
+  local totals = {}
+  for name, inner in pairs(counts) do
+    totals[name] = totals_of(inner)
+  end
+  return totals
 end
 
 -- Takes over the counts of the client. A client that is not of this library may have fewer.
 local function copy_client(self)
-  local snapshot = self.client:stats()
-  for name, counter in pairs(self.client_counters) do
+  local snapshot, counts = self.client:stats(), self.counts
+  for name, counter in pairs(counts.client) do
     counter.value = snapshot[name] or 0
   end
   local answers = {}
@@ -70,7 +92,7 @@ local function copy_client(self)
     local class = math.floor(status / 100) .. "xx"
     answers[class] = (answers[class] or 0) + count
   end
-  for class, counter in pairs(self.answers) do
+  for class, counter in pairs(counts.answers) do
     counter.value = answers[class] or 0
   end
   return snapshot
@@ -85,12 +107,17 @@ local function under_way(self)
   return count
 end
 
--- Adds the counts to the totals, and returns the stats of the client.
+-- Adds the counts to the totals, and returns the stats of the client. With `all` it touches every counter, so that a
+-- full dict pushes out other entries first.
 local function flush(self, all)
-  local snapshot = self.client and copy_client(self)
-  self.totals:flush(all)
-  if self.dict then
-    self.dict:set(self.gauge_prefix .. self.slot(), under_way(self), GAUGE_LIFETIME)
+  local snapshot, dict = self.client and copy_client(self), self.dict
+  if dict then
+    for _, counter in ipairs(self.counters) do
+      if all or counter.value ~= counter.flushed then
+        flush_counter(dict, counter)
+      end
+    end
+    dict:set(self.gauge_prefix .. self.slot(), under_way(self), GAUGE_LIFETIME)
   end
   return snapshot
 end
@@ -112,57 +139,52 @@ local function start_flushing(self)
   end
 end
 
----Counts a decision.
----@param action "allow"|"review"|"block"|"unknown"
----@param source riskscreen.nginx.Source|"invalid"|"exempt"
-function Recorder:decided(action, source)
-  local counter = self.decisions[action][source]
+local function count_up(self, counter)
   counter.value = counter.value + 1
   if not self.flushing then
     start_flushing(self)
   end
+end
+
+---Counts a decision.
+---@param action "allow"|"review"|"block"|"unknown"
+---@param source riskscreen.nginx.Source|"invalid"|"exempt"
+function Recorder:decided(action, source)
+  count_up(self, self.counts.decided[action][source])
 end
 
 ---Counts a lookup in a tier of the cache.
 ---@param tier "lru"|"dict"
 ---@param hit boolean
 function Recorder:lookup(tier, hit)
-  local counter = (hit and self.hits or self.misses)[tier]
-  counter.value = counter.value + 1
+  count_up(self, self.counts.lookups[tier][hit and "hit" or "miss"])
 end
 
 ---Counts a fetch that failed.
 ---@param kind riskscreen.ErrorKind
 function Recorder:error(kind)
-  local counter = self.errors[kind]
-  counter.value = counter.value + 1
+  count_up(self, self.counts.errors[kind])
 end
 
 ---Counts the duration of a fetch.
 ---@param seconds number
 function Recorder:upstream(seconds)
-  local counter, sum = self.upstream_time.buckets[stats.bucket_of(seconds)], self.upstream_time.sum
-  counter.value, sum.value = counter.value + 1, sum.value + seconds
+  local histogram = self.counts.upstream
+  histogram.sum.value = histogram.sum.value + seconds
+  count_up(self, histogram.buckets[stats.bucket_of(seconds)])
 end
 
 ---Counts a webhook delivery by the status of the answer.
 ---@param status integer
 function Recorder:delivered(status)
-  local counter = self.deliveries[status] or self.deliveries[500]
-  counter.value = counter.value + 1
-  if not self.flushing then
-    start_flushing(self)
-  end
+  local deliveries = self.counts.deliveries
+  count_up(self, deliveries[status] or deliveries[500])
 end
 
 ---Counts a refresh of the lists.
 ---@param result "success"|"failure"
 function Recorder:refreshed(result)
-  local counter = self.refreshes[result]
-  counter.value = counter.value + 1
-  if not self.flushing then
-    start_flushing(self)
-  end
+  count_up(self, self.counts.refreshes[result])
 end
 
 ---Counts a fetch as under way.
@@ -184,7 +206,7 @@ function Recorder:finish(lookup)
 end
 
 local function room_of(dict)
-  return dict and { capacity = dict:capacity(), free = dict:free_space() }
+  return dict and { capacity_bytes = dict:capacity(), free_bytes = dict:free_space() }
 end
 
 -- Fetches of all workers, exiting ones included.
@@ -201,14 +223,6 @@ local function all_under_way(self)
   return sum
 end
 
-local function values_of(self, map)
-  local values = {}
-  for name, counter in pairs(map) do
-    values[name] = self.totals:of(counter)
-  end
-  return values
-end
-
 -- The time in the dict may be older than this worker: counts survive a reload.
 local function counted_since(self)
   if self.dict then
@@ -220,53 +234,42 @@ end
 
 ---@class riskscreen.nginx.Snapshot
 ---@field name string of the gate
+---@field info table<string, 1> by the version of the library
 ---@field since number Unix seconds at which counting began
 ---@field worker? string set where the counts are those of one worker
----@field decisions table<string, table<string, integer>> by action and source
----@field hits table<string, integer> by tier
----@field misses table<string, integer> by tier
+---@field decided table<string, table<string, integer>> by action and source
+---@field lookups table<string, { hit: integer, miss: integer }> by tier
 ---@field errors table<string, integer> by kind
 ---@field upstream { buckets: integer[], sum: number }
 ---@field in_flight integer
 ---@field client? table<string, integer> the counters of the client
 ---@field answers? table<string, integer> by class of their status
 ---@field breaker? table the status of the circuit breaker
+---@field circuit? table<string, 0|1> by state
 ---@field rate_limit? table the status of the rate limit
----@field dict? { capacity: integer, free: integer } bytes
+---@field dict? { capacity_bytes: integer, free_bytes: integer }
 ---@field deliveries? table<integer, integer> of webhooks, by the status of the answer
 ---@field lists? riskscreen.nginx.ListFacts
+---@field entries? { blacklist: integer, whitelist: integer }
 ---@field refreshes? table<string, integer> of the lists, by result
----@field events? { capacity: integer, free: integer } bytes of the webhooks' own dict
+---@field events? { capacity_bytes: integer, free_bytes: integer } of the webhooks' own dict
 
 ---The counts of all workers; those of the other workers are up to a second old.
 ---@return riskscreen.nginx.Snapshot
 function Recorder:snapshot()
-  local client = flush(self, true)
-  local snapshot = {
-    name = self.name,
-    since = counted_since(self),
-    worker = not self.dict and tostring(self.slot()) or nil,
-    decisions = {},
-    hits = values_of(self, self.hits),
-    misses = values_of(self, self.misses),
-    errors = values_of(self, self.errors),
-    upstream = { buckets = values_of(self, self.upstream_time.buckets), sum = self.totals:of(self.upstream_time.sum) },
-    in_flight = all_under_way(self),
-  }
-  for action, sources in pairs(self.decisions) do
-    snapshot.decisions[action] = values_of(self, sources)
+  local client = flush(self, true) or {}
+  local snapshot = totals_of(self.counts)
+  snapshot.name, snapshot.info, snapshot.since = self.name, { [version] = 1 }, counted_since(self)
+  snapshot.worker = not self.dict and tostring(self.slot()) or nil
+  snapshot.in_flight = all_under_way(self)
+  snapshot.breaker, snapshot.rate_limit = client.breaker, client.rate_limit
+  if client.breaker then
+    snapshot.circuit = { closed = 0, open = 0, half_open = 0 }
+    snapshot.circuit[client.breaker.state] = 1
   end
-  if client then
-    snapshot.client, snapshot.answers = values_of(self, self.client_counters), values_of(self, self.answers)
-    snapshot.breaker, snapshot.rate_limit = client.breaker, client.rate_limit
-  end
-  snapshot.dict = room_of(self.dict)
-  if self.lists then
-    snapshot.lists, snapshot.refreshes = self.lists:facts(), values_of(self, self.refreshes)
-  end
-  if self.inbox then
-    snapshot.deliveries, snapshot.events = values_of(self, self.deliveries), room_of(self.inbox.dict)
-  end
+  snapshot.lists = self.lists and self.lists:facts()
+  snapshot.entries = snapshot.lists and { blacklist = snapshot.lists.blacklist, whitelist = snapshot.lists.whitelist }
+  snapshot.dict, snapshot.events = room_of(self.dict), room_of(self.inbox and self.inbox.dict)
   return snapshot
 end
 
@@ -280,7 +283,7 @@ function M.render(recorders)
   for index, recorder in ipairs(recorders) do
     snapshots[index] = recorder:snapshot()
   end
-  return prometheus.text(definitions.of(snapshots))
+  return prometheus.text(definitions.list, snapshots)
 end
 
 ---The text for Prometheus.
@@ -313,36 +316,40 @@ function M.new(settings)
   local ngx = _G.ngx
   local name = settings.name or "default"
   local prefix = "riskscreen:metrics:" .. name .. ":"
-  local all = totals.new(settings.dict, prefix)
-  local decisions = {}
-  for _, action in ipairs(ACTIONS) do
-    decisions[action] = counters_of(all, "decided:" .. action .. ":", SOURCES)
-  end
-  return setmetatable({
+  local self = setmetatable({
     name = name,
     dict = settings.dict,
     client = settings.client,
     inbox = settings.inbox,
     lists = settings.lists,
-    refreshes = counters_of(all, "refresh:", REFRESHES),
     every = settings.every or ngx.timer.every,
     slot = settings.slot or slot_of_worker,
     worker_count = settings.worker_count or ngx.worker.count,
-    totals = all,
     since = (settings.time or ngx.time)(),
     since_key = prefix .. "since",
     gauge_prefix = prefix .. "in_flight:",
-    decisions = decisions,
-    hits = counters_of(all, "hit:", TIERS),
-    misses = counters_of(all, "miss:", TIERS),
-    errors = counters_of(all, "error:", error_kinds()),
-    upstream_time = new_histogram(all, "upstream:"),
-    client_counters = settings.client and counters_of(all, "client:", client_counters()),
-    deliveries = counters_of(all, "delivery:", DELIVERY_STATUSES),
-    answers = settings.client and counters_of(all, "answers:", CLASSES),
+    counters = {},
     open = setmetatable({}, { __mode = "k" }),
     flushing = false,
   }, Recorder)
+  local function counts(key, ...)
+    return new_counts(self, prefix .. key, ...)
+  end
+  local buckets = {}
+  for index = 1, #stats.bounds + 1 do
+    buckets[index] = index
+  end
+  self.counts = {
+    decided = counts("decided", definitions.ACTIONS, definitions.SOURCES),
+    lookups = counts("lookup", definitions.TIERS, { "hit", "miss" }),
+    errors = counts("error", names_of(errors.kinds, "kind")),
+    upstream = tables.merge(counts("upstream", { "sum" }), { buckets = counts("upstream", buckets) }),
+    client = settings.client and counts("client", names_of(stats.counters, "name")),
+    answers = settings.client and counts("answers", CLASSES),
+    deliveries = settings.inbox and counts("delivery", DELIVERY_STATUSES),
+    refreshes = settings.lists and counts("refresh", { "success", "failure" }),
+  }
+  return self
 end
 
 return M

@@ -1,17 +1,6 @@
 -- Writes metrics in the text format of Prometheus, version 0.0.4. Pure.
-
----@class riskscreen.nginx.Sample
----@field labels table<string, string>
----@field value? number of a counter or a gauge
----@field buckets? integer[] of a histogram: the count of each bucket, and of one beyond the last bound
----@field sum? number of a histogram
-
----@class riskscreen.nginx.MetricSamples
----@field name string
----@field type "counter"|"gauge"|"histogram"
----@field doc string
----@field bounds? number[] of a histogram
----@field samples riskscreen.nginx.Sample[]
+local stats = require "riskscreen.call.stats"
+local tables = require "riskscreen.util.tables"
 
 local escapes = { ["\\"] = "\\\\", ['"'] = '\\"', ["\n"] = "\\n" }
 
@@ -20,64 +9,84 @@ local function number(value)
     return "NaN"
   elseif value == math.huge or value == -math.huge then
     return value > 0 and "+Inf" or "-Inf"
-  elseif value == math.floor(value) and math.abs(value) < 2 ^ 53 then
-    return ("%.0f"):format(value)
   end
   local short = ("%.15g"):format(value)
   return tonumber(short) == value and short or ("%.17g"):format(value)
 end
 
+local function label(name, value)
+  return ('%s="%s"'):format(name, tostring(value):gsub('[\\"\n]', escapes))
+end
+
 -- `bound` is the upper limit of a histogram's bucket.
-local function label_text(labels, bound)
-  local names, parts = {}, {}
-  for name in pairs(labels) do
-    names[#names + 1] = name
-  end
-  table.sort(names)
-  for index, name in ipairs(names) do
-    parts[index] = ('%s="%s"'):format(name, labels[name]:gsub('[\\"\n]', escapes))
-  end
-  if bound then
-    parts[#parts + 1] = ('le="%s"'):format(bound)
-  end
-  return parts[1] and "{" .. table.concat(parts, ",") .. "}" or ""
+local function write(lines, name, labels, value, bound)
+  local parts = tables.copy(labels)
+  table.sort(parts)
+  parts[#parts + 1] = bound and label("le", number(bound))
+  local text = parts[1] and "{" .. table.concat(parts, ",") .. "}" or ""
+  lines[#lines + 1] = name .. text .. " " .. number(value)
 end
 
-local function write_histogram(lines, family, sample)
+local function write_histogram(lines, name, labels, histogram)
   local seen = 0
-  for index, count in ipairs(sample.buckets) do
+  for index, count in ipairs(histogram.buckets) do
     seen = seen + count
-    local bound = number(family.bounds[index] or math.huge)
-    lines[#lines + 1] = ("%s_bucket%s %s"):format(family.name, label_text(sample.labels, bound), number(seen))
+    write(lines, name .. "_bucket", labels, seen, stats.bounds[index] or math.huge)
   end
-  local labels = label_text(sample.labels)
-  lines[#lines + 1] = ("%s_sum%s %s"):format(family.name, labels, number(sample.sum))
-  lines[#lines + 1] = ("%s_count%s %s"):format(family.name, labels, number(seen))
+  write(lines, name .. "_sum", labels, histogram.sum)
+  write(lines, name .. "_count", labels, seen)
 end
 
-local M = {
-  CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8",
-}
-
----@param families riskscreen.nginx.MetricSamples[]
----@return string
-function M.text(families)
-  local lines = {}
-  for _, family in ipairs(families) do
-    if family.samples[1] then
-      lines[#lines + 1] = ("# HELP %s %s"):format(family.name, family.doc:gsub("[\\\n]", escapes))
-      lines[#lines + 1] = ("# TYPE %s %s"):format(family.name, family.type)
+-- Writes the samples below `value`. The first `depth` of the metric's labels are known.
+local function write_samples(lines, metric, value, labels, depth)
+  local name = metric.labels[depth + 1]
+  if value == nil then
+    return
+  elseif name then
+    for _, key in ipairs(tables.sorted_keys(value)) do
+      write_samples(lines, metric, value[key], tables.concat(labels, { label(name, key) }), depth + 1)
     end
-    for _, sample in ipairs(family.samples) do
-      if family.type == "histogram" then
-        write_histogram(lines, family, sample)
-      else
-        lines[#lines + 1] = ("%s%s %s"):format(family.name, label_text(sample.labels), number(sample.value))
-      end
+  elseif metric.type == "histogram" then
+    write_histogram(lines, metric.name, labels, value)
+  else
+    write(lines, metric.name, labels, value)
+  end
+end
+
+-- The value at a path of fields, or nil.
+local function value_at(snapshot, path)
+  local value = snapshot
+  for field in path:gmatch "[^.]+" do
+    value = value and value[field]
+  end
+  return value
+end
+
+local M = { CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8" }
+
+---@param metrics riskscreen.nginx.Metric[]
+---@param snapshots riskscreen.nginx.Snapshot[]
+---@return string
+function M.text(metrics, snapshots)
+  local text = {}
+  for _, metric in ipairs(metrics) do
+    local lines = {}
+    for _, snapshot in ipairs(snapshots) do
+      local labels = { label("gate", snapshot.name) }
+      labels[2] = snapshot.worker and label("worker", snapshot.worker)
+      write_samples(lines, metric, value_at(snapshot, metric.path), labels, 0)
+    end
+    if lines[1] then
+      text[#text + 1] = ("# HELP %s %s\n# TYPE %s %s\n%s\n"):format(
+        metric.name,
+        metric.doc:gsub("[\\\n]", escapes),
+        metric.name,
+        metric.type,
+        table.concat(lines, "\n")
+      )
     end
   end
-  lines[#lines + 1] = ""
-  return table.concat(lines, "\n")
+  return table.concat(text)
 end
 
 return M

@@ -26,20 +26,20 @@ local function positive(map)
 end
 
 local function decisions_of(snapshot)
-  local all, total = {}, 0
-  for action, sources in pairs(snapshot.decisions) do
+  local all = { total = 0 }
+  for action, sources in pairs(snapshot.decided) do
     all[action] = { total = sum(sources), by_source = positive(sources) }
-    total = total + all[action].total
+    all.total = all.total + all[action].total
   end
-  all.total = total
   return all
 end
 
 local function cache_of(snapshot)
   local tiers = {}
-  for tier, hits in pairs(snapshot.hits) do
-    local asked = hits + snapshot.misses[tier]
-    tiers[tier] = { hits = hits, misses = asked - hits, hit_ratio = asked > 0 and hits / asked or nil }
+  for tier, results in pairs(snapshot.lookups) do
+    local asked = sum(results)
+    local ratio = asked > 0 and results.hit / asked or nil
+    tiers[tier] = { hits = results.hit, misses = results.miss, hit_ratio = ratio }
   end
   return tiers
 end
@@ -98,7 +98,7 @@ local function notes_of(snapshot, gate)
   end
   if snapshot.worker then
     note("There is no shared dict: the numbers are those of worker %s.", snapshot.worker)
-  elseif dict.free < dict.capacity * LITTLE_ROOM then
+  elseif dict.free_bytes < dict.capacity_bytes * LITTLE_ROOM then
     note "The shared dict is full: the least recently used entries are pushed out."
   end
   return notes
@@ -130,7 +130,7 @@ function M.of(snapshot, gate)
     circuit = snapshot.breaker,
     rate_limit = snapshot.rate_limit,
     lists = snapshot.lists,
-    dict = snapshot.dict and { capacity_bytes = snapshot.dict.capacity, free_bytes = snapshot.dict.free },
+    dict = snapshot.dict,
   }
 end
 

@@ -1,8 +1,6 @@
 -- The status of a gate as a small page: no script, and no resource from elsewhere. Pure.
-
-local ACTIONS = { "allow", "review", "block", "unknown" }
-local SOURCES = { "lru", "dict", "upstream", "stale", "list", "invalid", "exempt" }
-local SECONDS = { "mean_seconds", "p50_seconds_at_most", "p95_seconds_at_most", "p99_seconds_at_most" }
+local definitions = require "riskscreen.nginx.metrics.definitions"
+local tables = require "riskscreen.util.tables"
 
 local PAGE = [[
 <!DOCTYPE html>
@@ -42,63 +40,48 @@ local function number(value)
   return ("%.3g"):format(value)
 end
 
-local function row(cells, tag)
-  local parts = {}
-  for index = 1, cells.n or #cells do
-    parts[index] = ("<%s>%s</%s>"):format(tag or "td", escape(number(cells[index])), tag or "td")
-  end
-  return "<tr>" .. table.concat(parts) .. "</tr>"
-end
-
-local function decision_table(status)
-  local head = { "verdict", "total" }
-  for _, source in ipairs(SOURCES) do
-    head[#head + 1] = source
-  end
-  local rows = { row(head, "th") }
-  for _, action in ipairs(ACTIONS) do
-    local decided = status.decisions[action]
-    local cells = { action, decided.total }
-    for _, source in ipairs(SOURCES) do
-      cells[#cells + 1] = decided.by_source[source] or 0
+-- A table of rows of cells. With a head the first row has the names of the columns.
+local function html_table(title, rows, head)
+  local lines = {}
+  for index, cells in ipairs(rows) do
+    local tag, parts = head and index == 1 and "th" or "td", {}
+    for column = 1, #rows[1] do
+      parts[column] = ("<%s>%s</%s>"):format(tag, escape(number(cells[column])), tag)
     end
-    rows[#rows + 1] = row(cells)
+    lines[index] = "<tr>" .. table.concat(parts) .. "</tr>"
   end
-  return "<h2>Decisions</h2>\n<table>" .. table.concat(rows, "\n") .. "</table>"
+  return lines[1] and ("<h2>%s</h2>\n<table>%s</table>"):format(title, table.concat(lines, "\n")) or ""
 end
 
--- A table of a map's fields, sorted by name.
-local function map_table(title, map)
-  local names = {}
-  for name in pairs(map or {}) do
-    names[#names + 1] = name
+local function decision_table(decisions)
+  local rows = { tables.concat({ "verdict", "total" }, definitions.SOURCES) }
+  for _, action in ipairs(definitions.ACTIONS) do
+    local cells = { action, decisions[action].total }
+    for _, source in ipairs(definitions.SOURCES) do
+      cells[#cells + 1] = decisions[action].by_source[source] or 0
+    end
+    rows[#rows + 1] = cells
   end
-  if not names[1] then
-    return ""
-  end
-  table.sort(names)
-  local rows = {}
-  for index, name in ipairs(names) do
-    rows[index] = row { (name:gsub("_", " ")), map[name] }
-  end
-  return ("<h2>%s</h2>\n<table>%s</table>"):format(title, table.concat(rows, "\n"))
+  return html_table("Decisions", rows, true)
 end
 
 local function cache_table(cache)
-  local rows = { row({ "tier", "hits", "misses", "hit ratio" }, "th") }
-  for _, tier in ipairs { "lru", "dict" } do
-    local asked = cache[tier]
-    rows[#rows + 1] = row { tier, asked.hits, asked.misses, asked.hit_ratio, n = 4 }
+  local rows = { { "tier", "hits", "misses", "hit ratio" } }
+  for index, tier in ipairs(definitions.TIERS) do
+    rows[index + 1] = { tier, cache[tier].hits, cache[tier].misses, cache[tier].hit_ratio }
   end
-  return "<h2>Cache</h2>\n<table>" .. table.concat(rows, "\n") .. "</table>"
+  return html_table("Cache", rows, true)
 end
 
-local function upstream_table(upstream)
-  local times = { lookups = upstream.lookups, in_flight = upstream.in_flight }
-  for _, name in ipairs(SECONDS) do
-    times[name] = upstream[name]
+-- A table of a map's fields, sorted by name, without the fields that are tables.
+local function map_table(title, map)
+  local rows = {}
+  for _, name in ipairs(tables.sorted_keys(map or {})) do
+    if type(map[name]) ~= "table" then
+      rows[#rows + 1] = { (name:gsub("_", " ")), map[name] }
+    end
   end
-  return map_table("Fetches from the service", times)
+  return html_table(title, rows)
 end
 
 local M = {}
@@ -115,18 +98,20 @@ function M.of(status, now)
   for _, note in ipairs(status.notes) do
     parts[#parts + 1] = '<p class="note">' .. escape(note) .. "</p>"
   end
-  parts[#parts + 1] = decision_table(status)
-  parts[#parts + 1] = cache_table(status.cache)
-  parts[#parts + 1] = upstream_table(status.upstream)
-  parts[#parts + 1] = map_table("Failed fetches", status.upstream.errors)
-  parts[#parts + 1] = map_table("Answers of the service", status.upstream.answers)
-  parts[#parts + 1] = map_table("Client", status.upstream.client)
-  parts[#parts + 1] = map_table("Circuit breaker", status.circuit)
-  parts[#parts + 1] = map_table("Rate limit", status.rate_limit)
-  parts[#parts + 1] = map_table("Lists of the account", status.lists)
-  parts[#parts + 1] = map_table("Shared dict", status.dict)
-  parts[#parts + 1] = map_table("Effective actions", status.outcomes)
-  return PAGE:format(escape(status.gate), table.concat(parts, "\n"))
+  local sections = {
+    decision_table(status.decisions),
+    cache_table(status.cache),
+    map_table("Fetches from the service", status.upstream),
+    map_table("Failed fetches", status.upstream.errors),
+    map_table("Answers of the service", status.upstream.answers),
+    map_table("Client", status.upstream.client),
+    map_table("Circuit breaker", status.circuit),
+    map_table("Rate limit", status.rate_limit),
+    map_table("Lists of the account", status.lists),
+    map_table("Shared dict", status.dict),
+    map_table("Effective actions", status.outcomes),
+  }
+  return PAGE:format(escape(status.gate), table.concat(tables.concat(parts, sections), "\n"))
 end
 
 return M

@@ -337,10 +337,9 @@ end)
 
 describe("the text format", function()
   local function line_of(value)
-    local samples = { { labels = {}, value = value } }
-    local family = { name = "x", type = "gauge", doc = "A \\ and\na line.", samples = samples }
-    local text = exposition.text { family }
-    return prometheus.parse(text):get "x", text
+    local metric = { name = "x", type = "gauge", path = "part.value", doc = "A \\ and\na line.", labels = {} }
+    local text = exposition.text({ metric }, { { name = "withdrawals", part = { value = value } } })
+    return prometheus.parse(text):get("x", { gate = "withdrawals" }), text
   end
 
   it("writes every number so that it reads back as the same", function()
