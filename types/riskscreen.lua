@@ -369,7 +369,7 @@ function riskscreen.errors.is(value) end
 local riskscreen_ScreenRequest = {}
 
 ---@class riskscreen.ScreenAllRequest
----@field source any[]|(fun(): any)|file* addresses, or tables of `address` and `network`; a file has one address a line, and perhaps its network after a comma or a space
+---@field source any[]|(fun(): any)|file* addresses, or tables of `address` and `network`; a file has one address a line, and perhaps its network after a comma or a space; a header that begins with `address` is skipped
 ---@field network? any the network of items that name none
 ---@field policy? riskscreen.Policy
 ---@field include? riskscreen.LookupName[]

@@ -8,6 +8,7 @@ local enums = require "riskscreen.interface.enums"
 local errors = require "riskscreen.errors"
 local maps = require "riskscreen.client.map"
 local options = require "riskscreen.options"
+local sources = require "riskscreen.client.source"
 local screen = require "riskscreen.client.screen"
 local tables = require "riskscreen.util.tables"
 local validate = require "riskscreen.interface.validate"
@@ -17,7 +18,7 @@ local ITEM_FIELDS = { { name = "address" }, { name = "network" } }
 
 ---@class riskscreen.ScreenAllRequest
 ---@field source any[]|(fun(): any)|file* addresses, or tables of `address` and `network`; a file has one address a
----line, and perhaps its network after a comma or a space
+---line, and perhaps its network after a comma or a space; a header that begins with `address` is skipped
 ---@field network? any the network of items that name none
 ---@field policy? riskscreen.Policy
 ---@field include? riskscreen.LookupName[]
@@ -54,6 +55,19 @@ local function check_fields(item, index)
       errors.new("invalid_argument", message, { field = problem.field, allowed = problem.allowed, sent = false }),
       0
     )
+  end
+end
+
+-- The lines of a file, without a header: a first line whose first field is "address".
+local function lines_of(file)
+  local read, is_first = sources.reader(file), true
+  return function()
+    local line = read()
+    if is_first and line and (line .. ","):lower():find '^%s*"?address"?[%s,;]' then
+      line = read()
+    end
+    is_first = false
+    return line
   end
 end
 
@@ -140,11 +154,15 @@ function M.install(Client, access)
     if not state or problem then
       error(state and problem or misuse, 2)
     end
-    local is_line = io.type(checked.source) == "file"
+    local source = checked.source
+    local is_line = io.type(source) == "file"
+    if is_line then
+      source = lines_of(source)
+    end
     local level = screen.address_check(state.settings, checked.address_check)
     local decide_new = screen.decider(state, self.policy, checked, access.perform)
     local decide = decide_once(state.runtime.tasks, decide_new, checked.remember, level)
-    local run, message = maps.new(state.runtime, checked.source, function(item, index)
+    local run, message = maps.new(state.runtime, source, function(item, index)
       local address, network = subject_of(item, index, is_line, checked.network)
       local first, repeats = decide(address, network, index)
       local own = { index = index, input = item, address = address, network = network, repeats = repeats }

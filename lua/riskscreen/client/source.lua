@@ -3,6 +3,9 @@
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 
+local PIECE = 65536 -- bytes of a file that are read at a time
+local HAS_WHOLE_LINES = _VERSION ~= "Lua 5.1" -- LuaJIT has the same version
+
 local function of_list(list)
   local count = tables.sequence_length(list)
   if not count then
@@ -15,18 +18,49 @@ local function of_list(list)
   end, count
 end
 
+-- Reads a line with its end, or nil at the end of the file. Lua 5.1 and LuaJIT lose the rest of a line, and its end,
+-- after a NUL byte; so the file is read in pieces, and a pipe byte by byte, because it may wait for more.
+local function line_reader(file)
+  local size = file:seek() and PIECE or HAS_WHOLE_LINES and "*L" or 1
+  local buffer, at = "", 1
+  return function()
+    local line_end = buffer:find("\n", at, true)
+    if line_end then
+      local line = buffer:sub(at, line_end)
+      at = line_end + 1
+      return line
+    end
+    local pieces = { buffer:sub(at) }
+    buffer, at = "", 1
+    while not line_end do
+      local piece, problem = file:read(size)
+      if problem then
+        error("the file cannot be read: " .. tostring(problem), 0)
+      elseif not piece then
+        break
+      end
+      line_end = piece:find("\n", 1, true)
+      pieces[#pieces + 1] = line_end and piece:sub(1, line_end) or piece
+      buffer, at = line_end and piece or "", (line_end or 0) + 1
+    end
+    local line = table.concat(pieces)
+    return line ~= "" and line or nil
+  end
+end
+
 -- A file that cannot be read to its end raises: a list must not end early silently.
 local function of_file(file)
+  local read, is_first = line_reader(file), true
   return function()
     while true do
-      local line, problem = file:read "*l"
+      local line = read()
       if not line then
-        if problem then
-          error("the file cannot be read: " .. tostring(problem), 0)
-        end
         return nil
       end
-      line = line:gsub("\r$", "")
+      if is_first then
+        line, is_first = line:gsub("^\239\187\191", ""), false -- a byte order mark
+      end
+      line = line:gsub("\r?\n$", "")
       if line:find "%S" then
         return line
       end

@@ -107,6 +107,49 @@ for _, way in ipairs(support.ways) do
       assert.equal("unknown", decisions[4].action)
     end)
 
+    local function screen_file(content)
+      local file = assert(io.tmpfile())
+      file:write(content)
+      file:seek "set"
+      local decisions = collect(client:screen_all { source = file, network = "eth" })
+      file:close()
+      local actions = {}
+      for index, decision in ipairs(decisions) do
+        actions[index] = decision.action
+      end
+      return actions, decisions
+    end
+
+    it("skips a byte order mark and a header in a file", function()
+      local mark, lines = "\239\187\191", clean.address .. "\r\n" .. high.address .. "\r\n"
+      for _, head in ipairs { "", mark, "address\n", mark .. "Address,network\r\n", '"ADDRESS";"network"\n' } do
+        assert.same({ "allow", "block" }, (screen_file(head .. lines)), head)
+      end
+      assert.same({ "unknown", "allow" }, (screen_file("addresses\n" .. clean.address)))
+      assert.same({ "allow", "unknown" }, (screen_file(clean.address .. "\naddress")))
+    end)
+
+    it("reports a line with a NUL byte, and the line after it", function()
+      local lines = { "\0", clean.address .. "\0", high.address, clean.address:sub(1, 20) .. "\0x", high.address }
+      local actions, decisions = screen_file(table.concat(lines, "\n"))
+      assert.same({ "unknown", "unknown", "block", "unknown", "block" }, actions)
+      assert.matches("control character U+0000", decisions[2].reasons[1].message, 1, true)
+    end)
+
+    it("reads a file that is longer than a piece, and a pipe", function()
+      local lines = {}
+      for index = 1, 5000 do
+        lines[index] = index % 1000 == 0 and high.address or clean.address
+      end
+      local actions = screen_file(table.concat(lines, "\n"))
+      assert.equal(5000, #actions)
+      assert.equal("block", actions[5000])
+      local pipe = assert(io.popen("printf '" .. high.address .. "\\n" .. clean.address .. "'"))
+      local decisions = collect(client:screen_all { source = pipe, network = "eth" })
+      pipe:close()
+      assert.same({ "block", "allow" }, { decisions[1].action, decisions[2].action })
+    end)
+
     it("asks for the same address and network once and reports each item", function()
       local mixed, lower = high.address, high.address:lower()
       local list = { mixed, clean.address, lower, { address = mixed, network = "ethereum" }, mixed }
