@@ -3,13 +3,13 @@
 local canonical_address = require("riskscreen.address").canonical
 local decisions = require "riskscreen.policy.decision"
 local items = require "riskscreen.nginx.lists.items"
-local leases = require "riskscreen.nginx.lists.lease"
 local stores = require "riskscreen.nginx.lists.store"
 local tables = require "riskscreen.util.tables"
 
 local TRIES = 4 -- attempts of each worker in an interval to take the lease
 local BATCH = 200 -- entries that are written before other requests run
 local SLACK = 2 -- times a page's timeout: the length of a lease
+local SKEW = 60 -- seconds that a lease may seem to come from the future, after a clock was set back
 
 ---@class riskscreen.nginx.ListSettings
 ---@field dict table an ngx.shared dict
@@ -27,12 +27,13 @@ local SLACK = 2 -- times a page's timeout: the length of a lease
 ---@field log? fun(message: string)
 ---@field pause? fun() lets other requests run
 ---@field exiting? fun(): boolean whether the worker is about to exit
----@field checksum? fun(text: string): number
 ---@field identity? fun(): string|number unique to this worker
 
 ---@class riskscreen.nginx.ListRefresher
 ---@field private store riskscreen.nginx.ListStore
----@field private lease riskscreen.nginx.Lease
+---@field private lease_key string one worker has the lease at a time; that of a worker that crashed expires
+---@field private holder? string this worker and the number of its lease
+---@field private leases integer leases that this worker has taken
 ---@field private started boolean
 ---@field private running boolean
 local Refresher = {}
@@ -45,13 +46,54 @@ Refresher.__index = Refresher
 local Lists = {}
 Lists.__index = Lists
 
+-- Deletes a lease that was taken later than now: after a clock was set back it would last for long.
+local function forget_future_lease(self)
+  local text = self.settings.dict:get(self.lease_key)
+  local since = type(text) == "string" and tonumber(text:match "%S+$")
+  if since and since > self.settings.now() + SKEW then
+    self.settings.dict:delete(self.lease_key)
+  end
+end
+
+-- Takes the lease, unless another worker has it or one ended lately. Returns a message where no worker can take it.
+local function take_lease(self)
+  local settings = self.settings
+  self.leases = self.leases + 1
+  self.holder = ("%s:%d %.3f"):format(settings.identity(), self.leases, settings.now())
+  forget_future_lease(self)
+  local taken, message = settings.dict:add(self.lease_key, self.holder, settings.timeout * SLACK)
+  return taken, message ~= "exists" and message or nil
+end
+
+local function has_lease(self)
+  return self.settings.dict:get(self.lease_key) == self.holder
+end
+
+-- Renews the lease. False where it is another worker's by now.
+local function renew_lease(self)
+  local settings = self.settings
+  return has_lease(self) and (settings.dict:expire(self.lease_key, settings.timeout * SLACK)) == true
+end
+
+-- Ends the lease. No worker takes the next one before the time is over.
+local function finish_lease(self, seconds)
+  local settings = self.settings
+  if not has_lease(self) then
+    return
+  elseif seconds > 0 then
+    settings.dict:set(self.lease_key, ("%.3f"):format(settings.now()), seconds)
+  else
+    settings.dict:delete(self.lease_key)
+  end
+end
+
 -- Fetches one list. The lease is renewed with every page.
 local function fetch_list(self, list, content)
   local settings = self.settings
   local call = { timeout = settings.timeout }
   for page in self.settings.client[list]:pages({ pageSize = settings.page_size }, call) do
     content[list](content, page)
-    if settings.exiting() or not self.lease:renew(settings.timeout * SLACK) then
+    if settings.exiting() or not renew_lease(self) then
       error("another worker has taken over", 0)
     end
   end
@@ -64,7 +106,7 @@ local function new_pacer(self)
     written = written + 1
     if written % BATCH == 0 then
       self.settings.pause()
-      return self.lease:renew(self.settings.timeout * SLACK)
+      return renew_lease(self)
     end
     return true
   end
@@ -93,7 +135,7 @@ function Refresher:refresh()
   if self.running then
     return
   end
-  local taken, message = self.lease:take(settings.timeout * SLACK)
+  local taken, message = take_lease(self)
   if not taken then
     return message and report_failure(self, "the dict has no room for the lists: " .. message)
   end
@@ -102,10 +144,10 @@ function Refresher:refresh()
   local ok, failure = pcall(fetch_and_keep, self, at)
   self.running = false
   if not ok and settings.exiting() then
-    return self.lease:finish(0)
+    return finish_lease(self, 0)
   end
   -- A refresh that took longer than the interval still leaves a pause before the next one.
-  self.lease:finish(math.max(at + settings.interval - settings.now(), settings.interval / TRIES))
+  finish_lease(self, math.max(at + settings.interval - settings.now(), settings.interval / TRIES))
   if ok then
     settings.refreshed "success"
   else
@@ -224,7 +266,6 @@ local function of_nginx()
     now = ngx.now,
     every = ngx.timer.every,
     at = ngx.timer.at,
-    checksum = ngx.crc32_long,
     identity = ngx.worker.pid,
     exiting = ngx.worker.exiting,
     pause = function()
@@ -245,8 +286,9 @@ function M.new(given)
   local prefix = "riskscreen:list:" .. given.id .. ":"
   return setmetatable({
     settings = settings,
-    store = stores.new(settings.dict, prefix, settings.checksum),
-    lease = leases.new(settings.dict, prefix .. "lease", settings.identity, settings.now),
+    store = stores.new(settings.dict, prefix),
+    lease_key = prefix .. "lease",
+    leases = 0,
     started = false,
     running = false,
   }, Refresher)

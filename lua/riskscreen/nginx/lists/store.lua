@@ -5,13 +5,8 @@ local json = require "riskscreen.json"
 
 local KEPT = 30 * 86400 -- seconds for which the blacklist holds while the service is unreachable
 local SKEW = 60 -- seconds that a refresh may seem to come from the future, after a clock was set back
-local CHECKSUMS = 2 ^ 31 -- the flags of an entry are not negative and hold its checksum
-local DIGITS = 16 -- of a generation
-local FORMAT = "%s%016.0f%s"
-local STATE = "%.0f %.3f %d %d"
 
 local letters = { blacklist = "b", whitelist = "w" }
-local lists = { b = "blacklist", w = "whitelist" }
 
 ---@class riskscreen.nginx.ListState
 ---@field generation integer
@@ -22,67 +17,48 @@ local lists = { b = "blacklist", w = "whitelist" }
 ---@class riskscreen.nginx.ListStore
 ---@field private dict table an ngx.shared dict
 ---@field private prefix string
----@field private checksum fun(text: string): number
----@field private state_text? string the text of `known_state`
----@field private known_state? riskscreen.nginx.ListState
 local Store = {}
 Store.__index = Store
 
 local function read(self, key)
-  local text, flags = self.dict:get(self.prefix .. key)
-  if type(text) == "string" and flags == self.checksum(key .. text) % CHECKSUMS then
-    return text
-  end
+  local text = self.dict:get(self.prefix .. key)
+  return type(text) == "string" and text or ""
 end
 
 -- May push out verdicts, which can be fetched again.
-local function write(self, key, text, lifetime)
-  local ok, message = self.dict:set(self.prefix .. key, text, lifetime, self.checksum(key .. text) % CHECKSUMS)
-  return ok, message
-end
-
-local function parsed_state(text)
-  local generation, at, black, white = text:match "^(%d+) ([%d.]+) (%d+) (%d+)$"
-  generation, at = tonumber(generation), tonumber(at)
-  return generation
-    and at
-    and { generation = generation, refreshed_at = at, blacklist = tonumber(black), whitelist = tonumber(white) }
+local function write(self, key, text)
+  local ok, message = self.dict:set(self.prefix .. key, text, KEPT)
+  return ok, message and "the dict has no room for the lists: " .. message
 end
 
 ---The last complete generation; nil where none is known.
 ---@return riskscreen.nginx.ListState|nil
 function Store:state()
-  local text = read(self, "state")
-  if text ~= self.state_text then
-    self.state_text, self.known_state = text, text and parsed_state(text) or nil
-  end
-  return self.known_state
+  local generation, at, black, white = read(self, "state"):match "^(%d+) ([%d.]+) (%d+) (%d+)$"
+  return tonumber(at)
+    and {
+      generation = tonumber(generation),
+      refreshed_at = tonumber(at),
+      blacklist = tonumber(black),
+      whitelist = tonumber(white),
+    }
 end
 
----The last entry of a key, in any generation.
----@param key string
----@return riskscreen.nginx.ListEntry|nil
----@return integer|nil generation
-function Store:get(key)
-  local text = read(self, key)
-  local list = text and lists[text:sub(1, 1)]
-  local generation = list and tonumber((text:sub(2, DIGITS + 1)))
-  if not generation then
-    return nil
-  end
-  local body = text:sub(DIGITS + 2)
-  local risks = body ~= "" and json.decode(body) or nil
-  return { list = list, risks = type(risks) == "table" and risks or nil }, generation
+-- The generation, the letter of the list and the risks as JSON of the last entry of a key.
+local function read_entry(self, key)
+  local generation, letter, risks = read(self, key):match "^(%d+)([bw])(.*)$"
+  return tonumber(generation), letter, risks
 end
 
 ---The entry of the blacklist under a key. One of a generation that is not complete yet counts already.
 ---@param key string
 ---@return riskscreen.nginx.ListEntry|nil
 function Store:blacklisted(key)
-  local entry, generation = self:get(key)
-  local state = entry and entry.list == "blacklist" and self:state()
-  if entry and entry.list == "blacklist" and not (state and generation < state.generation) then
-    return entry
+  local generation, letter, risks = read_entry(self, key)
+  local state = letter == "b" and self:state()
+  if letter == "b" and not (state and generation < state.generation) then
+    local decoded = risks ~= "" and json.decode(risks)
+    return { list = "blacklist", risks = type(decoded) == "table" and decoded or nil }
   end
 end
 
@@ -90,8 +66,8 @@ end
 ---@param key string
 ---@return boolean
 function Store:whitelisted(key)
-  local entry, generation = self:get(key)
-  local state = entry and entry.list == "whitelist" and self:state()
+  local generation, letter = read_entry(self, key)
+  local state = letter == "w" and self:state()
   return state and generation == state.generation or false
 end
 
@@ -108,15 +84,11 @@ end
 
 -- Writes an entry. The third result says whether the last complete generation had the same.
 local function put(self, key, entry, generation, last)
-  local body = entry.risks and json.encode(entry.risks) or ""
-  local before = read(self, key)
-  local same = before and last and before == FORMAT:format(letters[entry.list], last.generation, body)
-  local ok, message = write(self, key, FORMAT:format(letters[entry.list], generation, body), KEPT)
+  local letter, risks = letters[entry.list], entry.risks and json.encode(entry.risks) or ""
+  local old_generation, old_letter, old_risks = read_entry(self, key)
+  local same = last and old_generation == last.generation and old_letter == letter and old_risks == risks
+  local ok, message = write(self, key, ("%.0f%s%s"):format(generation, letter, risks))
   return ok, message, same
-end
-
-local function publish(self, generation, at, counts)
-  return write(self, "state", STATE:format(generation, at, counts.blacklist, counts.whitelist), KEPT)
 end
 
 -- Tells all workers to clear their LRU.
@@ -149,28 +121,25 @@ function Store:keep(content, at, pause)
     end
     local ok, message, same = put(self, key, entry, generation, last)
     if not ok then
-      return nil, "the dict has no room for the lists: " .. tostring(message)
+      return nil, message
     end
     changed = changed or not same
   end
-  local ok, message = publish(self, generation, at, counts)
-  if not ok then
-    return nil, "the dict has no room for the lists: " .. tostring(message)
-  end
-  if changed then
+  local state = ("%.0f %.3f %d %d"):format(generation, at, counts.blacklist, counts.whitelist)
+  local ok, message = write(self, "state", state)
+  if ok and changed then
     return announce(self, at)
   end
-  return true
+  return ok, message
 end
 
 local M = {}
 
 ---@param dict table an ngx.shared dict
 ---@param prefix string of the keys
----@param checksum fun(text: string): number
 ---@return riskscreen.nginx.ListStore
-function M.new(dict, prefix, checksum)
-  return setmetatable({ dict = dict, prefix = prefix, checksum = checksum }, Store)
+function M.new(dict, prefix)
+  return setmetatable({ dict = dict, prefix = prefix }, Store)
 end
 
 return M
