@@ -113,6 +113,11 @@ static void fail_with_code(struct rsc_transfer *transfer, CURLcode code) {
                 transfer->limit_size);
         return;
     }
+    if (transfer->malformed != NULL) {
+        fail(transfer, RSC_PROTOCOL, RSC_PHASE_BODY);
+        explain(transfer, "malformed answer from %s (%s)", peer, transfer->malformed);
+        return;
+    }
     if (handle->replay_refused) {
         fail(transfer, RSC_NETWORK, RSC_PHASE_FIRST_BYTE);
         explain(transfer, "the connection to %s was lost before an answer came; the request was not sent again", peer);
@@ -202,7 +207,7 @@ void rsc_transfer_complete(CURL *easy, CURLcode code) {
     if (transfer == NULL) {
         return;
     }
-    if (code == CURLE_OK && !transfer->head_complete) {
+    if (code == CURLE_OK && !transfer->head.complete) {
         /* libcurl reports success if the connection closes within the headers. */
         fail(transfer, RSC_NETWORK, RSC_PHASE_BODY);
         explain(transfer, "incomplete answer from %s (the connection was closed within the headers)",

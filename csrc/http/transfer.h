@@ -14,6 +14,7 @@
 #include "base/buffer.h"
 #include "base/text.h"
 #include "http/failure.h"
+#include "http/head.h"
 #include "http/loop.h"
 #include "http/origin.h"
 
@@ -57,8 +58,9 @@ struct rsc_transfer {
 
     struct rsc_buffer received; /* lines with lower-case names, then the body */
     size_t head_size;           /* bytes of header lines in `received` */
-    bool head_complete;         /* all headers have arrived */
+    struct rsc_head head;
     bool in_body;
+    const char *malformed; /* the fault of the head, or NULL */
     const char *limit; /* name of the exceeded limit, or NULL */
     size_t limit_size;
     bool failed;

@@ -22,18 +22,29 @@ static void lower_name(char *line, size_t length) {
     }
 }
 
+/* Refuses a body above the limit before it arrives. The answer to HEAD, 204 and 304 have none. */
+static bool admit_length(struct rsc_transfer *transfer) {
+    const struct rsc_head *head = &transfer->head;
+    if (!head->complete || !head->has_length || head->status < 200 || head->status == 204 || head->status == 304 ||
+        strcmp(transfer->method, "HEAD") == 0) {
+        return true;
+    }
+    size_t length = head->length < SIZE_MAX ? (size_t)head->length : SIZE_MAX;
+    return admit(transfer, 0, length, "max_body", transfer->origin->max_body);
+}
+
 static size_t on_header(char *bytes, size_t size, size_t count, void *context) {
     struct rsc_transfer *transfer = ((struct rsc_handle *)context)->transfer;
-    size_t length = size * count;
-    if (transfer->in_body) {
+    struct rsc_text line = {bytes, size * count};
+    size_t length = line.length;
+    if (transfer->head.complete && transfer->head.status >= 200) {
         return length; /* ignore trailers */
     }
-    if (length > 5 && memcmp(bytes, "HTTP/", 5) == 0) {
+    if (rsc_head_begins(line)) {
         /* After interim responses (100, 103 …) only the last response counts. */
         rsc_origin_reuse_buffer(transfer->origin, &transfer->received);
         rsc_buffer_reset(&transfer->received);
         transfer->head_size = 0;
-        transfer->head_complete = false;
         if (rsc_buffer_reserve(&transfer->received, transfer->origin->typical_size) != RSC_OK) {
             return 0;
         }
@@ -44,8 +55,8 @@ static size_t on_header(char *bytes, size_t size, size_t count, void *context) {
     }
     lower_name(transfer->received.data + transfer->head_size, length);
     transfer->head_size += length;
-    transfer->head_complete = length <= 2 && (bytes[0] == '\r' || bytes[0] == '\n');
-    return length;
+    transfer->malformed = rsc_head_read(&transfer->head, line);
+    return transfer->malformed == NULL && admit_length(transfer) ? length : 0;
 }
 
 static size_t on_body(char *bytes, size_t size, size_t count, void *context) {

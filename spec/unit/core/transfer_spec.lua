@@ -717,6 +717,61 @@ describe("a failure", function()
     )
   end)
 
+  for _, lines in ipairs({
+    "Content-Length: many\r\n",
+    "Content-Length: -5\r\n",
+    "Content-Length: +5\r\n",
+    "Content-Length:\r\n",
+    "Content-Length: 5 bytes\r\n",
+    "Content-Length: 5, 6\r\n",
+    "Content-Length: 5,\r\n",
+    "Content-Length: 5, 05\r\n",
+    "Content-Length: 5\r\nContent-Length: 6\r\n",
+    "Content-Length: 6\r\nContent-Length: 5\r\n",
+    "Content-Length: 18446744073709551621\r\n",
+    "Content-Length : 5\r\n",
+    "Content-Length:\r\n 5\r\n",
+    "Content-Length: 5\r\nno colon\r\n",
+    "Content-Length: 5\nX-A: 1\r\n",
+    "Content-Length: 5\r\nX-A: 1\rX-B: 2\r\n",
+    "Transfer-Encoding: gzip\r\nContent-Length: 5\r\n",
+    "Transfer-Encoding: identity\r\n",
+  }) do
+    it("is a head that could be read in two ways: " .. lines:gsub("%c+", "; "), function()
+      local failure = failure_of(function(connection)
+        connection:send("HTTP/1.1 200 OK\r\n" .. lines .. "\r\nhello")
+        connection:finish()
+      end)
+      assert.equal("protocol", failure.kind, failure.message)
+    end)
+  end
+
+  for _, head in ipairs({
+    "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n",
+    "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Length: 5\r\n",
+    "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n",
+    "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n",
+    "HTTP/1.1 200OK\r\nTransfer-Encoding: chunked\r\n",
+  }) do
+    it("is a chunked body behind a head that could be read in two ways: " .. head:gsub("%c+", "; "), function()
+      local failure = failure_of(function(connection)
+        connection:send(head .. "\r\n5\r\nhello\r\n0\r\n\r\n")
+        connection:finish()
+      end)
+      assert.equal("protocol", failure.kind, failure.message)
+    end)
+  end
+
+  it("is none where the same length is given twice", function()
+    local server = peer.tcp(drive, function(connection)
+      connection:send("HTTP/1.1 200 OK\r\nContent-Length: 5, 5\r\ncontent-length: 5\r\n\r\nhello")
+    end)
+    local result, failure = drive:result(send(origin_of(server.url)))
+    assert.is_nil(failure and failure.message)
+    assert.equal(5, result.size)
+    server:close()
+  end)
+
   it("of the compression has the kind protocol", function()
     assert_failure(
       { "protocol", "body", true },

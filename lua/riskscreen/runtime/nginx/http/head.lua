@@ -70,15 +70,16 @@ local function frame(status, version, headers)
     return nil, "Content-Length is not a length"
   elseif coding and (coding:lower() ~= "chunked" or version == "1.0") then
     return nil, "a Transfer-Encoding other than chunked"
+  elseif coding and length then
+    return nil, "both Content-Length and Transfer-Encoding"
   end
   return {
     status = status,
     http_version = version,
     headers = headers,
-    length = not coding and length or nil,
+    length = length or nil,
     chunked = coding ~= nil,
-    -- With both, a proxy may see the end of the body elsewhere, and the next answer begin there.
-    persistent = not (coding and length) and is_persistent(version, headers.connection),
+    persistent = is_persistent(version, headers.connection),
     idle = keep_alive and tonumber(keep_alive:lower():match "timeout=(%d+)"),
   }
 end

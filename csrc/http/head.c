@@ -1,0 +1,152 @@
+#include "http/head.h"
+
+#include <string.h>
+#include <strings.h>
+
+#define DIGITS_MAX 15 /* digits of a length; more is above every limit */
+
+static const char not_a_length[] = "Content-Length is not a length";
+static const char two_lengths[] = "Content-Length contradicts itself";
+static const char both_framings[] = "both Content-Length and Transfer-Encoding";
+static const char other_encoding[] = "a Transfer-Encoding other than chunked";
+static const char bad_status[] = "the status line is malformed";
+static const char bad_line[] = "a header line is malformed";
+
+static bool is_digit(char byte) {
+    return byte >= '0' && byte <= '9';
+}
+
+static bool is_token_byte(char byte) {
+    return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') || is_digit(byte) ||
+           (byte != '\0' && strchr("!#$%&'*+.^_`|~-", byte) != NULL);
+}
+
+static struct rsc_text trim(struct rsc_text text) {
+    while (text.length > 0 && (*text.bytes == ' ' || *text.bytes == '\t')) {
+        text.bytes++;
+        text.length--;
+    }
+    while (text.length > 0 && (text.bytes[text.length - 1] == ' ' || text.bytes[text.length - 1] == '\t')) {
+        text.length--;
+    }
+    return text;
+}
+
+static bool has_control_byte(struct rsc_text text) {
+    for (size_t i = 0; i < text.length; i++) {
+        unsigned char byte = (unsigned char)text.bytes[i];
+        if ((byte < 0x20 && byte != '\t') || byte == 0x7f) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_name(struct rsc_text name, const char *wanted) {
+    return name.length == strlen(wanted) && strncasecmp(name.bytes, wanted, name.length) == 0;
+}
+
+/* The status line */
+
+bool rsc_head_begins(struct rsc_text line) {
+    return line.length > 5 && memcmp(line.bytes, "HTTP/", 5) == 0;
+}
+
+static const char *read_status(struct rsc_head *head, struct rsc_text line) {
+    static const char *const versions[] = {"HTTP/1.1 ", "HTTP/1.0 ", "HTTP/2 ", "HTTP/3 "};
+    memset(head, 0, sizeof *head);
+    for (size_t i = 0; i < sizeof versions / sizeof *versions; i++) {
+        size_t length = strlen(versions[i]);
+        const char *digits = line.bytes + length;
+        if (line.length < length + 3 || memcmp(line.bytes, versions[i], length) != 0) {
+            continue;
+        }
+        bool ends = line.length == length + 3 || digits[3] == ' ';
+        if (digits[0] < '1' || digits[0] > '9' || !is_digit(digits[1]) || !is_digit(digits[2]) || !ends ||
+            has_control_byte(line)) {
+            return bad_status;
+        }
+        head->status = (digits[0] - '0') * 100 + (digits[1] - '0') * 10 + (digits[2] - '0');
+        head->http_1_0 = i == 1;
+        return NULL;
+    }
+    return bad_status;
+}
+
+/* Fields */
+
+/* Reads one element of the list that Content-Length may be. */
+static const char *read_length(struct rsc_head *head, struct rsc_text text) {
+    uint64_t length = 0;
+    for (size_t i = 0; i < text.length; i++) {
+        if (!is_digit(text.bytes[i])) {
+            return not_a_length;
+        }
+        length = i < DIGITS_MAX ? length * 10 + (uint64_t)(text.bytes[i] - '0') : RSC_HEAD_LENGTH_HUGE;
+    }
+    if (text.length == 0) {
+        return not_a_length;
+    }
+    if (head->has_length && (length != head->length || text.length != head->digits)) {
+        return two_lengths;
+    }
+    head->has_length = true;
+    head->length = length;
+    head->digits = text.length;
+    return NULL;
+}
+
+static const char *read_lengths(struct rsc_head *head, struct rsc_text value) {
+    const char *fault = NULL;
+    bool more = true;
+    while (more && fault == NULL) {
+        const char *comma = value.length > 0 ? memchr(value.bytes, ',', value.length) : NULL;
+        size_t size = comma != NULL ? (size_t)(comma - value.bytes) : value.length;
+        fault = read_length(head, trim((struct rsc_text){value.bytes, size}));
+        more = comma != NULL;
+        value.bytes += size + (more ? 1 : 0);
+        value.length -= size + (more ? 1 : 0);
+    }
+    return fault;
+}
+
+static const char *read_field(struct rsc_head *head, struct rsc_text line) {
+    size_t colon = 0;
+    while (colon < line.length && is_token_byte(line.bytes[colon])) {
+        colon++;
+    }
+    if (colon == 0 || colon == line.length || line.bytes[colon] != ':') {
+        return bad_line;
+    }
+    struct rsc_text name = {line.bytes, colon};
+    struct rsc_text value = trim((struct rsc_text){line.bytes + colon + 1, line.length - colon - 1});
+    if (has_control_byte(value)) {
+        return bad_line;
+    }
+    const char *fault = NULL;
+    if (is_name(name, "content-length")) {
+        fault = read_lengths(head, value);
+    } else if (is_name(name, "transfer-encoding")) {
+        fault = head->chunked || head->http_1_0 || !is_name(value, "chunked") ? other_encoding : NULL;
+        head->chunked = true;
+    }
+    if (fault == NULL && head->chunked && head->has_length) {
+        return both_framings;
+    }
+    return fault;
+}
+
+const char *rsc_head_read(struct rsc_head *head, struct rsc_text line) {
+    if (line.length < 2 || line.bytes[line.length - 2] != '\r' || line.bytes[line.length - 1] != '\n') {
+        return bad_line;
+    }
+    line.length -= 2;
+    if (rsc_head_begins(line)) {
+        return read_status(head, line);
+    }
+    if (line.length == 0) {
+        head->complete = true;
+        return NULL;
+    }
+    return read_field(head, line);
+}

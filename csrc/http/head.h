@@ -1,0 +1,32 @@
+/* The head of a response, line by line. It is as strict as runtime/nginx/http/head.lua: two readers must not be able to
+ * read one head in two ways. libcurl is more lenient: it takes "5, 6" for the length 5 and ignores a length that
+ * overflows. */
+#ifndef RSC_HEAD_H
+#define RSC_HEAD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/text.h"
+
+#define RSC_HEAD_LENGTH_HUGE UINT64_MAX /* a length of more than 15 digits */
+
+struct rsc_head {
+    int status;
+    bool http_1_0;
+    bool complete;   /* the empty line has arrived */
+    bool has_length; /* Content-Length was given */
+    bool chunked;
+    size_t digits;   /* of the length, for the comparison with a second one */
+    uint64_t length; /* bytes of the body */
+};
+
+/* Whether the line begins a new head. */
+bool rsc_head_begins(struct rsc_text line);
+
+/* Reads the next line with its line end. A status line begins the head again. Returns NULL, or the fault as a static
+ * text. */
+const char *rsc_head_read(struct rsc_head *head, struct rsc_text line);
+
+#endif
