@@ -1,5 +1,7 @@
 -- Hedging: when an answer is late, the request is sent a second time, and the first answer wins.
 
+local tables = require "riskscreen.util.tables"
+
 local SAMPLES = 64 -- durations that are kept for each operation
 local FEWEST = 20 -- durations that the percentile needs
 local FRESH = 8 -- new durations after which the percentile is computed again
@@ -12,10 +14,7 @@ local Hedge = {}
 Hedge.__index = Hedge
 
 local function percentile(durations)
-  local sorted = {}
-  for index, seconds in ipairs(durations) do
-    sorted[index] = seconds
-  end
+  local sorted = tables.copy(durations)
   table.sort(sorted)
   return sorted[math.ceil(#sorted * PERCENTILE)]
 end

@@ -5,92 +5,50 @@ local priorities = require("riskscreen.options.reliability").priorities
 
 local GRACE = 1 -- seconds after its deadline; an entry that is still queued then was left behind by an error
 
+local ranks = {}
+for rank, priority in ipairs(priorities) do
+  ranks[priority] = rank
+end
+
 ---@class riskscreen.LimiterEntry a call in the queue
----@field lane riskscreen.LimiterLane|nil nil after it has left
+---@field limiter riskscreen.Limiter
+---@field rank integer of its priority
 ---@field deadline number
----@field outer? riskscreen.LimiterEntry the blocking call within which this call blocks
+---@field blocks boolean the call waits outside of tasks
 local Entry = {}
 Entry.__index = Entry
 
 ---@class riskscreen.Limiter
 ---@field private bucket riskscreen.Bucket
----@field lanes riskscreen.LimiterLane[] one queue for each priority
----@field innermost? riskscreen.LimiterEntry the last of the calls that block
----@field waiting integer
+---@field queue riskscreen.LimiterEntry[] by rank, and within a rank by arrival
 local Limiter = {}
 Limiter.__index = Limiter
 
--- A queue is a linked list.
-
-local function unlink(entry)
-  local lane = entry.lane
-  if entry.before then
-    entry.before.after = entry.after
-  else
-    lane.first = entry.after
-  end
-  if entry.after then
-    entry.after.before = entry.before
-  else
-    lane.last = entry.before
-  end
-  entry.lane = nil
-end
-
--- Adds an entry before `follower`, or at the end.
-local function link(entry, lane, follower)
-  local leader = lane.last
-  if follower then
-    leader = follower.before
-  end
-  entry.lane, entry.before, entry.after = lane, leader, follower
-  if leader then
-    leader.after = entry
-  else
-    lane.first = entry
-  end
-  if follower then
-    follower.before = entry
-  else
-    lane.last = entry
-  end
-end
-
 -- The entry whose turn it is. Entries that an error has left behind are removed.
 local function first_in_line(limiter, now)
-  for _, lane in ipairs(limiter.lanes) do
-    while lane.first and now > lane.first.deadline + GRACE do
-      unlink(lane.first)
-      limiter.waiting = limiter.waiting - 1
-    end
-    if lane.first then
-      return lane.first
-    end
+  local queue = limiter.queue
+  while queue[1] and now > queue[1].deadline + GRACE do
+    table.remove(queue, 1)
   end
-end
-
-local function innermost(limiter)
-  local entry = limiter.innermost
-  while entry and not entry.lane do
-    entry = entry.outer
-  end
-  limiter.innermost = entry
-  return entry
+  return queue[1]
 end
 
 -- Queues a call. Blocking calls wait within each other on one stack, so the last one must leave first.
 local function join(limiter, priority, deadline)
-  local entry = setmetatable({ limiter = limiter, deadline = deadline, signal = limiter.tasks.signal() }, Entry)
-  if limiter.tasks.blocks() then
-    entry.outer = innermost(limiter)
-    limiter.innermost = entry
+  local queue, blocks, rank = limiter.queue, limiter.tasks.blocks(), ranks[priority]
+  local position = #queue + 1
+  while position > 1 and queue[position - 1].rank > rank do
+    position = position - 1
   end
-  if entry.outer then
-    link(entry, entry.outer.lane, entry.outer)
-  else
-    link(entry, limiter.lanes[priority])
+  for index, other in ipairs(blocks and queue or {}) do
+    if other.blocks then
+      position, rank = index, other.rank
+      break
+    end
   end
-  limiter.waiting = limiter.waiting + 1
+  local entry = { limiter = limiter, rank = rank, deadline = deadline, blocks = blocks }
+  entry.signal = limiter.tasks.signal()
+  table.insert(queue, position, setmetatable(entry, Entry))
   return entry
 end
 
@@ -103,11 +61,13 @@ end
 
 ---Leaves the queue, also when the waiting task is stopped.
 function Entry:abandon()
-  if self.lane then
-    local limiter = self.limiter
-    unlink(self)
-    limiter.waiting = limiter.waiting - 1
-    wake_first(limiter)
+  local limiter = self.limiter
+  for index, entry in ipairs(limiter.queue) do
+    if entry == self then
+      table.remove(limiter.queue, index)
+      wake_first(limiter)
+      return
+    end
   end
 end
 
@@ -131,27 +91,17 @@ end
 
 local M = {}
 
----@class riskscreen.LimiterLane
----@field first? riskscreen.LimiterEntry
----@field last? riskscreen.LimiterEntry
-
 ---@param settings riskscreen.BucketSettings
 ---@param runtime { now: (fun(): number), tasks: table }
 ---@param shared? riskscreen.SharedMemory of all workers
 ---@param name? string of the bucket in the shared memory
 ---@return riskscreen.Limiter
 function M.new(settings, runtime, shared, name)
-  local lanes = {}
-  for index, priority in ipairs(priorities) do
-    lanes[index] = {}
-    lanes[priority] = lanes[index]
-  end
   return setmetatable({
     now = runtime.now,
     tasks = runtime.tasks,
     bucket = buckets.new(settings, runtime.now, shared, name),
-    lanes = lanes,
-    waiting = 0,
+    queue = {},
   }, Limiter)
 end
 
@@ -198,7 +148,7 @@ end
 ---@return { rate: number, tokens: number, waiting: integer, paused: number }
 function Limiter:status()
   local status = self.bucket:status()
-  status.waiting = self.waiting
+  status.waiting = #self.queue
   return status
 end
 

@@ -1,28 +1,13 @@
 -- Counters and latency histograms of a client. A snapshot is a copy.
 
+local tables = require "riskscreen.util.tables"
+
 -- Upper bounds of the buckets in seconds. A last bucket has no bound.
 local BOUNDS = { 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60 }
 
-local STEP = 0.0005 -- seconds; every bound below FINE is a multiple of it
-local FINE = 0.25 -- seconds
-
--- The first bucket of a duration of so many steps.
-local bucket_of, first = {}, 1
-for steps = 0, FINE / STEP - 1 do
-  while BOUNDS[first] < steps * STEP do
-    first = first + 1
-  end
-  bucket_of[steps] = first
-end
-
--- The number of a duration's bucket. The gate counts every request, and a search in a loop costs it more
--- (bench/nginx.lua).
+-- The number of a duration's bucket.
 local function index_of(seconds)
-  local index = bucket_of[math.floor(seconds / STEP)]
-  if index then
-    return seconds > BOUNDS[index] and index + 1 or index
-  end
-  index = 1
+  local index = 1
   while BOUNDS[index] and seconds > BOUNDS[index] do
     index = index + 1
   end
@@ -124,14 +109,6 @@ local function add(map, key, amount)
   map[key] = (map[key] or 0) + amount
 end
 
-local function copy(map)
-  local result = {}
-  for key, value in pairs(map) do
-    result[key] = value
-  end
-  return result
-end
-
 local M = { counters = counters, bounds = BOUNDS }
 
 ---The number of the bucket of a duration.
@@ -223,21 +200,17 @@ end
 ---The counters and histograms as they are now.
 ---@return table
 function Stats:snapshot()
-  local result, totals, latency = copy(self.counters), totals_of(self)
-  for name, total in pairs(totals) do
-    result[name] = total
-  end
+  local totals, latency = totals_of(self)
+  local result = tables.merge(self.counters, totals)
   result.in_flight = 0
   for _ in pairs(self.open) do
     result.in_flight = result.in_flight + 1
   end
-  result.errors, result.statuses = copy(self.kinds), copy(self.statuses)
+  result.errors, result.statuses = tables.copy(self.kinds), tables.copy(self.statuses)
   result.latency = { calls = histogram_snapshot(latency), requests = histogram_snapshot(self.requests) }
   result.operations = {}
   for name, entry in pairs(self.operations) do
-    local shown = copy(entry)
-    shown.latency = histogram_snapshot(entry.latency)
-    result.operations[name] = shown
+    result.operations[name] = tables.merge(entry, { latency = histogram_snapshot(entry.latency) })
   end
   return result
 end
