@@ -1,4 +1,4 @@
--- What a gate shares with its locations: the client, the recorder, the lists, and one cache for each policy.
+-- The parts that a gate shares with its locations: client, recorder, lists, and one cache for each policy.
 local addresses = require "riskscreen.address"
 local caches = require "riskscreen.nginx.cache"
 local clients = require "riskscreen.client"
@@ -10,30 +10,6 @@ local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 
 local ngx = _G.ngx
-
-local function write(value, out)
-  if type(value) ~= "table" then
-    local content = tostring(value)
-    out[#out + 1] = ("%s:%d:%s"):format(type(value), #content, content)
-    return
-  end
-  local keys = {}
-  for key in pairs(value) do
-    keys[#keys + 1] = key
-  end
-  table.sort(keys, function(a, b)
-    if type(a) ~= type(b) then
-      return type(a) < type(b)
-    end
-    return a < b
-  end)
-  out[#out + 1] = "{"
-  for _, key in ipairs(keys) do
-    write(key, out)
-    write(value[key], out)
-  end
-  out[#out + 1] = "}"
-end
 
 -- The client, and its base URL if that is known. A client made here shares one circuit over all workers.
 local function client_of(value, dict, inbox)
@@ -80,9 +56,16 @@ local M = {}
 ---@param value any strings, numbers, booleans, and tables of them
 ---@return string
 function M.fingerprint(value)
-  local out = {}
-  write(value, out)
-  return table.concat(out)
+  if type(value) ~= "table" then
+    local content = tostring(value)
+    return ("%s:%d:%s"):format(type(value), #content, content)
+  end
+  local fields = {}
+  for key, member in pairs(value) do
+    fields[#fields + 1] = M.fingerprint(key) .. M.fingerprint(member)
+  end
+  table.sort(fields)
+  return "{" .. table.concat(fields) .. "}"
 end
 
 -- Asks the service about one address in its canonical spelling: the answer is cached for all spellings.

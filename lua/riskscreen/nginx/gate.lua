@@ -1,4 +1,4 @@
--- The gate denies requests whose address must not pass: it reads the address (input/), gets a decision (cache/), and
+-- The gate denies requests whose address must not pass. It reads the address (input/), gets a decision (cache/), and
 -- acts on it (location.lua).
 local check = require "riskscreen.options.check"
 local contexts = require "riskscreen.nginx.context"

@@ -1,5 +1,5 @@
--- The options of one location, prepared before any request comes: where the addresses are, what each decision leads to,
--- and the answers to denied requests.
+-- The options of one location, prepared before any request: readers of addresses, effective actions, answers to denied
+-- requests.
 local check = require "riskscreen.options.check"
 local deny_response = require "riskscreen.nginx.deny_response"
 local input = require "riskscreen.nginx.input"
@@ -27,7 +27,7 @@ Location.__index = Location
 
 ---@alias riskscreen.nginx.EffectiveAction "allow"|"review"|"block"
 
----The action that a decision leads to here. An unknown action blocks.
+---The action that a decision leads to here. Any other value blocks.
 ---@param decision riskscreen.Decision
 ---@param source string
 ---@return riskscreen.nginx.EffectiveAction

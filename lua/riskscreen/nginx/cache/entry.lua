@@ -7,7 +7,7 @@ local tables = require "riskscreen.util.tables"
 
 local sub = string.sub
 
--- A text is: version and kind, when it was asked for, the epoch, its end (if it is stale), the decision as JSON.
+-- The parts of a text: version and kind, time of the fetch, epoch, end of a stale entry, decision as JSON.
 -- Numbers have a fixed width, because LuaJIT does not compile patterns (`./dev bench nginx`, "from the shared dict").
 local FRESH, FAILED, STALE = "1v", "1f", "1s"
 local TIME, EPOCH = "%014.3f", "%016.0f"

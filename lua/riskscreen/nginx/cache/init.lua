@@ -1,5 +1,5 @@
--- The cache of decisions. `get` looks into the LRU of this worker, then into the dict of all workers, and then fetches
--- once for all who wait. Entries are in entry.lua, the dict is in dict.lua, waiting callers are in single_flight.lua.
+-- The cache of decisions. `get` tries the LRU of this worker, then the dict of all workers; then it fetches once for
+-- all callers. Entries are in entry.lua, the dict is in dict.lua, waiting callers are in single_flight.lua.
 local decisions = require "riskscreen.policy.decision"
 local dicts = require "riskscreen.nginx.cache.dict"
 local entries = require "riskscreen.nginx.cache.entry"
@@ -224,8 +224,8 @@ local function wait(self, request, deadline, flight)
   end
 end
 
--- Fetches, or waits for the fetch that is under way. Returns nil when the time is up. The loop has its own function,
--- because LuaJIT compiles no loop on the way to a call (`./dev bench nginx`, "over a cosocket").
+-- Fetches, or waits for the fetch that is under way. Returns nil when the time is up. The loop is in another function,
+-- because LuaJIT does not compile a call behind a loop (`./dev bench nginx`).
 local function lead_or_wait(self, request, timeout)
   local deadline = self.clock() + timeout
   local flight = self.flights:find(request.key, request.epoch)

@@ -1,6 +1,6 @@
--- The cache of one worker, in two generations. A full young generation becomes the old one, and an entry that is used
--- becomes young again, so an entry that is not used for a whole generation is dropped. For entries that are used once,
--- this is five times cheaper than the exact order of resty.lrucache (`./dev bench nginx`, "from the shared dict").
+-- The cache of one worker, in two generations. A full young generation becomes the old one. An entry that is used
+-- becomes young again, and an entry that is not used for a whole generation is dropped. For entries that are used once,
+-- this is five times cheaper than resty.lrucache with its exact order (`./dev bench nginx`).
 
 ---@class riskscreen.nginx.Lru
 ---@field private half integer entries of a generation

@@ -1,5 +1,5 @@
--- The body of the request that is served, as text, in memory or in the file to which nginx has buffered it.
--- Not here: what the text says (json_field.lua, parameters.lua).
+-- The body of the request that is served, from memory or from nginx's buffer file. json_field.lua and parameters.lua
+-- read its text.
 local ngx = _G.ngx
 
 local M = {}
@@ -14,14 +14,14 @@ local function read_file(name, longest)
   return content or ""
 end
 
--- Whether a charset is nowhere another than UTF-8, which would be another text; of two, readers take either.
+-- Whether every charset is UTF-8: another one would make another text. Of two charsets, programs take either.
 local function is_utf8(content_type)
-  local _, said = content_type:gsub("charset", "")
+  local _, charsets = content_type:gsub("charset", "")
   local _, as_utf8 = content_type:gsub('charset%s*=%s*"?utf%-8"?%s*%f[;%z]', "")
-  return said == as_utf8
+  return charsets == as_utf8
 end
 
--- The one media type of the body, in lower case and without its parameters.
+-- The media type of the body, in lower case and without parameters; nil if there are two.
 local function media_type(headers)
   local value = headers["content-type"]
   if type(value) ~= "string" or not is_utf8(value:lower()) then
@@ -31,13 +31,13 @@ local function media_type(headers)
   return (next_mark == "" or next_mark == ";") and its_type or nil
 end
 
--- Behind the gate a compressed body might be decompressed, and bytes that are a text as they stand be another one.
+-- The application may decompress a body that the gate has read as it is.
 local function is_encoded(headers)
   local encoding = headers["content-encoding"]
   return encoding ~= nil and encoding ~= "identity"
 end
 
----The body, if it is of a media type: as another type it might be read otherwise behind the gate.
+---The body, if it has a media type. The application may read a body of another type in another way.
 ---@param is_type fun(media_type: string): boolean
 ---@param longest integer bytes
 ---@return string|nil text

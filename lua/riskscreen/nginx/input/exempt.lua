@@ -1,9 +1,9 @@
--- Callers that the gate lets pass without a look: those of some networks, and those that a function knows.
--- Not here: from where nginx takes the caller's address; behind a proxy that is its realip module's task.
+-- Callers that pass the gate without a lookup: those of some networks, and those that a function accepts. Behind a
+-- proxy, nginx's realip module must find the caller's address.
 local ip = require "riskscreen.util.ip"
 local text = require "riskscreen.util.text"
 
-local MOST_REMEMBERED = 1024 -- callers' addresses
+local MAX_KNOWN = 1024 -- callers' addresses
 
 local ngx = _G.ngx
 
@@ -19,14 +19,14 @@ local function is_within(networks, address)
   return false
 end
 
--- Remembers what it has found: a caller seldom comes once.
+-- Caches its answers: most callers come more than once.
 local function network_test(networks)
   local known, count = {}, 0
   return function()
     local address = ngx.var.remote_addr
     local answer = known[address]
     if answer == nil then
-      if count == MOST_REMEMBERED then
+      if count == MAX_KNOWN then
         known, count = {}, 0
       end
       answer = is_within(networks, address)
@@ -36,7 +36,7 @@ local function network_test(networks)
   end
 end
 
----Whether the request that is served has an exempt caller. Of a function's answers only true is a yes.
+---A test whether the caller of the request is exempt. A function must return true itself; other values are a no.
 ---@param value table|function addresses and networks such as "192.0.2.0/24", and functions; or one function
 ---@return (fun(): boolean)|nil
 ---@return string|nil message

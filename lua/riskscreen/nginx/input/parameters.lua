@@ -1,13 +1,12 @@
--- One parameter of a query string or of a form: its value, unless another program could read another value from the
--- same text. Pure. What is behind the gate may take the first of two parameters, the last, or both as a list; it may
--- not tell "to" from "TO", "to[]" or " to", and may split at ";": whatever any of these would see twice is refused.
-
+-- The value of one parameter in a query string or a form. Pure. It is refused if another program could read another
+-- value from the same text. Some programs take the first of two parameters, some the last, some both as a list. Some do
+-- not tell "to" from "TO", "to[]" or " to", and some split at ";".
 local made_of = require("riskscreen.util.text").made_of
 
 local byte, find, lower, sub = string.byte, string.find, string.lower, string.sub
 
 local AMPERSAND, EQUALS_SIGN = byte "&", byte "="
-local MOST = 1000 -- parameters; of more some programs leave out the rest, and a worker would be long busy with them
+local MAX_PARAMETERS = 1000 -- some programs leave out the rest, and reading more would keep a worker busy
 
 -- Texts without escapes, and without characters that some programs treat alike.
 local is_simple = made_of "0-9A-Za-z&=_~:,/-"
@@ -22,14 +21,14 @@ local function unescape(text)
   end))
 end
 
--- The name under which a careless reader files a parameter. A caller writes names as long as a body: nothing here may
--- take more time than in proportion to that, as the pattern "%s+$" would.
+-- The name as the most lenient programs compare it. A caller may send a name as long as a body. The time must stay in
+-- proportion to that, so the pattern "%s+$" would not do.
 local function folded(name)
   name = name:gsub("[%[%z].*$", ""):match "^.*%S" or ""
   return (name:gsub("^%s+", ""):gsub("[ .]", "_"):lower())
 end
 
--- PHP takes a "[" that nothing closes for "_".
+-- PHP reads an unclosed "[" as "_".
 local function is_called(name, wanted)
   return folded(name) == wanted or (find(name, "[", 1, true) and folded((name:gsub("%[", "_"))) == wanted)
 end
@@ -38,12 +37,13 @@ local function name_of(pair)
   return unescape(pair:match "^[^=]*")
 end
 
--- Why the parameter may be there twice, if it may: what has a "%" still is another name for whoever decodes again.
+-- The reason why the parameter may be there twice. A name that still has a "%" is another name for programs that decode
+-- twice.
 local function problem_of(text, wanted)
   local found, seen, is_obscure = 0, 0, false
   for pair in text:gmatch "[^&;]+" do
     seen = seen + 1
-    if seen > MOST then
+    if seen > MAX_PARAMETERS then
       return "is one of too many"
     end
     local name = name_of(pair)
@@ -58,8 +58,8 @@ local function problem_of(text, wanted)
   return is_obscure and "is beside a name that can be read in two ways" or nil
 end
 
--- The value where nothing in the text needs a second look; nil of any other text. Nearly every one is such. There are
--- no patterns and no loops here: LuaJIT compiles it together with what calls it.
+-- The value from a simple text; nil for any other text. Nearly every query is simple. There are no patterns and no
+-- loops here, so that LuaJIT compiles it with its caller (`./dev bench nginx`).
 local function plain_value(text, name, lower_name)
   if not is_simple(text) then
     return nil
@@ -91,7 +91,7 @@ local function thorough_value(text, name)
   return nil, "is missing"
 end
 
----A function that reads one parameter: its value, or nil and "is missing", "is repeated" …
+---A function that returns the value of one parameter, or nil and "is missing", "is repeated" …
 ---@param name string
 ---@return fun(text: string|nil): string|nil, string|nil
 function M.reader(name)

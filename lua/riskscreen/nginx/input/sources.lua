@@ -9,7 +9,7 @@ local ngx = _G.ngx
 local find = string.find
 
 local LONGEST_BODY = 1024 * 1024 -- bytes
-local MOST_READERS = 1000 -- kept for tables that stand in a call
+local MAX_READERS = 1000 -- kept for tables that stand in a call
 
 ---@alias riskscreen.nginx.Reader fun(): string|string[]|nil, string|nil the text or several texts; or nil, a problem
 ---@alias riskscreen.nginx.SubjectReader fun(): any, any, string|nil address, network, problem
@@ -261,7 +261,7 @@ local function reader_of(source)
   end
   local reader, message = compile_table(source)
   if reader then
-    if count >= MOST_READERS then
+    if count >= MAX_READERS then
       readers, count = {}, 0
     end
     readers[key] = readers[key] or {}
