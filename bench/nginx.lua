@@ -137,7 +137,7 @@ local function wrk(bed, running, row)
   }
 end
 
--- How many requests a row has led to that it should not have led to, or not led to that it should.
+-- The difference between the requests to the service and those that the row should have caused.
 local function misses(row, result, looked_up)
   return math.abs(looked_up - (row.calls or 0) * result.requests)
 end
@@ -160,7 +160,7 @@ local function measure(bed, running, row, is_warming)
   }
 end
 
--- Until everything that a row should find is there.
+-- Fills the caches for a row.
 local function warm(bed, running, row)
   for _ = 1, LONGEST_WARMING do
     if measure(bed, running, row, true).is_right then

@@ -1,5 +1,5 @@
--- The gate that a user would write in an afternoon, for comparison: a shared dict before one request over a cosocket,
--- lua-cjson, and as few checks as possible.
+-- A gate written by hand in an afternoon, for comparison: a shared dict, one request over a cosocket, lua-cjson, and
+-- few checks.
 
 local cjson = require("cjson.safe")
 

@@ -9,7 +9,7 @@ local BETWEEN_THREADS = 500000 -- addresses: no two threads ask for the same one
 
 local path, number, last, first
 
--- An address as any other: LuaJIT's hash of a long text may not tell apart what differs in the last digits alone.
+-- A random address. LuaJIT's hash of a long text may ignore its last digits.
 local function request_of(number_of_address)
   local a = (number_of_address * 1664525 + 1013904223) % 2 ^ 32
   local b = (a * 69069 + 1) % 2 ^ 32

@@ -1,5 +1,5 @@
--- The two nginx of bench/nginx.lua, each with one worker: the measured gateway, and the service behind it, which
--- answers every lookup with a fixed text. Linux only: CPU times are read from /proc.
+-- The two nginx of bench/nginx.lua, each with one worker: the measured gateway, and the service with its fixed answer.
+-- Linux only: CPU times are read from /proc.
 
 local program = require("spec.support.nginx_program")
 local socket = require("socket")
@@ -37,7 +37,7 @@ http {
 }
 ]]
 
--- nginx puts in what was asked for: an answer about another address would be refused.
+-- nginx puts in the address, because an answer about another address would be refused.
 local BODY = '{"success":true,"code":1,"msg":"SUCCESS","data":{"time":1767225600000,"address":"$arg_address",'
   .. '"network":"$arg_network","whitelist":false,"risks":[{"riskLevel":"low","riskType":"online-gambling",'
   .. '"riskSource":"Provider"}]}}'

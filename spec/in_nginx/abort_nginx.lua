@@ -1,4 +1,4 @@
--- Requests that end while calls and tasks of theirs are under way: nothing of them is left, and nobody waits for them.
+-- Requests that end while their calls and tasks are under way. They leave nothing behind.
 local nginx = require "spec.support.nginx"
 local sandbox = require "riskscreen.sandbox"
 
@@ -13,7 +13,7 @@ local SERVER = [[
   location = /sweep_calls { content_by_lua_block { abort.sweep_calls() } }
 ]]
 
-describe("a request that is swept away", function()
+describe("a request that nginx ends early", function()
   local server
 
   before_each(function()
@@ -31,7 +31,7 @@ describe("a request that is swept away", function()
     return assert(server.get(target)).status
   end
 
-  it("leaves nothing of its tasks and waits", function()
+  it("leaves no tasks and no waits", function()
     for _ = 1, 20 do
       assert.equal(204, get "/sweep")
     end
@@ -41,13 +41,13 @@ describe("a request that is swept away", function()
     server:eval "abort.shared:notify()"
   end)
 
-  it("is told to whoever waits for a task of it", function()
+  it("cancels the tasks that another request awaits", function()
     assert.equal(204, get "/sweep")
     server:eval "abort.left()"
     assert.same({ nil, "cancelled" }, { server:eval "return abort.await_last()" })
   end)
 
-  it("is not under way any more as far as its client knows", function()
+  it("is no longer counted as under way by its client", function()
     server:eval [[
       abort.connect {}
       abort.service:fault { kind = "delay", delay = 3600 }
@@ -57,7 +57,7 @@ describe("a request that is swept away", function()
     server:eval "abort.forget()"
   end)
 
-  it("takes its requests to the service with it when its client has gone", function()
+  it("ends its requests to the service when its caller has gone", function()
     local service = sandbox.new {}
     local its_server = assert(sandbox.serve { service = service })
     service:fault { kind = "hang" }
@@ -70,7 +70,7 @@ describe("a request that is swept away", function()
     its_server:close()
   end)
 
-  it("makes room for who stands behind it in line under the rate limit", function()
+  it("leaves the queue of the rate limit", function()
     server:eval [[
       abort.connect { rate_limit = { rate = 20, burst = 1 }, timeout = 3600 }
       abort.call()

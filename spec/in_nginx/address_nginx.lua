@@ -1,4 +1,4 @@
--- Where a request names an address: each place, and every way to name two of which the gate sees one.
+-- The places of an address in a request, and requests in which two programs could find two addresses.
 local addresses = require "riskscreen.sandbox.addresses"
 local gates = require "spec.support.gate"
 
@@ -28,7 +28,7 @@ describe("the gate finds the address", function()
     return status == 200
   end
 
-  -- Both ways: it is really this address that is looked at, and not another.
+  -- A clean address passes and a bad one does not, so the gate reads this one.
   local function finds(make)
     assert.is_true(passes(make(CLEAN)))
     assert.is_false(passes(make(HIGH)))
@@ -52,7 +52,7 @@ describe("the gate finds the address", function()
     end)
   end)
 
-  it("in an argument, unless there are two of it for anyone", function()
+  it("in an argument, unless some program could see two", function()
     start "{ argument = 'to' }"
     refuses_all {
       "/",
@@ -163,14 +163,14 @@ describe("the gate finds the address", function()
     end)
   end)
 
-  it("in a JSON body that nginx has put into a file", function()
+  it("in a JSON body that nginx has buffered in a file", function()
     start("{ json = 'to' }", { server = "client_body_buffer_size 1k;" })
     finds(function(address)
       return "/", json_request(('{"note": "%s", "to": "%s"}'):format(("x"):rep(200000), address))
     end)
   end)
 
-  it("in a JSON body, unless another reader could find another there", function()
+  it("in a JSON body, unless another program could find another one", function()
     start "{ json = 'withdrawal.to' }"
     local bodies = {
       "",
@@ -204,7 +204,7 @@ describe("the gate finds the address", function()
     refuses_all(requests)
   end)
 
-  it("in a JSON body of no other media type", function()
+  it("in a JSON body, and not in one of another media type", function()
     start "{ json = 'to' }"
     local body = ('{"to": "%s"}'):format(CLEAN)
     refuses_all {
@@ -219,7 +219,7 @@ describe("the gate finds the address", function()
     }
   end)
 
-  it("in a body that is UTF-8 for everyone", function()
+  it("in a body that every program reads as UTF-8", function()
     start "{ json = 'to' }"
     local body = ('{"to": "%s"}'):format(CLEAN)
     for _, parameters in ipairs { "", ";", "; charset=utf-8", ';charset = "UTF-8" ;v=1', "; v=1; charset=utf-8" } do
@@ -240,7 +240,7 @@ describe("the gate finds the address", function()
     refuses_all(requests)
   end)
 
-  it("in a body that nobody has to decompress", function()
+  it("in a body that is not compressed", function()
     start "{ form = 'to' }"
     local function form(encoding)
       return {
@@ -252,7 +252,7 @@ describe("the gate finds the address", function()
     refuses_all { { "/", form "gzip" }, { "/", form "deflate" }, { "/", form "br" }, { "/", form "identity, gzip" } }
   end)
 
-  it("at all places of a JSON body to which a path leads", function()
+  it("in every place of a JSON body that the path matches", function()
     start "{ json = 'outputs.*.to' }"
     local function outputs(of)
       local list = {}
@@ -290,7 +290,7 @@ describe("the gate finds the address", function()
     }
   end)
 
-  it("where a function says", function()
+  it("with a function", function()
     start "function() return ngx.var.arg_x or nil end"
     finds(function(address)
       return "/?x=" .. address
@@ -298,7 +298,7 @@ describe("the gate finds the address", function()
     refuses_all { "/" }
   end)
 
-  it("and passes the body on to what is behind", function()
+  it("and leaves the body to the application", function()
     start(
       "{ json = 'to' }",
       { behind = [[content_by_lua_block { ngx.req.read_body() ngx.print(ngx.req.get_body_data()) }]] }
@@ -309,7 +309,7 @@ describe("the gate finds the address", function()
 end)
 
 describe("the gate finds the network", function()
-  it("where it finds addresses, and takes none that the service does not know", function()
+  it("in the same places, and refuses an unknown network", function()
     local running = gates.start {
       init = [[gate = new_gate { on_unknown = 'allow', address = { argument = 'to' }, network = { argument = 'on' } }]],
       locations = { ["/"] = "gate:enforce()" },

@@ -1,5 +1,4 @@
--- The gate in front of a service that fails in every way of the fault matrix: what its caller is answered. Nobody gets
--- past a fault unless the operator wrote that unknown shall pass.
+-- The gate before a service with each fault of the matrix. No request passes unless the operator lets unknown pass.
 local busted = require "busted"
 local cell = require "spec.faults.cell"
 local fault_server = require "spec.support.fault_server"
@@ -51,7 +50,7 @@ local function inside(name, argument)
   return server:eval(("return require('spec.support.nginx_fault_gates').%s(...)"):format(name), argument)
 end
 
--- A gate before this server.
+-- Makes a gate before this server.
 local function open_gate(behind, fault, on_unknown, seconds)
   last_id = last_id + 1
   local id = "gate-" .. last_id
@@ -62,7 +61,7 @@ local function open_gate(behind, fault, on_unknown, seconds)
       client[name] = value
     end
   end
-  -- Whom to trust is in nginx's configuration.
+  -- nginx's configuration names the certificates to trust.
   client.ca_file = nil
   inside("open", { id = id, client = client, on_unknown = on_unknown, timeout = seconds })
   return id
@@ -72,7 +71,7 @@ local function withdraw(id)
   return assert(server.get(("/withdraw?gate=%s&address=%s"):format(id, ADDRESS)))
 end
 
--- What becomes of one who asks twice, and of one about whom the gate only decides.
+-- The outcome of two requests and of a decision.
 local function attempt(fault, on_unknown, seconds)
   local behind = fault.start(fault)
   local id = open_gate(behind, fault, on_unknown, seconds)
@@ -109,7 +108,7 @@ local function count_descriptors()
   return server:eval "return require('spec.support.nginx_faults').count_descriptors()"
 end
 
--- What the caller is answered by what the operator chose.
+-- The status of the answer by `on_unknown`.
 local answers = { block = 403, review = 403, allow = 200 }
 
 local function assert_refused(answer, expected)
@@ -143,7 +142,7 @@ for _, general in ipairs(faults) do
 
     if fault.kind then
       for on_unknown, status in pairs(answers) do
-        it(("answers %d where the operator chose %s, and never says allow"):format(status, on_unknown), function()
+        it(("answers %d if on_unknown is %s, and never allows"):format(status, on_unknown), function()
           local outcome = outcomes[on_unknown]
           assert_refused(outcome.first, status)
           assert_refused(outcome.again, status)
@@ -153,7 +152,7 @@ for _, general in ipairs(faults) do
         end)
       end
     else
-      it("lets pass who may", function()
+      it("lets an allowed address pass", function()
         for _, outcome in pairs(outcomes) do
           for _, answer in ipairs { outcome.first, outcome.again } do
             assert.same({ 200, "passed", "allow" }, { answer.status, answer.body, answer.headers["x-action"] })

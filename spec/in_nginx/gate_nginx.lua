@@ -1,4 +1,4 @@
--- The gate in a real nginx: what each verdict comes to, and what an operator may set about that.
+-- The gate in a real nginx: the effect of each decision and of each option.
 local addresses = require "riskscreen.sandbox.addresses"
 local gates = require "spec.support.gate"
 local nginx = require "spec.support.nginx"
@@ -48,14 +48,14 @@ describe("the gate", function()
     assert.same({ 200, "passed" }, { answer.status, answer.body })
   end)
 
-  it("refuses a blocked address, one to review, and one about which nothing is known", function()
+  it("denies a blocked address, an address to review, and an unknown one", function()
     start(GATE, { ["/withdraw"] = ENFORCE })
     for _, name in ipairs { "high-eth", "generally-high-eth", "fault-500", "risks-null" } do
       assert.equal(403, status_of(to(name)), name)
     end
   end)
 
-  it("says the same to everyone whom it refuses, and nothing of why", function()
+  it("gives every denied request the same answer, without a reason", function()
     start(GATE, { ["/withdraw"] = ENFORCE })
     local expected = get(to "high-eth")
     assert.equal("application/json", expected.headers["content-type"])
@@ -72,7 +72,7 @@ describe("the gate", function()
     end
   end)
 
-  it("answers a second request from memory", function()
+  it("decides a second request from the cache", function()
     start(GATE, { ["/withdraw"] = ENFORCE })
     for _ = 1, 3 do
       assert.equal(403, status_of(to "high-eth"))
@@ -81,7 +81,7 @@ describe("the gate", function()
     assert.equal(1, #running.service:requests())
   end)
 
-  it("asks in a spelling that the service must know, since the answer counts for all of them", function()
+  it("asks for the canonical spelling, because the answer counts for all spellings", function()
     start(GATE, { ["/withdraw"] = ENFORCE })
     local digits = addresses["high-eth"]:sub(3)
     for _, spelling in ipairs { "0X" .. digits, "0x" .. digits, "0x" .. digits:upper() } do
@@ -94,13 +94,13 @@ describe("the gate", function()
     assert.equal(3, #running.service:requests())
   end)
 
-  it("does what on_unknown says when the service fails", function()
+  it("applies on_unknown when the service fails", function()
     start("gate = new_gate { network = 'eth', on_unknown = 'allow' }", { ["/withdraw"] = ENFORCE })
     assert.equal(200, status_of(to "fault-500"))
     assert.equal(403, status_of(to "high-eth"))
   end)
 
-  it("does not let pass a request without a proper address, whatever on_unknown says", function()
+  it("denies a request without a valid address, whatever on_unknown says", function()
     start("gate = new_gate { network = 'eth', on_unknown = 'allow' }", {
       ["/withdraw"] = ENFORCE,
       ["/both"] = "gate:enforce { address = ngx.var.arg_to, network = ngx.var.arg_network }",
@@ -121,19 +121,19 @@ describe("the gate", function()
     assert.equal(0, #running.service:requests())
   end)
 
-  it("does what on_invalid says of those", function()
+  it("applies on_invalid to a request without an address", function()
     start("gate = new_gate { network = 'eth', on_invalid = 'allow' }", { ["/withdraw"] = ENFORCE })
     assert.equal(200, status_of "/withdraw")
     assert.equal(403, status_of(to "fault-500"))
   end)
 
-  it("leaves a review to what is behind, if it shall", function()
+  it("leaves a review to the application if on_review says so", function()
     start("gate = new_gate { network = 'eth', on_review = 'allow' }", { ["/withdraw"] = ENFORCE })
     assert.equal(200, status_of(to "generally-high-eth"))
     assert.equal(403, status_of(to "high-eth"))
   end)
 
-  it("lets the worst of several addresses decide", function()
+  it("applies the worst decision of several addresses", function()
     start("gate = new_gate { network = 'eth' }", {
       ["/transfer"] = TRANSFER,
     })
@@ -146,7 +146,7 @@ describe("the gate", function()
     assert.equal(403, status_of("/transfer?from=" .. addresses["clean-eth"]))
   end)
 
-  it("does not let what is unknown hide what is to be reviewed", function()
+  it("does not let an unknown address hide one to review", function()
     start("gate = new_gate { network = 'eth', on_unknown = 'allow', review = { status = 409 } }", {
       ["/transfer"] = TRANSFER,
     })
@@ -158,8 +158,8 @@ describe("the gate", function()
     assert.equal(200, transfer("fault-500", "clean-eth"))
   end)
 
-  it("looks several addresses up side by side", function()
-    -- Each look-up ends only when both have begun.
+  it("looks up several addresses side by side", function()
+    -- Each lookup ends only after both have begun.
     start(
       [[
       local begun, both = 0, require("ngx.semaphore").new()
@@ -174,7 +174,7 @@ describe("the gate", function()
     assert.equal(200, status_of(("/transfer?from=%s&to=%s"):format(addresses["clean-eth"], addresses["low-eth"])))
   end)
 
-  it("answers as it is set, by outcome", function()
+  it("sends the answer that is set for the effective action", function()
     start(
       [[gate = new_gate { network = 'eth',
         block = { status = 451, body = { code = 7 }, headers = { ["X-Reference"] = "42" } },
@@ -192,7 +192,7 @@ describe("the gate", function()
     assert.truthy(invalid.body:find("400 Bad Request", 1, true))
   end)
 
-  it("refuses a request whose body it has not read, and goes on with the connection", function()
+  it("denies a request with an unread body, and keeps the connection", function()
     start(GATE, { ["/withdraw"] = ENFORCE })
     for _ = 1, 3 do
       local answer = get(to "high-eth", { body = ("x"):rep(100000) })
@@ -201,7 +201,7 @@ describe("the gate", function()
     assert.equal(200, status_of(to "clean-eth"))
   end)
 
-  it("lets everyone pass in monitor mode, and writes down what would have been", function()
+  it("lets every request pass in monitor mode, and logs what it would do", function()
     start("gate = new_gate { network = 'eth', monitor = true }", { ["/withdraw"] = ENFORCE })
     for _, target in ipairs { to "high-eth", to "generally-high-eth", to "fault-500", "/withdraw" } do
       assert.equal(200, status_of(target))
@@ -212,7 +212,7 @@ describe("the gate", function()
     assert.truthy(running.nginx:log():find("would block (invalid)", 1, true))
   end)
 
-  it("lets pass in monitor mode where it cannot even decide", function()
+  it("lets a request pass in monitor mode if it fails to decide", function()
     start("gate = new_gate { network = 'eth', monitor = true }", {
       ["/withdraw"] = "gate:enforce { address = function() error('no such thing') end }",
     })
@@ -220,7 +220,7 @@ describe("the gate", function()
     stop { "cannot decide: .*no such thing" }
   end)
 
-  it("lets pass in monitor mode what is asked for in the wrong way, or told without a reason", function()
+  it("lets a request pass in monitor mode after misuse, or after a decision without a reason", function()
     start(
       [[gate = new_gate { network = 'eth', monitor = true }
         mute = new_gate { network = 'eth', monitor = true, name = "mute", client = { screen = function()
@@ -239,7 +239,7 @@ describe("the gate", function()
     stop { "cannot decide: " }
   end)
 
-  it("fails the request where it cannot decide", function()
+  it("fails the request if it cannot decide", function()
     start("gate = new_gate { network = 'eth', on_unknown = 'allow' }", {
       ["/raises"] = "gate:enforce { address = function() error('no such thing') end }",
       ["/misspelt"] = "gate:enforce { adress = ngx.var.arg_to }",
@@ -258,7 +258,7 @@ describe("the gate", function()
     stop { "lua entry thread aborted" }
   end)
 
-  it("says where to write the colon", function()
+  it("names the line that has a dot in place of the colon", function()
     start(GATE, { ["/enforce"] = "gate.enforce { address = ngx.var.arg_to }", ["/decide"] = "gate.decide()" })
     for _, method in ipairs { "enforce", "decide" } do
       assert.equal(500, status_of("/" .. method))
@@ -285,7 +285,7 @@ describe("the gate", function()
     end
   end)
 
-  it("has places with options of their own, made beforehand or said in the call", function()
+  it("has locations with their own options, made beforehand or in the call", function()
     start(
       [[
       gate = new_gate { network = 'eth', address = { argument = "to" } }
@@ -316,13 +316,13 @@ describe("the gate", function()
     assert.equal(403, ask("/lenient", "high-eth"))
     assert.equal(200, ask("/watching", "high-eth"))
     assert.equal(451, status_of(("/from?to=%s&from=%s"):format(addresses["clean-eth"], addresses["high-eth"])))
-    -- The verdict of one policy is none of the other's.
+    -- Two policies do not share decisions.
     assert.equal(200, ask("/usual", "low-eth"))
     assert.equal(403, ask("/strict", "low-eth"))
     assert.equal(200, ask("/usual", "low-eth"))
   end)
 
-  it("does not put the gate's own address in the place of one that a call does not find", function()
+  it("does not use the gate's own address if a call finds none", function()
     start("gate = new_gate { network = 'eth', address = '" .. addresses["clean-eth"] .. "' }", {
       ["/call"] = "gate:enforce { address = ngx.var.arg_to }",
       ["/more"] = "gate:enforce { address = ngx.var.arg_to, monitor = false }",
@@ -331,7 +331,7 @@ describe("the gate", function()
     assert.same({ 403, 403, 200 }, { status_of "/call", status_of "/more", status_of "/own" })
   end)
 
-  it("lets exempt callers pass unseen", function()
+  it("lets exempt callers pass without a lookup", function()
     start("gate = new_gate { network = 'eth' }", {
       ["/network"] = "gate:enforce { address = ngx.var.arg_to, exempt = { '127.0.0.0/8' } }",
       ["/elsewhere"] = "gate:enforce { address = ngx.var.arg_to, exempt = { '192.0.2.0/24', '::1' } }",
@@ -366,7 +366,7 @@ describe("the gate", function()
     )
     assert.equal(403, status_of(to "high-eth"))
     assert.equal(403, status_of "/withdraw")
-    -- A request is logged after it was answered.
+    -- nginx logs a request after its answer.
     for _, line in ipairs {
       "/withdraw 200 review upstream allow",
       "/withdraw 403 block upstream block",
@@ -378,7 +378,7 @@ describe("the gate", function()
     end
   end)
 
-  it("decides and leaves acting to the caller", function()
+  it("decides, and leaves acting to the caller", function()
     start(GATE, {
       ["/decide"] = [[local decision, source = gate:decide { address = ngx.var.arg_to }
         ngx.header["X-Verdict"] = decision.action .. " " .. source]],
@@ -413,7 +413,7 @@ describe("the gate", function()
     assert.equal(2, #running.service:requests())
   end)
 
-  it("remembers apart from other gates of the same dict", function()
+  it("does not share decisions with another gate of the same dict", function()
     start(
       "gate = new_gate { network = 'eth' } other = new_gate { network = 'eth', name = 'other' }",
       { ["/withdraw"] = ENFORCE, ["/other"] = "other:enforce { address = ngx.var.arg_to }" }
@@ -425,7 +425,7 @@ describe("the gate", function()
     assert.equal(2, #running.service:requests())
   end)
 
-  it("lets the operator say what an address is", function()
+  it("lets the operator define valid addresses", function()
     start(
       [[gate = new_gate { network = 'eth', on_unknown = 'allow',
         is_address = function(address, network) return address == "name.eth" and network == "eth" end }]],
@@ -438,7 +438,7 @@ describe("the gate", function()
     assert.equal(1, #running.service:requests())
   end)
 
-  it("says nothing of the access key, whatever the service says", function()
+  it("never shows the access key", function()
     start(GATE, { ["/withdraw"] = ENFORCE }, {
       server = [[location = /metrics { content_by_lua_block { gate:metrics() } }
         location = /status { content_by_lua_block { gate:status() } }]],
@@ -451,7 +451,7 @@ describe("the gate", function()
     end
   end)
 
-  it("refuses options that are wrong, where they are written", function()
+  it("refuses wrong options at the caller's line", function()
     start(GATE, {})
     local client = "client = { base_url = 'https://x', access_key = 'k' }"
     local rest = ", " .. client .. ", on_unknown = 'block' }"

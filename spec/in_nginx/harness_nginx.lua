@@ -1,4 +1,4 @@
--- That the nginx which the specs beside this one use is the one they take it for.
+-- The nginx of the specs in this folder.
 local nginx = require "spec.support.nginx"
 
 describe("nginx for the specs", function()
@@ -8,17 +8,17 @@ describe("nginx for the specs", function()
     server = nginx.start {}
   end)
 
-  it("runs Lua that it is given", function()
+  it("evaluates Lua", function()
     assert.same({ 42, "text", false, { 1, 2 } }, { server:eval("return 42, 'text', false, ...", { 1, 2 }) })
     server:stop()
   end)
 
-  it("has the compiled core where it shall have it, and nowhere else", function()
+  it("has the compiled core if it was started with it", function()
     assert.equal(nginx.with_core, (server:eval "return (pcall(require, 'riskscreen.core'))"))
     server:stop()
   end)
 
-  it("is not stopped in peace when its error log holds an error", function()
+  it("fails to stop if its error log has an error", function()
     server:eval "ngx.log(ngx.ERR, 'something bad')"
     assert.error_matches(function()
       server:stop()

@@ -1,5 +1,4 @@
--- Requests as only an attacker sends them: whatever their form, the gate is asked about each, and about the address
--- that what is behind it is given.
+-- Requests of an attacker. The gate checks each of them, and it checks the address that the application gets.
 local addresses = require "riskscreen.sandbox.addresses"
 local gates = require "spec.support.gate"
 local socket = require "socket"
@@ -7,7 +6,7 @@ local socket = require "socket"
 local CLEAN, HIGH = addresses["clean-eth"], addresses["high-eth"]
 local LONGEST_WAIT = 20 -- seconds
 
-describe("the gate is asked", function()
+describe("the gate checks", function()
   local running
 
   before_each(function()
@@ -17,7 +16,7 @@ describe("the gate is asked", function()
       locations = { ["/withdraw"] = "gate:enforce()", ["/json"] = "json_gate:enforce()" },
       server = "client_body_buffer_size 1k;",
     }
-    -- From here on the verdicts are remembered, and nobody has to step the sandbox.
+    -- From here on the decisions are cached, so that nothing has to step the sandbox.
     assert.equal(200, running.status("/withdraw?to=" .. CLEAN))
     assert.equal(403, running.status("/withdraw?to=" .. HIGH))
   end)
@@ -26,7 +25,7 @@ describe("the gate is asked", function()
     running.close { "is buffered to a temporary file", "client sent .* while reading client request headers" }
   end)
 
-  -- The statuses and the texts of all answers to what is sent over one connection, piece by piece.
+  -- Sends pieces over one connection. Returns the statuses and the texts of all answers.
   local function send(...)
     local connection = assert(socket.connect("127.0.0.1", running.nginx.port))
     connection:settimeout(LONGEST_WAIT)
@@ -52,14 +51,14 @@ describe("the gate is asked", function()
     return ('{"note": "%s", "to": "%s"}'):format(more or "", address)
   end
 
-  it("whatever the method", function()
+  it("a request of any method", function()
     for _, method in ipairs { "GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "PROPFIND", "PAY" } do
       assert.same({ 200 }, (send(head(method, "/withdraw?to=" .. CLEAN, "Connection: close"))), method)
       assert.same({ 403 }, (send(head(method, "/withdraw?to=" .. HIGH, "Connection: close"))), method)
     end
   end)
 
-  it("by HTTP/1.0 and before", function()
+  it("a request of HTTP/1.0 and HTTP/0.9", function()
     for _, version in ipairs { " HTTP/1.0\r\n\r\n", "\r\n" } do
       local _, passed = send("GET /withdraw?to=" .. CLEAN .. version)
       local _, refused = send("GET /withdraw?to=" .. HIGH .. version)
@@ -67,14 +66,14 @@ describe("the gate is asked", function()
     end
   end)
 
-  it("where the target names the host", function()
+  it("a request whose target names the host", function()
     local target = "http://elsewhere/withdraw?to="
     assert.same({ 200 }, (send(head("GET", target .. CLEAN, "Connection: close"))))
     assert.same({ 403 }, (send(head("GET", target .. HIGH, "Connection: close"))))
     assert.same({ 403 }, (send(head("GET", target .. CLEAN .. "#&to=" .. HIGH, "Connection: close"))))
   end)
 
-  it("for each of several requests that are sent at once", function()
+  it("each of several pipelined requests", function()
     local all = {}
     for index, address in ipairs { CLEAN, HIGH, CLEAN, HIGH } do
       local body = body_of(address)
@@ -86,7 +85,7 @@ describe("the gate is asked", function()
     assert.same({ 200, 200, 403, 403, 200, 200, 403, 403, 403 }, (send(table.concat(all))))
   end)
 
-  it("when the body has come, however it comes", function()
+  it("a body in whatever pieces it comes", function()
     for _, more in ipairs { "", ("x"):rep(5000) } do
       for address, status in pairs { [CLEAN] = 200, [HIGH] = 403 } do
         local body, chunks = body_of(address, more), {}
@@ -104,7 +103,7 @@ describe("the gate is asked", function()
     end
   end)
 
-  it("about no body whose length is said in two ways, or whose bytes are another text elsewhere", function()
+  it("no body with two lengths, or in another encoding", function()
     local body = body_of(CLEAN)
     local rest = { "Content-Type: application/json", "Connection: close" }
     local chunks = ("%x\r\n%s\r\n0\r\n\r\n"):format(#body, body)

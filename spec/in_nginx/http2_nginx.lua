@@ -1,5 +1,4 @@
--- The gate behind HTTP/2: what it is for the gate that requests share a connection, come in frames, and may have bodies
--- of which nobody says how long they are.
+-- The gate behind HTTP/2: requests share a connection, and bodies come in frames, also without a length.
 local addresses = require "riskscreen.sandbox.addresses"
 local gates = require "spec.support.gate"
 local http = require "spec.support.http"
@@ -22,7 +21,7 @@ local SERVER = [[
   add_header X-Connection "$server_protocol $connection" always;
 ]]
 
--- What the gate has read of the body is there for others. Some versions raise where there is no length to read by.
+-- The application can read the body after the gate. Some versions raise an error if the body has no length.
 local BEHIND = [[content_by_lua_block {
   ngx.print("passed ", ngx.var.http_content_length and (ngx.req.get_body_data() or "in a file") or "")
 }]]
@@ -74,7 +73,7 @@ describe("behind HTTP/2", function()
     return ('{"note": "%s", "to": "%s"}'):format(more or "", address)
   end
 
-  it("each verdict comes to what it comes to", function()
+  it("the gate acts on each decision", function()
     for target, status in pairs {
       [to "clean-eth"] = 200,
       [to "high-eth"] = 451,
@@ -89,7 +88,7 @@ describe("behind HTTP/2", function()
     end
   end)
 
-  it("the address may be in a JSON body, in memory or in a file", function()
+  it("the address can be in a JSON body, in memory or in a file", function()
     local short = get("/json", json(body_with(CLEAN)))
     assert.same({ 200, "passed " .. body_with(CLEAN) }, { short.status, short.body })
     local long = get("/json", json(body_with(CLEAN, ("x"):rep(200000))))
@@ -100,7 +99,7 @@ describe("behind HTTP/2", function()
     end
   end)
 
-  -- The status with which a body is answered that comes in pieces, and whose length is not said.
+  -- The status of the answer to a body in pieces and without a length.
   local function status_of_pieces(pieces)
     local said, commands = os.tmpname(), {}
     for index, piece in ipairs(pieces) do
@@ -121,7 +120,7 @@ describe("behind HTTP/2", function()
     return tonumber(status)
   end
 
-  it("the body may come in pieces, and without a length", function()
+  it("the body can come in pieces and without a length", function()
     local module = running.nginx:eval "return ngx.config.ngx_lua_version"
     local expected = module == CANNOT_READ_WITHOUT_LENGTH and { clean = false, high = false }
       or { clean = 200, high = 451 }
@@ -133,7 +132,7 @@ describe("behind HTTP/2", function()
     end
   end)
 
-  it("many streams of one connection that want one verdict have it asked for once", function()
+  it("many streams of one connection cause one fetch", function()
     local connection = get(to "clean-eth").headers["x-connection"]
     running.service:fault { kind = "delay", delay = 0.5, match = { address = HIGH } }
     local calls, seen = {}, {}
@@ -150,7 +149,7 @@ describe("behind HTTP/2", function()
     assert.equal(2, #running.service:requests())
   end)
 
-  it("a refusal leaves the other requests of its connection alone", function()
+  it("a denied request leaves the other streams alone", function()
     local connection = get(to "clean-eth").headers["x-connection"]
     for _ = 1, 3 do
       local refused = get(to "high-eth", { body = ("x"):rep(10000) })

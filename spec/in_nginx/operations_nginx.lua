@@ -1,4 +1,4 @@
--- What operators do to a gate, and what happens to one: with several workers, while requests come in.
+-- A gate in operation: reloads, crashes, a full dict and a hanging service, with several workers under load.
 local addresses = require "riskscreen.sandbox.addresses"
 local gates = require "spec.support.gate"
 local json = require "riskscreen.json"
@@ -36,12 +36,12 @@ describe("a gate with several workers", function()
     return "/withdraw?to=" .. (addresses[address] or address)
   end
 
-  -- An address of its own for each number; the sandbox knows nothing bad of them, or decides by their hash.
+  -- A different address for each number. The sandbox decides by its hash.
   local function address(number)
     return ("0x%040x"):format(number)
   end
 
-  -- What the sandbox says of it, by a client of the spec's own.
+  -- The decision of a client of the spec.
   local function expected(number)
     local client = riskscreen.new { base_url = running.server.url, access_key = running.server.access_key }
     local action = client:screen({ address = address(number), network = "eth" }).action
@@ -49,8 +49,8 @@ describe("a gate with several workers", function()
     return action == "allow" and 200 or 403
   end
 
-  -- Sends requests from several tasks until `finished` says so; returns how many were answered how. Each has a
-  -- connection of its own: one that is kept may be closed by a worker that ends while the next request is on its way.
+  -- Sends requests from several tasks until `finished` returns true. Returns the number of answers by status. Each
+  -- request has its own connection, because a worker that ends may close a kept one.
   local function load(finished, target)
     local statuses, failures = {}, {}
     local bodies = {}
@@ -72,7 +72,7 @@ describe("a gate with several workers", function()
     return statuses, failures
   end
 
-  it("answers every request while its configuration is read again", function()
+  it("answers every request during reloads", function()
     start {}
     local before, reloads, answered = running.nginx:workers(), 0, 0
     local finished = false
@@ -82,7 +82,7 @@ describe("a gate with several workers", function()
           local generation = running.nginx:workers()
           running.nginx:reload()
           reloads = reloads + 1
-          -- The next one only when the workers are others.
+          -- The next reload must wait for new workers.
           repeat
             riskscreen.sleep(0.05)
             local now = table.concat(running.nginx:workers(), " ")
@@ -96,7 +96,7 @@ describe("a gate with several workers", function()
       statuses, failures = load(function()
         return finished
       end, function(number)
-        -- Known ones, and one in three that has to be asked for.
+        -- One in three is not cached.
         return to(number % 3 == 0 and address(number) or number % 3 == 1 and "clean-eth" or "high-eth")
       end)
     end
@@ -109,7 +109,7 @@ describe("a gate with several workers", function()
     end
     assert.is_true(answered > 20)
     assert.not_same(before, running.nginx:workers())
-    -- What was known is known: the dict outlives the workers.
+    -- The dict outlives the workers.
     local known, asked = { [addresses["clean-eth"]:lower()] = true, [addresses["high-eth"]:lower()] = true }, 0
     for _, request in ipairs(running.service:requests()) do
       asked = asked + (known[request.parameters.address] and 1 or 0)
@@ -117,7 +117,7 @@ describe("a gate with several workers", function()
     assert.equal(2, asked)
   end)
 
-  it("goes on when a worker is killed while it asks", function()
+  it("goes on after a worker was killed during a fetch", function()
     start {
       init = INIT:gsub("timeout", "unknown = { status = 503 }, timeout"),
       locations = { ["/withdraw"] = "gate:enforce()", ["/hasty"] = "gate:location({ timeout = 1 }):enforce()" },
@@ -141,7 +141,7 @@ describe("a gate with several workers", function()
           local pids = running.nginx:workers()
           return #pids == 2 and not killed[pids[1]] and not killed[pids[2]]
         end)
-        -- The lock that the dead one has left expires when its asking would have ended.
+        -- The lock of the killed worker expires at the deadline of its fetch.
         second = running.nginx.get(to "high-eth")
       end,
     }
@@ -152,7 +152,7 @@ describe("a gate with several workers", function()
     stop { "exited on signal 9" }
   end)
 
-  it("gives every answer that is due when its dict is full", function()
+  it("answers every request when its dict is full", function()
     start { dict_size = "32k", init = INIT:gsub("timeout", "lru = 0, timeout") }
     local wrong, limit = {}, 400
     local sent = 0
@@ -180,13 +180,13 @@ describe("a gate with several workers", function()
       end
     end
     assert.same({}, wrong)
-    -- It really was full: what came first is gone.
+    -- The dict was full: the first entries are gone.
     local asked = #running.service:requests()
     assert.equal(statuses[1], running.status(to(address(1))))
     assert.equal(asked + 1, #running.service:requests())
   end)
 
-  it("serves other pages while the service does not answer", function()
+  it("serves other pages while the service hangs", function()
     start {
       workers = 1,
       server = "location = /other { return 204; } location = /lua { content_by_lua_block { ngx.print('x') } }",
@@ -214,7 +214,7 @@ describe("a gate with several workers", function()
     assert.equal("others", order[1])
   end)
 
-  it("asks once when two hundred want to know the same at once", function()
+  it("fetches once for two hundred requests at once", function()
     start {}
     running.service:fault { kind = "delay", delay = 0.5, match = { address = addresses["high-eth"] } }
     local statuses = {}
@@ -232,7 +232,7 @@ describe("a gate with several workers", function()
     assert.equal(1, #running.service:requests())
   end)
 
-  it("leaves a service alone that fails, in all workers", function()
+  it("stops asking a failing service, in all workers", function()
     start {}
     running.service:fault { kind = "status", status = 500 }
     for index = 1, 60 do
@@ -241,7 +241,7 @@ describe("a gate with several workers", function()
     assert.is_true(#running.service:requests() < 20)
   end)
 
-  it("counts what all workers decide", function()
+  it("counts the decisions of all workers", function()
     start { server = "location = /metrics { content_by_lua_block { gate:metrics() } }" }
     for _ = 1, 10 do
       running.status(to "high-eth")
@@ -263,7 +263,7 @@ describe("a gate with several workers", function()
     assert.is_nil(running.get("/metrics").body:find(addresses["high-eth"], 1, true))
   end)
 
-  it("says how it does, to programs and to people", function()
+  it("shows its status to programs and to people", function()
     start { server = "location = /status { content_by_lua_block { gate:status() } }" }
     assert.equal(403, running.status(to "high-eth"))
     local status = assert(json.decode(running.get("/status").body))
@@ -276,7 +276,7 @@ describe("a gate with several workers", function()
     end
   end)
 
-  it("takes webhooks in whatever worker", function()
+  it("receives webhooks in any worker", function()
     local secret = "0123456789abcdef0123456789abcdef"
     local webhook = [[webhook = {
       dict = "events",

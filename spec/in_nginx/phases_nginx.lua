@@ -1,4 +1,4 @@
--- Calls in every phase of nginx: where nginx can wait they are made; elsewhere they fail, and say where to make them.
+-- Calls in every phase of nginx. In phases that cannot wait they fail, and name a phase that can.
 local nginx = require "spec.support.nginx"
 local sandbox = require "riskscreen.sandbox"
 
@@ -65,13 +65,13 @@ describe("calls in nginx's phases", function()
       assert.matches("nginx cannot wait in the phase '" .. phase .. "'", message, 1, true)
       assert.matches("riskscreen.defer", message, 1, true)
     end
-    -- The line of the caller, who is the one to change it.
+    -- The message names the caller's line.
     assert.matches("nginx_phases.lua:%d+: sleep: ", seen.sleep)
     assert.matches("nginx_phases.lua:%d+: gather: ", seen.gather)
   end
 
   for _, phase in ipairs(CAN_WAIT) do
-    it("are made in " .. phase, function()
+    it("work in " .. phase, function()
       assert(server.get("/" .. phase))
       local seen = found(phase)
       assert.equal(phase, seen.phase)
@@ -80,27 +80,27 @@ describe("calls in nginx's phases", function()
   end
 
   for _, phase in ipairs(CANNOT_WAIT) do
-    it("fail in " .. phase .. ", and decide nothing", function()
+    it("fail in " .. phase .. ", and never decide", function()
       assert(server.get("/" .. phase))
       assert_refused(phase, found(phase))
     end)
   end
 
   for _, phase in ipairs { "init", "init_worker" } do
-    it("fail in " .. phase .. ", and decide nothing", function()
+    it("fail in " .. phase .. ", and never decide", function()
       assert_refused(phase, found(phase))
     end)
   end
 
-  it("are made in a timer", function()
+  it("work in a timer", function()
     assert_answered(found "timer")
   end)
 
-  it("are made later when they are deferred where the worker begins", function()
+  it("work later if init_worker defers them", function()
     assert_answered(found "deferred")
   end)
 
-  it("are made later when they are deferred where a request is logged", function()
+  it("work later if the log phase defers them", function()
     assert(server.get "/deferred")
     assert_answered(found "after /deferred")
   end)

@@ -1,4 +1,4 @@
--- The gate where nginx sends a request on to another location, or a copy of it elsewhere.
+-- The gate when nginx redirects a request to another location, or mirrors it.
 local addresses = require "riskscreen.sandbox.addresses"
 local gates = require "spec.support.gate"
 local nginx = require "spec.support.nginx"
@@ -48,7 +48,7 @@ describe("the gate", function()
     running.close()
   end)
 
-  it("is asked in the location that answers, however a request comes there", function()
+  it("decides in the location that answers, after any redirect", function()
     for _, path in ipairs { "/guarded", "/rewritten", "/tried", "/tried_elsewhere", "/failing" } do
       assert.equal(200, running.status(path .. "?to=" .. CLEAN), path)
       assert.equal(403, running.status(path .. "?to=" .. HIGH), path)
@@ -56,7 +56,7 @@ describe("the gate", function()
     end
   end)
 
-  it("has its refusal answered by error_page, and its verdict in the access log", function()
+  it("lets error_page answer a denied request, and shows the decision in the access log", function()
     local answer = running.get("/fine?to=" .. HIGH)
     assert.same({ 403, "denied" }, { answer.status, answer.body })
     assert.equal(200, running.status("/fine?to=" .. CLEAN))
@@ -67,7 +67,7 @@ describe("the gate", function()
     end
   end)
 
-  it("lets no copy go of what it does not let pass", function()
+  it("does not let nginx mirror a denied request", function()
     assert.equal(403, running.status("/copied?to=" .. HIGH))
     assert.equal("0", running.get("/copies").body)
     assert.equal(200, running.status("/copied?to=" .. CLEAN))

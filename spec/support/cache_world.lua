@@ -1,5 +1,5 @@
--- Workers of nginx that share a dict, in this process and without nginx: their threads wait by a clock that jumps to
--- what comes next, and, where a test wants that, take turns after any step at the dict in an order drawn at random.
+-- Simulated workers of nginx that share a dict, in this process. Their clock jumps to the next event. With a seed,
+-- their threads take turns in a random order, also between two steps at the dict.
 local caches = require "riskscreen.nginx.cache"
 local random = require "spec.support.random"
 local shared_dict = require "spec.support.shared_dict"
@@ -11,7 +11,7 @@ local MOST_STEPS = 1000000
 
 local M = {}
 
--- pcall that lets what it calls wait, on every Lua.
+-- A pcall of functions that may wait, for every Lua.
 local function contain(fn, ...)
   local thread = coroutine.create(fn)
   local function after(ok, ...)
@@ -29,7 +29,7 @@ end
 ---@field time number Unix seconds
 ---@field dict riskscreen.spec.SharedDict
 ---@field asked { address: any, network: any, seconds: number, at: number }[] of the service, so far
----@field answer fun(address: any, network: any, seconds: number): riskscreen.Decision|nil what it says; may wait
+---@field answer fun(address: any, network: any, seconds: number): riskscreen.Decision|nil the answer; may wait
 local World = {}
 World.__index = World
 
@@ -63,7 +63,7 @@ function World.decision(action, address, network, message)
   }
 end
 
--- Lets the others go on, for so many seconds at most or until `is_due`; at once where there are no threads.
+-- Lets the other threads run, until `is_due` or the time is up. Without threads it only sets the clock.
 local function wait(self, seconds, is_due)
   if not self.running then
     self.time = self.time + seconds
@@ -72,7 +72,7 @@ local function wait(self, seconds, is_due)
   coroutine.yield(self.time + seconds, is_due)
 end
 
----For what the service does.
+---Lets time pass in the service.
 ---@param seconds number
 function World:sleep(seconds)
   wait(self, seconds)
@@ -100,7 +100,7 @@ local function semaphore_of(world)
   }
 end
 
--- The dict, with a chance for others to go on before each step.
+-- The dict; other threads may run before each step.
 local function stepping(self)
   return setmetatable({}, {
     __index = function(_, name)
@@ -115,7 +115,7 @@ local function stepping(self)
 end
 
 ---A worker's cache.
----@param settings? table of the cache, beside those by which it waits; `dict = false`: none
+---@param settings? table of the cache; `dict = false`: none
 ---@return riskscreen.nginx.Cache
 function World:worker(settings)
   self.workers = self.workers + 1
@@ -137,7 +137,7 @@ function World:worker(settings)
       return semaphore_of(self)
     end,
     pcall = contain,
-    -- What nobody waits for: it runs with the other threads.
+    -- It runs with the other threads.
     spawn = function(work)
       table.insert(self.threads, { coroutine = coroutine.create(work), due = self.time })
       return true
@@ -180,13 +180,13 @@ local function remove(list, thread)
   end
 end
 
----Stops a thread for ever, wherever it is, as a crash does.
+---Stops a thread for ever, as a crash does.
 ---@param thread table
 function World:kill(thread)
   remove(self.threads, thread)
 end
 
----A thread that begins when the others run.
+---Makes a thread that begins with the next run.
 ---@param body function
 ---@return table thread
 function World:thread(body)
@@ -204,13 +204,13 @@ local function resume(self, thread)
     self:kill(thread)
   else
     thread.due, thread.is_due = due, condition
-    -- Behind the others that wait as long.
+    -- At the end of the list: threads that are due at the same time take turns.
     remove(self.threads, thread)
     table.insert(self.threads, thread)
   end
 end
 
----Runs functions side by side, and everything that was begun, until all have ended.
+---Runs functions and all other threads side by side, until all have ended.
 ---@param bodies? function[]
 function World:run(bodies)
   for _, body in ipairs(bodies or {}) do
@@ -231,7 +231,7 @@ function World:run(bodies)
   self.running = false
 end
 
----What a function returns that may wait.
+---Calls a function that may wait.
 function World:call(fn, ...)
   local arguments, n = { ... }, select("#", ...)
   local results

@@ -28,7 +28,7 @@ local M = {}
 ---@class riskscreen.spec.GateOptions
 ---@field init? string Lua of init_by_lua; `new_gate` makes a gate that asks the sandbox
 ---@field locations? table<string, string> the Lua of each location's access phase
----@field behind? string directives of what is behind the gate, in each of them
+---@field behind? string directives of the application, in each location
 ---@field http? string more directives of http
 ---@field server? string more directives of the server
 ---@field workers? integer
@@ -41,7 +41,7 @@ local M = {}
 ---@field server table what serves it
 ---@field get fun(target: string, request?: table): riskscreen.spec.Answer
 ---@field status fun(target: string, request?: table): integer
----@field close fun(allowed?: string[]) complaints in the error log that are
+---@field close fun(allowed?: string[]) patterns of lines that the error log may have
 
 ---@param options riskscreen.spec.GateOptions
 ---@return riskscreen.spec.Gate
@@ -76,7 +76,7 @@ function M.start(options)
     return self.get(target, request).status
   end
   function self.close(allowed)
-    -- nginx first: it says of connections that break, and may have a look-up under way that nobody waits for.
+    -- nginx first: it logs broken connections, and a background fetch may be under way.
     local ok, failure = pcall(running.stop, running, allowed)
     server:close()
     if not ok then

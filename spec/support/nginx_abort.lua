@@ -14,7 +14,7 @@ local M = {
   canaries = setmetatable({}, { __mode = "k" }),
 }
 
--- Something that lives as long as the stack on which it is.
+-- An object that lives as long as its stack.
 local function canary()
   local bird = {}
   M.canaries[bird] = true
@@ -37,7 +37,7 @@ local function wait_for_ever()
   tasks.release(bird, hold)
 end
 
--- Ends the request, and with it everything in it, once so many waits have begun.
+-- Ends the request after so many waits have begun.
 local function exit_after(waits)
   while M.begun < waits do
     ngx.sleep(0.001)
@@ -56,13 +56,13 @@ function M.sweep()
   wait_for_ever()
 end
 
----Waits for a task of the request that was swept away.
+---Waits for a task of the request that has ended.
 function M.await_last()
   local value, err = M.last:await(10)
   return value, err and err.kind
 end
 
----Collects what can be collected, and says what is left.
+---Collects garbage, and counts the objects that are left.
 function M.left()
   for _ = 1, 3 do
     collectgarbage()
@@ -75,18 +75,18 @@ function M.left()
   return { canaries = canaries, abandoned = M.abandoned, in_flight = M.client and M.client:stats().in_flight }
 end
 
----Makes the client whose service is here as well.
+---Makes a client with a service in this worker.
 function M.connect(options)
   M.client, M.service = sandbox.client(options)
 end
 
--- A call that waits for the service, or in line.
+-- A call that waits for the service or in a queue.
 local function call()
   M.begun = M.begun + 1
   return M.client.kya:risk { address = sandbox.scenario("clean-eth").address, network = "eth" }
 end
 
----Has a request end while its calls wait: one in a task, one in itself.
+---Ends a request while its calls wait, one in a task and one in the request.
 function M.sweep_calls()
   M.begun = 0
   riskscreen.spawn(call)

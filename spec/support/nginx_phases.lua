@@ -7,7 +7,7 @@ local ngx = _G.ngx
 
 local M = {}
 
----Makes the client, where nothing can wait.
+---Makes the client in a phase that cannot wait.
 ---@param options table
 ---@param address string
 function M.begin(options, address)
@@ -66,7 +66,7 @@ function M.look(name)
   )
 end
 
----Waits for what a phase has found.
+---Waits for the result of a phase.
 ---@param name string
 ---@return table
 function M.wait_for(name)

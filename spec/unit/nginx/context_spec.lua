@@ -7,7 +7,7 @@ describe("a fingerprint", function()
     return fingerprint(policies.new({ rules = { ... } }).settings)
   end
 
-  it("is the same for the same content in another order", function()
+  it("is the same for equal content in another order", function()
     local one, other = {}, {}
     for index = 1, 50 do
       one["k" .. index], other["k" .. 51 - index] = index, 51 - index
@@ -16,7 +16,7 @@ describe("a fingerprint", function()
     assert.equal(fingerprint(policies.new().settings), fingerprint(policies.new().settings))
   end)
 
-  it("is another for another policy", function()
+  it("differs for another policy", function()
     local seen = {}
     for _, text in ipairs {
       of_rules { level = "high", action = "block" },
@@ -33,7 +33,7 @@ describe("a fingerprint", function()
     end
   end)
 
-  it("tells texts from numbers, and where a text ends", function()
+  it("differs between texts and numbers, and between split texts", function()
     assert.not_equal(fingerprint { "1" }, fingerprint { 1 })
     assert.not_equal(fingerprint { "a", "b" }, fingerprint { "ab" })
     assert.not_equal(fingerprint { a = "b}" }, fingerprint { a = "b", "}" })

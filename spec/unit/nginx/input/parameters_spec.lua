@@ -1,6 +1,4 @@
--- One parameter of a query: what it is, and when two programs could take it for two things. Plain texts are read in a
--- quicker way than others; both must come to the same.
-
+-- One parameter of a query. Simple texts are read on a fast path, which must give the same results.
 local parameters = require "riskscreen.nginx.input.parameters"
 
 -- Query, value of "to" or nil, problem.
@@ -26,7 +24,7 @@ local cases = {
   { "TO=a&to=b", nil, "is repeated" },
 }
 
--- The same query with something in it that the quick way does not know.
+-- The same query with something that the fast path does not handle.
 local function awkward(query)
   return "%61=%20&" .. query
 end
@@ -42,7 +40,7 @@ describe("a parameter", function()
     end)
   end
 
-  it("whose name has a '_' is not told from one with a '.' or a space in its place", function()
+  it("with '_' in its name is the same as one with '.' or a space", function()
     local read = parameters.reader "pay_to"
     assert.equal("a", (read "pay_to=a&x=1"))
     for _, query in ipairs { "pay_to=a&pay.to=b", "pay+to=a&pay_to=b", "pay_to=a&pay%20to=b", "pay_to=a&pay to=b" } do
@@ -50,7 +48,7 @@ describe("a parameter", function()
     end
   end)
 
-  it("whose name has a '_' is not told from one with a '[' that nothing closes", function()
+  it("with '_' in its name is the same as one with an unclosed '['", function()
     local read = parameters.reader "pay_to"
     for _, query in ipairs { "pay_to=a&pay[to=b", "pay[to=b&pay_to=a", "pay_to=a&pay%5Bto=b", "pay_to=a&PAY[TO=b" } do
       assert.same({ nil, "is repeated" }, { read(query) })
@@ -58,7 +56,7 @@ describe("a parameter", function()
     assert.equal("a", (read "pay_to=a&pay[x]=b"))
   end)
 
-  it("is not read beside a name that is another one for whoever decodes more than once", function()
+  it("is refused beside a name that changes when it is decoded twice", function()
     local read = parameters.reader "to"
     for _, query in ipairs { "to=a&%2574o=b", "%u0074o=b&to=a", "to=a&t%=b" } do
       assert.same({ nil, "is beside a name that can be read in two ways" }, { read(query) })
@@ -66,14 +64,14 @@ describe("a parameter", function()
     assert.equal("a%", (read "to=a%25&x=%25"))
   end)
 
-  it("is read at once, however long a name there is", function()
+  it("is read in linear time, also beside a very long name", function()
     local read = parameters.reader "to"
     for _, name in ipairs { ("a%sb"):format(("+"):rep(1000000)), ("+"):rep(1000000), ("["):rep(1000000) } do
       assert.equal("a", (read(name .. "=1&to=a")))
     end
   end)
 
-  it("is not looked for among more than a thousand that need a second look", function()
+  it("is refused among more than a thousand that are not simple", function()
     local read = parameters.reader "to"
     assert.equal("a", (read(("%61&"):rep(999) .. "to=a")))
     for _, query in ipairs { ("%61&"):rep(1000) .. "to=a", "to=a&" .. ("%61;"):rep(1000) } do
@@ -81,15 +79,15 @@ describe("a parameter", function()
     end
   end)
 
-  it("is not told from a list of that name", function()
+  it("is the same as a list of that name", function()
     assert.same({ nil, "is repeated" }, { parameters.reader "to" "to=a&to[]=b" })
   end)
 
-  it("may be repeated for whoever splits a query at semicolons", function()
+  it("is repeated for a program that splits at semicolons", function()
     assert.same({ nil, "is repeated" }, { parameters.reader "to" "to=a;to=b" })
   end)
 
-  it("of no query is missing", function()
+  it("is missing if there is no query", function()
     assert.same({ nil, "is missing" }, { parameters.reader "to"(nil) })
   end)
 end)
