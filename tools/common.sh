@@ -1,6 +1,8 @@
 # Sourced by the scripts beside it: installs packages, builds, and points a Lua at this checkout.
 set -eu
 root=$(pwd)
+# Jobs that run side by side. Most specs wait more than they work.
+lanes=$(($(getconf _NPROCESSORS_ONLN) + 2))
 all_luas="5.4 5.3 5.1 luajit"
 
 build_packages="gcc libc6-dev make cmake pkg-config lua5.4 liblua5.4-dev lua-cjson libcurl4-openssl-dev libmicrohttpd-dev"
@@ -10,6 +12,11 @@ test_packages="lua5.3 liblua5.3-dev lua5.1 liblua5.1-0-dev luajit2 libluajit2-5.
   g++ clang libclang-rt-14-dev valgrind openssl procps curl $nginx_packages"
 lint_packages="lua-check clang-format clang-tidy cppcheck"
 stylua_version=2.5.2
+
+# Where the core is not compiled, Lua decodes replies and checks addresses. These specs depend on it.
+coreless_specs="spec/in_nginx/address_nginx.lua spec/in_nginx/contract_nginx.lua spec/in_nginx/faults_nginx.lua
+  spec/in_nginx/gate_faults_nginx.lua spec/in_nginx/harness_nginx.lua spec/in_nginx/library_nginx.lua
+  spec/in_nginx/transport_nginx.lua"
 
 say() { printf '%s\n' "$*" >&2; }
 

@@ -4,6 +4,7 @@ least=95
 # shellcheck disable=SC2086
 need $build_packages $test_packages gcovr
 build_preset coverage
+build_preset luajit
 use_build coverage
 RISKSCREEN_COVERAGE="$root/build/coverage/lua"
 rm -rf "$RISKSCREEN_COVERAGE"
@@ -12,15 +13,23 @@ find build/coverage -name '*.gcda' -delete
 status=0
 say "Running the C tests and the specs."
 ctest --test-dir build/coverage >build/log/coverage_c 2>&1 || { status=1; tail -n 30 build/log/coverage_c >&2; }
-RISKSCREEN_LUA=lua5.4 RISKSCREEN_COVERAGE="$RISKSCREEN_COVERAGE" LUA_INIT="require 'line_coverage'" \
-  lua5.4 /usr/bin/busted >build/log/coverage_lua 2>&1 || { status=1; tail -n 60 build/log/coverage_lua >&2; }
+
+# cover LOG ENVIRONMENT FILE...: the specs of each file in a process of its own, several side by side.
+cover() {
+  log=build/log/$1 environment=$2
+  shift 2
+  printf '%s\n' "$@" | $environment RISKSCREEN_LUA=lua5.4 RISKSCREEN_COVERAGE="$RISKSCREEN_COVERAGE" \
+    LUA_INIT="require 'line_coverage'" xargs -P "$lanes" -n 1 lua5.4 /usr/bin/busted --output=plainTerminal >"$log" 2>&1 ||
+    { status=1; grep -v -e '^[-+*]*$' -e ' 0 failures / 0 errors ' "$log" | tail -n 60 >&2; }
+}
+
 # spec/support/coverage counts the lines that LuaJIT runs inside nginx.
-build_preset luajit
-export RISKSCREEN_COVERAGE
-for without in "" RISKSCREEN_WITHOUT_CORE=1; do
-  env $without RISKSCREEN_LUA=lua5.4 LUA_INIT="require 'line_coverage'" \
-    lua5.4 /usr/bin/busted --run=nginx >build/log/coverage_nginx 2>&1 || { status=1; tail -n 60 build/log/coverage_nginx >&2; }
-done
+# shellcheck disable=SC2046,SC2086
+{
+  cover coverage_lua env $(find spec -name '*_spec.lua' | sort)
+  cover coverage_nginx env $(find spec -name '*_nginx.lua' | sort)
+  cover coverage_nginx_without_core "env RISKSCREEN_WITHOUT_CORE=1" $coreless_specs
+}
 git ls-files 'lua/*.lua' | lua5.4 tools/coverage.lua "$RISKSCREEN_COVERAGE" "$least" || status=1
 gcovr --root . --filter csrc/ --fail-under-line "$least" build/coverage || status=1
 exit $status

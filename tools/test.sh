@@ -13,9 +13,6 @@ language_specs="spec/contract spec/fuzz spec/integration/examples_spec.lua spec/
   spec/unit/core spec/unit/interface spec/unit/json spec/unit/options spec/unit/policy spec/unit/runtime spec/unit/util"
 # LuaJIT also runs the unit specs of the modules that only nginx uses.
 luajit_specs="$language_specs spec/unit/nginx"
-# Without the core another decoder reads the replies. These specs depend on it.
-decoder_specs="spec/in_nginx/*contract* spec/in_nginx/*faults* spec/in_nginx/*json* spec/in_nginx/*library*
-  spec/in_nginx/*transport*"
 # The specs that use the C modules most, for the sanitizers and valgrind.
 core_specs="spec/unit/core spec/unit/runtime/native/init_spec.lua spec/unit/runtime/tasks_spec.lua spec/contract"
 # Thousands of requests at once: a collection at each step would take minutes.
@@ -58,8 +55,8 @@ need $lint_packages
 # An interrupt ends what runs side by side as well.
 trap 'trap - INT TERM; kill 0' INT TERM
 
-# The jobs of a phase run side by side in lanes, because most specs wait more than they work. A job is a suite or one of
-# its spec files. One process for each file is faster than one for all: its garbage collector has less to do.
+# The jobs of a phase run side by side in lanes. A job is a suite or one of its spec files. One process for each file is
+# faster than one for all: its garbage collector has less to do.
 log=build/log
 claims=$log/claims
 planned=$log/planned
@@ -174,9 +171,9 @@ lane() {
 # Runs what is planned.
 run_phase() {
   mkdir "$claims"
-  lanes=$(($(getconf _NPROCESSORS_ONLN) + 2))
-  while [ $lanes -gt 0 ]; do
-    lanes=$((lanes - 1))
+  started=0
+  while [ $started -lt $lanes ]; do
+    started=$((started + 1))
     lane &
   done
   wait
@@ -210,7 +207,7 @@ fuzz_seconds=10
       plan "specs on Lua $lua" $specs
     done
   else
-    plan "specs in nginx without the core" $decoder_specs
+    plan "specs in nginx without the core" $coreless_specs
     plan "specs on Lua 5.3" $language_specs
     plan "specs on Lua 5.1" $language_specs
     plan "specs on Lua luajit" $luajit_specs
