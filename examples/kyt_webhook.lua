@@ -47,7 +47,7 @@ local transaction, err = client.kyt:submit {
   network = "eth",
   hash = arg[1] or "0x5f16ca1b3b1b6b3d6c9b4b0a4c1bb9e1ae77e42a4f6a6bd9f8b6a4a5b2f5d3c1",
   outputAddress = riskscreen.sandbox.scenario("type-sanction").address,
-  direction = "in",
+  direction = "received",
   customId = "deposit-17",
 }
 if not transaction then

@@ -29,6 +29,8 @@ local riskscreen = { address = {}, decimal = {}, errors = {}, webhook = {}, sand
 
 ---@alias riskscreen.LookupName "risk"|"entity"|"freeze_events"|"counterparties"
 
+---@alias riskscreen.TransactionKind "transaction"|"custom_score"
+
 ---@class riskscreen.ClientOptions
 ---@field base_url? string URL of the service: https, or http to this machine. Required unless `transport` is given.
 ---@field access_key string|function The access key, or a function that returns it before every request.
@@ -57,6 +59,8 @@ local riskscreen = { address = {}, decimal = {}, errors = {}, webhook = {}, sand
 ---@field runtime? table The runtime of everything that belongs to this client, in place of the program's: now(), sleep(seconds) and tasks with spawn, gather, signal, on_end, hold and release. transport(settings) is optional.
 ---@field polling? table When the client polls for a transaction's result, if `endpoints.kyt_result` is set: `first`, `growth`, `jitter`, `ceiling`, `deadline`.
 ---@field final_statuses? table Values of `status` that make a transaction's result final; by default 1003 alone.
+---@field pending_statuses? table Values of `status` under which the wait for a result goes on; by default 1000, 1001 and 1002. A result without a status is pending, too. Any other status ends the wait with an error.
+---@field immediate_results? boolean Whether the answer to a submission is the result itself. Then `screen` needs no source of later results.
 ---@field inbox? table Inbox whose webhooks bring results, made by `table`.
 ---@field retry? table|boolean When a failed request is sent again; false: never.
 ---@field rate_limit? table The token bucket at which calls wait for their turn.
@@ -225,7 +229,7 @@ function riskscreen_account:usage(parameters, options) end
 ---@class riskscreen.kyt
 local riskscreen_kyt = {}
 
----Submits a transaction for screening; the result comes later, by its requestId.
+---Submits a transaction for screening; the result comes at once, or later by its requestId.
 ---@param parameters { network: riskscreen.network, hash: string, tokenContractAddress?: string, outputAddress?: string, direction?: string, customId?: string }
 ---@param options? riskscreen.CallOptions
 ---@return riskscreen.Transaction|nil value
@@ -266,6 +270,13 @@ function riskscreen_kyt:risks(parameters, options) end
 ---@return any|nil value
 ---@return riskscreen.Response|riskscreen.Error
 function riskscreen_kyt:custom_score(parameters, options) end
+
+---The result of a custom score.
+---@param parameters table
+---@param options? riskscreen.CallOptions
+---@return any|nil value
+---@return riskscreen.Response|riskscreen.Error
+function riskscreen_kyt:custom_score_result(parameters, options) end
 
 ---The risk score of an address.
 ---@param parameters table
@@ -465,9 +476,23 @@ local riskscreen_Transaction = {}
 ---@return table|riskscreen.Error
 function riskscreen_kyt:screen(parameters, options) end
 
+---Submits a transaction for a custom risk score, like `submit`, with the parameters that the service names for it.
+---@param parameters table
+---@param call_options? table
+---@return riskscreen.Transaction|nil
+---@return riskscreen.Response|riskscreen.Error
+function riskscreen_kyt:submit_custom_score(parameters, call_options) end
+
+---Submits a transaction for a custom risk score and awaits the result, like `screen`.
+---@param parameters table
+---@param call_options? table
+---@return table|nil result
+---@return table|riskscreen.Error
+function riskscreen_kyt:screen_custom_score(parameters, call_options) end
+
 ---Awaits the result of a request that any process has submitted.
 ---@param request_id string
----@param await_options_given? { timeout?: number } by default `polling.deadline`
+---@param await_options_given? { timeout?: number, kind?: riskscreen.TransactionKind } by default `polling.deadline`
 ---@return table|nil result
 ---@return table|riskscreen.Error
 function riskscreen_kyt:await(request_id, await_options_given) end
@@ -481,11 +506,12 @@ function riskscreen_kyt:resume(ticket) end
 ---Waits for the result. Every wait returns the same result.
 ---@param given? { timeout?: number } by default `polling.deadline`
 ---@return table|nil result as the interface spells it
----@return table|riskscreen.Error other on success `source` ("poll" or "webhook"), `event`, `elapsed`, `attempts`
+---@return table|riskscreen.Error other on success `source` ("submission", "poll" or "webhook"), `event`, `elapsed`, `attempts`
 function riskscreen_Transaction:await(given) end
 
----A text with which any process can resume the transaction: `client.kyt:resume(ticket)`.
----@return string
+---A text with which any process can resume the transaction: `client.kyt:resume(ticket)`. A transaction that finished at once may have no requestId, and then nothing can be resumed.
+---@return string|nil
+---@return riskscreen.Error|nil
 function riskscreen_Transaction:ticket() end
 
 ---@class riskscreen.Run one pass over a source: an iterator that can be stopped
@@ -596,10 +622,11 @@ local riskscreen_Policy = {}
 ---@class riskscreen.ScorePolicy
 local riskscreen_ScorePolicy = {}
 
----Decides from the results of the lookups.
----@param results riskscreen.LookupResults
+---Decides from the results of the lookups, or from a transaction's result that has risks.
+---@param results riskscreen.LookupResults|table|nil
+---@param other? riskscreen.Error|riskscreen.Response
 ---@return riskscreen.Decision
-function riskscreen_Policy:decide(results) end
+function riskscreen_Policy:decide(results, other) end
 
 ---Decides from the result of a transaction: `policy:decide(client.kyt:screen { … })`.
 ---@param result table|nil

@@ -54,7 +54,7 @@ M.transfers = gate:location {
 function M.deposit()
   local arguments = ngx.req.get_uri_args()
   local transaction = { network = arguments.network, hash = arguments.hash, outputAddress = arguments.address }
-  transaction.direction = "in"
+  transaction.direction = "received"
   local decision = deposits:decide(client.kyt:screen(transaction, { timeout = 10 }))
   ngx.status = decision.action == "allow" and 200 or 403
   ngx.say(json.encode { deposit = decision.action })

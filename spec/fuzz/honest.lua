@@ -163,18 +163,28 @@ local payloads = {
     totalCalls = whole,
     useCredits = whole,
   })),
-  screenTransaction = object { requestId = text },
 }
 
 local details = array(object({}, { score = decimal, code = text, name = text }))
 local strategies = map(object({}, { strategyNo = text, strategyName = text, score = decimal, details = details }))
-local transaction_result = object({}, {
+local result_members = {
   requestId = text,
   customId = text,
   maxScore = decimal,
-  status = whole,
+  time = whole,
+  risks = array(object({}, { riskLevel = text, riskType = text, riskSource = text })),
   dirData = object({}, { ["in"] = strategies, out = strategies }),
-})
+}
+local submission = object({}, result_members)
+
+-- A requestId, or the result at once.
+function payloads.screenTransaction(value)
+  return submission(value) and (given(value.requestId) or given(value.risks) or given(value.maxScore))
+end
+
+local function transaction_result(value)
+  return submission(value) and (not given(value.status) or whole(value.status))
+end
 
 -- A text for people and logs to handle: not empty, of one line, not endless.
 local function name(value)

@@ -73,6 +73,8 @@ return {
     title = "Transactions",
     functions = {
       { name = "client.kyt:screen", source = "methods.screen", operation = "screenTransaction" },
+      fn("client.kyt:submit_custom_score", "methods.submit_custom_score"),
+      fn("client.kyt:screen_custom_score", "methods.screen_custom_score"),
       fn("client.kyt:await", "methods.await"),
       fn("client.kyt:resume", "methods.resume"),
       fn("transaction:await", "Transaction:await"),

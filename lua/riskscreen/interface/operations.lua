@@ -259,7 +259,12 @@ local operations = {
         word = true,
         is_address = true,
       }),
-      parameter("direction", "body", "string", "Sent as given; its values are not published."),
+      parameter(
+        "direction",
+        "body",
+        "string",
+        "`received` or `sent`; any text is sent as given, because not all values are published."
+      ),
       -- The interface shows it in results alone, as an identifier that the client supplied.
       parameter("customId", "body", "string", "The caller's own identifier, which the result repeats.", {
         renamed_by = "transaction_parameters",
@@ -269,22 +274,26 @@ local operations = {
     envelope = "standard",
     data = records.submission,
     returns = "riskscreen.Transaction",
+    keeps_null = true,
     idempotent = false,
-    doc = "Submits a transaction for screening; the result comes later, by its requestId.",
+    doc = "Submits a transaction for screening; the result comes at once, or later by its requestId.",
   },
   unpublished("removeBlacklistAddresses", "blacklist", "remove", "4", false, "Removes addresses from the blacklist."),
   unpublished("addWhitelistAddresses", "whitelist", "add", "4", false, "Adds addresses to the whitelist."),
   unpublished("removeWhitelistAddresses", "whitelist", "remove", "4", false, "Removes addresses from the whitelist."),
   unpublished("getTransactionRisks", "kyt", "risks", "13", true, "The risks of a transaction."),
   unpublished("getCustomRiskScore", "kyt", "custom_score", "13", false, "Requests a transaction's custom risk score."),
+  unpublished("getCustomRiskScoreResult", "kyt", "custom_score_result", "13", true, "The result of a custom score."),
   unpublished("getAddressRiskScore", "kya", "score", "13", true, "The risk score of an address."),
   unpublished("getAsynchronousResult", "kyt", "result", "13", true, "The result of an asynchronous request."),
 }
-operations[#operations].keeps_null = true
 
 local M = { list = operations, by_name = {} }
 for _, operation in ipairs(operations) do
   M.by_name[operation.name] = operation
+end
+for _, name in ipairs { "getCustomRiskScore", "getCustomRiskScoreResult", "getAsynchronousResult" } do
+  M.by_name[name].keeps_null = true
 end
 
 ---The key under which the client option `endpoints` gives an operation its method and path, such as "kyt_result".

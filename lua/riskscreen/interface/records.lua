@@ -10,6 +10,7 @@ local tables = require "riskscreen.util.tables"
 ---@field items? riskscreen.Shape of an array's elements or a map's values
 ---@field enum? string a key of enums.values
 ---@field required? boolean
+---@field any_of? string[] of an object: at least one of these fields is there
 ---@field minimum? integer
 ---@field decimal? boolean a text that must be a decimal number
 ---@field doc? string
@@ -143,10 +144,6 @@ M.usage = object {
   field("useCredits", "integer"),
 }
 
-M.submission = object {
-  field("requestId", "string", { required = true, doc = "identifies the asynchronous result" }),
-}
-
 local score = field("score", "string", { decimal = true, doc = "a decimal as text" })
 
 local strategy = object {
@@ -156,16 +153,31 @@ local strategy = object {
   field("details", "array", { items = object { score, field("code", "string"), field("name", "string") } }),
 }
 
-M.transaction_result = object {
-  field("requestId", "string"),
+local request_id = field("requestId", "string", { doc = "identifies the asynchronous result" })
+
+local result_fields = {
   field("customId", "string", { doc = "the caller's own identifier" }),
   field("maxScore", "string", { decimal = true, doc = "the highest score, a decimal as text" }),
-  field("status", "integer", { doc = "the interface shows 1003 and does not explain it" }),
   field("dirData", "object", {
     fields = { field("in", "map", { items = strategy }), field("out", "map", { items = strategy }) },
     doc = "the results of each direction by the strategy's number",
   }),
+  field("risks", "array", {
+    items = object { risk_level, risk_type, risk_source },
+    doc = "the risks of the transaction; the interface does not show them",
+  }),
+  time,
 }
+
+M.transaction_result = object(tables.concat({
+  request_id,
+  field("status", "integer", { doc = "the interface shows 1003 and does not explain it" }),
+}, result_fields))
+
+-- The interface does not show the answer to a submission: a requestId, or the result at once. A status has no type
+-- there, because a result that was paid for must not be lost over it.
+M.submission = object(tables.concat({ request_id }, result_fields))
+M.submission.any_of = { "requestId", "risks", "maxScore" }
 
 M.webhook_event = object {
   field("webhookId", "string", { required = true }),

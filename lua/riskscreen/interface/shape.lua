@@ -65,6 +65,15 @@ function checkers.integer(shape, value)
   end
 end
 
+local function lacks_all(names, value)
+  for _, name in ipairs(names) do
+    if value[name] ~= nil and value[name] ~= null then
+      return nil
+    end
+  end
+  return "must have one of " .. table.concat(names, ", ")
+end
+
 function checkers.object(shape, value)
   if not is_object(value) then
     return mismatch("an object", value)
@@ -81,6 +90,9 @@ function checkers.object(shape, value)
     elseif field.required then
       return "is missing", "." .. field.name
     end
+  end
+  if shape.any_of then
+    return lacks_all(shape.any_of, value), ""
   end
 end
 

@@ -1,6 +1,7 @@
 -- Awaits the result of one transaction: by polling, by the events of an inbox, or both, whichever brings it first. The
 -- result is kept, so that every later wait returns the same one.
 
+local enums = require "riskscreen.interface.enums"
 local errors = require "riskscreen.errors"
 local json = require "riskscreen.json"
 local records = require "riskscreen.interface.records"
@@ -16,10 +17,12 @@ local SLACK = 1 -- seconds beyond its timeout after which a poll under way is ta
 ---@field private runtime table the client's
 ---@field private fetch? fun(options: table): table|nil, table asks the service once; absent where only events bring it
 ---@field private waiters? riskscreen.webhook.Waiters|riskscreen.nginx.Waiters of the inbox
----@field private outcome? { result: table, source: "poll"|"webhook", response?: table, event?: table }
+---@field private outcome? { result: table, source: "poll"|"webhook"|"submission", response?: table, event?: table }
 ---@field private last? table the latest result whose status was not final
 ---@field private problem? riskscreen.Error the failure of the latest poll
 ---@field private failure? riskscreen.Error the failure that ended the polling
+---@field private ended? riskscreen.Error the status that ended the wait
+---@field private subject? { hash?: string, network?: string } the transaction submitted, where it is known
 ---@field private polls integer
 ---@field private next_at number when to poll next
 ---@field private not_before number until then the service asked not to be polled
@@ -41,22 +44,65 @@ function M.interval(polling, number, random)
   return interval * (1 - polling.jitter * random())
 end
 
-local function known(value)
+---A value of an answer; nil for null and for the empty text.
+---@param value any
+---@return any
+function M.known(value)
   if value ~= json.null and value ~= "" then
     return value
   end
 end
 
--- Keeps a result if its status is final. The first one stays.
+local known = M.known
+
+-- Hexadecimal hashes are the same in any case; others are not.
+local function canonical_hash(hash)
+  return type(hash) == "string" and hash:find "^0?[xX]?%x+$" and hash:lower() or hash
+end
+
+---The message about a result that names another transaction than the one submitted, or nil.
+---@param subject { hash?: string, network?: string }|nil of the submission, where it is known
+---@param result table
+---@return string|nil
+function M.subject_problem(subject, result)
+  local hash, network = known(result.hash), known(result.network)
+  if not subject then
+    return nil
+  elseif hash and subject.hash and canonical_hash(hash) ~= canonical_hash(subject.hash) then
+    return ("data.hash must be '%s', the one submitted (got %s)"):format(subject.hash, text.show(hash))
+  elseif
+    network
+    and subject.network
+    and enums.canonical_network(network) ~= enums.canonical_network(subject.network)
+  then
+    return ("data.network must be '%s', the one submitted (got %s)"):format(subject.network, text.show(network))
+  end
+end
+
+local function ended_error(self, status)
+  local message = "the status of %s is %s, which is neither final nor pending: the task may have failed. "
+    .. "If you know better, set final_statuses or pending_statuses"
+  local name = text.printable(self.request_id or self.custom_id)
+  return errors.new("api", message:format(name, text.show(status)), {
+    request_id = self.request_id,
+    last = self.last,
+    sent = true,
+  })
+end
+
+-- Keeps a result if its status is final. The first one stays. A status that is neither final nor pending ends the wait,
+-- because the task may have failed.
 local function take(self, result, outcome)
+  local status = known(result.status)
   if self.outcome then
     return
-  elseif not self.is_final[known(result.status) or ""] then
+  elseif self.is_final[status or ""] then
+    outcome.result = result
+    self.outcome = outcome
+  else
     self.last = result
-    return
+    self.ended = status and not self.is_pending[status] and ended_error(self, status) or nil
   end
-  outcome.result = result
-  self.outcome = outcome
   self.signal:notify()
 end
 
@@ -75,7 +121,10 @@ end
 ---Takes an event of the inbox if it belongs to this transaction.
 ---@param event riskscreen.WebhookEvent
 function Pending:offer(event)
-  if owns(self, event.data) and not shape.check(records.transaction_result, event.data, "data") then
+  local problem = owns(self, event.data) and M.subject_problem(self.subject, event.data)
+  if problem then
+    self.problem = errors.new("protocol", text.printable(problem, 200), { sent = true })
+  elseif owns(self, event.data) and not shape.check(records.transaction_result, event.data, "data") then
     take(self, event.data, { source = "webhook", event = event })
   end
 end
@@ -93,6 +142,7 @@ local function problem_of(self, result)
   elseif self.custom_id and known(result.customId) and result.customId ~= self.custom_id then
     return ("data.customId must be '%s' (got %s)"):format(self.custom_id, text.show(result.customId))
   end
+  return M.subject_problem(self.subject, result)
 end
 
 local function poll(self, options)
@@ -124,7 +174,7 @@ end
 
 -- Seconds until the next poll is due.
 local function due_in(self, now)
-  if not self.fetch or self.failure then
+  if not self.fetch or self.failure or self.ended then
     return math.huge
   end
   return math.max(self.poller and self.poller.ends or self.next_at, now) - now
@@ -142,7 +192,7 @@ end
 -- poll then.
 local function wait(self, deadline, options)
   local task
-  while not self.outcome do
+  while not self.outcome and not self.ended do
     local now = self.runtime.now()
     if now >= deadline or (self.failure and not self.waiters) then
       break
@@ -182,7 +232,7 @@ end
 ---@return table|riskscreen.Error other
 function Pending:await(seconds, options)
   local started = self.runtime.now()
-  self.failure = nil
+  self.failure, self.ended = nil, nil
   local waiters = self.waiters
   local waiting = waiters and not self.outcome and waiters:attend(self, seconds)
   wait(self, started + seconds, options or {})
@@ -191,7 +241,7 @@ function Pending:await(seconds, options)
   end
   local outcome = self.outcome
   if not outcome then
-    return nil, self.failure or timed_out(self, seconds, started)
+    return nil, self.ended or self.failure or timed_out(self, seconds, started)
   end
   local response = outcome.response or {}
   return outcome.result,
@@ -211,23 +261,41 @@ end
 ---@param ids { request_id?: string, custom_id?: string }
 ---@param fetch? fun(options: table): table|nil, table
 ---@param delay number seconds until the first poll
+---@param submission? { subject: table, mark?: any } of a transaction that was just submitted; `mark` is what
+---the inbox gave before, so that no event for an earlier transaction is taken
 ---@return riskscreen.Pending
-function M.new(state, ids, fetch, delay)
+function M.new(state, ids, fetch, delay, submission)
   local settings, runtime = state.settings, state.runtime
   local pending = setmetatable({
     request_id = ids.request_id,
     custom_id = ids.custom_id,
+    kind = ids.kind,
     settings = settings,
     runtime = runtime,
     fetch = fetch,
     waiters = settings.inbox and settings.inbox.waiters,
     is_final = tables.set(settings.final_statuses),
+    is_pending = tables.set(settings.pending_statuses),
+    subject = submission and submission.subject,
     signal = runtime.tasks.signal(),
     polls = 0,
     next_at = runtime.now() + delay,
     not_before = 0,
   }, Pending)
-  pending.hold = pending.waiters and pending.waiters:expect(pending)
+  pending.hold = pending.waiters and pending.waiters:expect(pending, submission and submission.mark)
+  return pending
+end
+
+---A transaction whose result came with the answer to its submission.
+---@param state { settings: table, runtime: table } the client's
+---@param ids riskscreen.TransactionIds
+---@param result table
+---@param response riskscreen.Response
+---@return riskscreen.Pending
+function M.finished(state, ids, result, response)
+  local settings = tables.merge(state.settings, { inbox = false }) -- no event is expected
+  local pending = M.new({ settings = settings, runtime = state.runtime }, ids, nil, 0)
+  pending.outcome = { result = result, source = "submission", response = response }
   return pending
 end
 

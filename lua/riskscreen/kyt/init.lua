@@ -13,12 +13,29 @@ local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 local tickets = require "riskscreen.kyt.tickets"
 
-local RESULT = operations.by_name.getAsynchronousResult
+---@alias riskscreen.TransactionKind "transaction"|"custom_score"
+
+-- The operations of each kind of request: the submission, and the result with its stand-in.
+local kinds = {
+  transaction = {
+    submit = operations.by_name.screenTransaction,
+    results = { operations.by_name.getAsynchronousResult },
+  },
+  custom_score = {
+    submit = operations.by_name.getCustomRiskScore,
+    ticket = "custom_score", -- tickets without a kind are those of transactions
+    results = { operations.by_name.getCustomRiskScoreResult, operations.by_name.getAsynchronousResult },
+  },
+}
 local LONGEST_WAIT = 30 * 86400 -- seconds
 
-local await_options = {
+local wait_options = {
   build.seconds("timeout", nil, "How long to wait; by default `polling.deadline`.", 0, LONGEST_WAIT),
 }
+
+local await_options = tables.concat(wait_options, {
+  build.choice("kind", { "transaction", "custom_score" }, "transaction", "The kind of the request."),
+})
 
 ---@class riskscreen.Transaction a submitted transaction
 ---@field requestId? string absent when the outcome of the submission is uncertain
@@ -31,55 +48,78 @@ Transaction.__name = "riskscreen.Transaction"
 ---@type table<riskscreen.Transaction, riskscreen.Pending>
 local pendings = setmetatable({}, { __mode = "k" })
 
+-- The operation by which results of a kind are polled, or nil.
+local function result_operation(kind, settings)
+  for _, operation in ipairs(kinds[kind].results) do
+    if request.endpoint(operation, settings) then
+      return operation
+    end
+  end
+end
+
 -- The error of a wait that can never end, or nil.
-local function no_source(settings, request_id)
+local function no_source(settings, request_id, kind)
   local message
   local inbox = settings.inbox
   if inbox and (request_id or inbox.waiters.by_custom_id) then
     return nil
-  elseif not request.endpoint(RESULT, settings) then
-    message = "the interface does not publish how results are asked for; set endpoints.kyt_result = "
-      .. "{ method = …, path = … } to poll, or inbox = riskscreen.webhook.inbox { … } to receive webhooks"
+  elseif not result_operation(kind, settings) then
+    local how = "the interface does not publish how results are asked for; set endpoints.%s = { method = …, path = … } "
+      .. "to poll, or inbox = riskscreen.webhook.inbox { … } to receive webhooks, or immediate_results = true "
+      .. "if the answer to a submission is the result"
+    message = how:format(operations.endpoint_key(kinds[kind].results[1]))
   elseif not request_id then
     message = "without a requestId a result cannot be polled; by customId it comes by webhook: set inbox"
   else
     return nil
   end
-  return errors.new("unsupported", message, { operation = RESULT.name, sent = false })
+  return errors.new("unsupported", message, { operation = kinds[kind].results[1].name, sent = false })
 end
 
--- The one pending result of a requestId. Without a delay it is polled at once.
-local function pending_of(access, state, request_id, custom_id, delay)
-  state.pendings = state.pendings or setmetatable({}, { __mode = "v" })
-  local found = request_id and state.pendings[request_id]
-  if found and (not custom_id or found.custom_id == custom_id) then
-    if not delay then
-      found:poll_now()
-    end
-    return found
-  end
-  local fetch = request_id
-      and request.endpoint(RESULT, state.settings)
+---@class riskscreen.TransactionIds
+---@field request_id? string
+---@field custom_id? string
+---@field kind riskscreen.TransactionKind
+
+local function key_of(ids)
+  return ids.request_id and ids.kind .. ":" .. ids.request_id
+end
+
+-- A new pending result, which later transactions of its requestId share.
+local function new_pending(access, state, ids, delay, submitted)
+  local operation = ids.request_id and result_operation(ids.kind, state.settings)
+  local fetch = operation
       and function(call_options)
-        return access.perform(state, RESULT, { requestId = request_id }, call_options)
+        return access.perform(state, operation, { requestId = ids.request_id }, call_options)
       end
     or nil
-  found = awaiting.new(state, { request_id = request_id, custom_id = custom_id }, fetch, delay or 0)
-  if request_id then
-    state.pendings[request_id] = found
+  local pending = awaiting.new(state, ids, fetch, delay, submitted)
+  state.pendings = state.pendings or setmetatable({}, { __mode = "v" })
+  if ids.request_id then
+    state.pendings[key_of(ids)] = pending
   end
-  return found
+  return pending
 end
 
-local function new_transaction(access, state, request_id, custom_id, delay)
-  local transaction = setmetatable({ requestId = request_id, customId = custom_id }, Transaction)
-  pendings[transaction] = pending_of(access, state, request_id, custom_id, delay)
+-- The one pending result of a requestId, which is polled at once.
+local function pending_of(access, state, ids)
+  local found = ids.request_id and state.pendings and state.pendings[key_of(ids)]
+  if found and (not ids.custom_id or found.custom_id == ids.custom_id) then
+    found:poll_now()
+    return found
+  end
+  return new_pending(access, state, ids, 0)
+end
+
+local function new_transaction(ids, pending)
+  local transaction = setmetatable({ requestId = ids.request_id, customId = ids.custom_id }, Transaction)
+  pendings[transaction] = pending
   return transaction
 end
 
 local function await(transaction, seconds, call_options)
   local pending = pendings[transaction]
-  local err = no_source(pending.settings, transaction.requestId)
+  local err = not pending.outcome and no_source(pending.settings, transaction.requestId, pending.kind)
   if err then
     return nil, err
   end
@@ -89,24 +129,32 @@ end
 ---Waits for the result. Every wait returns the same result.
 ---@param given? { timeout?: number } by default `polling.deadline`
 ---@return table|nil result as the interface spells it
----@return table|riskscreen.Error other on success `source` ("poll" or "webhook"), `event`, `elapsed`, `attempts`
+---@return table|riskscreen.Error other on success `source` ("submission", "poll" or "webhook"), `event`, `elapsed`,
+---`attempts`
 function Transaction:await(given)
   if not pendings[self] then
     error("call it with a colon: transaction:await(…)", 2)
   elseif given ~= nil and type(given) ~= "table" then
     error("await: options must be a table such as { timeout = 5 } (got " .. text.kind(given) .. ")", 2)
   end
-  local checked, wrong = check.options(await_options, given or {})
+  local checked, wrong = check.options(wait_options, given or {})
   if not checked then
     error("await: " .. wrong.message, 2)
   end
   return await(self, checked.timeout)
 end
 
----A text with which any process can resume the transaction: `client.kyt:resume(ticket)`.
----@return string
+---A text with which any process can resume the transaction: `client.kyt:resume(ticket)`. A transaction that finished at
+---once may have no requestId, and then nothing can be resumed.
+---@return string|nil
+---@return riskscreen.Error|nil
 function Transaction:ticket()
-  return tickets.encode(self.requestId, self.customId)
+  if not (self.requestId or self.customId) then
+    local message = "the transaction is finished and has no requestId: keep the result that await returns"
+    return nil, errors.new("unsupported", message, { sent = false })
+  end
+  local kind = pendings[self] and kinds[pendings[self].kind].ticket
+  return tickets.encode { requestId = self.requestId, customId = self.customId, kind = kind }
 end
 
 local M = {}
@@ -117,24 +165,54 @@ local M = {}
 function M.methods(access)
   local methods = {}
 
-  local function submit(state, parameters, call_options)
-    local request_id, other = submission.submit(access, state, parameters, call_options)
-    if not request_id then
+  local function submit(state, kind, parameters, call_options)
+    local inbox = state.settings.inbox
+    local mark = inbox and inbox.waiters:mark()
+    local submitted, other =
+      submission.submit(access, state, kinds[kind].submit, parameters, call_options, kinds[kind].ticket)
+    if not submitted then
       return nil, other
     end
+    local ids = { request_id = submitted.request_id, custom_id = parameters.customId, kind = kind }
+    if submitted.result then
+      return new_transaction(ids, awaiting.finished(state, ids, submitted.result, other)), other
+    end
     local delay = awaiting.interval(state.settings.polling, 1, state.settings.random)
-    return new_transaction(access, state, request_id, parameters.customId, delay), other
+    local subject = { hash = parameters.hash, network = parameters.network }
+    return new_transaction(ids, new_pending(access, state, ids, delay, { subject = subject, mark = mark })), other
+  end
+
+  -- Submits and awaits the result within the call's time. Nothing is submitted where no result could come.
+  local function screen(state, kind, parameters, call_options)
+    local settings, now = state.settings, state.runtime.now
+    local err = not settings.immediate_results and no_source(settings, true, kind)
+    if err then
+      return nil, err
+    end
+    local started, seconds = now(), call_options.timeout or settings.timeout
+    local submit_options = tables.merge(call_options, { timeout = math.min(seconds, settings.timeout) })
+    local transaction, other = submit(state, kind, parameters, submit_options)
+    if not transaction then
+      return nil, other
+    end
+    return await(transaction, math.max(seconds - (now() - started), 0), call_options)
+  end
+
+  -- The state of the client and the checked arguments of a method. Misuse raises at the method's caller.
+  local function open(self, parameters, call_options)
+    local state, checked = access.open(self, "client.kyt", parameters, options.call, call_options)
+    if not state then
+      error(checked, 3)
+    end
+    return state, parameters or {}, checked
   end
 
   ---Submits a transaction. It is never submitted twice: `err.uncertain` says that it may have been submitted.
   ---@return riskscreen.Transaction|nil
   ---@return riskscreen.Response|riskscreen.Error
   function methods.submit(self, parameters, call_options)
-    local state, checked = access.open(self, "client.kyt", parameters, options.call, call_options)
-    if not state then
-      error(checked, 2)
-    end
-    return submit(state, parameters or {}, checked)
+    local state, given, checked = open(self, parameters, call_options)
+    return submit(state, "transaction", given, checked)
   end
 
   ---Submits a transaction and awaits its result. Like every call it ends within `timeout`: the call's own, or else the
@@ -143,27 +221,33 @@ function M.methods(access)
   ---@return table|nil result
   ---@return table|riskscreen.Error
   function methods.screen(self, parameters, call_options)
-    local state, checked = access.open(self, "client.kyt", parameters, options.call, call_options)
-    if not state then
-      error(checked, 2)
-    end
-    local settings, now = state.settings, state.runtime.now
-    local err = no_source(settings, true)
-    if err then
-      return nil, err
-    end
-    local started, seconds = now(), checked.timeout or settings.timeout
-    local submit_options = tables.merge(checked, { timeout = math.min(seconds, settings.timeout) })
-    local transaction, other = submit(state, parameters or {}, submit_options)
-    if not transaction then
-      return nil, other
-    end
-    return await(transaction, math.max(seconds - (now() - started), 0), checked)
+    local state, given, checked = open(self, parameters, call_options)
+    return screen(state, "transaction", given, checked)
+  end
+
+  ---Submits a transaction for a custom risk score, like `submit`, with the parameters that the service names for it.
+  ---@param parameters table
+  ---@param call_options? table
+  ---@return riskscreen.Transaction|nil
+  ---@return riskscreen.Response|riskscreen.Error
+  function methods.submit_custom_score(self, parameters, call_options)
+    local state, given, checked = open(self, parameters, call_options)
+    return submit(state, "custom_score", given, checked)
+  end
+
+  ---Submits a transaction for a custom risk score and awaits the result, like `screen`.
+  ---@param parameters table
+  ---@param call_options? table
+  ---@return table|nil result
+  ---@return table|riskscreen.Error
+  function methods.screen_custom_score(self, parameters, call_options)
+    local state, given, checked = open(self, parameters, call_options)
+    return screen(state, "custom_score", given, checked)
   end
 
   ---Awaits the result of a request that any process has submitted.
   ---@param request_id string
-  ---@param await_options_given? { timeout?: number } by default `polling.deadline`
+  ---@param await_options_given? { timeout?: number, kind?: riskscreen.TransactionKind } by default `polling.deadline`
   ---@return table|nil result
   ---@return table|riskscreen.Error
   function methods.await(self, request_id, await_options_given)
@@ -174,7 +258,8 @@ function M.methods(access)
       local message = "requestId must be a text (got " .. text.show(request_id) .. ")"
       return nil, errors.new("invalid_argument", message, { field = "requestId", sent = false })
     end
-    return await(new_transaction(access, state, request_id), checked.timeout)
+    local ids = { request_id = request_id, kind = checked.kind or "transaction" }
+    return await(new_transaction(ids, pending_of(access, state, ids)), checked.timeout)
   end
 
   ---Resumes a transaction that any process has submitted.
@@ -190,7 +275,9 @@ function M.methods(access)
     if not content then
       return nil, err
     end
-    return new_transaction(access, state, content.requestId, content.customId)
+    local kind = content.kind or "transaction"
+    local ids = { request_id = content.requestId, custom_id = content.customId, kind = kind }
+    return new_transaction(ids, pending_of(access, state, ids))
   end
 
   return methods

@@ -2,6 +2,7 @@
 
 local errors = require "riskscreen.errors"
 local json = require "riskscreen.json"
+local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 
 local VERSION = 1
@@ -17,15 +18,14 @@ function M.is_id(value)
   return type(value) == "string" and value ~= "" and #value <= LONGEST_ID and not value:find "[%z\1-\31\127]"
 end
 
----@param request_id? string
----@param custom_id? string
+---@param content { requestId?: string, customId?: string, kind?: riskscreen.TransactionKind }
 ---@return string ticket
-function M.encode(request_id, custom_id)
-  return assert(json.encode { version = VERSION, requestId = request_id, customId = custom_id })
+function M.encode(content)
+  return assert(json.encode(tables.merge(content, { version = VERSION })))
 end
 
 ---@param ticket any
----@return { requestId?: string, customId?: string }|nil
+---@return { requestId?: string, customId?: string, kind?: riskscreen.TransactionKind }|nil
 ---@return riskscreen.Error|nil err
 function M.decode(ticket)
   local content = type(ticket) == "string" and #ticket <= LONGEST_TICKET and json.decode(ticket)
@@ -37,6 +37,8 @@ function M.decode(ticket)
     local is_proper = (request_id == nil or M.is_id(request_id)) and (custom_id == nil or M.is_id(custom_id))
     if not is_proper or (request_id == nil and custom_id == nil) then
       message = "the ticket names no valid requestId or customId"
+    elseif content.kind ~= nil and content.kind ~= "custom_score" then
+      message = "the ticket is of a kind that is not known: " .. text.show(content.kind)
     end
   end
   if message then

@@ -6,6 +6,9 @@ local text = require "riskscreen.util.text"
 -- The one status of a transaction's result that the interface shows; the interface does not explain it.
 local SHOWN_STATUS = 1003
 
+-- Assumed to be under way, because they come before it.
+local PENDING_STATUSES = { 1000, 1001, 1002 }
+
 local function statuses(value)
   if not tables.sequence_length(value) or #value == 0 then
     return nil, "must be a list of whole numbers, at least one"
@@ -62,6 +65,19 @@ M.client = {
     {}
   ),
   M.final_statuses,
+  build.checked(
+    "pending_statuses",
+    "table",
+    statuses,
+    "Values of `status` under which the wait for a result goes on; by default 1000, 1001 and 1002. A result without a "
+      .. "status is pending, too. Any other status ends the wait with an error.",
+    PENDING_STATUSES
+  ),
+  build.flag(
+    "immediate_results",
+    false,
+    "Whether the answer to a submission is the result itself. Then `screen` needs no source of later results."
+  ),
   build.checked("inbox", "table", inbox, "Inbox whose webhooks bring results, made by `riskscreen.webhook.inbox`."),
 }
 

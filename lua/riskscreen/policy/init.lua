@@ -250,10 +250,16 @@ local function with_absent_lists(settings, results)
   return results
 end
 
----Decides from the results of the lookups.
----@param results riskscreen.LookupResults
+---Decides from the results of the lookups, or from a transaction's result that has risks.
+---@param results riskscreen.LookupResults|table|nil
+---@param other? riskscreen.Error|riskscreen.Response
 ---@return riskscreen.Decision
-function Policy:decide(results)
+function Policy:decide(results, other)
+  if results == nil then
+    results = { errors = { risk = errors.is(other) and other or nil } }
+  elseif results.risks ~= nil and results.risk == nil then
+    results = { risk = results }
+  end
   if results.errors then
     results = with_absent_lists(self.settings, results)
   end

@@ -12,6 +12,7 @@ local errors = require "riskscreen.errors"
 local evaluate = require "riskscreen.policy.evaluate"
 local json = require "riskscreen.json"
 local options = require "riskscreen.options.kyt"
+local policies = require "riskscreen.policy"
 local records = require "riskscreen.interface.records"
 local rule = require "riskscreen.policy.rule"
 local shape = require "riskscreen.interface.shape"
@@ -110,12 +111,19 @@ local policy_options = {
     "The rules, in the order in which they are tried. There are none by default: no scale is published."
   ),
   options.final_statuses,
+  build.object(
+    "risks",
+    "riskscreen.Policy",
+    "riskscreen.policy",
+    "Decides about the risks of a result that has some; by default the default policy for addresses."
+  ),
 }
 
 ---@class riskscreen.ScorePolicy
 ---@field rules riskscreen.CompiledRule[]
 ---@field rules_about riskscreen.CompiledRule[][] the same by the part that they are about
 ---@field is_final table<integer, true>
+---@field risks riskscreen.Policy
 local ScorePolicy = {}
 ScorePolicy.__index = ScorePolicy
 ScorePolicy.__name = "riskscreen.ScorePolicy"
@@ -209,12 +217,14 @@ local function unusable(self, result)
     return message
   end
   local status, max_score = member(result, "status"), member(result, "maxScore")
-  if not status then
+  local is_immediate = member(result, "risks") and not member(result, "requestId")
+  if not status and not is_immediate then
     return "result.status is missing"
-  elseif not self.is_final[status] then
+  elseif status and not self.is_final[status] then
     return ("result.status is %s, which is not known to be final"):format(tostring(status))
   elseif not max_score then
-    return "result.maxScore is missing"
+    local has_risks_alone = member(result, "risks") and not member(result, "dirData")
+    return not has_risks_alone and "result.maxScore is missing" or nil
   elseif is_negative(max_score) then
     return "result.maxScore is negative: " .. max_score
   end
@@ -304,7 +314,7 @@ local function add_strategy(reasons, self, direction, number, strategy)
   end
 end
 
-local function reasons_for(self, result)
+local function score_reasons(self, result)
   local transaction = new_case { score = result.maxScore }
   local reasons = { reason_of(self.rules_about[TRANSACTION], transaction) }
   reasons[1] = reasons[1]
@@ -319,7 +329,20 @@ local function reasons_for(self, result)
       reasons[#reasons + 1] = absent_reason(self.rules_about[DETAIL], new_case { direction = direction })
     end
   end
-  return decision.worst_first(reasons)
+  return reasons
+end
+
+-- The reasons about the scores and about the risks of a result, the worst first, and whether they are degraded.
+local function reasons_for(self, result)
+  local reasons, degraded = {}, false
+  if member(result, "maxScore") then
+    reasons = score_reasons(self, result)
+  end
+  if member(result, "risks") then
+    local about_risks = self.risks:decide { risk = result }
+    reasons, degraded = tables.concat(reasons, about_risks.reasons), about_risks.degraded
+  end
+  return decision.worst_first(reasons), degraded
 end
 
 ---Decides from the result of a transaction: `policy:decide(client.kyt:screen { … })`.
@@ -340,13 +363,13 @@ function ScorePolicy:decide(result, other)
     reason, degraded = evaluate.failure(self.rules, new_case {}, err)
     reasons = { reason }
   else
-    reasons = reasons_for(self, result)
+    reasons, degraded = reasons_for(self, result)
   end
   return decision.new {
     action = reasons[1].action,
     reasons = reasons,
     record = result,
-    error = err,
+    error = err or reasons[1].error,
     degraded = degraded,
     elapsed = type(other) == "table" and other.elapsed,
   }
@@ -376,8 +399,12 @@ local function new(given)
   for _, compiled in ipairs(rules) do
     table.insert(rules_about[part_of(compiled)], compiled)
   end
-  local policy = { rules = rules, rules_about = rules_about, is_final = tables.set(settings.final_statuses) }
-  return setmetatable(policy, ScorePolicy)
+  return setmetatable({
+    rules = rules,
+    rules_about = rules_about,
+    is_final = tables.set(settings.final_statuses),
+    risks = settings.risks or policies.new(),
+  }, ScorePolicy)
 end
 
 local M = {}
@@ -385,6 +412,7 @@ local M = {}
 ---@class riskscreen.ScorePolicyOptions
 ---@field rules riskscreen.ScoreRule[]
 ---@field final_statuses? integer[] the values of `status` of a final result; by default 1003
+---@field risks? riskscreen.Policy decides about the risks of a result that has some; by default the default policy
 
 ---Makes a policy for transactions. A result that is malformed, not final or in contradiction with itself is unknown.
 ---@param given riskscreen.ScorePolicyOptions

@@ -8,6 +8,7 @@ local kyt = require "riskscreen.sandbox.kyt"
 ---@class riskscreen.sandbox.Context
 ---@field account riskscreen.sandbox.Account
 ---@field tasks riskscreen.sandbox.Tasks
+---@field results_at_once? boolean a transaction is answered with its result
 ---@field now number seconds since the Unix epoch
 ---@field delivery? riskscreen.sandbox.Delivery of the webhook, as the request asks for it
 
@@ -194,10 +195,15 @@ function M.getAccountUsage(context, parameters)
 end
 
 function M.screenTransaction(context, parameters)
+  if context.results_at_once then
+    return { data = kyt.immediate_result(parameters, context.now) }
+  end
   return { data = { requestId = context.tasks:submit(context.account, parameters, context.now, context.delivery) } }
 end
 
-M.getCustomRiskScore = M.screenTransaction
+function M.getCustomRiskScore(context, parameters)
+  return { data = { requestId = context.tasks:submit(context.account, parameters, context.now, context.delivery) } }
+end
 
 function M.getAsynchronousResult(context, parameters)
   local data = context.tasks:result(context.account, parameters.requestId, context.now)
@@ -206,6 +212,8 @@ function M.getAsynchronousResult(context, parameters)
   end
   return nil, { code = BAD_REQUEST, message = "requestId is unknown (got '" .. parameters.requestId .. "')" }
 end
+
+M.getCustomRiskScoreResult = M.getAsynchronousResult
 
 function M.getTransactionRisks(_, parameters)
   local score, details = kyt.score(parameters.hash)

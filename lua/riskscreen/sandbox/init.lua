@@ -112,6 +112,9 @@ function M.client(options)
   given.clock = options.clock
   given.access_key = given.access_key or M.default_key
   given.endpoints = all_endpoints(given.endpoints)
+  if given.immediate_results == nil then
+    given.immediate_results = its_service.results_at_once
+  end
   local checked, message = client_options.check_client(given)
   if not checked then
     error(message, 2)

@@ -43,19 +43,38 @@ function M.score(subject)
   return highest, details
 end
 
+-- The interface shows the direction "received" in requests, and "in" and "out" in results.
+local canonical_direction = { received = "in", sent = "out" }
+
 local function result(task)
   local parameters = task.parameters
   local score, details = M.score(parameters.outputAddress or parameters.hash)
   local strategy = {
     [STRATEGY] = { strategyNo = STRATEGY, strategyName = "Sandbox strategy", score = score, details = details },
   }
-  local direction = parameters.direction
+  local direction = canonical_direction[parameters.direction] or parameters.direction
   return {
     requestId = task.request_id,
     customId = parameters.customId or "",
     maxScore = score,
     status = DONE,
     dirData = { ["in"] = direction == "out" and {} or strategy, out = direction == "in" and {} or strategy },
+  }
+end
+
+---The result at once, without a requestId.
+---@param parameters table
+---@param now number
+---@return table
+function M.immediate_result(parameters, now)
+  local risks = address_data.verdict(parameters.outputAddress or parameters.hash).risks
+  return {
+    network = parameters.network,
+    hash = parameters.hash,
+    customId = parameters.customId,
+    time = math.floor(now * 1000),
+    status = DONE,
+    risks = risks,
   }
 end
 

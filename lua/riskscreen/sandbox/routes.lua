@@ -51,7 +51,7 @@ local own_endpoints = {
       network("body", true),
       text("hash", "body", true, "The transaction's hash."),
       text("outputAddress", "body", false, "The receiver of the transfer."),
-      text("direction", "body", false, "in, out, or anything else for both."),
+      text("direction", "body", false, "received or in, sent or out, or anything else for both."),
       text("customId", "body", false, "Repeated in the result."),
     },
   },
@@ -63,6 +63,11 @@ local own_endpoints = {
   getAsynchronousResult = {
     "GET",
     PREFIX .. "kyt/result",
+    { text("requestId", "query", true, "The submission's requestId.") },
+  },
+  getCustomRiskScoreResult = {
+    "GET",
+    PREFIX .. "kyt/custom-score-result",
     { text("requestId", "query", true, "The submission's requestId.") },
   },
 }

@@ -109,7 +109,7 @@ local function perform(self, operation, account, parameters, now, header)
   if not checked then
     return invalid(now, err.message)
   end
-  local context = { account = account, tasks = self.tasks, now = now }
+  local context = { account = account, tasks = self.tasks, now = now, results_at_once = self.results_at_once }
   if header then
     local wrong
     context.delivery, wrong = webhooks.parse(header)
@@ -254,6 +254,7 @@ function M.new(settings)
     empty_risk_type_status = settings.empty_risk_type_status,
     log_size = settings.log_size,
     log = {},
+    results_at_once = settings.kyt_results == "at_once",
     accounts = {},
     faults = faults.new_rules(),
     webhook = settings.webhook,

@@ -104,6 +104,12 @@ M.service = {
     { every = DEFAULT_CREDITS, by_operation = {} }
   ),
   build.seconds("kyt_delay", 2, "The time for which a transaction task is pending.", 0),
+  build.choice(
+    "kyt_results",
+    { "later", "at_once" },
+    "later",
+    "Whether the answer to a submission is a requestId or the result itself, with `risks`."
+  ),
   webhooks.setting,
   {
     name = "empty_risk_type_status",

@@ -16,6 +16,8 @@ local NOBODY = {} -- the owner of an event that several waiters could claim
 ---@class riskscreen.webhook.Waiters
 ---@field by_custom_id boolean true: an event may be matched by its customId alone
 ---@field private owners table<riskscreen.WebhookEvent, any> weak: the requestId that an event belongs to
+---@field private numbers table<riskscreen.WebhookEvent, integer> weak: the order in which events came
+---@field private count integer of the events that came
 ---@field private kept riskscreen.TtlQueue lists of events by key
 ---@field private slots table<string, table<riskscreen.Awaited, true>> the waiters by key; weak, as are the sets: a set
 ---lives as long as one of its waiters
@@ -37,6 +39,12 @@ function Waiters:slot(key)
     self.slots[key] = slot
   end
   return slot
+end
+
+---A mark of this moment, for `expect`.
+---@return integer
+function Waiters:mark()
+  return self.count
 end
 
 function Waiters:keep(key, event)
@@ -78,6 +86,8 @@ end
 ---@param event riskscreen.WebhookEvent
 ---@return boolean kept
 function Waiters:add(event)
+  self.count = self.count + 1
+  self.numbers[event] = self.count
   local by_request, by_custom = keys_of(event.data.requestId, event.data.customId)
   for _, key in pairs { by_request, by_custom } do
     self:keep(key, event)
@@ -95,8 +105,9 @@ end
 
 ---Offers `awaited` the kept events at once, and later ones for as long as the caller keeps the returned value.
 ---@param awaited riskscreen.Awaited
+---@param since? integer a mark: events that were kept before it are about earlier transactions
 ---@return table hold
-function Waiters:expect(awaited)
+function Waiters:expect(awaited, since)
   local by_request, by_custom = keys_of(awaited.request_id, awaited.custom_id)
   local hold = {}
   for _, key in pairs { by_request, by_custom } do
@@ -105,10 +116,14 @@ function Waiters:expect(awaited)
     hold[#hold + 1] = slot
   end
   for _, event in ipairs(by_request and self.kept:get(by_request) or {}) do
-    awaited:offer(event)
+    if self.numbers[event] > (since or 0) then
+      awaited:offer(event)
+    end
   end
   for _, event in ipairs(by_custom and self.kept:get(by_custom) or {}) do
-    self:offer_by_custom_id(self.slots[by_custom], event, awaited)
+    if self.numbers[event] > (since or 0) then
+      self:offer_by_custom_id(self.slots[by_custom], event, awaited)
+    end
   end
   return hold
 end
@@ -131,6 +146,8 @@ function M.new(limit, ttl, now)
     kept = ttl_queue.new(limit, ttl, now),
     slots = setmetatable({}, { __mode = "v" }),
     owners = setmetatable({}, { __mode = "k" }),
+    numbers = setmetatable({}, { __mode = "k" }),
+    count = 0,
   }, Waiters)
 end
 

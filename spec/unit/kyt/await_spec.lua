@@ -80,6 +80,7 @@ local function new(answers, more)
     timeout = 5,
     polling = polling,
     final_statuses = { 1003 },
+    pending_statuses = { 1001, 1002 },
     inbox = more.waiters and { waiters = more.waiters },
     random = function()
       return 0
@@ -98,7 +99,7 @@ local function new(answers, more)
       end
   local ids = { request_id = more.request_id == nil and "r1" or more.request_id or nil, custom_id = more.custom_id }
   local state = { settings = settings, runtime = runtime }
-  return awaiting.new(state, ids, fetch or nil, more.delay or 1), runtime
+  return awaiting.new(state, ids, fetch or nil, more.delay or 1, more.submission), runtime
 end
 
 local function waiters()
@@ -207,6 +208,30 @@ describe("a pending result", function()
     end)
   end
 
+  it("ends the wait with an error that shows a status neither final nor pending", function()
+    local one, runtime = new { result(1001), result(2001, { maxScore = "7" }), result(1003) }
+    local value, err = one:await(600)
+    assert.is_nil(value)
+    assert.same({ "api", "r1", 2001, true, 3 }, { err.kind, err.request_id, err.last.status, err.sent, runtime.now() })
+    assert.matches("the status of r1 is 2001", err.message, 1, true)
+    assert.matches("pending_statuses", err.message, 1, true)
+    assert.equal(1003, one:await(600).status)
+  end)
+
+  it("is never taken from an answer about another hash or network", function()
+    local subject = { hash = "0xABCD", network = "eth" }
+    local function await(extra)
+      local one = new({ result(1003, extra) }, { submission = { subject = subject } })
+      local value, err = one:await(10)
+      return value and value.status or err.kind
+    end
+    assert.equal("protocol", await { hash = "0xabce" })
+    assert.equal("protocol", await { hash = 7 })
+    assert.equal("protocol", await { network = "tron" })
+    assert.equal(1003, await { hash = "0xabcd", network = "ethereum" })
+    assert.equal(1003, await { hash = "" })
+  end)
+
   it("is not final without a status", function()
     local one = new { { requestId = "r1", maxScore = "0" } }
     local _, err = one:await(3)
@@ -275,10 +300,19 @@ describe("an event for a pending result", function()
   it("that is not final does not end the wait", function()
     local one, runtime = new(nil, { waiters = waiters() })
     runtime.at(1, function()
+      one:offer(event(result(1001)))
+    end)
+    local _, err = one:await(10)
+    assert.same({ "timeout", 1001 }, { err.kind, err.last.status })
+  end)
+
+  it("that is neither final nor pending ends the wait", function()
+    local one, runtime = new(nil, { waiters = waiters() })
+    runtime.at(1, function()
       one:offer(event(result(1999)))
     end)
     local _, err = one:await(10)
-    assert.same({ "timeout", 1999 }, { err.kind, err.last.status })
+    assert.same({ "api", 1999, 1 }, { err.kind, err.last.status, runtime.now() })
   end)
 
   it("is awaited although polling failed for good", function()

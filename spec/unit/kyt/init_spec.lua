@@ -65,6 +65,148 @@ describe("the result of a transaction", function()
   end)
 end)
 
+describe("a result that comes with the answer to the submission", function()
+  local risks = { { riskLevel = "high", riskType = "scam", riskSource = "Community" } }
+
+  local function answer(extra)
+    local data = { hash = "0xABC", network = "ethereum", time = 1700000000000, status = 1003, risks = risks }
+    for name, value in pairs(extra or {}) do
+      data[name] = value
+    end
+    return success(data)
+  end
+
+  it("ends the wait at once, without a source of later results", function()
+    local client, requests = new_client(nil, answer())
+    local transaction = client.kyt:submit { network = "eth", hash = "0xabc" }
+    assert.is_nil(transaction.requestId)
+    for _ = 1, 2 do
+      local result, response = transaction:await { timeout = 0 }
+      assert.same({ 1003, risks }, { result.status, result.risks })
+      assert.same({ "submission", 200 }, { response.source, response.status })
+    end
+    local ticket, err = transaction:ticket()
+    assert.is_nil(ticket)
+    assert.equal("unsupported", err.kind)
+    assert.equal(1, #requests)
+  end)
+
+  it("is returned by screen", function()
+    for _, options in ipairs { { endpoints = result_endpoint }, { immediate_results = true } } do
+      local client, requests = new_client(options, answer())
+      local result, response = client.kyt:screen { network = "eth", hash = "0xabc" }
+      assert.same({ risks, "submission", 1 }, { result.risks, response.source, #requests })
+    end
+  end)
+
+  it("may be of any status, but not of a pending one", function()
+    local function submit(status)
+      local client = new_client(nil, answer { status = status })
+      return client.kyt:submit { network = "eth", hash = "0xabc" }
+    end
+    for _, status in ipairs { 1003, 200, "SUCCESS", "", json.null } do
+      assert.is_table((submit(status)))
+    end
+    local _, err = submit(1001)
+    assert.same({ "protocol", true }, { err.kind, err.uncertain })
+  end)
+
+  it("is decided by a policy for addresses and by one for transactions", function()
+    local score_policy = riskscreen.score_policy { rules = { { score_below = "30", action = "allow" } } }
+    local policies = { riskscreen.policy(), score_policy }
+    local cases = {
+      { answer(), "block" },
+      { answer { risks = json.empty_array() }, "allow" },
+      { answer { risks = { { riskLevel = "odd", riskType = "scam" } } }, "unknown" },
+    }
+    for _, case in ipairs(cases) do
+      local client = new_client({ immediate_results = true }, case[1])
+      for _, policy in ipairs(policies) do
+        assert.equal(case[2], policy:decide(client.kyt:screen { network = "eth", hash = "0xabc" }).action)
+      end
+    end
+    local client = new_client({ immediate_results = true }, answer { status = 2000, risks = json.empty_array() })
+    assert.equal("unknown", score_policy:decide(client.kyt:screen { network = "eth", hash = "0xabc" }).action)
+    for _, policy in ipairs(policies) do
+      assert.equal("unknown", policy:decide(nil, riskscreen.sandbox and client.kyt:await("r1")).action)
+    end
+  end)
+
+  it("about another transaction is an error", function()
+    for _, extra in ipairs { { hash = "0xabd" }, { network = "tron" } } do
+      local client = new_client({ immediate_results = true }, answer(extra))
+      local result, err = client.kyt:screen { network = "eth", hash = "0xabc" }
+      assert.is_nil(result)
+      assert.same({ "protocol", true, true }, { err.kind, err.sent, err.uncertain })
+    end
+  end)
+
+  it("makes a poll needless when it comes with a requestId", function()
+    local client, requests = new_client({ endpoints = result_endpoint }, answer { requestId = "r1" })
+    assert.same(risks, client.kyt:screen({ network = "eth", hash = "0xabc" }).risks)
+    assert.equal(1, #requests)
+  end)
+end)
+
+describe("a fresh submission", function()
+  it("does not take an outcome that was kept for its requestId", function()
+    local inbox = new_inbox()
+    local earlier = success { requestId = "r1", status = 1003, maxScore = "99" }
+    local client, requests =
+      new_client({ inbox = inbox, endpoints = result_endpoint }, submitted, earlier, submitted, done)
+    local first = client.kyt:submit(parameters)
+    assert.equal("99", first:await().maxScore)
+    deliver(inbox, "w1", { requestId = "r1", customId = "mine", status = 1003, maxScore = "98" })
+    local second = client.kyt:submit(parameters)
+    assert.equal("12.5", second:await().maxScore)
+    assert.same({ "99", 4 }, { first:await().maxScore, #requests })
+  end)
+end)
+
+describe("a custom score", function()
+  local endpoints = {
+    kyt_custom_score = { method = "POST", path = "/score" },
+    kyt_custom_score_result = { method = "GET", path = "/score-results" },
+    kyt_result = { method = "GET", path = "/results" },
+  }
+
+  it("is submitted once and polled at its own endpoint", function()
+    local client, requests = new_client({ endpoints = endpoints }, submitted, waiting, done)
+    local result = client.kyt:screen_custom_score { network = "eth", hash = "0xabc", strategy = 7 }
+    assert.equal("12.5", result.maxScore)
+    assert.same({ "/score", "/score-results?requestId=r1" }, { requests[1].target, requests[3].target })
+    assert.equal(7, json.decode(requests[1].body).strategy)
+    assert.is_false(requests[1].replay)
+  end)
+
+  it("may be polled where the results of transactions are", function()
+    local some = { kyt_custom_score = endpoints.kyt_custom_score, kyt_result = endpoints.kyt_result }
+    local client, requests = new_client({ endpoints = some }, submitted, done)
+    assert.equal("12.5", client.kyt:screen_custom_score({ hash = "0xabc" }).maxScore)
+    assert.equal("/results?requestId=r1", requests[2].target)
+  end)
+
+  it("is resumed as one, by ticket and by requestId", function()
+    local client, requests = new_client({ endpoints = endpoints }, submitted, done)
+    local ticket = client.kyt:submit_custom_score({ hash = "0xabc" }):ticket()
+    assert.equal("12.5", client.kyt:resume(ticket):await().maxScore)
+    local other, polls = new_client({ endpoints = endpoints }, done)
+    assert.equal("12.5", other.kyt:await("r1", { kind = "custom_score" }).maxScore)
+    assert.same(
+      { "/score-results?requestId=r1", "/score-results?requestId=r1" },
+      { requests[2].target, polls[1].target }
+    )
+  end)
+
+  it("needs its path", function()
+    local client, requests = new_client({ endpoints = result_endpoint }, submitted)
+    local transaction, err = client.kyt:submit_custom_score { hash = "0xabc" }
+    assert.is_nil(transaction)
+    assert.same({ "unsupported", 0 }, { err.kind, #requests })
+    assert.matches("endpoints.kyt_custom_score ", err.message, 1, true)
+  end)
+end)
+
 describe("client.kyt:submit", function()
   it("sends the transaction once and returns it with its identifiers", function()
     local client, requests = new_client(nil, submitted)

@@ -19,6 +19,7 @@ local decoder = json.decoder { null = "keep" }
 ---@field private ttl number seconds for which an event is kept
 ---@field private worker table
 ---@field private waiting table<riskscreen.nginx.Waiter, true> weak: the waiter of an aborted request is collected
+---@field private since table<riskscreen.Awaited, number> weak: the marks
 ---@field private seen? number the last value of the sequence that this worker has looked at
 ---@field private poller? table the poller under way
 ---@field private polled_at? number Unix seconds of its last poll
@@ -30,13 +31,19 @@ local function list_name(request_id)
   return is_proper and "request:" .. request_id or nil
 end
 
+---A mark of this moment, for `expect`.
+---@return number Unix seconds
+function Waiters:mark()
+  return self.worker.now()
+end
+
 ---Keeps an event for the transaction that awaits it, now or later.
 ---@param event riskscreen.WebhookEvent
 ---@return boolean|nil ok
 ---@return string|nil message why it is not kept
 function Waiters:add(event)
   local id, dict = event.webhookId, self.dict
-  local ok, message = dict:put("event:" .. id, json.encode(event), self.ttl)
+  local ok, message = dict:put("event:" .. id, json.encode { at = self.worker.now(), event = event }, self.ttl)
   local list = list_name(event.data.requestId)
   if ok and list then
     ok, message = dict:append(list, id, self.ttl)
@@ -51,22 +58,24 @@ function Waiters:add(event)
   return true
 end
 
--- Offers the kept events of one requestId.
+-- Offers the kept events of one requestId, without those from before the transaction's submission.
 local function offer_kept(self, awaited)
   local list = list_name(awaited.request_id)
   for _, id in ipairs(list and self.dict:list(list) or {}) do
     local text = self.dict:get("event:" .. id)
-    local event = type(text) == "string" and decoder:decode(text)
-    if type(event) == "table" then
-      awaited:offer(event)
+    local kept = type(text) == "string" and decoder:decode(text)
+    if type(kept) == "table" and kept.at >= (self.since[awaited] or 0) then
+      awaited:offer(kept.event)
     end
   end
 end
 
 ---Offers the events that were kept before. Later ones are offered between `attend` and `leave`.
 ---@param awaited riskscreen.Awaited
+---@param since? number a mark: events that were kept before it are about earlier transactions
 ---@return table hold
-function Waiters:expect(awaited)
+function Waiters:expect(awaited, since)
+  self.since[awaited] = since
   offer_kept(self, awaited)
   return awaited
 end
@@ -150,6 +159,7 @@ function M.new(settings)
     ttl = settings.ttl,
     worker = settings.worker,
     waiting = setmetatable({}, { __mode = "k" }),
+    since = setmetatable({}, { __mode = "k" }),
   }, Waiters)
 end
 
