@@ -1,5 +1,4 @@
--- Tasks inside nginx that are cancelled take with them what they have nginx wait for: requests over cosockets, and
--- whatever an operator's transport does.
+-- Cancelled tasks inside nginx abort their waits: requests over cosockets, and waits of an operator's transport.
 local nginx = require "spec.support.nginx"
 local sandbox = require "riskscreen.sandbox"
 
@@ -53,7 +52,7 @@ describe("inside nginx", function()
     assert.same({ 0, 1 }, calls)
   end)
 
-  it("the answer of a hedged request that comes first wins, and the other request ends", function()
+  it("the first answer of a hedged request wins, and the other request ends", function()
     service:fault { kind = "hang", count = 1 }
     options.hedge = { delay = 0.05 }
     local risks, stats = server:eval(
@@ -98,7 +97,7 @@ describe("inside nginx", function()
   end)
 
   describe("an operator's transport", function()
-    it("is asked in place of the library's own", function()
+    it("replaces the library's own", function()
       local asked, risks = server:eval(
         [[
         local key = ...
@@ -157,7 +156,7 @@ describe("inside nginx", function()
     end)
   end)
 
-  it("options that nginx has no notion of are refused when the client is made", function()
+  it("options that nginx cannot follow are refused when the client is made", function()
     for option, value in pairs { proxy = "http://127.0.0.1:1", ca_file = "/tmp/ca.pem", http_version = "2" } do
       options[option] = value
       local ok, message = server:eval("return pcall(function(o) return riskscreen.new(o) and 1 end, ...)", options)

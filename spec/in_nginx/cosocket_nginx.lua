@@ -1,5 +1,5 @@
--- The HTTP client over nginx's cosockets, against peers of raw bytes in this process. How answers are read in detail is
--- in spec/cosocket.
+-- The HTTP client over nginx's cosockets, against peers of raw bytes in this process. spec/unit/runtime/nginx/http has
+-- the details of reading answers.
 local full_listener = require "spec.support.full_listener"
 local name_server = require "spec.support.name_server"
 local native = require "riskscreen.runtime.native"
@@ -63,7 +63,7 @@ local function send(url, request, more)
   return result.reply, result.failure
 end
 
--- Many of those at once.
+-- Sends many requests at the same time.
 local function send_all(count, url, request, more)
   local bodies = {}
   for index = 1, count do
@@ -80,7 +80,7 @@ local function answering(text)
   end)
 end
 
--- The failure of a request that has so little time that nothing but its end is waited for.
+-- The failure of a request with a very short timeout.
 local function time_out(url, request, reached, more)
   return patience(function(seconds)
     local started = socket.gettime()
@@ -91,7 +91,7 @@ local function time_out(url, request, reached, more)
 end
 
 describe("a request over a cosocket", function()
-  it("sends what it is given and returns the decoded answer", function()
+  it("sends its fields and returns the decoded answer", function()
     local one = answering(peer.response(BODY, "Content-Type: application/json\r\nX-Two: a\r\nx-two: b\r\n"))
     local reply = send(one.url, { method = "POST", target = "/x?y=%20", headers = { ["X-One"] = "1" }, body = "{}" })
     assert.same({ a = { 1, 2 } }, reply.value)
@@ -109,12 +109,12 @@ describe("a request over a cosocket", function()
     assert.matches("\r\n\r\n{}$", request)
   end)
 
-  it("tells when what happened", function()
+  it("returns the time of each phase", function()
     local times = send(answering(peer.response(BODY)).url).times
     assert.is_true(0 <= times.connect and times.connect <= times.first_byte and times.first_byte <= times.total)
   end)
 
-  it("returns what is not JSON as such, with its beginning", function()
+  it("returns the beginning of a body that is not JSON", function()
     local reply = send(answering(peer.response("<html>" .. ("x"):rep(500), nil, "502 Bad Gateway")).url)
     assert.equal(502, reply.status)
     assert.is_nil(reply.value)
@@ -123,7 +123,7 @@ describe("a request over a cosocket", function()
     assert.is_string(reply.invalid.message)
   end)
 
-  it("returns an answer without a body as one without a value", function()
+  it("returns no value for an answer without a body", function()
     for _, text in ipairs { "HTTP/1.1 204 No Content\r\n\r\n", peer.response "" } do
       local reply = send(answering(text).url)
       assert.same({ 0 }, { reply.size, reply.value, reply.invalid })
@@ -185,7 +185,7 @@ describe("a request over a cosocket", function()
     assert.truthy(one.requests[1]:find("\r\nHost: localhost:", 1, true))
   end)
 
-  it("is not sent with a header that would begin another, and shows no value", function()
+  it("is not sent with a header that holds a line end, and shows no value", function()
     local one = answering(peer.response(BODY))
     for _, request in ipairs {
       { headers = { ["X-Access-Key"] = KEY .. "\r\nX-Other: y" } },
@@ -210,7 +210,7 @@ describe("a connection", function()
     assert.equal(1, one.connections)
   end)
 
-  it("is used again after a chunked answer, one without a body and one that says for how long", function()
+  it("is used again after a chunked answer, an empty one and one with Keep-Alive", function()
     local texts = {
       CHUNKED .. "2\r\n{}\r\n0\r\n\r\n",
       "HTTP/1.1 204 No Content\r\n\r\n",
@@ -249,7 +249,7 @@ describe("a connection", function()
     end)
   end
 
-  it("is not used again when its answer was waited for in vain", function()
+  it("is not used again after a timeout", function()
     local one = peer_of(function() end)
     for _ = 1, 2 do
       local before = #one.requests
@@ -261,7 +261,7 @@ describe("a connection", function()
     assert.equal(#one.requests, one.connections)
   end)
 
-  it("is not shared with a client that comes by another way", function()
+  it("is not shared with a client that has another peer", function()
     local one = answering(peer.response(BODY))
     send(one.url)
     send(one.url, nil, { concurrency = 5 })
@@ -284,7 +284,7 @@ describe("a connection", function()
     assert.equal(3, one.connections)
   end)
 
-  it("is one of no more than the client may have; other requests wait for their turn", function()
+  it("makes other requests wait when the client has as many as it may have", function()
     local one = answering(peer.response(BODY))
     for _, reply in ipairs(send_all(20, one.url, nil, { concurrency = 2 })) do
       assert.equal(200, reply.status)
@@ -295,7 +295,7 @@ describe("a connection", function()
 end)
 
 describe("a request that is cancelled while it waits for its turn", function()
-  it("takes nobody's turn", function()
+  it("does not use up a turn", function()
     local held
     local one = peer_of(function(connection, request)
       if request:find "^GET /first " then
@@ -341,7 +341,7 @@ describe("a request that is cancelled while it waits for its turn", function()
   end)
 end)
 
-describe("a connection that was kept and is dead", function()
+describe("a pooled connection that is dead", function()
   -- Answers the first request of each connection and breaks at the next.
   local function breaking(how)
     return peer_of(function(connection)
@@ -382,7 +382,7 @@ describe("a connection that was kept and is dead", function()
     end
   end)
 
-  it("is replaced however many of them there are", function()
+  it("is replaced by a new one after all dead ones", function()
     local held = {}
     local one
     one = peer_of(function(connection)
@@ -416,7 +416,7 @@ describe("a connection that was kept and is dead", function()
     assert.equal(2, #one.requests)
   end)
 
-  it("has had the request, also when no other can be had", function()
+  it("counts the request as sent, also when no other connection can be opened", function()
     local one
     one = breaking(function(connection)
       native_driver:forget(one.watch)
@@ -428,11 +428,11 @@ describe("a connection that was kept and is dead", function()
     local reply, failure = send(one.url)
     assert.is_nil(reply)
     assert.same({ "network", true }, { failure.kind, failure.sent })
-    -- The system may have taken the new connection just before nobody listened any more.
+    -- The system may have accepted the new connection just before the listener closed.
     assert.is_true(failure.phase == "connect" or failure.phase == "first_byte", failure.phase)
   end)
 
-  it("is not replaced when it is a fresh one", function()
+  it("is not replaced when it is new", function()
     local one = peer_of(reset)
     local reply, failure = send(one.url)
     assert.is_nil(reply)
@@ -456,7 +456,7 @@ describe("a request that cannot be answered", function()
     assert.same({ "network", false, "connect" }, { failure.kind, failure.sent, failure.phase })
   end)
 
-  it("says that the address of a name is not to be found", function()
+  it("says that the address of a name cannot be found", function()
     local _, failure = send "http://missing.example"
     assert.same({ "network", false, "name_lookup" }, { failure.kind, failure.sent, failure.phase })
     assert.matches("could not find the address of missing.example:80", failure.message, 1, true)
@@ -484,7 +484,7 @@ describe("a request that cannot be answered", function()
     listener:close()
   end)
 
-  it("takes no longer than its time when it never has its turn", function()
+  it("takes no longer than its time when it never gets a turn", function()
     local one = peer_of(function() end)
     local unsent
     patience(function(seconds)
@@ -496,7 +496,7 @@ describe("a request that cannot be answered", function()
         assert.equal("timeout", failure.kind)
         unsent = unsent + (failure.sent and 0 or 1)
       end
-      -- On a busy machine one that began later may still have had its turn.
+      -- On a busy machine a later request may still have had its turn.
       return unsent == 3
     end)
     assert.equal(3, unsent)
@@ -511,7 +511,7 @@ describe("a request that cannot be answered", function()
     ["before the end"] = CHUNKED .. "2\r\nhe\r\n0\r\n",
     ["in a body without a length"] = "HTTP/1.1 200 OK\r\n\r\n{}",
   } do
-    it("takes no longer than its time when there is silence " .. phase, function()
+    it("takes no longer than its time when the peer is silent " .. phase, function()
       local one = answering(text)
       local failure, in_time = time_out(one.url, {}, function()
         return #one.requests > 0
@@ -527,7 +527,7 @@ describe("a request that cannot be answered", function()
     assert.is_false(secrecy.holds(failure, KEY))
   end)
 
-  it("does not hold up the worker while a large answer comes in small pieces", function()
+  it("lets other requests go on while a large answer comes in small pieces", function()
     local one = answering(CHUNKED .. ("1\r\nx\r\n"):rep(1000000))
     local values, failures = native.tasks.gather {
       function()
@@ -544,7 +544,7 @@ describe("a request that cannot be answered", function()
       end,
     }
     assert.equal("soon", values[2])
-    -- It was still being received.
+    -- The answer was still arriving.
     assert.equal("network", failures[1].kind)
   end)
 end)

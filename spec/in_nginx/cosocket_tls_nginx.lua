@@ -1,4 +1,4 @@
--- TLS over nginx's cosockets, against servers with certificates good and bad.
+-- TLS over nginx's cosockets, against servers with good and bad certificates.
 local native_driver = require "spec.support.native_driver"
 local nginx = require "spec.support.nginx"
 local patience = require "spec.support.patience"
@@ -89,13 +89,13 @@ describe("TLS over a cosocket", function()
     end)
   end
 
-  it("fails with a certificate of another name than the one that is asked for", function()
+  it("fails with a certificate of another name", function()
     local reply, failure = send(server, "https://api.example", { unix_socket = tls.path "good" })
     assert.is_nil(reply)
     assert_tls(failure, "tls")
   end)
 
-  it("tells a bad certificate from a handshake that fails, whichever came before", function()
+  it("distinguishes a bad certificate from a failed handshake, in any order", function()
     for _ = 1, 40 do
       local _, expired = send_to "expired"
       local _, old = send_to "old"
@@ -103,7 +103,7 @@ describe("TLS over a cosocket", function()
     end
   end)
 
-  it("trusts nobody where nginx is not told whom", function()
+  it("trusts no certificate without trusted authorities", function()
     local reply, failure = send(stranger, "https://localhost", { unix_socket = tls.path "good" })
     assert.is_nil(reply)
     assert_tls(failure, "tls")
@@ -126,12 +126,12 @@ describe("TLS over a cosocket", function()
     assert.equal("CN=client-one", excerpt_of(send_to("mutual", given)))
   end)
 
-  it("shows the certificate of a client that was made before there were workers", function()
+  it("shows the certificate of a client that was made in init", function()
     local message = server:eval "return tostring(select(2, made_at_the_start:request('GET', '/')))"
     assert.truthy(message:find("(the body begins 'CN=client-one')", 1, true), message)
   end)
 
-  it("is not tried without the client's certificate where its files are not what they should be", function()
+  it("is refused when a file of the client's certificate is wrong", function()
     for option, given in pairs {
       client_cert = { client_cert = "/nonexistent/client.pem" },
       client_key = { client_cert = tls.path "client.pem", client_key = tls.path "ca.pem" },

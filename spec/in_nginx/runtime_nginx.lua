@@ -19,7 +19,7 @@ describe("inside nginx", function()
     its_server:close()
   end)
 
-  it("a failure that nobody awaits is in the error log, once", function()
+  it("a failure that nobody awaits is in the error log once", function()
     local server = nginx.start { http = HTTP }
     server:eval [[
       riskscreen.spawn(function() error "lost" end)
@@ -32,7 +32,7 @@ describe("inside nginx", function()
     end, "nobody awaited it")
   end)
 
-  it("what is deferred gets its arguments, and its failure is in the error log", function()
+  it("a deferred function gets its arguments, and its failure is in the error log", function()
     local server = nginx.start { http = HTTP }
     local seen = server:eval [[
       local seen
@@ -44,7 +44,7 @@ describe("inside nginx", function()
     server:stop { "deferred and failed" }
   end)
 
-  it("what is deferred runs although its worker is told to end", function()
+  it("a deferred function runs although its worker is told to end", function()
     local server = nginx.start {
       http = HTTP,
       server = [[
@@ -78,14 +78,14 @@ describe("inside nginx", function()
     server:stop { "open socket #%-2 left in connection", "aborting" }
   end)
 
-  it("defer refuses what is no function, at the caller's line", function()
+  it("defer refuses a value other than a function at the caller's line", function()
     local server = nginx.start { http = HTTP }
     local message = server:eval "local _, message = pcall(function() riskscreen.defer 'x' end) return message"
     assert.matches("eval:1: defer: expected a function (got a string)", message, 1, true)
     server:stop()
   end)
 
-  it("nothing is lost where Lua is loaded anew for every request", function()
+  it("calls work where Lua is loaded again for every request", function()
     local server = nginx.start { http = "lua_code_cache off;" }
     for _ = 1, 3 do
       local count, failure = server:eval(
@@ -105,7 +105,7 @@ describe("inside nginx", function()
     server:stop { "lua_code_cache is off" }
   end)
 
-  it("a clock that nobody sets tells the time", function()
+  it("the runtime uses the monotonic clock", function()
     local server = nginx.start { http = HTTP }
     local runtime, advanced, sleeps = server:eval [[
       local runtime = require "riskscreen.runtime"

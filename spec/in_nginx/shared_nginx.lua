@@ -1,4 +1,4 @@
--- What the workers of a real nginx have in common: the circuit and the rate limit of a client with `shared_dict`.
+-- The workers of a real nginx share the circuit and the rate limit of a client with `shared_dict`.
 local addresses = require "riskscreen.sandbox.addresses"
 local json = require "riskscreen.json"
 local nginx = require "spec.support.nginx"
@@ -11,7 +11,7 @@ local NEVER = 1000 -- seconds
 local PROBE_TIMEOUT = 5 -- seconds
 local MOST_TRIES = 2000
 
--- nginx's words about connections that the sandbox leaves open when it hangs, and about a worker that was killed.
+-- Log lines of nginx about connections of the hanging sandbox, and about a killed worker.
 local ALLOWED = { "recv%(%) failed %(104:", "send%(%) failed %(104:", "exited on signal 9" }
 
 describe("workers with a shared dict", function()
@@ -35,7 +35,7 @@ describe("workers with a shared dict", function()
     server:stop(ALLOWED)
   end)
 
-  -- Every connection is new, so that the kernel hands it to another worker, until it is the one that is meant.
+  -- Every connection is new. The kernel gives connections to different workers, so one of them reaches the worker.
   local function run(worker, more)
     local given = {
       id = 1,
@@ -71,7 +71,7 @@ describe("workers with a shared dict", function()
     return #service:requests()
   end
 
-  -- In a task: until the service has had so many requests.
+  -- Waits in a task until the service has had so many requests.
   local function await_requests(count)
     for _ = 1, MOST_TRIES do
       if requests() >= count then
@@ -82,14 +82,14 @@ describe("workers with a shared dict", function()
     error("waited in vain for as many requests: " .. count)
   end
 
-  -- Until a call of a worker comes to what it shall; it awaits the time at which the circuit lets another try.
+  -- Repeats a worker's call until it has the expected outcome.
   local function await_outcome(worker, expected)
     nginx.wait_for("a call that is " .. expected, function()
       return outcomes(worker) == expected
     end)
   end
 
-  it("have one circuit: what one of them has seen keeps all from asking", function()
+  it("have one circuit: failures of one worker stop all", function()
     fail_always()
     assert.equal("server server server circuit_open", outcomes(0, { calls = 4 }))
     for worker = 0, WORKERS - 1 do
@@ -98,7 +98,7 @@ describe("workers with a shared dict", function()
     assert.equal(3, requests())
   end)
 
-  it("open it by failures that each has seen one of", function()
+  it("open the circuit by failures of which each has seen one", function()
     fail_always()
     for worker = 0, WORKERS - 1 do
       assert.equal("server", outcomes(worker))
@@ -167,7 +167,7 @@ describe("workers with a shared dict", function()
     assert.equal(1, requests())
   end)
 
-  it("wait in line for its tokens, in each of them", function()
+  it("queue for tokens in each worker", function()
     options.rate_limit = { rate = 50, burst = 1 }
     riskscreen.run(function()
       local bodies = {}
@@ -209,7 +209,7 @@ describe("workers with a shared dict", function()
     assert.equal(3, requests())
   end)
 
-  it("go on when the one that was probing is killed", function()
+  it("go on when the worker with the probe is killed", function()
     options.breaker.cooldown = 0.05
     options.timeout = 2
     service:fault { kind = "status", status = 500, count = 3 }
@@ -232,7 +232,7 @@ describe("workers with a shared dict", function()
     end
   end)
 
-  it("answer no worse where the dict is full", function()
+  it("go on when the dict is full", function()
     options.shared_dict = "small"
     options.rate_limit = { rate = 1000, burst = 1000 }
     local fill = "for i = 1, 500 do ngx.shared.small:set('other' .. ... .. i, ('x'):rep(i % 100)) end"
@@ -247,7 +247,7 @@ describe("workers with a shared dict", function()
     assert.equal("ok", outcomes(0))
   end)
 
-  it("keep the circuit open where others fill the dict less quickly than it is asked for", function()
+  it("keep the circuit open while other entries fill the dict slowly", function()
     options.shared_dict = "small"
     fail_always()
     for turn = 1, 30 do
@@ -257,14 +257,14 @@ describe("workers with a shared dict", function()
     assert.equal(3, requests())
   end)
 
-  it("are told apart by the name of what they share", function()
+  it("have another circuit under another name", function()
     fail_always()
     assert.equal("server server server", outcomes(0, { calls = 3 }))
     options.shared_as = "another"
     assert.equal("server", outcomes(0, { id = 2 }))
   end)
 
-  it("have a circuit each where no dict is named", function()
+  it("have a circuit each without a dict", function()
     options.shared_dict, options.breaker = nil, nil
     fail_always()
     assert.equal(("server "):rep(5) .. "circuit_open", outcomes(0, { calls = 6 }))

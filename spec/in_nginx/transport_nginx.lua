@@ -47,7 +47,7 @@ describe("the example of a transport over lua-resty-http", function()
     return server:eval(SCREEN, given)
   end
 
-  it("says of its addresses what the library's own HTTP says, over connections that it keeps", function()
+  it("gives the same records as the library's own HTTP, over kept connections", function()
     for _ = 1, 3 do
       assert.equal("allow", (screen "clean-eth"))
       assert.equal("block", (screen "type-sanction"))

@@ -1,4 +1,4 @@
--- Inside nginx: one worker's part in what all workers share; see spec/in_nginx/shared_nginx.lua.
+-- Inside nginx: calls of one worker of several; see spec/in_nginx/shared_nginx.lua.
 local riskscreen = require "riskscreen"
 
 local ngx = _G.ngx
@@ -17,7 +17,7 @@ local function one_call(given)
   return value and "ok" or other.kind
 end
 
----Makes calls, one after another or all at once; nothing in any worker but the one that is meant.
+---Makes calls in one worker, one after another or together. Returns nothing in the others.
 ---@param given { id: integer, options: table, worker: integer, calls: integer, together?: boolean }
 ---@return table told { worker, pid, outcomes, breaker, rate_limit }
 function M.run(given)

@@ -5,8 +5,8 @@ local M = {}
 
 ---@class riskscreen.spec.SharedDict
 ---@field entries table<string, { value: any, flags?: integer, expires?: number }>
----@field full boolean nothing new gets in
----@field room? integer how many entries there is room for
+---@field full boolean new entries are refused
+---@field room? integer maximum number of entries
 ---@field operations integer so far
 local Dict = {}
 Dict.__index = Dict
@@ -71,7 +71,7 @@ function Dict:add(key, value, exptime, flags)
   return put(self, key, value, exptime, flags)
 end
 
--- Nothing is ever pushed out of this dict, so that these are the same.
+-- This dict never evicts entries by itself, so these are the same.
 Dict.safe_add, Dict.safe_set = Dict.add, Dict.set
 
 function Dict:expire(key, exptime)

@@ -1,5 +1,5 @@
--- A runtime in which no time passes but when everyone waits: then the clock jumps to what comes next. Tasks are the
--- library's own; a test of waiting is exact and takes no time.
+-- A runtime with a virtual clock. When everything waits, the clock jumps to the next timer. Tests of waits are exact
+-- and take no time.
 local task = require "riskscreen.runtime.tasks"
 
 local unpack = table.unpack or unpack -- luacheck: ignore 113 143
@@ -107,7 +107,7 @@ function M.new()
     end,
     sleep = tasks.sleep,
     tasks = tasks,
-    ---Timers that are set: none when nobody waits.
+    ---The number of timers: 0 when nothing waits.
     timers = function()
       local count = 0
       for _ in pairs(timers) do

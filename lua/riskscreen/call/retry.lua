@@ -39,11 +39,8 @@ function M.backoff(settings, attempt, random)
   return random() * math.min(settings.max_delay, settings.base_delay * 2 ^ (attempt - 1))
 end
 
----The seconds to wait before the next attempt; or nil and the reason why there is none.
---- - "final": another attempt would fail too, or might take effect twice.
---- - "attempts": all attempts are made.
---- - "retry_after": the service asks for too long a wait.
---- - "deadline": the time is too short.
+---The seconds to wait before the next attempt; or nil and the reason why there is none. The reason is "final" when
+---another attempt would fail too, or might take effect twice.
 ---@param settings riskscreen.RetrySettings
 ---@param failed riskscreen.FailedAttempt
 ---@param random fun(): number from 0 up to 1

@@ -28,7 +28,7 @@ for name, make in pairs(kinds) do
       breaker = make(all)
     end
 
-    -- Requests that are let through and end so: "f" failed, "s" succeeded.
+    -- Sends requests with these outcomes: "f" failed, "s" succeeded.
     local function outcomes(text)
       for letter in text:gmatch "." do
         breaker:report(assert(breaker:admit(1)), letter == "f")
@@ -57,7 +57,7 @@ for name, make in pairs(kinds) do
         assert.equal("open", state())
       end)
 
-      it("counts the failures in a row anew after a success", function()
+      it("starts the count of failures in a row again after a success", function()
         outcomes "ffsffsff"
         assert.equal("closed", state())
       end)
@@ -70,13 +70,13 @@ for name, make in pairs(kinds) do
         assert.equal("open", state())
       end)
 
-      it("opens by the share of no fewer requests than the minimum", function()
+      it("ignores the share below the minimum of requests", function()
         new { failures = 100, minimum = 10 }
         outcomes(("f"):rep(9))
         assert.equal("closed", state())
       end)
 
-      it("forgets what lies before the window", function()
+      it("forgets requests before the window", function()
         new { failures = 100 }
         outcomes(("f"):rep(9))
         now = now + 11
@@ -84,7 +84,7 @@ for name, make in pairs(kinds) do
         assert.equal("closed", state())
       end)
 
-      it("remembers what lies within the window", function()
+      it("counts requests within the window", function()
         new { failures = 100 }
         outcomes(("f"):rep(9))
         now = now + 8
@@ -92,7 +92,7 @@ for name, make in pairs(kinds) do
         assert.equal("open", state())
       end)
 
-      it("learns nothing from a request that is taken back", function()
+      it("learns nothing from a permit that is taken back", function()
         for _ = 1, 5 do
           local permit = breaker:admit(1)
           breaker:forget(permit)
@@ -106,7 +106,7 @@ for name, make in pairs(kinds) do
         outcomes "fff"
       end)
 
-      it("lets nothing through and says until when", function()
+      it("lets nothing through and returns the time until a probe", function()
         now = now + 2
         local permit, retry_after = breaker:admit(1)
         assert.is_nil(permit)
@@ -170,13 +170,13 @@ for name, make in pairs(kinds) do
         assert.is_table((breaker:admit(2)))
       end)
 
-      it("lets another probe through when nothing is heard of one", function()
+      it("lets another probe through when a probe does not end", function()
         breaker:admit(2)
         now = now + 2
         assert.is_table((breaker:admit(2)))
       end)
 
-      it("closes only when as many probes have succeeded as are wanted", function()
+      it("closes when enough probes have succeeded", function()
         new { probes = 2 }
         outcomes "fff"
         now = now + 5

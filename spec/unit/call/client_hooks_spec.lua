@@ -9,7 +9,7 @@ local names = { "request", "response", "retry", "error" }
 
 local told
 
--- Hooks that note what they are told.
+-- Hooks that record their descriptions.
 local function noting()
   told = {}
   local hooks = {}
@@ -38,19 +38,19 @@ local function last(name)
 end
 
 describe("the hooks of a client", function()
-  it("are told of each request, answer and repetition in their order", function()
+  it("are called for each request, answer and retry in order", function()
     local scene = plans.new({ status(503), plans.failure("network", true), answer() }, { on = noting() })
     scene.risk()
     assert.equal("request response retry request retry request response", names_told())
   end)
 
-  it("are told of a failed call once", function()
+  it("are called once for a failed call", function()
     local scene = plans.new({ status(503) }, { on = noting(), retry = { attempts = 2 } })
     scene.risk()
     assert.equal("request response retry request response error", names_told())
   end)
 
-  it("are told of a call that was never sent", function()
+  it("are called for a call that was never sent", function()
     local scene = plans.new({ answer() }, { on = noting(), rate_limit = { rate = 0.01, burst = 1 } })
     scene.risk()
     told = {}
@@ -59,7 +59,7 @@ describe("the hooks of a client", function()
     assert.same({ "rate_limited", 0 }, { last("error").kind, last("error").attempts })
   end)
 
-  it("need not all be there", function()
+  it("are all optional", function()
     local count = 0
     local scene = plans.new({ status(503), answer() }, {
       on = {
@@ -72,7 +72,7 @@ describe("the hooks of a client", function()
     assert.equal(1, count)
   end)
 
-  it("learn of a request what and which it is", function()
+  it("get the operation, the path and the attempt of a request", function()
     local traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
     local scene = plans.new({ answer() }, { on = noting() })
     scene.risk { timeout = 4, traceparent = traceparent }
@@ -89,7 +89,7 @@ describe("the hooks of a client", function()
     })
   end)
 
-  it("learn of an answer its status, its size and its times", function()
+  it("get the status, the size and the times of an answer", function()
     local reply = recorder.reply(503)
     reply.times = { name_lookup = 0.01, connect = 0.02, tls = 0.03, first_byte = 0.1, total = 0.2 }
     local scene = plans.new({ { 0.2, reply } }, { on = noting(), retry = false })
@@ -105,7 +105,7 @@ describe("the hooks of a client", function()
     })
   end)
 
-  it("learn of a repetition why and after how long", function()
+  it("get the error and the pause of a retry", function()
     local scene = plans.new({ status(429, { ["retry-after"] = "2" }), answer() }, { on = noting() })
     scene.risk()
     local seen = last "retry"
@@ -118,7 +118,7 @@ describe("the hooks of a client", function()
     })
   end)
 
-  it("learn of a failed call what the caller learns, and why it was given up", function()
+  it("get the caller's error of a failed call, and why it was given up", function()
     local scene = plans.new({ status(503) }, { on = noting() })
     local _, err = scene.risk()
     local seen = last "error"
@@ -128,13 +128,13 @@ describe("the hooks of a client", function()
     assert.equal("attempts", seen.gave_up)
   end)
 
-  it("can tell a hedge from a first request", function()
+  it("get a mark of a hedge", function()
     local scene = plans.new({ answer(5), answer() }, { on = noting(), hedge = { delay = 0.1 } })
     scene.risk()
     assert.same({ false, true }, { told[1].description.hedge, told[2].description.hedge })
   end)
 
-  it("are never told the key", function()
+  it("never get the key", function()
     local leaky = samples.failure(1, "your key " .. plans.key .. " is bad")
     local scene = plans.new({ { 0, recorder.reply(500, leaky, { ["x-echo"] = plans.key }) } }, {
       on = noting(),

@@ -12,7 +12,7 @@ local function passing()
   return errors.new("server", "it failed")
 end
 
--- Races requests that end so: { seconds, value, err } for each number.
+-- Races requests with these results: { seconds, value, err } for each number.
 local function race(plans, late_after, allowed)
   return hedge.race(time.tasks, late_after, function(number)
     sent[number] = time.now()
@@ -72,7 +72,7 @@ for where, call in pairs {
       assert.equal(0, time.timers())
     end)
 
-    it("has no second request where that is not allowed", function()
+    it("has no second request when it is not allowed", function()
       assert.same({ 1, "first" }, results({ { 10, "first" } }, 0.2, false))
       assert.same({ 0 }, sent)
     end)
@@ -83,12 +83,12 @@ for where, call in pairs {
       assert.same({ 0 }, sent)
     end)
 
-    it("leaves the answer to the other request when one fails", function()
+    it("waits for the other request when one fails", function()
       local plans = { { 0.3, nil, passing() }, { 0.5, "second" } }
       assert.same({ 2, "second" }, results(plans, 0.2))
     end)
 
-    it("ends with a failure that another request would not mend", function()
+    it("ends with a failure that is not retryable", function()
       local final = errors.new("bad_request", "no")
       assert.same({ 1, nil, final }, results({ { 0.3, nil, final }, { 10, "second" } }, 0.2))
     end)
@@ -118,11 +118,11 @@ describe("a race whose task is cancelled", function()
 end)
 
 describe("an answer is late", function()
-  it("after the time that was set", function()
+  it("after the delay in the settings", function()
     assert.equal(0.25, hedge.new({ delay = 0.25 }):late_after "a")
   end)
 
-  it("after nothing that is known, before there were enough answers", function()
+  it("at no time before there were enough answers", function()
     local mine = hedge.new { delay = "p95" }
     for _ = 1, 19 do
       mine:observe("a", 0.1)
@@ -141,7 +141,7 @@ describe("an answer is late", function()
     assert.is_nil(mine:late_after "c")
   end)
 
-  it("after as long as of late, whatever was before", function()
+  it("after the percentile of the latest durations only", function()
     local mine = hedge.new { delay = "p95" }
     for _ = 1, 100 do
       mine:observe("a", 5)

@@ -11,7 +11,7 @@ local function assert_times(expected, scene)
 end
 
 describe("a call", function()
-  it("is repeated after a failure that passes, with growing pauses", function()
+  it("is repeated after a retryable failure, with growing pauses", function()
     local scene = new { failure("network", true), status(503), answer() }
     local record, response = scene.risk()
     assert.is_table(record)
@@ -37,7 +37,7 @@ describe("a call", function()
     end
   end)
 
-  it("of such an operation is repeated where the request never left", function()
+  it("of such an operation is repeated when the request was never sent", function()
     local scene = new { failure("network", false), status(500) }
     local _, err = scene.add()
     assert.same({ 2, "server", true }, { #scene.requests, err.kind, err.sent })
@@ -51,21 +51,21 @@ describe("a call", function()
     assert.is_false(err.sent)
   end)
 
-  it("is not repeated where that is switched off", function()
+  it("is not repeated when retries are off", function()
     local scene = new({ status(503) }, { retry = false })
     assert.equal(1, select(2, scene.risk()).attempts)
     scene = new { status(503) }
     assert.equal(1, select(2, scene.risk({ retry = false })).attempts)
   end)
 
-  it("may be repeated more often than the client's others, and otherwise like them", function()
+  it("may have more attempts than the client's other calls", function()
     local scene = new({ status(503) }, { retry = { attempts = 2, base_delay = 1 }, breaker = false })
     assert.equal(2, select(2, scene.risk()).attempts)
     assert.equal(4, select(2, scene.risk { retry = { attempts = 4 } }).attempts)
     assert.near(0.5, scene.requests[4].at - scene.requests[3].at, 1e-9)
   end)
 
-  it("may be repeated where the client's others are not", function()
+  it("may be repeated when the client's other calls are not", function()
     local scene = new({ status(503) }, { retry = false })
     assert.equal(3, select(2, scene.risk { retry = true }).attempts)
   end)
@@ -90,7 +90,7 @@ describe("a call", function()
     assert.equal(1, select(2, scene.client:request("POST", "/x")).attempts)
   end)
 
-  it("is not repeated when the client was closed meanwhile", function()
+  it("is not repeated after the client was closed", function()
     local scene = new { status(503) }
     local err
     scene.time.tasks.run(function()
@@ -104,7 +104,7 @@ describe("a call", function()
   end)
 end)
 
-describe("what the service asks for in Retry-After", function()
+describe("the service's Retry-After", function()
   it("is waited for", function()
     local scene = new { status(429, { ["retry-after"] = "3" }), answer() }
     assert.is_table((scene.risk()))
@@ -122,13 +122,13 @@ describe("what the service asks for in Retry-After", function()
     assert_times({ 0, 4.05 }, scene)
   end)
 
-  it("makes the call fail at once when the deadline comes before", function()
+  it("makes the call fail at once when the deadline comes first", function()
     local scene = new { status(429, { ["retry-after"] = "11" }), answer() }
     local _, err = scene.risk()
     assert.same({ "rate_limited", 11, 1, 0 }, { err.kind, err.retry_after, err.attempts, err.elapsed })
   end)
 
-  it("makes the call fail at once when it is above the ceiling", function()
+  it("makes the call fail at once when it is above max_retry_after", function()
     local scene = new({ status(503, { ["retry-after"] = "61" }), answer() }, { timeout = 1000 })
     local _, err = scene.risk()
     assert.same({ "server", 61, 1, 0 }, { err.kind, err.retry_after, err.attempts, err.elapsed })
@@ -144,7 +144,7 @@ describe("a call's timeout", function()
     assert.equal(2, err.attempts)
   end)
 
-  it("leaves a later attempt only what is left", function()
+  it("gives a later attempt only the time that is left", function()
     local scene = new({ status(503, nil, 1), answer(60) }, { timeout = 3 })
     local _, err = scene.risk()
     assert.same({ "timeout", 2 }, { err.kind, err.attempts })
@@ -153,7 +153,7 @@ describe("a call's timeout", function()
     assert.near(3, scene.time.now(), 1e-9)
   end)
 
-  it("is not the attempt's, which has its own", function()
+  it("is apart from the timeout of an attempt", function()
     local scene = new({ answer(60), answer(0.1) }, { timeout = 10, attempt_timeout = 1 })
     local record, response = scene.risk()
     assert.is_table(record)
@@ -161,7 +161,7 @@ describe("a call's timeout", function()
     assert_times({ 0, 1.05 }, scene)
   end)
 
-  it("counts the wait for a turn", function()
+  it("includes the wait for a turn", function()
     local scene = new({ answer(60) }, { timeout = 3, rate_limit = { rate = 0.5, burst = 1 }, retry = false })
     scene.time.tasks.run(function()
       scene.time.tasks.spawn(scene.risk)
@@ -174,7 +174,7 @@ describe("a call's timeout", function()
 end)
 
 describe("a client's retry budget", function()
-  it("keeps a bad minute from multiplying the load", function()
+  it("bounds the load while everything fails", function()
     local scene = new({ status(503) }, { breaker = false })
     for _ = 1, 1000 do
       scene.risk()
@@ -183,7 +183,7 @@ describe("a client's retry budget", function()
     assert.is_true(scene.client:stats().budget_exhausted > 0)
   end)
 
-  it("is there again after a time without failures", function()
+  it("grows again while calls succeed", function()
     local scene = new({ status(503) }, { breaker = false })
     for _ = 1, 100 do
       scene.risk()
@@ -206,7 +206,7 @@ describe("a client's rate limit", function()
     assert_times({ 0, 0, 0.1, 0.2 }, scene)
   end)
 
-  it("makes a call fail that would find no turn in time", function()
+  it("makes a call fail that would get no turn in time", function()
     local scene = new({ answer() }, { rate_limit = { rate = 0.1, burst = 1 } })
     scene.risk()
     local _, err = scene.risk { timeout = 2 }
@@ -247,13 +247,13 @@ describe("a client's rate limit", function()
     assert.is_true(scene.requests[3].at >= 2)
   end)
 
-  it("holds for every request of a call", function()
+  it("counts every request of a call", function()
     local scene = new({ status(503) }, { rate_limit = { rate = 1, burst = 1 } })
     scene.risk()
     assert_times({ 0, 1, 2 }, scene)
   end)
 
-  it("tells the first failure where there is no turn for another attempt", function()
+  it("reports the first failure when there is no turn for another attempt", function()
     local scene = new({ status(503) }, { rate_limit = { rate = 0.01, burst = 1 } })
     local _, err = scene.risk()
     assert.same({ "server", 1 }, { err.kind, err.attempts })
@@ -263,7 +263,7 @@ end)
 describe("a client's circuit breaker", function()
   local settings = { breaker = { failures = 3, cooldown = 5 }, retry = false }
 
-  it("is off unless it is asked for", function()
+  it("is off by default", function()
     local scene = new({ status(503) }, { retry = false })
     for _ = 1, 100 do
       scene.risk()
@@ -272,7 +272,7 @@ describe("a client's circuit breaker", function()
     assert.is_nil(scene.client:stats().breaker)
   end)
 
-  it("stops requests after failures and says until when", function()
+  it("stops requests after failures and says how long", function()
     local scene = new({ status(503) }, settings)
     for _ = 1, 3 do
       scene.risk()
@@ -363,7 +363,7 @@ describe("a client's circuit breaker", function()
 end)
 
 describe("a client that hedges", function()
-  it("does not do so unless it is asked to", function()
+  it("does not do so by default", function()
     local scene = new { answer(5) }
     scene.risk()
     assert.equal(1, #scene.requests)
@@ -380,13 +380,13 @@ describe("a client that hedges", function()
     assert.same({ 2, 1, 1, 0 }, { stats.requests, stats.hedges, stats.hedges_won, stats.retries })
   end)
 
-  it("never sends twice what may take effect twice", function()
+  it("never hedges an operation that may take effect twice", function()
     local scene = new({ answer(5) }, { hedge = { delay = 0.2 } })
     scene.add()
     assert.equal(1, #scene.requests)
   end)
 
-  it("gives both requests one attempt's time", function()
+  it("gives both requests the time of one attempt", function()
     local scene = new({ answer(60) }, { hedge = { delay = 0.2 }, attempt_timeout = 1, retry = false })
     local _, err = scene.risk()
     assert.same({ "timeout", 2 }, { err.kind, err.attempts })
@@ -408,7 +408,7 @@ describe("a client that hedges", function()
     assert.equal(1, #scene.requests)
   end)
 
-  it("learns what is late from the operation's recent answers", function()
+  it("learns the delay from the operation's recent answers", function()
     local scene = new({ answer(0.1) }, { hedge = true })
     for _ = 1, 20 do
       scene.risk()
@@ -420,7 +420,7 @@ describe("a client that hedges", function()
     assert.near(0.1, scene.requests[22].at - scene.requests[21].at, 1e-9)
   end)
 
-  it("repeats an attempt of which both requests failed", function()
+  it("repeats an attempt after both requests have failed", function()
     local scene = new({ status(503, nil, 0.3), status(503, nil, 0.3), answer() }, { hedge = { delay = 0.2 } })
     local record, response = scene.risk()
     assert.is_table(record)
@@ -441,7 +441,7 @@ describe("a task that is cancelled", function()
     end)
   end
 
-  -- What must be true whenever a call was cancelled, and what the next one does.
+  -- Checks the state after a cancelled call, and the next call.
   local function assert_sound()
     local stats = scene.client:stats()
     assert.equal(0, stats.in_flight)
@@ -469,7 +469,7 @@ describe("a task that is cancelled", function()
     assert_sound()
   end)
 
-  it("while it waits for its turn leaves nothing behind, and its turn to the next", function()
+  it("while it waits for its turn leaves its turn to the next call", function()
     scene = new({ status(400) }, { rate_limit = { rate = 1, burst = 1 } })
     scene.risk()
     cancel_after(0.5)
@@ -497,7 +497,7 @@ end)
 describe("a trace", function()
   local traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 
-  it("that the caller gives is passed on with every request", function()
+  it("of the caller is sent with every request", function()
     local scene = new { status(503) }
     scene.risk { traceparent = traceparent }
     for index = 1, 3 do
@@ -505,13 +505,13 @@ describe("a trace", function()
     end
   end)
 
-  it("is not made up", function()
+  it("is not sent without a traceparent", function()
     local scene = new { answer() }
     scene.risk()
     assert.is_nil(scene.requests[1].request.headers.traceparent)
   end)
 
-  it("that is malformed is refused at the caller's line", function()
+  it("with a malformed traceparent is refused at the caller's line", function()
     local scene = new { answer() }
     local ok, message = pcall(function()
       scene.client.kya:risk({ address = "0x1", network = "eth" }, { traceparent = "00-1-2-3" })
@@ -522,7 +522,7 @@ describe("a trace", function()
 end)
 
 describe("a client's statistics", function()
-  it("tell what its calls came to", function()
+  it("count its calls by their results", function()
     local scene = new { status(503, nil, 0.2), answer(0.1), status(400) }
     scene.risk()
     scene.risk()
@@ -540,7 +540,7 @@ describe("a client's statistics", function()
     assert.equal(400, stats.bytes_received)
   end)
 
-  it("tell how its limit and its circuit stand", function()
+  it("hold the status of its limit and its circuit", function()
     local scene = new({ answer() }, { rate_limit = { rate = 10, burst = 5 }, breaker = true })
     scene.risk()
     local stats = scene.client:stats()

@@ -23,7 +23,7 @@ for kind, new_memory in pairs(kinds) do
       limiter = limiters.new(settings, time, new_memory(), "name")
     end
 
-    -- Takes `count` tokens one after another; when each was there.
+    -- Takes `count` tokens one after another and returns the time of each.
     local function times_of(count, deadline)
       local list = {}
       for index = 1, count do
@@ -41,7 +41,7 @@ for kind, new_memory in pairs(kinds) do
     end
 
     describe("a rate limit", function()
-      it("lets a burst through at once and what follows at its rate", function()
+      it("lets a burst through at once and later calls at its rate", function()
         new(10, 3)
         local sent = times_of(6)
         assert_near({ 0, 0, 0 }, { sent[1], sent[2], sent[3] })
@@ -70,7 +70,7 @@ for kind, new_memory in pairs(kinds) do
         assert.equal(1, limiter:status().tokens)
       end)
 
-      it("never lets more through than rate and burst allow, whenever calls come", function()
+      it("never lets more through than rate and burst allow", function()
         new(7, 4)
         local sent = {}
         time.tasks.run(function()
@@ -98,7 +98,7 @@ for kind, new_memory in pairs(kinds) do
         assert.is_false(limiter:try())
       end)
 
-      it("fails at once where no token can come before the deadline, and says when one can", function()
+      it("fails at once when no token can come before the deadline", function()
         new(1, 1)
         limiter:acquire("normal", 10)
         local taken, retry_after = limiter:acquire("normal", 0.5)
@@ -192,7 +192,7 @@ for kind, new_memory in pairs(kinds) do
         assert.near(2, time.now(), 1e-6)
       end)
 
-      it("leave the line when they are cancelled, and the next moves up", function()
+      it("leave the queue when they are cancelled", function()
         time.tasks.run(function()
           local first, second = waiting "first", waiting "second"
           waiting "third"
@@ -208,7 +208,7 @@ for kind, new_memory in pairs(kinds) do
         assert.equal(0, time.timers())
       end)
 
-      it("do not take a token with them when they are cancelled at the moment it is theirs", function()
+      it("do not lose a token when they are cancelled at its moment", function()
         time.tasks.run(function()
           local first
           local killer = time.tasks.spawn(function()
@@ -223,7 +223,7 @@ for kind, new_memory in pairs(kinds) do
         assert.near(1, time.now(), 1e-6)
       end)
 
-      it("do not keep a blocking call within another from its turn", function()
+      it("do not delay a blocking call within another for ever", function()
         local task = time.tasks.spawn(function()
           time.sleep(0.1)
           coroutine.wrap(function()
@@ -239,7 +239,7 @@ for kind, new_memory in pairs(kinds) do
       end)
     end)
 
-    describe("a call that an error swept away while it waited", function()
+    describe("a call whose wait raised an error", function()
       it("does not block those behind it for ever", function()
         new(1, 1)
         limiter:acquire("normal", 1000)
@@ -258,26 +258,26 @@ for kind, new_memory in pairs(kinds) do
     end)
 
     describe("a refusal of the service", function()
-      it("stops everyone for as long as the service says", function()
+      it("stops all calls for as long as the service says", function()
         new(10, 10)
         limiter:refused(5)
         assert.near(5, limiter:status().paused, 1e-9)
         assert.is_true(times_of(1)[1] >= 5)
       end)
 
-      it("that says nothing of a time stops everyone for a second", function()
+      it("without Retry-After stops all calls for a second", function()
         new(10, 10)
         limiter:refused(nil)
         assert.near(1, limiter:status().paused, 1e-9)
       end)
 
-      it("stops nobody for longer than a minute", function()
+      it("stops no call for longer than a minute", function()
         new(10, 10)
         limiter:refused(86400)
         assert.near(60, limiter:status().paused, 1e-9)
       end)
 
-      it("makes a call fail at once that could not go before its deadline", function()
+      it("makes a call fail at once whose deadline comes before the end of the pause", function()
         new(10, 10)
         limiter:refused(5)
         local taken, retry_after = limiter:acquire("high", 4)
@@ -336,7 +336,7 @@ for kind, new_memory in pairs(kinds) do
         assert.equal(10, rates[5])
       end)
 
-      it("is obeyed by calls that wait already", function()
+      it("also stops calls that wait already", function()
         new(1, 1)
         limiter:acquire("normal", 1000)
         local at

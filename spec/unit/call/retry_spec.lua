@@ -9,7 +9,7 @@ local function always(value)
   end
 end
 
--- The decision about a first attempt that failed so.
+-- The decision about a failed first attempt.
 local function decide(kind, fields, failed)
   local all = { idempotent = true, attempt = 1, remaining = 100, err = errors.new(kind, "it failed", fields) }
   for name, value in pairs(failed or {}) do
@@ -34,7 +34,7 @@ describe("a failed request of an operation that may be repeated", function()
     end
   end
 
-  it("is sent no more often than it may be", function()
+  it("is sent at most as often as `attempts`", function()
     assert.is_number((decide("server", nil, { attempt = 2 })))
     assert.equal("attempts", select(2, decide("server", nil, { attempt = 3 })))
   end)
@@ -46,15 +46,15 @@ describe("a failed request of an operation that may take effect twice", function
   end
 
   for _, kind in ipairs { "network", "timeout" } do
-    it("is sent again where it never left: " .. kind, function()
+    it("is sent again when it was never sent: " .. kind, function()
       assert.is_number((decide_once(kind, false)))
     end)
 
-    it("is not sent again where it may have arrived: " .. kind, function()
+    it("is not sent again when it may have arrived: " .. kind, function()
       assert.equal("final", select(2, decide_once(kind, true)))
     end)
 
-    it("is not sent again where nothing is known of it: " .. kind, function()
+    it("is not sent again when its fate is unknown: " .. kind, function()
       assert.equal("final", select(2, decide_once(kind, nil)))
     end)
   end
@@ -67,29 +67,29 @@ describe("a failed request of an operation that may take effect twice", function
 end)
 
 describe("the pause", function()
-  it("is anything from nothing to a bound that doubles with each attempt", function()
+  it("is a random share of a bound that doubles with each attempt", function()
     for attempt, bound in ipairs { 0.1, 0.2, 0.4, 0.8 } do
       assert.equal(0, retry.backoff(settings, attempt, always(0)))
       assert.near(bound / 2, retry.backoff(settings, attempt, always(0.5)), 1e-12)
     end
   end)
 
-  it("has a bound that does not grow for ever", function()
+  it("has a bound of at most max_delay", function()
     assert.near(0.999, retry.backoff(settings, 5, always(0.999)), 1e-12)
     assert.near(0.999, retry.backoff(settings, 1000, always(0.999)), 1e-12)
   end)
 
-  it("is as long as the service asks, and spread beyond that", function()
+  it("is Retry-After and the jitter", function()
     assert.near(2.05, decide("rate_limited", { retry_after = 2 }), 1e-12)
     assert.near(7.05, decide("server", { retry_after = 7 }), 1e-12)
   end)
 
-  it("is not made where the service asks for more than the ceiling", function()
+  it("is not made when Retry-After is above max_retry_after", function()
     assert.is_number((decide("server", { retry_after = 60 })))
     assert.equal("retry_after", select(2, decide("server", { retry_after = 61 })))
   end)
 
-  it("is not made where the deadline comes before its end", function()
+  it("is not made when the deadline comes before its end", function()
     assert.is_number((decide("server", { retry_after = 2 }, { remaining = 2.1 })))
     assert.equal("deadline", select(2, decide("server", { retry_after = 2 }, { remaining = 2.05 })))
     assert.equal("deadline", select(2, decide("server", nil, { remaining = 0.05 })))

@@ -13,7 +13,7 @@ local function call(operation, outcome, seconds, kind)
 end
 
 describe("the counters", function()
-  it("begin at nothing", function()
+  it("begin at 0", function()
     local snapshot = stats:snapshot()
     for _, counter in ipairs(statistics.counters) do
       assert.equal(0, snapshot[counter.name], counter.name)
@@ -23,7 +23,7 @@ describe("the counters", function()
     assert.equal(0, snapshot.in_flight)
   end)
 
-  it("tell calls by how they ended, all together and by operation", function()
+  it("count calls by their result, in total and by operation", function()
     call("a", "succeeded", 0.1)
     call("a", "failed", 0.2, "timeout")
     call("b", "cancelled")
@@ -37,7 +37,7 @@ describe("the counters", function()
     assert.equal(2, snapshot.latency.calls.count)
   end)
 
-  it("tell how many calls are under way", function()
+  it("count the calls under way", function()
     local one, other = {}, {}
     stats:begin(one, "a")
     stats:begin(other, "a")
@@ -48,7 +48,7 @@ describe("the counters", function()
     assert.equal(0, stats:snapshot().in_flight)
   end)
 
-  it("tell answers by their status", function()
+  it("count answers by their status", function()
     stats:answered(200, 100, 0.1)
     stats:answered(200, nil, 0.1)
     stats:answered(503, 20, 0.2)
@@ -77,7 +77,7 @@ describe("a latency histogram", function()
     return stats:snapshot().latency.calls
   end
 
-  it("counts in each bucket what is at most so long", function()
+  it("counts in each bucket the durations up to its bound", function()
     for _, seconds in ipairs { 0.001, 0.0011, 0.5, 0.5, 9, 100 } do
       call("a", "succeeded", seconds)
     end
@@ -97,14 +97,14 @@ describe("a latency histogram", function()
     assert.equal(6, latency().count)
   end)
 
-  it("knows the least, the most and the sum", function()
+  it("has the minimum, the maximum and the sum", function()
     for _, seconds in ipairs { 0.25, 0.5, 4 } do
       call("a", "succeeded", seconds)
     end
     assert.same({ 0.25, 4, 4.75 }, { latency().min, latency().max, latency().sum })
   end)
 
-  it("estimates percentiles within the bucket they lie in", function()
+  it("estimates percentiles within their bucket", function()
     for index = 1, 100 do
       call("a", "succeeded", index / 100)
     end
@@ -113,21 +113,21 @@ describe("a latency histogram", function()
     assert.near(0.99, latency().p99, 0.03)
   end)
 
-  it("of equal durations has them as every percentile", function()
+  it("of equal durations has this duration as every percentile", function()
     for _ = 1, 10 do
       call("a", "succeeded", 0.3)
     end
     assert.same({ 0.3, 0.3, 0.3 }, { latency().p50, latency().p95, latency().p99 })
   end)
 
-  it("of durations beyond the last bound stays within what was seen", function()
+  it("of durations beyond the last bound stays within the observations", function()
     for _ = 1, 10 do
       call("a", "succeeded", 100)
     end
     assert.equal(100, latency().p99)
   end)
 
-  it("of nothing has no percentiles", function()
+  it("without observations has no percentiles", function()
     assert.is_nil(latency().p95)
     assert.is_nil(latency().min)
   end)

@@ -16,7 +16,7 @@ local function new(transport, more)
   return client.new(options)
 end
 
--- A client of a transport that gives these answers, and what it was asked.
+-- A client of a transport with these answers, and the list of its requests.
 local function answering(...)
   local transport, requests = recorder.new(...)
   return new(transport), requests
@@ -104,7 +104,7 @@ describe("a client", function()
     assert.equal("a", requests[1].headers["X-Trace"])
   end)
 
-  it("carries the policy it was given", function()
+  it("has the policy of its options", function()
     local policy = require("riskscreen.policy").new()
     assert.equal(policy, new(print, { policy = policy }).policy)
   end)
@@ -121,7 +121,7 @@ describe("a client", function()
     assert.equal(10, err.retry_after)
   end)
 
-  it("reads an overridden endpoint's own envelope", function()
+  it("reads the envelope of an endpoint in its options", function()
     local transport = recorder.new(recorder.reply(200, { code = 200, message = "SUCCESS", data = { done = true } }))
     local endpoint = { method = "GET", path = "/r", envelope = "usage" }
     local mine = new(transport, { endpoints = { kyt_result = endpoint } })
@@ -173,7 +173,7 @@ describe("an error", function()
     assert.equal(0, #requests)
   end)
 
-  it("of an unpublished path says what to set, and that nothing was sent", function()
+  it("of an unpublished path names the option to set, and says that nothing was sent", function()
     local mine, requests = answering(success(risk))
     local _, err = mine.kyt:result { requestId = "r" }
     assert.equal("unsupported", err.kind)
@@ -217,7 +217,7 @@ describe("an error", function()
     ["a reply without headers"] = { { status = 200, value = {} } },
     ["true"] = { true },
   } do
-    it("says so where a transport returns " .. what, function()
+    it("is a protocol error when a transport returns " .. what, function()
       local mine = new(function()
         return answers[1], answers[2]
       end)
@@ -245,7 +245,7 @@ describe("an error", function()
 end)
 
 describe("the access key", function()
-  it("is in no field of a client or its errors, however deep", function()
+  it("is in no field of a client or its errors at any depth", function()
     local leaks = "your key "
       .. KEY
       .. " is bad: "
@@ -277,7 +277,7 @@ describe("the access key", function()
     end
   end)
 
-  it("may come from a function, which is asked each time", function()
+  it("may come from a function, which is called each time", function()
     local count = 0
     local transport, requests = recorder.new(success(risk))
     local mine = new(transport, {
@@ -307,7 +307,7 @@ describe("the access key", function()
       return KEY .. "\n"
     end,
   } do
-    it("makes the call fail where its function " .. what, function()
+    it("makes the call fail when its function " .. what, function()
       local transport, requests = recorder.new(success(risk))
       local value, err = new(transport, { access_key = provide }).kya:risk(good)
       assert.is_nil(value)

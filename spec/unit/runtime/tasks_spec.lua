@@ -5,7 +5,7 @@ local tasks = require("riskscreen.runtime").tasks
 local run, spawn, gather, sleep = riskscreen.run, riskscreen.spawn, riskscreen.gather, riskscreen.sleep
 local signal = tasks.signal
 
--- PUC Lua 5.1 cannot yield across pcall: there a failure is observed from outside of its task.
+-- PUC Lua 5.1 cannot yield across pcall, so a failure is observed from outside of its task.
 local pcall_yields = _VERSION ~= "Lua 5.1" or rawget(_G, "jit") ~= nil
 
 local function failure_of(body, ...)
@@ -37,7 +37,7 @@ describe("run", function()
     assert.equal("3", run(tostring, 3))
   end)
 
-  it("raises what the function raises, with where it happened", function()
+  it("raises the error of the function, with its traceback", function()
     local failure = failure_of(function()
       sleep(0)
       error "boom"
@@ -57,7 +57,7 @@ describe("run", function()
     assert.matches("stack traceback:", err.traceback, 1, true)
   end)
 
-  it("ends only when everything that was spawned has ended", function()
+  it("ends only when all spawned tasks have ended", function()
     local ended = {}
     run(function()
       spawn(function()
@@ -129,7 +129,7 @@ describe("run", function()
 end)
 
 describe("await", function()
-  it("gives what the task returned, as often as it is asked", function()
+  it("returns the task's results each time", function()
     run(function()
       local task = spawn(function()
         return 1, 2
@@ -147,7 +147,7 @@ describe("await", function()
     assert.equal("done", task:await())
   end)
 
-  it("gives up after its time and lets the task go on", function()
+  it("gives up after its timeout and lets the task go on", function()
     run(function()
       local go = signal()
       local task = spawn(function()
@@ -214,7 +214,7 @@ describe("await", function()
 end)
 
 describe("on_end", function()
-  it("calls when the task has ended, however it did", function()
+  it("calls its function when the task returns, fails or is cancelled", function()
     local ended = {}
     local function note(name)
       return function()
@@ -235,7 +235,7 @@ describe("on_end", function()
     assert.equal("cancelled", ended[3])
   end)
 
-  it("calls at once when the task has ended already", function()
+  it("calls its function at once when the task has ended already", function()
     local task = spawn(function() end)
     task:await()
     local called = false
@@ -245,7 +245,7 @@ describe("on_end", function()
     assert.is_true(called)
   end)
 
-  it("leaves a failure to whoever asked: it does not fail the parent, and awaiting raises it", function()
+  it("does not fail the parent when the task fails, and await raises the failure", function()
     local message
     run(function()
       local child = spawn(function()
@@ -273,7 +273,7 @@ describe("cancel", function()
     end)
   end)
 
-  it("keeps a task that has not begun from beginning", function()
+  it("keeps a task from starting that has not started", function()
     local begun = false
     run(function()
       local task = spawn(function()
@@ -365,7 +365,7 @@ describe("gather", function()
   end)
 end)
 
-describe("a wait in a coroutine of the caller's own", function()
+describe("a wait in the caller's own coroutine", function()
   it("blocks instead of yielding to the wrong resumer", function()
     local steps = {}
     local other = spawn(function()
@@ -412,7 +412,7 @@ describe("what a task holds", function()
     }
   end
 
-  it("is given up when the task is cancelled while it waits", function()
+  it("is abandoned when the task is cancelled while it waits", function()
     run(function()
       local task = spawn(function()
         hold(held())
@@ -426,7 +426,7 @@ describe("what a task holds", function()
     assert.equal(2, given_up)
   end)
 
-  it("is given up when the task fails", function()
+  it("is abandoned when the task fails", function()
     failure_of(function()
       hold(held())
       error "boom"
@@ -434,7 +434,7 @@ describe("what a task holds", function()
     assert.equal(1, given_up)
   end)
 
-  it("is given up when a child's failure stops the task", function()
+  it("is abandoned when a child's failure stops the task", function()
     failure_of(function()
       hold(held())
       spawn(error, "boom")
@@ -443,7 +443,7 @@ describe("what a task holds", function()
     assert.equal(1, given_up)
   end)
 
-  it("is not given up once it is released, or when the task ends by itself", function()
+  it("is not abandoned after its release, or when the task returns", function()
     run(function()
       local thing = held()
       hold(thing)
@@ -480,7 +480,7 @@ describe("a contained function", function()
     assert.same({ "other", "contained" }, order)
   end)
 
-  it("is a place where waits block, and nothing after it is", function()
+  it("makes waits block only until it returns", function()
     run(function()
       assert.is_false(tasks.blocks())
       tasks.contain(function()
@@ -510,7 +510,7 @@ describe("a contained function", function()
     assert.equal("the end of it", reached)
   end)
 
-  it("gives what pcall gives", function()
+  it("returns the results of pcall", function()
     assert.same({ true, 1, 2 }, {
       tasks.contain(function(...)
         return ...
@@ -522,7 +522,7 @@ describe("a contained function", function()
 end)
 
 describe("a failure that nobody awaits", function()
-  it("is reported once, when nobody can await it any more", function()
+  it("is reported once, after the task was collected", function()
     local said = {}
     local stderr = io.stderr
     io.stderr = { -- luacheck: ignore 122
@@ -545,7 +545,7 @@ end)
 describe("the loop", function()
   local loop = riskscreen.loop
 
-  it("resumes tasks from step alone", function()
+  it("resumes tasks in step only", function()
     local done = false
     local task = spawn(function()
       done = true
@@ -557,7 +557,7 @@ describe("the loop", function()
     task:await()
   end)
 
-  it("leaves for the next step what does not fit its budget", function()
+  it("leaves work beyond its budget to the next step", function()
     local count = 0
     for _ = 1, 20 do
       spawn(function()

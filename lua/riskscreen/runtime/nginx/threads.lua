@@ -1,4 +1,4 @@
--- Tasks inside nginx. Each has a light thread of the request or timer that spawned it, and that request or timer does
+-- Tasks inside nginx. Each has a light thread of the request or timer that spawned it. The request or timer does
 -- not end before its tasks. Every wait, in a task or outside of tasks, yields to nginx.
 local ffi = require "ffi"
 local semaphore = require "ngx.semaphore"

@@ -1,5 +1,5 @@
--- No call outlives its timeout, whatever the server does: each phase over real sockets. How the time is divided among
--- attempts and pauses is exact in virtual time (attempts_spec.lua).
+-- No call outlives its timeout: each phase over real sockets. spec/unit/call/init_spec.lua tests attempts and pauses in
+-- virtual time.
 local driver = require "spec.support.native_driver"
 local native = require "riskscreen.runtime.native"
 local peer = require "spec.support.peer"
@@ -47,7 +47,7 @@ local function send_for_ever(connection, piece)
   end)
 end
 
--- Where a connection is never accepted: the listener's backlog is full.
+-- A connection is never accepted when the listener's backlog is full.
 local function full_listener()
   local listener = closing(socket.tcp())
   assert(listener:bind("127.0.0.1", 0))
@@ -114,7 +114,7 @@ for where, run in pairs {
   ["a call in a task"] = riskscreen.run,
 } do
   describe("the timeout of " .. where .. " ends", function()
-    -- The error of a call that must end by itself; `options` are the client's beside its timeouts.
+    -- The error of a call that ends by itself; `options` are more options of the client.
     local function timed_out(url, options)
       options.base_url, options.access_key, options.timeout = url, "k", TIMEOUT
       options.connect_timeout = 60
@@ -164,7 +164,7 @@ describe("the timeout of a call", function()
   local compiler = "cc -shared -fPIC -o " .. shim .. " spec/support/unanswered_names.c 2>/dev/null"
   local compiled = os.execute(compiler)
 
-  -- Compiled into the process, because no resolver can be asked to be silent.
+  -- The silent resolver is compiled into the process.
   it("ends a name lookup that is never answered", function()
     if compiled ~= true and compiled ~= 0 then
       pending "needs a C compiler"

@@ -44,7 +44,7 @@ for _, name in ipairs(hosts.names) do
       assert.equal(0, failed)
     end)
 
-    it("wakes tasks that sleep, each at its time", function()
+    it("wakes sleeping tasks at their times", function()
       local woken = {}
       for _, seconds in ipairs { 0.02, 0, 0.01 } do
         riskscreen.spawn(function()
@@ -58,7 +58,7 @@ for _, name in ipairs(hosts.names) do
       assert.same({ 0, 0.01, 0.02 }, woken)
     end)
 
-    it("waits no longer than the timeout where no descriptor becomes ready", function()
+    it("waits no longer than the timeout when no descriptor becomes ready", function()
       local other = core.loop {}
       local due, steps = core.now() + 0.02, 0
       local object = {
@@ -118,7 +118,7 @@ for _, name in ipairs(hosts.names) do
       assert.is_true(ticks >= 5)
     end)
 
-    it("starts what its own work spawns while the library is idle", function()
+    it("starts tasks that its own work spawns while the library is idle", function()
       local ticks, answer = 0, nil
       drive(loop, function()
         return answer or ticks > 10000
@@ -152,7 +152,7 @@ describe("a frame", function()
       server.service:fault { kind = "hang" }
       local ended = false
       local task = riskscreen.spawn(function()
-        -- Had a frame waited for this call, it would have ended by its timeout.
+        -- If a frame waited for this call, the call would end by its timeout.
         client.kya:risk(CLEAN, { timeout = 5 })
         ended = true
       end)
@@ -165,7 +165,7 @@ describe("a frame", function()
     end)
   end
 
-  it("has nothing to do when nothing is under way", function()
+  it("does nothing when nothing is under way", function()
     loop:step(0)
     loop:step { budget = 0.002 }
     assert.is_false(raw_http.is_readable(loop:pollfd()))
@@ -226,7 +226,7 @@ describe("a frame", function()
       assert.same({ 50, 5 }, { worked.count, most })
     end)
 
-    it("tells its host to come back at once for what it has left", function()
+    it("has a timeout of 0 when work is left", function()
       fifty(function() end)
       loop:step { budget = 0.005 }
       assert.equal(0, loop:timeout())
@@ -234,7 +234,7 @@ describe("a frame", function()
       loop:step(0)
     end)
 
-    it("gets on, however small it is", function()
+    it("resumes a task however small the budget is", function()
       local worked = fifty(function() end)
       for _ = 1, 3 do
         loop:step { budget = 0 }

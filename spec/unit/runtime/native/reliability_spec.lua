@@ -1,4 +1,4 @@
--- Retries, limits and hedging over real sockets and in real time: waits of each kind let the others go on.
+-- Retries, limits and hedging over real sockets and in real time.
 local riskscreen = require "riskscreen"
 local sandbox = require "riskscreen.sandbox"
 local scheduler = require "riskscreen.runtime.native.scheduler"
@@ -52,7 +52,7 @@ describe("over HTTP, a client", function()
       assert.equal(0, client:stats().limited)
     end)
 
-    it("repeats what failed, " .. where, function()
+    it("repeats a failed request, " .. where, function()
       new { retry = { base_delay = 0.001 } }
       server.service:fault { kind = "reset", count = 2 }
       assert.equal(3, select(2, run(ask)).attempts)
@@ -98,7 +98,7 @@ describe("over HTTP, a client", function()
     assert.equal(10, count)
   end)
 
-  it("is refused by the service's own limit, learns, and gets everything done", function()
+  it("slows down after refusals of the service, and finishes all calls", function()
     server:close()
     server = assert(sandbox.serve { accounts = { ["sandbox-key"] = { rate = 50, burst = 2 } } })
     new { rate_limit = { rate = 1000, burst = 100 }, retry = { attempts = 10, reserve = 100 }, timeout = 60 }

@@ -73,7 +73,7 @@ describe("a call in a task", function()
     assert.equal(0, scheduler.loop():stats().transfers)
   end)
 
-  it("that nobody waits for any longer does not disturb the next one", function()
+  it("without a waiter does not disturb the next one", function()
     run(function()
       local task = spawn(ask, hanging)
       wait_for_requests(1)
@@ -110,7 +110,7 @@ end)
 describe("ten thousand tasks", function()
   local count = 10000
 
-  -- All of them wait at the same time. Returns the KB of Lua memory before, meanwhile and after.
+  -- All of them wait at the same time. Returns the KB of Lua memory before, during and after the wait.
   local function wait_together()
     local go = native.tasks.signal()
     local before, meanwhile = leftovers.collect(), nil
@@ -134,8 +134,8 @@ describe("ten thousand tasks", function()
   end
 
   it("take less than 4 KB each while they wait, and leave nothing behind", function()
-    -- Tables of the runtime and of Lua itself, as that of its strings, may grow once. An object that each task leaves
-    -- behind comes back each time.
+    -- Tables of the runtime and Lua's table of strings may grow once. An object that each task leaves behind would add
+    -- memory each time.
     local least, each = math.huge, nil
     for _ = 1, 4 do
       local before, meanwhile, after = wait_together()

@@ -8,7 +8,7 @@ local function of(origin, more)
   return peer.of(settings)
 end
 
-describe("whom connections lead to", function()
+describe("the peer of connections", function()
   for origin, expected in pairs {
     ["https://api.example"] = { "api.example", 443, "api.example", "api.example" },
     ["https://api.example:443"] = { "api.example", 443, "api.example", "api.example" },
@@ -26,7 +26,7 @@ describe("whom connections lead to", function()
     end)
   end
 
-  it("is a Unix-domain socket where there is one; the name stays that of the URL", function()
+  it("is the Unix-domain socket of the settings, with the name of the URL", function()
     local found = of("https://api.example", { unix_socket = "/run/s" })
     assert.same({ "unix:/run/s", "api.example", "api.example" }, { found.host, found.authority, found.server_name })
     assert.is_nil(found.port)

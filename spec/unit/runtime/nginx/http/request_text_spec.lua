@@ -15,7 +15,7 @@ local function write(request)
 end
 
 describe("the text of a request", function()
-  it("is what HTTP/1.1 asks for", function()
+  it("follows HTTP/1.1", function()
     assert.equal(
       "GET /a?b=c HTTP/1.1\r\nHost: api.example\r\nUser-Agent: riskscreen/1\r\nAccept: x/y\r\n\r\n",
       write { target = "/a?b=c", headers = { Accept = "x/y" } }
@@ -38,7 +38,7 @@ describe("the text of a request", function()
     end
   end)
 
-  it("holds every header, however many different ones there have been", function()
+  it("holds every header after many different ones", function()
     local written = writer()
     for round = 1, 200 do
       local text = written { method = "GET", target = "/", headers = { ["X-" .. round] = "a", ["X-Same"] = "b" } }

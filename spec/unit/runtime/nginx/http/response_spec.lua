@@ -1,11 +1,11 @@
--- Answers as they come over a connection, whole, byte by byte and cut anywhere.
+-- Answers that arrive whole, byte by byte, and cut at every place.
 local answer = require "riskscreen.runtime.nginx.http.response"
 local head = require "riskscreen.runtime.nginx.http.head"
 local random = require "spec.support.random"
 
 local LIMIT = 1000 -- bytes of a body
 
--- A connection that brings these pieces and then ends.
+-- A connection that receives these pieces and then ends.
 local function connection_of(pieces, method)
   local connection = { request = { method = method or "GET" }, peer = { title = "peer:1" }, phase = "first_byte" }
   local position = 0
@@ -104,7 +104,7 @@ describe("an answer", function()
     end
   end)
 
-  it("that something follows is read, and its connection closed", function()
+  it("with bytes after it is read, and its connection closed", function()
     for _, text in ipairs {
       "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
       CHUNKED .. "5\r\nhello\r\n0\r\n\r\n",
@@ -178,15 +178,14 @@ describe("an answer is refused, and its connection closed,", function()
   end
 end)
 
--- What comes of the pieces: the status and the body, or the kind of the failure. What comes after an answer in a piece
--- of its own is not seen here.
+-- The status and the body, or the kind of the failure. Pieces after the end of an answer are not read.
 local function outcome_of(pieces)
   local its_head, body = read(pieces)
   return { its_head and its_head.status or body.kind, its_head and body }
 end
 
 describe("a damaged answer", function()
-  it("raises nothing and is the same however it is cut", function()
+  it("raises nothing and has the same result for every cut", function()
     local next_number = random.new(20261121).integer
     local damage = { "\r", "\n", "\r\n", "\0", " ", ":", ";", ",", "0", "f", "HTTP/1.1 200 OK\r\n", "\255", "" }
     for _ = 1, 1500 do
