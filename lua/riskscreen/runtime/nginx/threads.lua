@@ -36,13 +36,31 @@ local owned = 0 -- the number of tasks; mostly there is none, and `current` need
 ---@type table<userdata, { abandon: fun(self) }>
 local guarded = setmetatable({}, { __mode = "k" })
 
+-- The things whose guard was collected, until the timer that abandons them.
+local left_behind, left_count, timer_is_set = {}, 0, false
+
+local function abandon_all()
+  local things, count = left_behind, left_count
+  left_behind, left_count, timer_is_set = {}, 0, false
+  for index = 1, count do
+    things[index]:abandon()
+  end
+end
+
+-- A finalizer must be short and without loops: LuaJIT's compiled `pairs` may never end inside a finalizer. So a timer
+-- abandons the thing. Without a timer, as when too many are pending, the next finalizer tries again.
 local prototype = newproxy(true) -- luacheck: ignore 113
 getmetatable(prototype).__gc = function(guard)
   local thing = guarded[guard]
   -- At the end of the process nothing is abandoned.
   if thing and not ngx.worker.exiting() then
     guarded[guard] = nil
-    thing:abandon()
+    left_count = left_count + 1
+    left_behind[left_count] = thing
+    if not timer_is_set then
+      local called, created = pcall(ngx.timer.at, 0, abandon_all)
+      timer_is_set = called and created
+    end
   end
 end
 
