@@ -25,10 +25,10 @@ local HTTP = { ["over HTTP"] = "nginx serves no sandbox" }
 each_inside_nginx("spec/unit/runtime/tasks_spec.lua", {
   ["run refuses a task that yields by itself"] = "nginx resumes it",
   ["run refuses a wait that can never end"] = "nginx cannot know",
-  ["is a place where waits block, and nothing after it is"] = "no wait blocks",
+  ["makes waits block only until it returns"] = "no wait blocks",
   ["a failure that nobody awaits is reported once"] = "it is in nginx's log",
-  ["the loop resumes tasks from step alone"] = "nginx drives everything",
-  ["the loop leaves for the next step what does not fit its budget"] = "nginx drives everything",
+  ["the loop resumes tasks in step only"] = "nginx drives everything",
+  ["the loop leaves work beyond its budget to the next step"] = "nginx drives everything",
 })
 each_inside_nginx "spec/unit/client/map_spec.lua"
 each_inside_nginx "spec/unit/client/pages_spec.lua"
@@ -41,7 +41,7 @@ each_inside_nginx("spec/unit/client/screen_all_spec.lua", {
 each_inside_nginx "spec/unit/call/hedge_spec.lua"
 each_inside_nginx "spec/unit/call/limiter_spec.lua"
 each_inside_nginx("spec/unit/call/init_spec.lua", {
-  ["a client's circuit breaker is off unless it is asked for"] = "nginx has it on",
+  ["a client's circuit breaker is off by default"] = "nginx has it on",
 })
 each_inside_nginx "spec/unit/client/init_spec.lua"
 each_inside_nginx "spec/unit/call/client_hooks_spec.lua"
