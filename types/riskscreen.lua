@@ -94,7 +94,8 @@ local riskscreen = { address = {}, decimal = {}, errors = {}, webhook = {}, sand
 ---@field webhook? table The inbox that `gate:webhook()` serves, or the options of one.
 ---@field name? string The gate's name in metrics. Gates that share a dict need different names; they do not share decisions.
 ---@field version? string Decisions cached under another version are not used.
----@field is_address? function is_address(address, network) → true if it can be one; by default the network's format decides.
+---@field address_check? string|boolean How addresses are checked: `checksum`, `format`, or false for any text. By default as the client does, or `checksum`.
+---@field is_address? function is_address(address, network) → true if it can be one; by default `address_check` decides.
 ---@field address? string|table|function Where the address is: a text is the address itself; a table with one of `argument`, `header`, `variable`, `path`, `json` and `form` names a place in the request; a function returns it.
 ---@field network? string|table|function Where the network is, in the same way.
 ---@field subjects? table Several addresses instead of `address`: { address = …, network = … } each. The worst decision counts.

@@ -425,6 +425,28 @@ describe("the gate", function()
     assert.equal(2, #running.service:requests())
   end)
 
+  it("takes every spelling of an address for one, and a misspelt one for none", function()
+    start("gate = new_gate { network = 'eth', on_unknown = 'allow' }", { ["/withdraw"] = ENFORCE })
+    local clean = addresses["clean-eth"]
+    local misspelt = clean:sub(1, -2) .. "4"
+    for _ = 1, 2 do
+      for _, spelling in ipairs { clean:lower(), clean, "0x" .. clean:sub(3):upper() } do
+        assert.equal(200, status_of("/withdraw?to=" .. spelling))
+      end
+      -- In lower case it would be another address.
+      assert.equal(403, status_of("/withdraw?to=" .. misspelt))
+      assert.equal(403, status_of("/withdraw?to=" .. clean:gsub("a", "A")))
+      assert.equal(403, status_of("/withdraw?to=" .. clean .. "%E2%80%8B"))
+    end
+    assert.equal(1, #running.service:requests())
+  end)
+
+  it("checks addresses as its client does, or as it is told", function()
+    start([[gate = new_gate { network = 'eth', address_check = "format" }]], { ["/withdraw"] = ENFORCE })
+    assert.equal(200, status_of("/withdraw?to=" .. addresses["clean-eth"]:gsub("a", "A")))
+    assert.equal(403, status_of "/withdraw?to=0x12")
+  end)
+
   it("lets the operator define valid addresses", function()
     start(
       [[gate = new_gate { network = 'eth', on_unknown = 'allow',

@@ -8,7 +8,9 @@ local text = require "riskscreen.util.text"
 local byte, lower = string.byte, string.lower
 
 local LONGEST = 128 -- bytes
-local REMEMBERED = 1024 -- addresses of a format whose checks are remembered, and as many before them
+-- Addresses of a format whose checks are remembered, and as many before them: a gate's LRU holds 10,000 by default, and
+-- a hit there costs no checksum.
+local REMEMBERED = 8192
 
 local ZERO, SMALL_X, LARGE_X, THREE, FOUR = byte "0", byte "x", byte "X", byte "3", byte "4"
 
@@ -96,8 +98,6 @@ function M.normalize(address, network)
   end
   return canonical, begins_like_hexadecimal(canonical)
 end
-
-M.canonical = M.normalize
 
 -- "looks like a tron address", where the text is valid on other networks.
 local function other_network(address, network)

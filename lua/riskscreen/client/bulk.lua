@@ -1,7 +1,7 @@
 -- Calls over lists longer than one request may carry. A lookup asks for each address once and aligns the records with
 -- its input. An addition reports what happened to each item, and never sends an item again that may have been added.
 
-local canonical_address = require("riskscreen.address").canonical
+local canonical_address = require("riskscreen.address").normalize
 local errors = require "riskscreen.errors"
 local maps = require "riskscreen.client.map"
 local tables = require "riskscreen.util.tables"

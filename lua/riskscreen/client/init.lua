@@ -257,12 +257,20 @@ end
 
 local M = { Client = Client, namespaces = namespaces }
 
----A function that decides about one address after another as the client's `screen` does, without options to check.
+---The option `address_check` of a client, or nil.
+---@param client any
+---@return "checksum"|"format"|false|nil
+function M.address_check(client)
+  return states[client] and states[client].settings.address_check
+end
+
+---A function that decides about one address after another as the client's `screen` does, without options to check. Its
+---caller has checked the address.
 ---@param client riskscreen.Client
 ---@param policy riskscreen.Policy
 ---@return nil|fun(address: any, network: any, timeout: number): riskscreen.Decision nil if it is not a client
 function M.decider(client, policy)
-  return states[client] and screen.decider(states[client], policy, nil, perform)
+  return states[client] and screen.decider(states[client], policy, { address_check = false }, perform)
 end
 
 local metatable = { __index = Client, __name = "riskscreen.Client" }

@@ -14,7 +14,6 @@ local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 
 local SHORTEST_TIMEOUT = build.SHORTEST_WAIT
-local NONE = {}
 local RISK_OPERATION = operations.by_name.getAddressRisk.name
 local default_policy = policies.new()
 
@@ -206,11 +205,11 @@ end
 ---A function that screens addresses one after another. A timeout of its own replaces the other options of the lookups.
 ---@param state riskscreen.State
 ---@param policy? riskscreen.Policy the client's
----@param checked? table by M.options
+---@param checked table by M.options
 ---@param perform function of riskscreen.Access
 ---@return fun(address: any, network: any, timeout?: number): riskscreen.Decision
 function M.decider(state, policy, checked, perform)
-  local screening = new_screening(state, policy, checked or NONE, perform)
+  local screening = new_screening(state, policy, checked, perform)
   return function(address, network, timeout)
     local options = screening.options
     if timeout then

@@ -1,5 +1,5 @@
 -- Checks that an answer is about what was asked: a record about another address or network must never be used.
-local canonical_address = require("riskscreen.address").canonical
+local canonical_address = require("riskscreen.address").normalize
 local enums = require "riskscreen.interface.enums"
 local tables = require "riskscreen.util.tables"
 

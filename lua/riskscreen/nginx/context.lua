@@ -2,7 +2,6 @@
 local addresses = require "riskscreen.address"
 local caches = require "riskscreen.nginx.cache"
 local clients = require "riskscreen.client"
-local decisions = require "riskscreen.policy.decision"
 local lists = require "riskscreen.nginx.lists"
 local metrics = require "riskscreen.nginx.metrics"
 local policies = require "riskscreen.policy"
@@ -23,18 +22,25 @@ local function client_of(value, dict, inbox)
   return client, value.base_url or ""
 end
 
-local function address_check(is_address)
-  if not is_address then
-    return addresses.problem
-  end
+-- Returns the canonical address, or nil and the reason why the text is none.
+local function address_reader(is_address, level)
   return function(address, network)
-    local problem, field = addresses.problem(address, network)
-    if field == "network" or type(address) ~= "string" or #address > addresses.LONGEST then
-      return problem
-    elseif is_address(address, network) ~= true then
-      return ("the address is none of the network %s (got %s)"):format(network, text.show(address))
+    if not is_address then
+      return addresses.validate(address, network, level)
     end
+    local canonical, problem = addresses.validate(address, network, false)
+    if canonical and is_address(address, network) ~= true then
+      return nil, ("the address is none of the network %s (got %s)"):format(network, text.show(address))
+    end
+    return canonical, problem
   end
+end
+
+local function address_check(own, client)
+  if own == nil then
+    own = clients.address_check(client)
+  end
+  return own == nil and "checksum" or own
 end
 
 ---@class riskscreen.nginx.Context
@@ -46,7 +52,7 @@ end
 ---@field caches table<string, riskscreen.nginx.Cache> by version
 ---@field private settings table the gate's checked options
 ---@field private base_url string
----@field private problem_of fun(address: any, network: any): string|nil
+---@field read_address fun(address: any, network: any): string|nil, string|nil canonical, or nil and a problem
 local Context = {}
 Context.__index = Context
 
@@ -68,20 +74,12 @@ function M.fingerprint(value)
   return "{" .. table.concat(fields) .. "}"
 end
 
--- Asks the service about one address in its canonical spelling: the answer is cached for all spellings.
-local function fetcher(self, policy)
-  local client, problem_of = self.client, self.problem_of
-  local screen_one = clients.decider(client, policy)
+-- Asks the service about one canonical address.
+local function fetcher(client, policy)
+  return clients.decider(client, policy)
     or function(address, network, timeout)
       return client:screen { address = address, network = network, policy = policy, timeout = timeout }
     end
-  return function(address, network, timeout)
-    local problem = problem_of(address, network)
-    if problem then
-      return decisions.invalid(problem, address, network)
-    end
-    return screen_one((addresses.canonical(address)), network, timeout)
-  end
 end
 
 ---The cache for a policy. Policies, gates and accounts at the service do not share cached decisions.
@@ -100,7 +98,7 @@ function Context:cache_for(policy)
       version = version,
       lists = self.lists and self.lists:under(policy),
       metrics = self.recorder,
-      fetch = fetcher(self, policy),
+      fetch = fetcher(self.client, policy),
     }
     self.caches[version] = cache
   end
@@ -140,7 +138,7 @@ function M.new(checked)
     client = client,
     base_url = base_url,
     policy = checked.policy or client.policy or policies.new(),
-    problem_of = address_check(checked.is_address),
+    read_address = address_reader(checked.is_address, address_check(checked.address_check, client)),
     recorder = recorder,
     lists = refresher,
     inbox = checked.webhook,

@@ -38,11 +38,14 @@ Gate.__index = Gate
 Gate.__name = "riskscreen.nginx.Gate"
 
 local function decide_one(self, address, network, problem)
-  local decision, source
+  local decision, source, canonical
+  if not problem then
+    canonical, problem = self.context.read_address(address, network)
+  end
   if problem then
     decision, source = decisions.invalid(problem, address, network), "invalid"
   else
-    decision, source = self.cache:get(address, network, self.own_location.timeout)
+    decision, source = self.cache:get(canonical, network, self.own_location.timeout)
   end
   self.recorder:decided(decision.action, source)
   return decision, source

@@ -211,9 +211,13 @@ local of_gate = {
     default = "",
     doc = "Decisions cached under another version are not used.",
   },
+  tables.merge(options.address_check, {
+    doc = "How addresses are checked: `checksum`, `format`, or false for any text. By default as the client does, "
+      .. "or `checksum`.",
+  }),
   build.callback(
     "is_address",
-    "is_address(address, network) → true if it can be one; by default the network's format decides."
+    "is_address(address, network) → true if it can be one; by default `address_check` decides."
   ),
 }
 of_gate[1].required = true

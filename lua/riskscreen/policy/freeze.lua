@@ -1,7 +1,7 @@
 -- Tells from an address's freeze events whether a freeze is in force: true, false, or nil when it is not known. Pure.
 -- The meaning of the events' `type` and `event` is not published. No event lifts a freeze unless the operator names it.
 
-local canonical_address = require("riskscreen.address").canonical
+local canonical_address = require("riskscreen.address").normalize
 local logic = require "riskscreen.policy.logic"
 local tables = require "riskscreen.util.tables"
 

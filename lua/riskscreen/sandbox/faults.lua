@@ -2,7 +2,7 @@
 -- The transports break the connection (transport.lua in-process, http.lua over sockets).
 
 local build = require "riskscreen.options.build"
-local canonical_address = require("riskscreen.address").canonical
+local canonical_address = require("riskscreen.address").normalize
 local check = require "riskscreen.options.check"
 local scenarios = require "riskscreen.sandbox.scenarios"
 local tables = require "riskscreen.util.tables"

@@ -1,7 +1,7 @@
 -- One function for each operation, by its name: (context, checked parameters) --> { data, pagination } | nil, failure.
 -- The context has the account, the transaction tasks and the time of the request. No HTTP here.
 local address_data = require "riskscreen.sandbox.address_data"
-local canonical_address = require("riskscreen.address").canonical
+local canonical_address = require("riskscreen.address").normalize
 local json = require "riskscreen.json"
 local kyt = require "riskscreen.sandbox.kyt"
 

@@ -49,12 +49,12 @@ end
 
 ---Forgets an address in all workers and all versions. A fetch that began before has an older epoch than the mark, so
 ---its entry is not used. The second step of the epoch empties an LRU that was filled before the mark was there.
----@param address string canonical
+---@param spellings string[] the canonical address; another one on a network where it is spelled in another way
 ---@param keys string[] of the address on each network
 ---@param now number Unix seconds
 ---@return boolean|nil ok
 ---@return string|nil message
-function Dict:purge(address, keys, now)
+function Dict:purge(spellings, keys, now)
   local shared = self.shared
   if not shared then
     self.own_epoch = self.own_epoch + 1
@@ -62,8 +62,12 @@ function Dict:purge(address, keys, now)
   end
   local marked, message, told, why_not
   repeat
+    marked, message = true, nil
     local epoch = epochs.advance(shared, now)
-    marked, message = shared:set(self.mark_prefix .. address, epoch or 0, self.mark_lifetime)
+    for _, address in ipairs(spellings) do
+      local ok, problem = shared:set(self.mark_prefix .. address, epoch or 0, self.mark_lifetime)
+      marked, message = marked and ok, message or problem
+    end
     for _, key in ipairs(keys) do
       shared:delete(self.entry_prefix .. key)
     end

@@ -332,14 +332,18 @@ end
 ---@return boolean|nil ok
 ---@return riskscreen.Error|nil err
 function Cache:purge(address, network)
-  local keys, canonical_address = {}, nil
+  local keys, spellings, seen = {}, {}, {}
   for index, name in ipairs(network and { network } or subjects.networks) do
-    keys[index], canonical_address = subjects.key(address, name)
+    local canonical
+    keys[index], canonical = subjects.key(address, name)
     if not keys[index] then
       error("purge: expected an address and, at most, a network", 2)
+    elseif not seen[canonical] then
+      seen[canonical] = true
+      spellings[#spellings + 1] = canonical
     end
   end
-  local ok, message = self.dict:purge(canonical_address, keys, self.now())
+  local ok, message = self.dict:purge(spellings, keys, self.now())
   self.epoch = self.dict:epoch()
   self.lru:clear()
   if not ok then

@@ -29,7 +29,7 @@ function M.key(address, network)
   if type(address) ~= "string" or address == "" or #address > LONGEST or not canonical_network then
     return nil, "", ""
   end
-  local canonical_address = addresses.canonical(address)
+  local canonical_address = addresses.normalize(address, network)
   return canonical_network .. ":" .. canonical_address, canonical_address, canonical_network
 end
 

@@ -1,6 +1,5 @@
 -- The account's blacklist and whitelist, fetched by one worker for all. An address on a list needs no look-up. This
 -- file decides when they are fetched and how an entry decides; store.lua keeps them.
-local canonical_address = require("riskscreen.address").canonical
 local decisions = require "riskscreen.policy.decision"
 local items = require "riskscreen.nginx.lists.items"
 local stores = require "riskscreen.nginx.lists.store"
@@ -242,7 +241,7 @@ end
 function Lists:find(subject, now)
   local store, settings = self.refresher.store, self.refresher.settings
   local valid_until = store:valid_until(now, settings.max_age)
-  local everywhere, here = store:blacklisted("*:" .. canonical_address(subject.address)), store:blacklisted(subject.key)
+  local everywhere, here = store:blacklisted("*:" .. subject.address), store:blacklisted(subject.key)
   local block = block_for(self, subject, everywhere) or block_for(self, subject, here)
   if block then
     return listed(subject, block, not valid_until, now + settings.interval)

@@ -1,6 +1,5 @@
 -- Turns the items of both lists into one entry for each address; the blacklist wins where an address is on both. Pure.
 local enums = require "riskscreen.interface.enums"
-local canonical_address = require("riskscreen.address").canonical
 local subjects = require "riskscreen.nginx.cache.subject"
 
 ---@class riskscreen.nginx.ListEntry
@@ -9,13 +8,21 @@ local subjects = require "riskscreen.nginx.cache.subject"
 
 local M = {}
 
--- The key of an entry, or nil for a text that can be no address. Without a network, or with an unknown one, the entry
--- holds on all networks.
-local function key_of(address, network)
+-- The keys of an entry; none for a text that can be no address. Without a network, or with an unknown one, the entry
+-- holds on all networks, and a network may have a canonical address of its own.
+local function keys_of(address, network)
   if network ~= nil and enums.has("network", network) then
-    return (subjects.key(address, network))
+    return { (subjects.key(address, network)) }
   end
-  return subjects.key(address, "eth") and "*:" .. canonical_address(address)
+  local keys, seen = {}, {}
+  for _, name in ipairs(subjects.networks) do
+    local key, canonical = subjects.key(address, name)
+    if key and not seen[canonical] then
+      seen[canonical] = true
+      keys[#keys + 1] = "*:" .. canonical
+    end
+  end
+  return keys
 end
 
 -- The fields that a policy reads. Nil where the item has no risk: that must not become "an address without risk".
@@ -60,8 +67,7 @@ end
 ---@param list table[] items as the service lists them
 function Content:blacklist(list)
   for _, item in ipairs(list) do
-    local key = key_of(item.address, item.network)
-    if key then
+    for _, key in ipairs(keys_of(item.address, item.network)) do
       add(self, key, joined(self.entries[key], risks_of(item)))
     end
   end

@@ -5,7 +5,7 @@ local subjects = require "riskscreen.nginx.cache.subject"
 
 describe("the key of an address", function()
   local function check(address)
-    local canonical = addresses.canonical(address)
+    local canonical = addresses.normalize(address)
     assert.same({ "eth:" .. canonical, canonical, "eth" }, { subjects.key(address, "ethereum") })
   end
 

@@ -130,6 +130,23 @@ describe("an address on the blacklist", function()
     assert.is_nil(action(ONE))
   end)
 
+  it("is blocked in every spelling", function()
+    service.blacklist = {
+      { address = "3MSvaVbVFFLML86rt5eqgA9SvW23upaXdY", risks = high "scam" },
+      { address = "io1mflp9m6hcgm2qcghchsdqj3z3eccrnekx9p0ms", network = "iotex", risks = high "scam" },
+      { address = "BC1QW508D6QEJXTDG4Y5R3ZARVARY0C5XW7KV8F3T4", network = "btc", risks = high "scam" },
+    }
+    refresh()
+    for _, case in ipairs {
+      { "MTf4tP1TCNBn8dNkyxeBVoPrFCcVzxJvvh", "ltc" },
+      { "3MSvaVbVFFLML86rt5eqgA9SvW23upaXdY", "btc" },
+      { "0xda7e12ef57c236a06117c5e0d04a228e7181cf36", "iotex" },
+      { "bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4", "btc" },
+    } do
+      assert.equal("block", action(case[1], case[2]), case[1])
+    end
+  end)
+
   it("is blocked on every network where the item names none, or an unknown one", function()
     service.blacklist = {
       { address = ONE, risks = high "scam" },
