@@ -29,7 +29,6 @@ local function send(origin)
     target = "/api/v1/entity?network=eth",
     headers = { "X-Access-Key: 0123456789abcdef0123456789abcdef", "Accept: application/json" },
     timeout = 10,
-    replay = true,
   })
 end
 

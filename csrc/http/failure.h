@@ -36,8 +36,9 @@ enum { RSC_ERROR_SYSTEM = 64 /* extends enum rsc_status: a system call failed */
 struct rsc_failure {
     enum rsc_failure_kind kind;
     enum rsc_phase phase;
-    bool sent;     /* part of the request may have been sent */
-    char *message; /* malloc'ed and owned by the struct; NULL if memory ran out */
+    bool sent;            /* part of the request may have been sent */
+    bool dead_connection; /* a kept-alive connection was lost before anything of a response came */
+    char *message;        /* malloc'ed and owned by the struct; NULL if memory ran out */
 };
 
 struct rsc_failure_row {

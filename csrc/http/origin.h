@@ -52,9 +52,10 @@ struct rsc_handle {
     char custom[RSC_METHOD_MAX];
     long connect_timeout; /* ms */
 
-    bool connected;      /* this transfer opened a new connection */
-    bool requested;      /* the request may have been sent */
-    bool replay_refused; /* a second send was stopped */
+    bool connected;       /* this transfer opened a new connection */
+    bool requested;       /* the request may have been sent */
+    bool dead_connection; /* a kept-alive connection was lost before anything of a response came */
+    bool fresh;           /* the easy handle's current option: only a new connection */
     char error[CURL_ERROR_SIZE];
 };
 

@@ -22,6 +22,7 @@ static void fail(struct rsc_transfer *transfer, enum rsc_failure_kind kind, enum
     transfer->outcome.failure.kind = kind;
     transfer->outcome.failure.phase = phase;
     transfer->outcome.failure.sent = transfer->handle != NULL && transfer->handle->requested;
+    transfer->outcome.failure.dead_connection = false;
     transfer->outcome.failure.message = NULL;
 }
 
@@ -118,8 +119,9 @@ static void fail_with_code(struct rsc_transfer *transfer, CURLcode code) {
         explain(transfer, "malformed answer from %s (%s)", peer, transfer->malformed);
         return;
     }
-    if (handle->replay_refused) {
+    if (handle->dead_connection) {
         fail(transfer, RSC_NETWORK, RSC_PHASE_FIRST_BYTE);
+        transfer->outcome.failure.dead_connection = true;
         explain(transfer, "the connection to %s was lost before an answer came; the request was not sent again", peer);
         return;
     }
@@ -151,7 +153,7 @@ void rsc_transfer_launch(struct rsc_transfer *transfer) {
     struct rsc_handle *handle = rsc_origin_acquire(origin);
     CURLcode code = CURLE_OUT_OF_MEMORY;
     if (handle != NULL) {
-        handle->connected = handle->requested = handle->replay_refused = false;
+        handle->connected = handle->requested = handle->dead_connection = false;
         handle->error[0] = '\0';
         handle->transfer = transfer;
         transfer->handle = handle;

@@ -26,7 +26,7 @@
 struct rsc_request {
     struct rsc_text method, target, body;
     bool has_body;
-    bool replay;          /* libcurl may send it again if a kept-alive connection was dead */
+    bool fresh;           /* use a new connection */
     size_t header_count;  /* header lines to be added */
     size_t header_bytes;  /* their total length */
     uint64_t timeout;     /* ns */
@@ -47,7 +47,7 @@ struct rsc_transfer {
 
     const char *method, *target, *body;
     size_t body_length;
-    bool has_body, replay;
+    bool has_body, fresh;
     uint64_t timeout;     /* ns */
     long connect_timeout; /* ms */
     struct curl_slist *headers;
@@ -61,7 +61,7 @@ struct rsc_transfer {
     struct rsc_head head;
     bool in_body;
     const char *malformed; /* the fault of the head, or NULL */
-    const char *limit; /* name of the exceeded limit, or NULL */
+    const char *limit;     /* name of the exceeded limit, or NULL */
     size_t limit_size;
     bool failed;
     union {

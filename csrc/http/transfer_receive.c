@@ -80,15 +80,16 @@ static size_t on_body(char *bytes, size_t size, size_t count, void *context) {
 }
 
 /* libcurl calls this just before it sends a request. If a kept-alive connection was dead, it calls this again for the
- * same request. Only here can a second send be stopped for every method and body size. */
+ * same request, up to five times. Only here can a second send be stopped for every method and body size. The caller
+ * decides whether to send the request again, because it counts and limits the requests. */
 static int on_request(void *context, char *remote_ip, char *local_ip, int remote_port, int local_port) {
     struct rsc_handle *handle = context;
     (void)remote_ip;
     (void)local_ip;
     (void)remote_port;
     (void)local_port;
-    if (handle->requested && !handle->transfer->replay) {
-        handle->replay_refused = true;
+    if (handle->requested) {
+        handle->dead_connection = true;
         return CURL_PREREQFUNC_ABORT;
     }
     handle->requested = true;

@@ -68,7 +68,7 @@ void rsc_transfer_init(struct rsc_transfer *transfer, struct rsc_origin *origin,
     rsc_operation_init(&transfer->operation, origin->loop, RSC_TRANSFER);
     transfer->origin = origin;
     rsc_buffer_init(&transfer->received, origin->max_headers + origin->max_body);
-    transfer->replay = request->replay;
+    transfer->fresh = request->fresh;
     transfer->timeout = request->timeout;
     transfer->connect_timeout = request->connect_timeout;
     transfer->headers = (struct curl_slist *)(void *)(transfer + 1);
@@ -171,6 +171,10 @@ CURLcode rsc_transfer_apply(struct rsc_handle *handle, struct rsc_transfer *tran
         if (code == CURLE_OK) {
             code = curl_easy_setopt(easy, CURLOPT_POSTFIELDS, transfer->body);
         }
+    }
+    if (code == CURLE_OK && handle->fresh != transfer->fresh) {
+        code = curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, transfer->fresh ? 1L : 0L);
+        handle->fresh = code == CURLE_OK ? transfer->fresh : !transfer->fresh;
     }
     if (code == CURLE_OK && handle->connect_timeout != transfer->connect_timeout) {
         code = curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, transfer->connect_timeout);

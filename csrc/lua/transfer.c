@@ -18,7 +18,7 @@ struct object {
 struct values {
     struct rsc_text method, target, body;
     double timeout, connect_timeout;
-    bool replay;
+    bool fresh;
 };
 
 static const struct rsc_option options[] = {
@@ -28,7 +28,7 @@ static const struct rsc_option options[] = {
     {"body", RSC_OPTION_BYTES, offsetof(struct values, body), 0, 0, NULL},
     {"timeout", RSC_OPTION_SECONDS, offsetof(struct values, timeout), 0.001, RSC_TIMEOUT_MAX, NULL},
     {"connect_timeout", RSC_OPTION_SECONDS, offsetof(struct values, connect_timeout), 0.001, RSC_TIMEOUT_MAX, NULL},
-    {"replay", RSC_OPTION_FLAG, offsetof(struct values, replay), 0, 0, NULL},
+    {"fresh", RSC_OPTION_FLAG, offsetof(struct values, fresh), 0, 0, NULL},
 };
 
 /* Sending */
@@ -72,7 +72,7 @@ static void add_headers(lua_State *L, struct rsc_transfer *transfer, const struc
 }
 
 static void check_request(lua_State *L, const struct rsc_origin *origin, struct rsc_request *request) {
-    struct values values = {.method = {"GET", 3}, .timeout = TIMEOUT_DEFAULT, .connect_timeout = 0, .replay = false};
+    struct values values = {.method = {"GET", 3}, .timeout = TIMEOUT_DEFAULT, .connect_timeout = 0, .fresh = false};
     rsc_options_read(L, 2, "request", options, sizeof options / sizeof *options, &values);
     if (!rsc_request_method_valid(values.method)) {
         luaL_error(L, "method must be upper-case letters");
@@ -85,7 +85,7 @@ static void check_request(lua_State *L, const struct rsc_origin *origin, struct 
         .target = values.target,
         .body = values.body,
         .has_body = values.body.bytes != NULL,
-        .replay = values.replay,
+        .fresh = values.fresh,
         .timeout = rsc_seconds_to_ns(values.timeout),
         .connect_timeout =
             values.connect_timeout > 0 ? rsc_seconds_to_ms(values.connect_timeout) : origin->connect_timeout,
@@ -224,6 +224,10 @@ static void push_failure(lua_State *L, const struct rsc_failure *failure) {
     lua_setfield(L, -2, "message");
     lua_pushboolean(L, failure->sent);
     lua_setfield(L, -2, "sent");
+    if (failure->dead_connection) {
+        lua_pushboolean(L, true);
+        lua_setfield(L, -2, "dead_connection");
+    }
     lua_pushstring(L, rsc_phase_name(failure->phase));
     lua_setfield(L, -2, "phase");
 }

@@ -56,7 +56,7 @@ end
 
 -- Sends a request from inside nginx: the reply, or nil and the failure.
 local function send(url, request, more)
-  local all = { method = "GET", target = "/", headers = {}, timeout = LONG, connect_timeout = LONG, replay = true }
+  local all = { method = "GET", target = "/", headers = {}, timeout = LONG, connect_timeout = LONG }
   local given = { origin = url, concurrency = 32, limit = LIMIT, request = merge(all, request) }
   local code = "return require('spec.support.nginx_transport').send(...)"
   local result = server:eval(code, merge(given, more))
@@ -361,47 +361,24 @@ describe("a pooled connection that is dead", function()
     connection:finish()
   end
 
-  it("is replaced, and the request sent again, when it may be", function()
+  it("fails the request, and says so", function()
     for _, how in ipairs { reset, finish } do
       local one = breaking(how)
-      for _ = 1, 3 do
-        assert.equal(200, send(one.url, { replay = true }).status)
-      end
-      assert.same({ 3, 5 }, { one.connections, #one.requests })
-    end
-  end)
-
-  it("fails the request when it may not be sent again", function()
-    for _, how in ipairs { reset, finish } do
-      local one = breaking(how)
-      assert.equal(200, send(one.url, { replay = false }).status)
-      local reply, failure = send(one.url, { replay = false })
+      assert.equal(200, send(one.url).status)
+      local reply, failure = send(one.url)
       assert.is_nil(reply)
       assert.same({ "network", true, "first_byte" }, { failure.kind, failure.sent, failure.phase })
+      assert.is_true(failure.dead_connection)
       assert.equal(2, #one.requests)
     end
   end)
 
-  it("is replaced by a new one after all dead ones", function()
-    local held = {}
-    local one
-    one = peer_of(function(connection)
-      if connection.count > 1 then
-        connection:reset()
-        return
-      end
-      held[#held + 1] = connection
-      if #held == 4 then
-        for _, holding in ipairs(held) do
-          holding:send(peer.response(BODY))
-        end
-      elseif #held > 4 then
-        connection:send(peer.response(BODY))
-      end
-    end)
-    send_all(4, one.url)
-    assert.equal(200, send(one.url).status)
-    assert.equal(4 + 4 + 1, #one.requests)
+  it("is not used by a request that needs a new one", function()
+    local one = breaking(reset)
+    for _ = 1, 2 do
+      assert.equal(200, send(one.url, { fresh = true }).status)
+    end
+    assert.same({ 2, 2 }, { one.connections, #one.requests })
   end)
 
   it("fails the request when part of an answer came", function()
@@ -416,27 +393,12 @@ describe("a pooled connection that is dead", function()
     assert.equal(2, #one.requests)
   end)
 
-  it("counts the request as sent, also when no other connection can be opened", function()
-    local one
-    one = breaking(function(connection)
-      native_driver:forget(one.watch)
-      one.listener:close()
-      connection:close()
-      peers = {}
-    end)
-    send(one.url)
-    local reply, failure = send(one.url)
-    assert.is_nil(reply)
-    assert.same({ "network", true }, { failure.kind, failure.sent })
-    -- The system may have accepted the new connection just before the listener closed.
-    assert.is_true(failure.phase == "connect" or failure.phase == "first_byte", failure.phase)
-  end)
-
-  it("is not replaced when it is new", function()
+  it("is not reported where the connection is new", function()
     local one = peer_of(reset)
     local reply, failure = send(one.url)
     assert.is_nil(reply)
     assert.same({ "network", true }, { failure.kind, failure.sent })
+    assert.is_nil(failure.dead_connection)
     assert.equal(1, #one.requests)
   end)
 end)
@@ -556,7 +518,7 @@ describe("nginx's error log", function()
     refused:close()
     peers = { silent }
     local request = { method = "GET", target = "/?" .. KEY, headers = { ["X-Access-Key"] = KEY }, timeout = 0.1 }
-    request.connect_timeout, request.replay = LONG, true
+    request.connect_timeout = LONG
     for _, one in ipairs { refused, silent } do
       local given = { origin = one.url, concurrency = 1, limit = LIMIT, request = request }
       assert.is_table(talkative:eval("return require('spec.support.nginx_transport').send(...).failure", given))

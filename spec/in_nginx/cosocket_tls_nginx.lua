@@ -32,7 +32,7 @@ teardown(function()
 end)
 
 local function send(from, url, more)
-  local request = { method = "GET", target = "/x?y", headers = { ["X-Test"] = "z" }, timeout = LONG, replay = false }
+  local request = { method = "GET", target = "/x?y", headers = { ["X-Test"] = "z" }, timeout = LONG }
   local given = { origin = url, concurrency = 8, limit = 65536, request = request }
   request.connect_timeout = LONG
   for name, value in pairs(more or {}) do

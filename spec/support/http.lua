@@ -39,7 +39,6 @@ function M.origin(url, more)
       body = request.body,
       timeout = request.timeout or TIMEOUT,
       connect_timeout = TIMEOUT,
-      replay = false,
     }
     scheduler.await(transfer)
     local reply, failure = transfer:result()

@@ -153,8 +153,23 @@ end
 
 -- Send
 
+-- Whether a request may be sent again at once, on a new connection. It takes a token of the rate limit as well.
+local function may_resend(call)
+  local state = call.state
+  local left = call.attempt_timeout - (state.runtime.now() - call.attempt_started)
+  return call.request.replay
+    and state.transport ~= nil
+    and left >= retry.SHORTEST_ATTEMPT
+    and (not state.limiter or state.limiter:try())
+end
+
 local function send_one(call, at, hedged)
-  local reply, other = send.send(call, at, hedged)
+  local reply, other, dead = send.send(call, at, hedged)
+  if dead and may_resend(call) then
+    call.sent = true
+    call.state.stats:count "resent"
+    reply, other = send.send(call, call.state.runtime.now(), hedged, true)
+  end
   if not reply then
     return nil, other
   end

@@ -96,6 +96,7 @@ end
 
 local function tell_request(call, request, hedged)
   local fields = { attempt = call.attempt, hedge = hedged, timeout = request.timeout, size = #(request.body or "") }
+  fields.resent = request.fresh
   call.state.hooks:tell("request", call, fields)
 end
 
@@ -134,7 +135,7 @@ local function headers_of(state, headers, key)
   return state.headers
 end
 
-local function request_of(call, key, at)
+local function request_of(call, key, at, fresh)
   local built = call.request
   local timeout = call.attempt_timeout - (at - call.attempt_started)
   return {
@@ -145,6 +146,7 @@ local function request_of(call, key, at)
     timeout = timeout,
     connect_timeout = math.min(built.connect_timeout, timeout),
     replay = built.replay,
+    fresh = fresh,
     keep_null = built.keep_null,
   }
 end
@@ -153,9 +155,11 @@ end
 ---@param call riskscreen.Call
 ---@param at number now
 ---@param hedged boolean whether it is the second one of a late answer
+---@param fresh? boolean whether it needs a new connection
 ---@return riskscreen.Reply|nil reply
 ---@return function|riskscreen.Error redact removes the request's key from a text
-function M.send(call, at, hedged)
+---@return boolean|nil dead whether a kept connection was lost before anything of an answer came
+function M.send(call, at, hedged, fresh)
   local state = call.state
   local key, err = key_of(state.settings.access_key)
   if not key then
@@ -164,7 +168,7 @@ function M.send(call, at, hedged)
     state.redacted_key, state.redact = key, M.redactor(key)
   end
   local redact = state.redact
-  local request = request_of(call, key, at)
+  local request = request_of(call, key, at, fresh)
   call.requests = call.requests + 1
   state.stats:count "requests"
   state.stats:count("bytes_sent", #(request.body or ""))
@@ -177,7 +181,7 @@ function M.send(call, at, hedged)
   local elapsed = state.runtime.now() - started
 
   if not is_reply(reply) then
-    return nil, failure_error(failure, redact)
+    return nil, failure_error(failure, redact), type(failure) == "table" and failure.dead_connection == true
   end
   state.stats:answered(reply.status, reply.size, elapsed)
   if state.hooks:has "response" then

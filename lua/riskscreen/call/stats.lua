@@ -96,6 +96,7 @@ local counters = {
   { name = "cancelled", doc = "calls whose task was stopped", by_operation = true },
   { name = "requests", doc = "requests sent, repeated ones included" },
   { name = "retries", doc = "requests sent again after a failure" },
+  { name = "resent", doc = "requests sent again on a new connection, because the kept one was dead" },
   { name = "hedges", doc = "second requests, sent because an answer was late" },
   { name = "hedges_won", doc = "hedges that were answered first" },
   { name = "budget_exhausted", doc = "requests not sent again because the retry budget was used up" },

@@ -13,7 +13,8 @@ local text = require "riskscreen.util.text"
 ---@field timeout number seconds
 ---@field connect_timeout number seconds
 ---@field keep_null? boolean the decoder of the answer keeps null members of objects
----@field replay boolean it may be sent again when a kept-alive connection turns out dead
+---@field replay boolean it may be sent again when a kept-alive connection was dead
+---@field fresh? boolean send it on a new connection
 
 ---@class riskscreen.Place the place of a parameter in a request
 ---@field name string of the parameter

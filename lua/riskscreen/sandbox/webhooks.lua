@@ -284,7 +284,6 @@ function M.to_url(url, headers)
       body = body,
       timeout = SEND_TIMEOUT,
       connect_timeout = SEND_TIMEOUT,
-      replay = false,
     }
     return reply and reply.status
   end

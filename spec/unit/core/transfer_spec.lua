@@ -898,27 +898,25 @@ describe("a kept-alive connection that is dead", function()
     { "a DELETE", { method = "DELETE" } },
     { "a GET", { method = "GET" } },
   }) do
-    it("does not make " .. case[1] .. " that may not be replayed be sent twice", function()
+    it("fails " .. case[1] .. ", and says so", function()
       local server = dying_peer()
-      case[2].replay = false
       local result, failure = second_result(server, case[2])
       assert.is_nil(result)
-      assert.same({ "network", true }, { failure.kind, failure.sent })
+      assert.same({ "network", true, true }, { failure.kind, failure.sent, failure.dead_connection })
       assert.equal(2, #server.requests)
       server:close()
     end)
   end
 
-  it("is replaced if the request may be replayed", function()
+  it("is not used by a request that needs a fresh one", function()
     local server = dying_peer()
-    local result = second_result(server, { method = "POST", body = "read", replay = true })
+    local result = second_result(server, { method = "POST", body = "read", fresh = true })
     assert.equal(200, result.status)
-    assert.equal(3, #server.requests)
-    assert.equal(2, server.connections)
+    assert.same({ 2, 2 }, { #server.requests, server.connections })
     server:close()
   end)
 
-  it("is noticed before a request that may not be replayed is sent", function()
+  it("is noticed before a request is sent", function()
     local server = peer.tcp(drive, function(connection)
       connection:send(peer.response("ok"))
     end)
@@ -927,7 +925,7 @@ describe("a kept-alive connection that is dead", function()
     for connection in pairs(server.open) do
       connection:close()
     end
-    assert.equal(200, drive:result(send(origin, { method = "POST", body = "x", replay = false })).status)
+    assert.equal(200, drive:result(send(origin, { method = "POST", body = "x" })).status)
     assert.equal(2, #server.requests)
     server:close()
   end)

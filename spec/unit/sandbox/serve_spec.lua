@@ -69,7 +69,6 @@ describe("a sandbox served over HTTP", function()
         target = TARGET,
         headers = { "X-Access-Key: " .. server.access_key, fault and "X-Sandbox-Fault: " .. fault or nil },
         timeout = 5,
-        replay = true,
       }
     end
 

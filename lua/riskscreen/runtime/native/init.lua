@@ -36,7 +36,7 @@ local function send(origin, request)
     body = request.body,
     timeout = request.timeout,
     connect_timeout = request.connect_timeout,
-    replay = request.replay,
+    fresh = request.fresh,
   }
 end
 

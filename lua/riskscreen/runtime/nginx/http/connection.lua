@@ -35,6 +35,7 @@ local connection_failures = { ["handshake failed"] = true, closed = true, timeou
 ---@field started number
 ---@field phase string that the request has reached
 ---@field sent boolean part of the request may have left
+---@field pool table options of `connect`
 ---@field reused boolean it comes from the pool
 ---@field done? boolean the thread that connects has ended
 ---@field connected? boolean its result
@@ -53,7 +54,7 @@ function Connection:fail(kind, message)
 end
 
 local function count_off(self)
-  local pool = self.peer.pool.pool
+  local pool = self.pool.pool
   in_use[pool] = in_use[pool] - 1
 end
 
@@ -91,17 +92,18 @@ end
 
 -- Connecting
 
-local function connect(sock, peer)
+local function connect(self)
+  local peer = self.peer
   if peer.port then
-    return sock:connect(peer.host, peer.port, peer.pool)
+    return self.sock:connect(peer.host, peer.port, self.pool)
   end
-  return sock:connect(peer.host, peer.pool)
+  return self.sock:connect(peer.host, self.pool)
 end
 
 -- Connects in a thread of its own. The request that waits may be killed, and the thread goes on: it closes a connection
 -- that nobody takes.
 local function connect_for(self)
-  local ran, ok, reason = pcall(connect, self.sock, self.peer)
+  local ran, ok, reason = pcall(connect, self)
   self.connected, self.reason = ran and ok, ran and reason or ok
   self.done = true
   if self.awaited then
@@ -117,9 +119,8 @@ end
 -- Connects within a time. A socket's own timeout starts again after its wait in the pool's queue, and does not cover
 -- the lookup of a name. Where either may happen, a thread connects, which can be given up.
 local function connect_within(self, seconds)
-  local peer = self.peer
-  if peer.is_address and in_use[peer.pool.pool] <= peer.pool.pool_size then
-    return connect(self.sock, peer)
+  if self.peer.is_address and in_use[self.pool.pool] <= self.pool.pool_size then
+    return connect(self)
   end
   local connecting = spawn(connect_for, self)
   if self.done then
@@ -197,8 +198,10 @@ end
 ---@return riskscreen.cosocket.Connection|nil, table|nil failure
 function M.open(peer, request, started)
   local sock = tcp()
+  local pool = request.fresh and peer.fresh_pool or peer.pool
   local self = setmetatable({
     peer = peer,
+    pool = pool,
     request = request,
     started = started,
     sock = sock,
@@ -213,7 +216,7 @@ function M.open(peer, request, started)
   if left <= 0 then
     return self:time_out()
   end
-  in_use[peer.pool.pool] = (in_use[peer.pool.pool] or 0) + 1
+  in_use[pool.pool] = (in_use[pool.pool] or 0) + 1
   local first = min(request.connect_timeout, left)
   self.timed_at = now()
   sock:settimeouts(milliseconds(first), milliseconds(left), milliseconds(left))
@@ -290,7 +293,9 @@ end
 
 -- Puts it back into the pool. nginx refuses a connection with unread bytes.
 local function put_back(self, idle)
-  if not idle or idle > LONGEST_IDLE then
+  if self.request.fresh then
+    return false
+  elseif not idle or idle > LONGEST_IDLE then
     return self.sock:setkeepalive()
   end
   -- The server's idle time began before ours.

@@ -62,11 +62,11 @@ function M.transport(settings)
   local decoder = json.decoder { max_size = limit, duplicates = "refuse" }
   local null_decoder = json.decoder { max_size = limit, duplicates = "refuse", null = "keep" }
 
-  -- Sends once. The third result says that the connection was dead before anything of an answer came.
+  -- Sends once. The failure of a pooled connection that was dead before anything of an answer came says so.
   local function send(request, text, started)
     local open, failure = connection.open(peer, request, started)
     if not open then
-      return nil, failure, false
+      return nil, failure
     end
     local sent, its_head, body
     sent, failure = open:send(text)
@@ -74,7 +74,8 @@ function M.transport(settings)
       its_head, body, failure = response.read(open, parse, limit)
     end
     if not its_head then
-      return nil, failure, open.reused and failure.kind == "network" and failure.phase == "first_byte"
+      failure.dead_connection = open.reused and failure.kind == "network" and failure.phase == "first_byte" or nil
+      return nil, failure
     end
     return new_reply(its_head, body, open.times, request.keep_null and null_decoder or decoder)
   end
@@ -86,17 +87,7 @@ function M.transport(settings)
       return nil,
         { kind = "protocol", message = "the request was not sent: " .. problem, sent = false, phase = "queue" }
     end
-    local reply, failure, stale = send(request, text, started)
-    local tries = 0
-    -- A pooled connection may be dead. Each try takes one out of the pool, until a new connection is opened.
-    while stale and request.replay and tries < settings.concurrency do
-      tries = tries + 1
-      reply, failure, stale = send(request, text, started)
-    end
-    if failure and tries > 0 then
-      failure.sent = true
-    end
-    return reply, failure
+    return send(request, text, started)
   end
 end
 

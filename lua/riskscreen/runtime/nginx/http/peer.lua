@@ -18,6 +18,7 @@ local impossible = {
 ---@field port? integer absent for a Unix-domain socket
 ---@field is_address boolean no name has to be looked up
 ---@field pool table options of `connect`
+---@field fresh_pool table the same for a new connection: nothing is put back into this pool
 ---@field authority string for the Host header
 ---@field title string for messages
 ---@field server_name? string of the expected certificate; absent without TLS
@@ -26,8 +27,8 @@ local impossible = {
 local M = {}
 
 -- Clients with the same pool share connections.
-local function pool_of(settings, scheme, title)
-  local parts = { "riskscreen", scheme, title }
+local function pool_of(settings, scheme, title, state)
+  local parts = { "riskscreen", scheme, title, state }
   for _, option in ipairs { "unix_socket", "client_cert", "client_key", "concurrency" } do
     parts[#parts + 1] = tostring(settings[option] or "-")
   end
@@ -117,7 +118,8 @@ function M.of(settings)
     authority = port == DEFAULT_PORTS[scheme] and host or title,
     title = title,
     server_name = scheme == "https" and host or nil,
-    pool = pool_of(settings, scheme, title),
+    pool = pool_of(settings, scheme, title, "kept"),
+    fresh_pool = pool_of(settings, scheme, title, "fresh"),
   }
 end
 
