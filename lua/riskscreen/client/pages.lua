@@ -1,7 +1,6 @@
 -- Walks a list that the service returns in pages: page by page, item by item, or all at once. A walk reports each item
 -- once. It ends where the list ends, or fails; it never leaves out items silently.
 local errors = require "riskscreen.errors"
-local json = require "riskscreen.json"
 local options = require "riskscreen.options"
 local tables = require "riskscreen.util.tables"
 local validate = require "riskscreen.interface.validate"
@@ -30,20 +29,6 @@ local walk_parameters = {
   { name = "max_pages", type = "integer", minimum = 1, doc = "The most pages to read before the walk fails." },
 }
 
--- The same text for equal items only: members in a fixed order, and each content with its length.
-local function identity(value)
-  if type(value) ~= "table" then
-    local content = type(value) == "number" and json.number(value) or tostring(value)
-    return type(value) .. #content .. ":" .. content
-  end
-  local members = {}
-  for name, member in pairs(value) do
-    members[#members + 1] = identity(name) .. identity(member)
-  end
-  table.sort(members)
-  return "{" .. table.concat(members, ",") .. "}"
-end
-
 ---@class riskscreen.pages.Walk
 ---@field operation string
 ---@field page integer|nil the page to read next; nil after the last
@@ -55,7 +40,7 @@ end
 ---@field limit? integer
 ---@field asked_size? integer the caller's pageSize
 ---@field ahead table<integer, table> the tasks that fetch pages ahead, by page
----@field seen table<string, true> the items so far, by identity; max_pages bounds it
+---@field seen table<string, true> the items so far, by fingerprint; max_pages bounds it
 ---@field reported integer items
 ---@field received integer items on the pages so far, repeated ones included
 ---@field pages_read integer
@@ -118,7 +103,7 @@ end
 function Walk:sift(items)
   local fresh = {}
   for _, item in ipairs(items) do
-    local key = identity(item)
+    local key = tables.fingerprint(item)
     if not self.seen[key] and self.reported + #fresh ~= self.limit then
       self.seen[key] = true
       fresh[#fresh + 1] = item

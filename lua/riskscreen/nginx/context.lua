@@ -58,22 +58,6 @@ Context.__index = Context
 
 local M = {}
 
----One text for tables with equal content, and another text for any other table.
----@param value any strings, numbers, booleans, and tables of them
----@return string
-function M.fingerprint(value)
-  if type(value) ~= "table" then
-    local content = tostring(value)
-    return ("%s:%d:%s"):format(type(value), #content, content)
-  end
-  local fields = {}
-  for key, member in pairs(value) do
-    fields[#fields + 1] = M.fingerprint(key) .. M.fingerprint(member)
-  end
-  table.sort(fields)
-  return "{" .. table.concat(fields) .. "}"
-end
-
 -- Asks the service about one canonical address.
 local function fetcher(client, policy)
   return clients.decider(client, policy)
@@ -87,7 +71,7 @@ end
 ---@return riskscreen.nginx.Cache
 function Context:cache_for(policy)
   local settings = self.settings
-  local version = ngx.md5(M.fingerprint { policy.settings, settings.name, settings.version, self.base_url })
+  local version = ngx.md5(tables.fingerprint { policy.settings, settings.name, settings.version, self.base_url })
   local cache = self.caches[version]
   if not cache then
     cache = caches.new {
@@ -121,7 +105,7 @@ function M.new(checked)
     and lists.new(tables.merge({
       dict = dict,
       client = client,
-      id = ngx.md5(M.fingerprint { base_url, checked.name, checked.version }),
+      id = ngx.md5(tables.fingerprint { base_url, checked.name, checked.version }),
       refreshed = function(result)
         recorder:refreshed(result)
       end,

@@ -101,6 +101,23 @@ function M.equal(left, right)
   return true
 end
 
+---One text for tables with equal content, and another text for any other table.
+---@param value any strings, numbers, booleans, and tables of them
+---@return string
+function M.fingerprint(value)
+  if type(value) ~= "table" then
+    -- `tostring` alone shortens fractions, and the format alone large integers.
+    local content = tostring(value) .. (type(value) == "number" and ("=%.17g"):format(value) or "")
+    return ("%s:%d:%s"):format(type(value), #content, content)
+  end
+  local fields = {}
+  for key, member in pairs(value) do
+    fields[#fields + 1] = M.fingerprint(key) .. M.fingerprint(member)
+  end
+  table.sort(fields)
+  return "{" .. table.concat(fields) .. "}"
+end
+
 ---The length of a proper list, or nil. `#` and `ipairs` would end a list with a hole early, without an error.
 ---@param value table
 ---@return integer|nil

@@ -1,5 +1,5 @@
 -- Fingerprints: one text for tables with equal content, and another text for any other table.
-local fingerprint = require("riskscreen.nginx.context").fingerprint
+local fingerprint = require("riskscreen.util.tables").fingerprint
 local policies = require "riskscreen.policy"
 
 describe("a fingerprint", function()
@@ -35,6 +35,7 @@ describe("a fingerprint", function()
 
   it("differs between texts and numbers, and between split texts", function()
     assert.not_equal(fingerprint { "1" }, fingerprint { 1 })
+    assert.not_equal(fingerprint { 0.1 }, fingerprint { 0.1 + 2 ^ -56 })
     assert.not_equal(fingerprint { "a", "b" }, fingerprint { "ab" })
     assert.not_equal(fingerprint { a = "b}" }, fingerprint { a = "b", "}" })
   end)
