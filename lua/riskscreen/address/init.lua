@@ -8,8 +8,8 @@ local text = require "riskscreen.util.text"
 local byte, lower = string.byte, string.lower
 
 local LONGEST = 128 -- bytes
--- Addresses of a format whose checks are remembered, and as many before them: a gate's LRU holds 10,000 by default, and
--- a hit there costs no checksum.
+-- Checked addresses that are remembered, and as many before them. A gate's LRU holds 10,000 by default, and a hit there
+-- costs no checksum.
 local REMEMBERED = 8192
 
 local ZERO, SMALL_X, LARGE_X, THREE, FOUR = byte "0", byte "x", byte "X", byte "3", byte "4"
@@ -22,21 +22,25 @@ for network in pairs(formats) do
 end
 table.sort(networks)
 
-local M = { LONGEST = LONGEST }
+local M = {}
 
--- Canonical addresses by text, for texts that have passed a check. A full table becomes the old one.
-local memories = { checksum = {}, format = {} }
-for _, memory in pairs(memories) do
-  for _, format in pairs(formats) do
-    memory[format] = { young = {}, old = {}, count = 0 }
-  end
+-- Canonical addresses by format and text, for texts that have passed a check. A full table becomes the old one.
+local memories = {}
+for _, level in ipairs { "checksum", "format" } do
+  memories[level] = { young = {}, old = {}, count = 0 }
 end
 
-local function remember(memory, address, canonical)
+local function recall(memory, format, address)
+  local young, old = memory.young[format], memory.old[format]
+  return young and young[address] or old and old[address]
+end
+
+local function remember(memory, format, address, canonical)
   if memory.count >= REMEMBERED then
     memory.old, memory.young, memory.count = memory.young, {}, 0
   end
-  memory.young[address] = canonical
+  memory.young[format] = memory.young[format] or {}
+  memory.young[format][address] = canonical
   memory.count = memory.count + 1
 end
 
@@ -87,14 +91,14 @@ function M.normalize(address, network)
   if not format or #address > LONGEST then
     return address, false
   end
-  local memory = memories.checksum[format]
-  local canonical = memory.young[address] or memory.old[address]
+  local memory = memories.checksum
+  local canonical = recall(memory, format, address)
   if not canonical then
     canonical = read(format, address, true)
     if not canonical then
       return address, false
     end
-    remember(memory, address, canonical)
+    remember(memory, format, address, canonical)
   end
   return canonical, begins_like_hexadecimal(canonical)
 end
@@ -162,8 +166,8 @@ function M.validate(address, network, level)
   elseif level == false then
     return (M.normalize(address, network))
   end
-  local memory = memories[level or "checksum"][format]
-  local canonical = memory.young[address] or memory.old[address]
+  local memory = memories[level or "checksum"]
+  local canonical = recall(memory, format, address)
   if canonical then
     return canonical
   end
@@ -171,7 +175,7 @@ function M.validate(address, network, level)
   if not canonical then
     return nil, problem_of(address, network)
   end
-  remember(memory, address, canonical)
+  remember(memory, format, address, canonical)
   return canonical
 end
 
@@ -193,18 +197,6 @@ function M.networks_of(address)
     end
   end
   return list
-end
-
----The reason why a text is no address of a network, or nil.
----@param address any
----@param network any
----@return string|nil problem
----@return "address"|"network"|nil field
-function M.problem(address, network)
-  local canonical, problem, field = M.validate(address, network)
-  if not canonical then
-    return problem, field
-  end
 end
 
 return M

@@ -28,7 +28,7 @@ local function token_of(event)
   if type(event.contractAddress) ~= "string" or event.contractAddress == "" then
     return nil
   end
-  return tostring(event.chain) .. "\0" .. canonical_address(event.contractAddress)
+  return tostring(event.chain) .. "\0" .. canonical_address(event.contractAddress, event.chain)
 end
 
 -- When the last freeze of each token was lifted.
