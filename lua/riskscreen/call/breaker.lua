@@ -175,7 +175,10 @@ end
 ---@param permit riskscreen.Permit
 ---@param failed boolean
 function Breaker:report(permit, failed)
-  look(self)
+  -- A success in a closed circuit changes nothing that another worker could have changed.
+  if failed or self.state ~= "closed" then
+    look(self)
+  end
   if permit ~= self.permit then
     return
   end

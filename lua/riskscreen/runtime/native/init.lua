@@ -24,11 +24,15 @@ local function new_origin(settings)
   }
 end
 
-local function send(origin, request)
+local function lines_of(headers)
   local lines = {}
-  for name, value in pairs(request.headers) do
+  for name, value in pairs(headers) do
     lines[#lines + 1] = name .. ": " .. value
   end
+  return lines
+end
+
+local function send(origin, request, lines)
   return origin:send {
     method = request.method,
     target = request.target,
@@ -111,9 +115,13 @@ end
 ---@return fun(request: riskscreen.Request): riskscreen.Reply|nil, table|nil
 function M.transport(settings)
   local origin
+  local last_headers, last_lines -- nearly all requests have the headers of the last one
   return function(request)
     origin = origin or new_origin(settings)
-    local transfer = send(origin, request)
+    if request.headers ~= last_headers then
+      last_headers, last_lines = request.headers, lines_of(request.headers)
+    end
+    local transfer = send(origin, request, last_lines)
     scheduler.await(transfer)
     local reply, failure = reply_of(transfer, request.keep_null, settings.max_response_size)
     transfer:close()
