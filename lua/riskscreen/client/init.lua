@@ -63,12 +63,13 @@ local function refusal_of(state)
 end
 
 local function new_route(state, operation)
+  local endpoint = request.endpoint(operation, state.settings)
   local route = {
     name = operation.name,
     label = operation.name,
-    idempotent = operation.idempotent,
+    idempotent = endpoint.idempotent,
     operation = operation,
-    context = { envelope = request.endpoint(operation, state.settings).envelope },
+    context = { envelope = endpoint.envelope },
   }
   state.routes[operation] = route
   return route

@@ -28,6 +28,7 @@ local text = require "riskscreen.util.text"
 ---@field path string
 ---@field target? string with the prefix of base_url, where no parameter is part of the path
 ---@field envelope string
+---@field idempotent boolean repeating a request changes nothing
 ---@field in_path table<string, true> names of the parameters that are part of the path
 ---@field places? riskscreen.Place[] in the order of sending; nil where the interface lists no parameters
 
@@ -199,6 +200,16 @@ local function prefix_of(settings)
   return settings.base_url and settings.base_url.prefix or ""
 end
 
+-- Whether a request may be repeated. Of a path that the operator gave only a GET is known to change nothing.
+local function is_idempotent(operation, given, method)
+  if not given then
+    return operation.idempotent
+  elseif given.idempotent ~= nil then
+    return given.idempotent
+  end
+  return operation.idempotent and (method == "GET" or method == operation.http)
+end
+
 local function new_endpoint(operation, settings)
   local given = settings.endpoints[operations.endpoint_key(operation)]
   local path, method = given and given.path or operation.path, given and given.method or operation.http
@@ -214,6 +225,7 @@ local function new_endpoint(operation, settings)
     path = path,
     target = next(in_path) == nil and prefix_of(settings) .. path or nil,
     envelope = given and given.envelope or operation.envelope,
+    idempotent = is_idempotent(operation, given, method),
     in_path = in_path,
     places = operation.parameters and places_of(operation, method, in_path, settings),
   }
@@ -269,7 +281,7 @@ function M.build(operation, parameters, settings, options)
     return nil, err
   end
   local request
-  request, err = finish(method, target, body, operation.idempotent, options or NO_FIELDS, settings)
+  request, err = finish(method, target, body, endpoint.idempotent, options or NO_FIELDS, settings)
   if request and operation.keeps_null then
     request.keep_null = true
   end

@@ -192,6 +192,7 @@ local endpoint = {
   build.required(build.choice("method", METHODS, nil, "Its method.")),
   build.required(build.checked("path", "string", path_template, "Its path; parameters stand in braces.")),
   build.choice("envelope", { "standard", "usage" }, nil, "The envelope of its answers."),
+  build.flag("idempotent", nil, "Whether it may be repeated after a failure; by default only a GET may."),
 }
 
 ---One entry for each operation.

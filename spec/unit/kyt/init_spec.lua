@@ -384,6 +384,18 @@ describe("a polled result", function()
   end)
 end)
 
+describe("a result polled by POST", function()
+  it("is asked for once in a poll that fails, unless the endpoint is idempotent", function()
+    for _, idempotent in ipairs { false, true } do
+      local post = { method = "POST", path = "/results", idempotent = idempotent or nil }
+      local options = { endpoints = { kyt_result = post }, retry = { base_delay = 0 }, polling = { first = 60 } }
+      local client, requests = new_client(options, recorder.reply(500))
+      client.kyt:await("r1", { timeout = 0.05 })
+      assert.equal(idempotent and 3 or 1, #requests)
+    end
+  end)
+end)
+
 describe("a result by webhook", function()
   it("ends the wait", function()
     local inbox = new_inbox()
