@@ -410,6 +410,8 @@ local riskscreen_Response = {}
 ---@field operation? string the interface's name of the operation
 ---@field status? integer the HTTP status, only if there was one
 ---@field code? integer the service's own code
+---@field msg? string the service's own message
+---@field timestamp? integer of a validation failure, as the service gave it
 ---@field retryable boolean the same call may succeed later
 ---@field retry_after? number seconds that the service asked to wait
 ---@field attempts? integer requests sent

@@ -18,6 +18,7 @@ local tables = require "riskscreen.util.tables"
 ---@field is_address? boolean|"contract" an address of the request's network; a contract has one where that is 0x
 ---@field not_before? string the date parameter that this one must not precede
 ---@field max_items? integer of an array
+---@field may_be_empty? boolean of an array
 ---@field separator? string an array travels as one text, joined by this
 ---@field setting? string the key of the client option `usage_parameters` that renames it on the wire
 ---@field renamed_by? string the client option in which `setting` is a key, where that is not `usage_parameters`
@@ -100,7 +101,10 @@ local blacklist_item = {
   type = "object",
   fields = {
     parameter("address", nil, "string", "The address.", { word = true, required = true, is_address = true }),
-    parameter("risks", nil, "array", "Its risks, with the fields of a listed item.", { items = listed_risk }),
+    parameter("risks", nil, "array", "Its risks, with the fields of a listed item.", {
+      items = listed_risk,
+      may_be_empty = true,
+    }),
     parameter("network", nil, "string", "The item's own chain.", { enum = "network" }),
   },
 }

@@ -52,19 +52,37 @@ local statuses = {
 local result_envelope = { type = "object", fields = { tables.merge(records.transaction_result, { name = "data" }) } }
 
 local server_failure = { kind = "server", message = "the service failed" }
+local refusal = { kind = "http", message = "the service refused the request" }
 local unknown_status = { kind = "http", message = "the status is not an answer of the service" }
 
 local function quote(context, foreign)
   return text.printable(context.redact(foreign), MAX_QUOTE)
 end
 
--- The code and the message of an envelope, as far as the body is one.
-local function code_and_message(body)
+---@class riskscreen.Report what an envelope says about a failure, as far as the body is one
+---@field code? integer
+---@field msg? string on one line, bounded and without the key
+---@field timestamp? integer
+---@field is_envelope boolean the body is the service's own
+
+local NO_REPORT = { is_envelope = false }
+
+local function report_of(body, context)
   if not shape.is_object(body) then
-    return nil, nil
+    return NO_REPORT
   end
   local message = type(body.msg) == "string" and body.msg or body.message
-  return shape.is_integer(body.code) and body.code or nil, type(message) == "string" and message or nil
+  return {
+    code = shape.is_integer(body.code) and body.code or nil,
+    msg = type(message) == "string" and quote(context, message) or nil,
+    timestamp = shape.is_integer(body.timestamp) and body.timestamp or nil,
+    is_envelope = body.success == false and shape.is_integer(body.code),
+  }
+end
+
+-- The fields of an error about a reply with a report.
+local function fields_of(reply, report)
+  return { status = reply.status, code = report.code, msg = report.msg, timestamp = report.timestamp }
 end
 
 local function retry_after(reply, context)
@@ -85,10 +103,9 @@ local function redirect_error(reply, context, fields)
 end
 
 -- The end of a message: the service's own message, or the beginning of a body that is not JSON.
-local function detail(reply, context)
-  local _, message = code_and_message(reply.value)
-  if message then
-    return ": " .. quote(context, message)
+local function detail(reply, context, report)
+  if report.msg then
+    return ": " .. report.msg
   elseif reply.invalid and reply.excerpt then
     return (" (the body begins '%s')"):format(text.printable(context.redact(reply.excerpt), MAX_EXCERPT))
   end
@@ -97,15 +114,19 @@ end
 
 local function status_error(reply, context)
   local status = reply.status
-  local fields = { status = status, code = (code_and_message(reply.value)) }
+  local report = report_of(reply.value, context)
+  local fields = fields_of(reply, report)
   if status >= 300 and status < 400 then
     return redirect_error(reply, context, fields)
   end
   local entry = statuses[status] or (status >= 500 and status < 600 and server_failure) or unknown_status
+  if entry.kind == "http" and report.is_envelope then
+    entry = refusal
+  end
   if entry.kind == "rate_limited" or entry.kind == "server" then
     fields.retry_after = retry_after(reply, context)
   end
-  return errors.new(entry.kind, entry.message .. detail(reply, context), fields)
+  return errors.new(entry.kind, entry.message .. detail(reply, context, report), fields)
 end
 
 local function protocol_error(reply, message)
@@ -113,9 +134,9 @@ local function protocol_error(reply, message)
 end
 
 local function api_error(reply, context)
-  local code, message = code_and_message(reply.value)
-  local said = message and (": " .. quote(context, message)) or " without a message"
-  return errors.new("api", "the service reports a failure" .. said, { status = reply.status, code = code })
+  local report = report_of(reply.value, context)
+  local said = report.msg and (": " .. report.msg) or " without a message"
+  return errors.new("api", "the service reports a failure" .. said, fields_of(reply, report))
 end
 
 -- The decoded body of a 200.
@@ -123,7 +144,8 @@ local function body_of(reply, context)
   if reply.invalid then
     local place = reply.invalid.position and (" at byte " .. reply.invalid.position) or ""
     local reason = quote(context, tostring(reply.invalid.message))
-    return nil, protocol_error(reply, ("the body is not JSON: %s%s%s"):format(reason, place, detail(reply, context)))
+    local beginning = detail(reply, context, NO_REPORT)
+    return nil, protocol_error(reply, ("the body is not JSON: %s%s%s"):format(reason, place, beginning))
   elseif reply.value == nil then
     return nil, protocol_error(reply, "the body is empty")
   end

@@ -4,6 +4,7 @@ local addresses = require "riskscreen.address"
 local date = require "riskscreen.util.date"
 local enums = require "riskscreen.interface.enums"
 local errors = require "riskscreen.errors"
+local json = require "riskscreen.json"
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 
@@ -146,12 +147,12 @@ function checkers.array(spec, value, path)
   local count = tables.sequence_length(value)
   if not count then
     return problem(path, path .. " must be a list: positions 1, 2, 3 … without a gap and no other keys")
-  elseif count == 0 then
+  elseif count == 0 and not spec.may_be_empty then
     return problem(path, path .. " must hold at least 1 item")
   elseif spec.max_items and count > spec.max_items then
     return problem(path, ("%s must hold at most %d items (got %d)"):format(path, spec.max_items, count))
   end
-  local copy = {}
+  local copy = count == 0 and json.empty_array() or {}
   for index = 1, count do
     local checked, wrong = check_value(spec.items, value[index], path .. "[" .. index .. "]")
     if wrong then

@@ -15,6 +15,45 @@ local function build(name, parameters, more, call)
   return request.build(operations.by_name[name], parameters, settings(more), call)
 end
 
+describe("a blacklist addition", function()
+  it("may have an empty list of risks, which is sent as a list", function()
+    local validate = require "riskscreen.interface.validate"
+    local address = ("0x%040x"):format(1)
+    local given = { list = { { address = address, risks = {} } } }
+    local parameters = assert(validate.parameters(operations.by_name.addBlacklistAddresses, given))
+    local body = build("addBlacklistAddresses", parameters).body
+    assert.matches('"risks":[]', body, 1, true)
+    assert.same({}, given.list[1].risks)
+    assert.is_nil((validate.parameters(operations.by_name.addBlacklistAddresses, { list = {} })))
+  end)
+end)
+
+describe("a configured endpoint", function()
+  local function replays(key, name, endpoint, parameters)
+    local all = settings { endpoints = { [key] = endpoint } }
+    return assert(request.build(operations.by_name[name], parameters or { requestId = "r" }, all)).replay
+  end
+
+  it("is repeated only as a GET, unless the operator says otherwise", function()
+    for method, expected in pairs { GET = true, POST = false, PUT = false, DELETE = false } do
+      local endpoint = { method = method, path = "/x" }
+      assert.equal(expected, replays("kyt_result", "getAsynchronousResult", endpoint))
+      endpoint.idempotent = not expected
+      assert.equal(not expected, replays("kyt_result", "getAsynchronousResult", endpoint))
+    end
+  end)
+
+  it("is never repeated by default when the operation changes something", function()
+    assert.is_false(replays("kyt_custom_score", "getCustomRiskScore", { method = "GET", path = "/x" }))
+  end)
+
+  it("is repeated with the interface's own method, which is known", function()
+    local parameters = { addresses = { "0x1" }, network = "eth" }
+    assert.is_true(replays("kya_entities", "listAddressEntities", { method = "POST", path = "/x" }, parameters))
+    assert.is_false(replays("kya_entities", "listAddressEntities", { method = "PUT", path = "/x" }, parameters))
+  end)
+end)
+
 describe("request.build", function()
   it("puts a lookup's parameters in the query, in the interface's order", function()
     local built = build("getAddressRisk", { network = "eth", address = "0xab" })

@@ -69,6 +69,25 @@ describe("a status", function()
     assert.matches("RiskType is empty", err.message, 1, true)
   end)
 
+  it("comes with the timestamp and the message of the envelope", function()
+    local body = { success = false, code = 3016, msg = "RiskType is empty", status = "FAIL", timestamp = 1700000000000 }
+    for _, status in ipairs { 200, 400, 403, 500 } do
+      local _, err = of(status, nil, body)
+      assert.same({ "RiskType is empty", 1700000000000, 3016 }, { err.msg, err.timestamp, err.code })
+    end
+    body.timestamp = "today"
+    assert.is_nil(select(2, of(400, nil, body)).timestamp)
+  end)
+
+  it("that only a proxy sends otherwise says what the service said in its envelope", function()
+    local body = { success = false, code = 4030, msg = "no permission for this operation", status = "FAIL" }
+    for _, status in ipairs { 403, 404, 405, 418 } do
+      local err = refused("http", of(status, nil, body))
+      assert.equal("the service refused the request: no permission for this operation", err.message)
+    end
+    assert.matches("probably by a proxy", select(2, of(403, nil, { msg = "denied" })).message, 1, true)
+  end)
+
   it("ignores a code or message of another type", function()
     local err = refused("server", of(500, nil, { success = false, code = "x", msg = { 1 } }))
     assert.is_nil(err.code)
