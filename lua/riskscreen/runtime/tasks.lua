@@ -39,6 +39,19 @@ local function with_traceback(failure, coroutine)
   return failure
 end
 
+-- The keys of a table that may change while they are visited.
+local function keys_of(map)
+  local keys = {}
+  for key in pairs(map) do
+    keys[#keys + 1] = key
+  end
+  return keys
+end
+
+local function never()
+  return false
+end
+
 local function to_stderr(message)
   io.stderr:write(message, "\n")
 end
@@ -101,33 +114,32 @@ return function(runtime)
     end
   end
 
-  -- Suspends the running task until its function in `waiters` is called or the time is up.
-  local function wait_among(waiters, timeout)
+  -- Suspends the running task until its function in `waiters` is called or the time is up. Outside of tasks it blocks
+  -- until `done` returns true or the time is up.
+  local function wait_for(waiters, done, timeout)
     local me = runtime.current()
-    local timer
-    local function wake()
+    if not me then
+      runtime.block_until(done, timeout, waiters)
+      return
+    end
+    local timer, wake
+    local function leave()
       if timer then
         timer:cancel()
       end
       waiters[wake] = nil
+    end
+    function wake()
+      leave()
       runtime.wake(me)
     end
     waiters[wake] = true
     timer = timeout and runtime.timer(timeout, wake)
-    pause(me, function()
-      if timer then
-        timer:cancel()
-      end
-      waiters[wake] = nil
-    end)
+    pause(me, leave)
   end
 
   local function wake_all(waiters)
-    local list = {}
-    for wake in pairs(waiters) do
-      list[#list + 1] = wake
-    end
-    for _, wake in ipairs(list) do
+    for _, wake in ipairs(keys_of(waiters)) do
       wake()
     end
   end
@@ -153,11 +165,7 @@ return function(runtime)
   end
 
   local function stop_children(task)
-    local children = {}
-    for child in pairs(task.children) do
-      children[#children + 1] = child
-    end
-    for _, child in ipairs(children) do
+    for _, child in ipairs(keys_of(task.children)) do
       child:cancel()
     end
   end
@@ -252,14 +260,13 @@ return function(runtime)
     elseif not self.done then
       ensure_waiting "await"
     end
-    if not self.done and runtime.current() then
-      wait_among(self.waiters, timeout)
-    elseif not self.done then
-      self.blocked = self.blocked + 1
-      runtime.block_until(function()
+    if not self.done then
+      local blocks = runtime.current() and 0 or 1
+      self.blocked = self.blocked + blocks
+      wait_for(self.waiters, function()
         return self.done
-      end, timeout, self.waiters)
-      self.blocked = self.blocked - 1
+      end, timeout)
+      self.blocked = self.blocked - blocks
     end
     if not self.done then
       return nil, errors.new("timeout", ("the task did not end within %g s"):format(timeout))
@@ -358,19 +365,7 @@ return function(runtime)
       error("sleep: expected a number of seconds, 0 or more", 2)
     end
     ensure_waiting "sleep"
-    local me = runtime.current()
-    if not me then
-      runtime.block_until(function()
-        return false
-      end, seconds)
-      return
-    end
-    local timer = runtime.timer(seconds, function()
-      runtime.wake(me)
-    end)
-    pause(me, function()
-      timer:cancel()
-    end)
+    wait_for(runtime.current() and {} or nil, never, seconds)
   end
 
   ---A signal: tasks wait for its next notice.
@@ -380,14 +375,10 @@ return function(runtime)
     return {
       ---Waits for the next notice, or until the time is up.
       wait = function(_, timeout)
-        if runtime.current() then
-          wait_among(waiters, timeout)
-          return
-        end
         local before = notices
-        runtime.block_until(function()
+        wait_for(waiters, function()
           return notices ~= before
-        end, timeout, waiters)
+        end, timeout)
       end,
       ---Ends all waits that are under way.
       notify = function()
@@ -429,6 +420,17 @@ return function(runtime)
   ---@return boolean
   function M.blocks()
     return runtime.current() == nil
+  end
+
+  ---Returns the results of pcall, or raises its failure unchanged.
+  ---@param ok boolean
+  ---@param ... any
+  ---@return any ...
+  function M.raise_failure(ok, ...)
+    if not ok then
+      error((...), 0)
+    end
+    return ...
   end
 
   M.pause = pause

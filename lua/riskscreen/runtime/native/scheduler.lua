@@ -2,6 +2,7 @@
 -- until it ends.
 
 local core = require "riskscreen.core"
+local tables = require "riskscreen.util.tables"
 local task = require "riskscreen.runtime.tasks"
 
 local unpack = table.unpack or unpack -- luacheck: ignore 113 143
@@ -19,7 +20,7 @@ local yields_in_for = _VERSION ~= "Lua 5.1" or rawget(_G, "jit") ~= nil
 
 local loop -- of this Lua state, created at its first use
 
--- The functions to call when an operation of the loop has finished.
+-- The functions to call, once, when an operation of the loop has finished.
 ---@type table<userdata, fun()>
 local handlers = {}
 
@@ -52,7 +53,6 @@ local function announce_ready()
   if nesting == 0 and not nudge and head <= tail then
     nudge = the_loop():timer(0)
     handlers[nudge] = function()
-      handlers[nudge] = nil
       nudge = nil
     end
   end
@@ -106,10 +106,7 @@ end
 
 function runtime.timer(seconds, callback)
   local operation = the_loop():timer(seconds)
-  handlers[operation] = function()
-    handlers[operation] = nil
-    callback()
-  end
+  handlers[operation] = callback
   return {
     cancel = function()
       handlers[operation] = nil
@@ -192,6 +189,7 @@ local function dispatch(this, resuming, out_of_time)
     end
     local handle = handlers[finished]
     if handle then
+      handlers[finished] = nil
       handle()
     end
     if resuming then
@@ -200,18 +198,11 @@ local function dispatch(this, resuming, out_of_time)
   end
 end
 
-local function never()
-  return false
-end
-
 -- A function that tells whether the budget is used up. At least one task is resumed with any budget.
 local function deadline_of(budget)
-  if not budget then
-    return never
-  end
-  local deadline, before = core.now() + budget, resumed_tasks
+  local deadline, before = budget and core.now() + budget, resumed_tasks
   return function()
-    return resumed_tasks > before and core.now() >= deadline
+    return budget and resumed_tasks > before and core.now() >= deadline
   end
 end
 
@@ -280,7 +271,6 @@ function M.await(operation)
   local me = current()
   if me then
     handlers[operation] = function()
-      handlers[operation] = nil
       runtime.wake(me)
     end
     tasks.pause(me, function()
@@ -291,7 +281,6 @@ function M.await(operation)
   end
   local finished = false
   handlers[operation] = function()
-    handlers[operation] = nil
     finished = true
   end
   block(function()
@@ -313,13 +302,6 @@ function tasks.contain(fn, ...)
   return after_contained(pcall(fn, ...))
 end
 
-local function raise_failure(ok, ...)
-  if not ok then
-    error((...), 0)
-  end
-  return ...
-end
-
 ---An iterator for a generic `for` under every Lua. Where it could not yield, it blocks.
 ---@param iterate fun(...): any
 ---@return fun(...): any
@@ -328,7 +310,7 @@ function tasks.iterator(iterate)
     return iterate
   end
   return function(...)
-    return raise_failure(tasks.contain(iterate, ...))
+    return tasks.raise_failure(tasks.contain(iterate, ...))
   end
 end
 
@@ -340,14 +322,12 @@ M.loop = the_loop
 ---@param object riskscreen.Pollable
 function M.attach(object)
   local entry = { object = object, stepping = false, watch = the_loop():watch(object:pollfd(), object:events()) }
-  handlers[entry.watch] = function()
+  local function handle()
+    handlers[entry.watch] = handle
     step_object(entry)
   end
-  local more = { entry }
-  for i, other in ipairs(attached) do
-    more[i + 1] = other
-  end
-  attached = more
+  handlers[entry.watch] = handle
+  attached = tables.concat({ entry }, attached)
 end
 
 ---Ends `attach`.

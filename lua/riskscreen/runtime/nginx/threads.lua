@@ -304,13 +304,6 @@ function tasks.iterator(iterate)
   return iterate
 end
 
-local function raise_failure(ok, ...)
-  if not ok then
-    error((...), 0)
-  end
-  return ...
-end
-
 local function pack(...)
   return { n = select("#", ...), ... }
 end
@@ -330,7 +323,7 @@ local function call_beside(me, fn, ...)
     end
   end
   thread.wait(beside)
-  return raise_failure(unpack(results, 1, results.n))
+  return tasks.raise_failure(unpack(results, 1, results.n))
 end
 
 ---A function that is aborted with the task that calls it, even if it waits in nginx itself.
