@@ -520,19 +520,19 @@ function riskscreen_Transaction:ticket() end
 ---@class riskscreen.Run one pass over a source: an iterator that can be stopped
 local riskscreen_Run = {}
 
----@class riskscreen.Standing the progress of a run
+---@class riskscreen.RunStatus the progress of a run
 ---@field taken integer items taken from the source
 ---@field reported integer items whose result was reported
 ---@field failed integer reported items without a value
 ---@field position integer every item up to this one has been reported
 ---@field pending { index: integer, item: any }[] items taken and not reported, in the source's order
-local riskscreen_Standing = {}
+local riskscreen_RunStatus = {}
 
----@return riskscreen.Standing
+---@return riskscreen.RunStatus
 function riskscreen_Run:where() end
 
 ---Stops the run: no further item is taken, the tasks under way are cancelled, and the loop over the run ends.
----@return riskscreen.Standing
+---@return riskscreen.RunStatus
 function riskscreen_Run:stop() end
 
 ---@class riskscreen.Decision

@@ -86,7 +86,7 @@ return {
     title = "Runs",
     intro = "`client:screen_all` and `riskscreen.map` return a run: call it, or use it in a `for` loop.",
     functions = { fn("run:where", "Run:where"), fn("run:stop", "Run:stop") },
-    objects = { { class = "riskscreen.Run", fields = {} }, { class = "riskscreen.Standing" } },
+    objects = { { class = "riskscreen.Run", fields = {} }, { class = "riskscreen.RunStatus" } },
   },
   {
     title = "Decisions and policies",

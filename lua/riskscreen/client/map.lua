@@ -149,14 +149,14 @@ function Run:__call()
   return self.iterate()
 end
 
----@class riskscreen.Standing the progress of a run
+---@class riskscreen.RunStatus the progress of a run
 ---@field taken integer items taken from the source
 ---@field reported integer items whose result was reported
 ---@field failed integer reported items without a value
 ---@field position integer every item up to this one has been reported
 ---@field pending { index: integer, item: any }[] items taken and not reported, in the source's order
 
----@return riskscreen.Standing
+---@return riskscreen.RunStatus
 function Run:where()
   local pending = {}
   for index, entry in pairs(self.entries) do
@@ -175,7 +175,7 @@ function Run:where()
 end
 
 ---Stops the run: no further item is taken, the tasks under way are cancelled, and the loop over the run ends.
----@return riskscreen.Standing
+---@return riskscreen.RunStatus
 function Run:stop()
   self.stopped = true
   local standing = self:where()
