@@ -161,12 +161,14 @@ end
 ---@return "address"|"network"|nil field
 function M.validate(address, network, level)
   local format = formats[network or false]
-  if not format or type(address) ~= "string" or #address > LONGEST then
+  local memory = memories[level == nil and "checksum" or level]
+  if not memory and level ~= false then
+    error(("level must be 'checksum', 'format' or false (got %s)"):format(text.show(level)), 2)
+  elseif not format or type(address) ~= "string" or #address > LONGEST then
     return nil, problem_of(address, network)
-  elseif level == false then
+  elseif not memory then
     return (M.normalize(address, network))
   end
-  local memory = memories[level or "checksum"]
   local canonical = recall(memory, format, address)
   if canonical then
     return canonical

@@ -233,10 +233,16 @@ local function check_each_address(specs, values, network, prefix, check)
   end
 end
 
+-- The addresses among the parameters of operations whose parameters the interface does not list.
+local unlisted_addresses = {
+  kya = { { name = "address", is_address = true } },
+  kyt = { { name = "outputAddress", is_address = true }, { name = "tokenContractAddress", is_address = "contract" } },
+}
+
 local function check_addresses(specs, checked, level)
   local wrong = check_each_address(specs, checked, nil, "", function(value, network, path)
     local message
-    if network then
+    if enums.has("network", network) then
       message = select(2, addresses.validate(value, network, level))
     elseif not is_address_somewhere(value, level) then
       message = ("the address is none of any network (got %s)"):format(text.show(value))
@@ -265,8 +271,8 @@ function M.parameters(operation, parameters, level)
   if checked and specs then
     checked, wrong = check_order(specs, checked)
   end
-  if checked and specs and level then
-    checked, wrong = check_addresses(specs, checked, level)
+  if checked and level then
+    checked, wrong = check_addresses(specs or unlisted_addresses[operation.namespace] or NO_SPECS, checked, level)
   end
   if not checked then
     local fields = { operation = operation.name, field = wrong.field, allowed = wrong.allowed }

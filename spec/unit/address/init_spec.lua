@@ -158,6 +158,12 @@ describe("an address", function()
     end
   end)
 
+  it("is checked at known levels only", function()
+    local ok, message = pcall(address_rules.validate, valid.eth[1], "eth", "strict")
+    assert.is_false(ok)
+    assert.matches("level must be 'checksum', 'format' or false (got 'strict')", message, 1, true)
+  end)
+
   it("has one canonical spelling", function()
     for _, case in ipairs {
       { "eth", "0x5aaeb6053f3e94c9b9a09f33669435e7ef1beaed", "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed" },

@@ -69,6 +69,19 @@ describe("a text that is no address", function()
     assert.same({}, service:requests())
   end)
 
+  it("makes calls fail whose parameters the interface does not list", function()
+    for _, case in ipairs {
+      { "address", client.kya.score, client.kya, { network = "eth", address = MISSPELT } },
+      { "address", client.kya.score, client.kya, { address = CLEAN .. "0" } },
+      { "outputAddress", client.kyt.custom_score, client.kyt, { network = "eth", outputAddress = MISSPELT } },
+    } do
+      local value, err = case[2](case[3], case[4], { address_check = "checksum" })
+      assert.is_nil(value)
+      assert.same({ "invalid_argument", case[1], false }, { err.kind, err.field, err.sent })
+    end
+    assert.same({}, service:requests())
+  end)
+
   it("may name a token that is no contract on other networks", function()
     assert(client.kyt:submit { network = "tron", hash = "1", tokenContractAddress = "1002000" })
   end)
