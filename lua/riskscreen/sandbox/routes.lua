@@ -2,74 +2,41 @@
 -- the sandbox's own. Its clients are preset to them; the real service's have to be configured.
 local json = require "riskscreen.json"
 local operations = require "riskscreen.interface.operations"
+local tables = require "riskscreen.util.tables"
+local unescape = require("riskscreen.util.text").unescape
 
 local PREFIX = "/sandbox/v1/"
 
-local function text(name, place, required, doc)
-  return { name = name, place = place, type = "string", required = required, doc = doc }
+local function text(name, required, doc, enum)
+  return { name = name, type = "string", required = required, doc = doc, enum = enum }
 end
 
-local function network(place, required)
-  local parameter = text("network", place, required, "The chain's short name.")
-  parameter.enum = "network"
-  return parameter
-end
+local address, request_id =
+  text("address", true, "The address."), text("requestId", true, "The submission's requestId.")
+local hash, network = text("hash", true, "The transaction's hash."), text("network", true, "The chain.", "network")
+local removal = { address, text("network", false, "The chain.", "network") }
 
-local removal = { text("address", "body", true, "The address."), network("body", false) }
+local additions = { name = "list", type = "array", required = true, max_items = 100, doc = "The items to add." }
+additions.items = { type = "object", fields = removal }
 
--- By operation: the HTTP method, the path and the parameters.
+local score_parameters = {
+  network,
+  hash,
+  text("outputAddress", false, "The receiver of the transfer."),
+  text("direction", false, "received or in, sent or out, or anything else for both."),
+  text("customId", false, "Repeated in the result."),
+}
+
+-- By operation: the HTTP method, the path and the parameters: in the query of a GET, in the body of a POST.
 local own_endpoints = {
-  removeBlacklistAddresses = { "POST", PREFIX .. "blacklist/remove", removal },
-  addWhitelistAddresses = {
-    "POST",
-    PREFIX .. "whitelist",
-    {
-      {
-        name = "list",
-        place = "body",
-        type = "array",
-        required = true,
-        max_items = 100,
-        doc = "The items to add.",
-        items = {
-          type = "object",
-          fields = { text("address", "body", true, "The address."), network("body", false) },
-        },
-      },
-    },
-  },
-  removeWhitelistAddresses = { "POST", PREFIX .. "whitelist/remove", removal },
-  getTransactionRisks = {
-    "GET",
-    PREFIX .. "kyt/risks",
-    { network("query", true), text("hash", "query", true, "The transaction's hash.") },
-  },
-  getCustomRiskScore = {
-    "POST",
-    PREFIX .. "kyt/custom-score",
-    {
-      network("body", true),
-      text("hash", "body", true, "The transaction's hash."),
-      text("outputAddress", "body", false, "The receiver of the transfer."),
-      text("direction", "body", false, "received or in, sent or out, or anything else for both."),
-      text("customId", "body", false, "Repeated in the result."),
-    },
-  },
-  getAddressRiskScore = {
-    "GET",
-    PREFIX .. "kya/score",
-    { text("address", "query", true, "The address."), network("query", true) },
-  },
-  getAsynchronousResult = {
-    "GET",
-    PREFIX .. "kyt/result",
-    { text("requestId", "query", true, "The submission's requestId.") },
-  },
-  getCustomRiskScoreResult = {
-    "GET",
-    PREFIX .. "kyt/custom-score-result",
-    { text("requestId", "query", true, "The submission's requestId.") },
-  },
+  removeBlacklistAddresses = { "POST", "blacklist/remove", removal },
+  addWhitelistAddresses = { "POST", "whitelist", { additions } },
+  removeWhitelistAddresses = { "POST", "whitelist/remove", removal },
+  getTransactionRisks = { "GET", "kyt/risks", { network, hash } },
+  getCustomRiskScore = { "POST", "kyt/custom-score", score_parameters },
+  getAddressRiskScore = { "GET", "kya/score", { address, network } },
+  getAsynchronousResult = { "GET", "kyt/result", { request_id } },
+  getCustomRiskScoreResult = { "GET", "kyt/custom-score-result", { request_id } },
 }
 
 local by_path = {}
@@ -78,19 +45,22 @@ local by_path = {}
 ---@field endpoints table<string, { method: string, path: string }> for the client option `endpoints`
 local M = { endpoints = {} }
 
+local function own_operation(operation, method, path, parameters)
+  local own = { http = method, path = PREFIX .. path, parameters = {} }
+  for index, parameter in ipairs(parameters) do
+    own.parameters[index] = tables.merge(parameter, { place = method == "GET" and "query" or "body" })
+  end
+  M.endpoints[operations.endpoint_key(operation)] = { method = method, path = own.path }
+  for _, field in ipairs { "name", "namespace", "method", "envelope" } do
+    own[field] = operation[field]
+  end
+  return own
+end
+
 for _, operation in ipairs(operations.list) do
   local own = own_endpoints[operation.name]
   if own then
-    M.endpoints[operations.endpoint_key(operation)] = { method = own[1], path = own[2] }
-    operation = {
-      name = operation.name,
-      namespace = operation.namespace,
-      method = operation.method,
-      http = own[1],
-      path = own[2],
-      parameters = own[3],
-      envelope = operation.envelope,
-    }
+    operation = own_operation(operation, own[1], own[2], own[3])
   end
   if operation.path then
     by_path[operation.path] = by_path[operation.path] or {}
@@ -118,12 +88,7 @@ function M.find(method, path)
   elseif methods[method] then
     return methods[method]
   end
-  local allowed = {}
-  for name in pairs(methods) do
-    allowed[#allowed + 1] = name
-  end
-  table.sort(allowed)
-  return nil, table.concat(allowed, ", ")
+  return nil, table.concat(tables.sorted_keys(methods), ", ")
 end
 
 -- The interface does not name the usage query's parameters on the wire; these are the client's defaults.
@@ -133,13 +98,6 @@ local usage_names = {
   end_date = "endDate",
   group_by = "groupBy",
 }
-
-local function unescape(escaped)
-  local spaced = escaped:gsub("%+", " ")
-  return (spaced:gsub("%%(%x%x)", function(digits)
-    return string.char(tonumber(digits, 16))
-  end))
-end
 
 local function split_list(joined, separator)
   local items = {}

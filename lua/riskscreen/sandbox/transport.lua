@@ -3,19 +3,12 @@
 local json = require "riskscreen.json"
 local runtime = require "riskscreen.runtime"
 local tables = require "riskscreen.util.tables"
+local text = require "riskscreen.util.text"
 
 local EXCERPT = 200 -- bytes
 
 local function failure(kind, message)
   return nil, { kind = kind, message = message, sent = true }
-end
-
-local function lower_names(headers)
-  local lower = {}
-  for name, value in pairs(headers) do
-    lower[name:lower()] = value
-  end
-  return lower
 end
 
 -- Seconds until the answer is complete.
@@ -66,7 +59,7 @@ function M.new(service, sleep)
     local response = service:handle {
       method = request.method,
       target = request.target,
-      headers = lower_names(request.headers),
+      headers = text.lower_names(request.headers),
       body = request.body,
     }
     local wait = duration(response)

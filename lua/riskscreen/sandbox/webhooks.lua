@@ -12,42 +12,20 @@ local MOST = 1000000000
 local SHORTEST_WAIT = 0.01 -- seconds: a clock of whole seconds may still stand before the time that was waited for
 local SEND_TIMEOUT = 10 -- seconds
 
--- The mistakes in an event, by the wrong field. Each changes a copy of the event.
-local mistakes = {
-  webhookId = function(event)
-    event.webhookId = nil
-  end,
-  eventType = function(event)
-    event.eventType = "sandboxUnknownEvent"
-  end,
-  timestamp = function(event)
-    event.timestamp = "yesterday"
-  end,
-  data = function(event)
-    event.data = "none"
-  end,
-  requestId = function(event)
-    event.data.requestId = "sandbox-request-of-another"
-  end,
-  customId = function(event)
-    event.data.customId = "custom-id-of-another"
-  end,
-  maxScore = function(event)
-    event.data.maxScore = 0
-  end,
-  status = function(event)
-    event.data.status = 1999
-  end,
-  dirData = function(event)
-    event.data.dirData = nil
-  end,
+-- The wrong values, by the wrong field of the event or of its data. False removes the field.
+local wrong_values = {
+  webhookId = false,
+  eventType = "sandboxUnknownEvent",
+  timestamp = "yesterday",
+  data = "none",
+  requestId = "sandbox-request-of-another",
+  customId = "custom-id-of-another",
+  maxScore = 0,
+  status = 1999,
+  dirData = false,
 }
 
-local wrong_fields = {}
-for name in pairs(mistakes) do
-  wrong_fields[#wrong_fields + 1] = name
-end
-table.sort(wrong_fields)
+local is_in_data = tables.set { "requestId", "customId", "maxScore", "status", "dirData" }
 
 ---@class riskscreen.sandbox.Delivery how the webhook of a transaction is delivered
 ---@field late? number seconds after the transaction is done
@@ -66,7 +44,7 @@ M.fields = {
   build.count("copies", "deliveries", nil, 1, 100, "The number of deliveries of the same event."),
   build.flag("never", nil, "It is not delivered."),
   build.flag("hold", nil, "It is delivered after the next one."),
-  build.choice("wrong", wrong_fields, nil, "The field that is wrong."),
+  build.choice("wrong", tables.sorted_keys(wrong_values), nil, "The field that is wrong."),
   build.count("nth", "transactions", nil, 1, MOST, "The first transaction that it applies to; by default 1."),
   build.count("count", "transactions", nil, 1, MOST, "The number of transactions; by default all."),
 }
@@ -174,8 +152,10 @@ function Webhooks:add(account, id, at, data, requested)
   end
   local timestamp = os.date("!%Y-%m-%d %H:%M:%S", math.floor(at))
   local event = { webhookId = id, eventType = EVENT_TYPE, timestamp = timestamp, data = data }
-  if delivery.wrong then
-    mistakes[delivery.wrong](event)
+  local wrong = delivery.wrong
+  if wrong then
+    local part = is_in_data[wrong] and event.data or event
+    part[wrong] = wrong_values[wrong] or nil
   end
   local body = assert(json.encode(event))
   for _ = 1, delivery.copies or 1 do

@@ -53,6 +53,26 @@ if has_ffi then
   end
 end
 
+---A name or a value of a query string or a form, decoded.
+---@param escaped string
+---@return string
+function M.unescape(escaped)
+  return (escaped:gsub("%+", " "):gsub("%%(%x%x)", function(hex)
+    return string.char(tonumber(hex, 16))
+  end))
+end
+
+---Headers with their names in lower case.
+---@param headers table
+---@return table<string, any>
+function M.lower_names(headers)
+  local lower = {}
+  for name, value in pairs(headers) do
+    lower[tostring(name):lower()] = value
+  end
+  return lower
+end
+
 ---Whether a value may be the value of a header: a text without line ends and other control characters.
 ---@param value any
 ---@return boolean

@@ -82,17 +82,11 @@ local function equal(given, secret)
   return difference == 0
 end
 
-local function unescape(value)
-  return (value:gsub("%+", " "):gsub("%%(%x%x)", function(hex)
-    return string.char(tonumber(hex, 16))
-  end))
-end
-
 local function query_value(query, wanted)
   for pair in query:gmatch "[^&]+" do
     local name, value = pair:match "^([^=]*)=?(.*)$"
-    if unescape(name) == wanted then
-      return unescape(value)
+    if text.unescape(name) == wanted then
+      return text.unescape(value)
     end
   end
 end
@@ -104,7 +98,7 @@ local function given_secret(place, delivery)
   elseif place.query then
     return query_value(delivery.query, place.query)
   end
-  return unescape(delivery.path:match "^.*/(.*)$" or delivery.path)
+  return text.unescape(delivery.path:match "^.*/(.*)$" or delivery.path)
 end
 
 local function knows_secret(secret, delivery)

@@ -77,15 +77,6 @@ local function problem_of(event)
   return wanted and shape.check(wanted, event.data, "data"), "data"
 end
 
--- The value of a header. Names of headers are case-insensitive.
-local function header(headers, wanted)
-  for name, value in pairs(headers) do
-    if type(name) == "string" and name:lower() == wanted then
-      return value
-    end
-  end
-end
-
 local M = { MAX_SIZE = MAX_SIZE }
 
 ---Decodes and checks the body of a delivery. Unknown fields and unknown types of events are kept.
@@ -101,7 +92,7 @@ function M.parse(body, headers)
   elseif #body > MAX_SIZE then
     return malformed(("the body is %d bytes long; at most %d are read"):format(#body, MAX_SIZE))
   end
-  local encoding = headers and header(headers, "content-encoding")
+  local encoding = text.lower_names(headers or {})["content-encoding"]
   if encoding and encoding ~= "identity" then
     return malformed("the body is encoded as " .. text.show(encoding))
   end

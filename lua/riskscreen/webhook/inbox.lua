@@ -107,14 +107,6 @@ local function refuse(status, reason, headers)
   return answer(status, { error = reason }, headers)
 end
 
-local function lower_names(headers)
-  local lower = {}
-  for name, value in pairs(headers) do
-    lower[tostring(name):lower()] = value
-  end
-  return lower
-end
-
 -- Calls a function of the operator that may wait or raise. PUC Lua 5.1 cannot yield across pcall: there it blocks.
 -- The third result is true when the task was cancelled, which is not the function's failure.
 local function protected(fn)
@@ -130,7 +122,7 @@ local function delivery_of(method, headers, body, where)
   local path, query = target:match "^([^?]*)%??(.*)$"
   return {
     method = method,
-    headers = lower_names(headers),
+    headers = text.lower_names(headers),
     body = body,
     path = path,
     query = query,

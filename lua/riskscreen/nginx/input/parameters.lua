@@ -2,6 +2,7 @@
 -- value from the same text. Some programs take the first of two parameters, some the last, some both as a list. Some do
 -- not tell "to" from "TO", "to[]" or " to", and some split at ";".
 local made_of = require("riskscreen.util.text").made_of
+local unescape = require("riskscreen.util.text").unescape
 
 local byte, find, lower, sub = string.byte, string.find, string.lower, string.sub
 
@@ -12,14 +13,6 @@ local MAX_PARAMETERS = 1000 -- some programs leave out the rest, and reading mor
 local is_simple = made_of "0-9A-Za-z&=_~:,/-"
 
 local M = {}
-
----@param text string as it stands in a query string or a form
----@return string
-local function unescape(text)
-  return (text:gsub("%+", " "):gsub("%%(%x%x)", function(hex)
-    return string.char(tonumber(hex, 16))
-  end))
-end
 
 -- The name as the most lenient programs compare it. A caller may send a name as long as a body. The time must stay in
 -- proportion to that, so the pattern "%s+$" would not do.
