@@ -25,6 +25,8 @@ local riskscreen = { address = {}, decimal = {}, errors = {}, webhook = {}, sand
 
 ---@alias riskscreen.Action "allow"|"review"|"block"|"unknown"
 
+---@alias riskscreen.Cost number|{ request?: number, item?: number } of a request, and of each of its items
+
 ---@alias riskscreen.ErrorKind |"invalid_argument"|"unsupported"|"network"|"timeout"|"tls"|"unauthorized"|"rate_limited"|"bad_request"|"server"|"http"|"api"|"protocol"|"circuit_open"|"cancelled"
 
 ---@alias riskscreen.LookupName "risk"|"entity"|"freeze_events"|"counterparties"

@@ -2,6 +2,7 @@
 -- one decide the steps. Nothing here uses pcall or a metamethod around a wait, because PUC Lua 5.1 cannot yield across
 -- them. A task that is stopped gives up what its call holds (`abandon`).
 local breaker = require "riskscreen.call.breaker"
+local costs = require "riskscreen.options.cost"
 local errors = require "riskscreen.errors"
 local hedge = require "riskscreen.call.hedge"
 local hooks = require "riskscreen.call.hooks"
@@ -53,6 +54,7 @@ local unhealthy = { network = true, timeout = true, tls = true, server = true }
 ---@field attempt_started number
 ---@field attempt_timeout number seconds
 ---@field has_the_rest? boolean whether the attempt may take all the time that is left
+---@field cost? number|false of a request under `rate_limit`; by default 1
 ---@field requests integer sent, hedges included
 ---@field sent boolean whether a request may have reached the service
 ---@field permit? riskscreen.Permit of the attempt
@@ -87,9 +89,10 @@ local function circuit_error(call, retry_after)
   return errors.new("circuit_open", message, { retry_after = retry_after, sent = false })
 end
 
-local function limit_error(call, retry_after)
+local function limit_error(call, retry_after, is_daily)
   call.state.stats:count "limited"
-  local message = ("not sent: no turn under rate_limit within %g s"):format(call.timeout)
+  local message = is_daily and ("not sent: rate_limit.daily is used up for %.0f s"):format(retry_after)
+    or ("not sent: no turn under rate_limit within %g s"):format(call.timeout)
   return errors.new("rate_limited", message, { retry_after = retry_after, sent = false })
 end
 
@@ -103,9 +106,10 @@ local function admit(call)
       return nil, circuit_error(call, refused)
     end
     local deadline = call.started + call.timeout
-    local taken, retry_after = state.limiter:acquire(call.options.priority or "normal", deadline)
+    local priority = call.options.priority or "normal"
+    local taken, retry_after, is_daily = state.limiter:acquire(priority, deadline, call.cost)
     if not taken then
-      return nil, limit_error(call, retry_after)
+      return nil, limit_error(call, retry_after, is_daily)
     end
   end
   if not state.transport then
@@ -117,7 +121,7 @@ local function admit(call)
     local permit, retry_after = state.breaker:admit(call.request.timeout)
     if not permit then
       if state.limiter then
-        state.limiter:refund()
+        state.limiter:refund(call.cost)
       end
       return nil, circuit_error(call, retry_after)
     end
@@ -160,7 +164,7 @@ local function may_resend(call)
   return call.request.replay
     and state.transport ~= nil
     and left >= retry.SHORTEST_ATTEMPT
-    and (not state.limiter or state.limiter:try())
+    and (not state.limiter or state.limiter:try(call.cost))
 end
 
 local function send_one(call, at, hedged)
@@ -186,8 +190,9 @@ local function late_after(call)
   return seconds and seconds < call.attempt_timeout and seconds or nil
 end
 
-local function may_hedge(state)
-  return state.transport ~= nil and (not state.limiter or state.limiter:try()) and state.budget:take()
+local function may_hedge(call)
+  local state = call.state
+  return state.transport ~= nil and (not state.limiter or state.limiter:try(call.cost)) and state.budget:take()
 end
 
 local function send_hedged(call, at, seconds)
@@ -195,7 +200,7 @@ local function send_hedged(call, at, seconds)
   local won, value, result = hedge.race(state.runtime.tasks, seconds, function(number)
     return send_one(call, number == 1 and at or state.runtime.now(), number == 2)
   end, function()
-    local may = may_hedge(state)
+    local may = may_hedge(call)
     state.stats:count("hedges", may and 1 or 0)
     return may
   end)
@@ -333,7 +338,8 @@ function M.new_state(settings, runtime, transport)
     shares_headers = keeps_requests and runtime.shares_headers,
     clock = settings.clock or os.time,
     budget = retry.budget(settings.retry.budget, settings.retry.reserve),
-    limiter = settings.rate_limit and limiter.new(settings.rate_limit, runtime, shared, name),
+    limiter = settings.rate_limit
+      and limiter.new(settings.rate_limit, runtime, shared, name, settings.clock or os.time),
     breaker = settings.breaker and breaker.new(settings.breaker, runtime.now, shared, name),
     hedge = settings.hedge and hedge.new(settings.hedge),
     hooks = hooks.new(settings.on, runtime.tasks.contain),
@@ -360,6 +366,7 @@ function M.run(state, route, request, options, parameters)
     options = options,
     retry = reliability.retry_of(state.settings, options.retry),
     parameters = parameters,
+    cost = state.limiter and route.operation and costs.of(state.settings.rate_limit.cost, route.operation, parameters),
     started = started,
     timeout = timeout,
     attempt = 0,

@@ -13,6 +13,7 @@ end
 ---@class riskscreen.LimiterEntry a call in the queue
 ---@field limiter riskscreen.Limiter
 ---@field rank integer of its priority
+---@field cost number tokens
 ---@field deadline number
 ---@field blocks boolean the call waits outside of tasks
 local Entry = {}
@@ -20,6 +21,7 @@ Entry.__index = Entry
 
 ---@class riskscreen.Limiter
 ---@field private bucket riskscreen.Bucket
+---@field private daily? riskscreen.DailyCap
 ---@field queue riskscreen.LimiterEntry[] by rank, and within a rank by arrival
 local Limiter = {}
 Limiter.__index = Limiter
@@ -34,7 +36,7 @@ local function first_in_line(limiter, now)
 end
 
 -- Queues a call. Blocking calls wait within each other on one stack, so the last one must leave first.
-local function join(limiter, priority, deadline)
+local function join(limiter, priority, deadline, cost)
   local queue, blocks, rank = limiter.queue, limiter.tasks.blocks(), ranks[priority]
   local position = #queue + 1
   while position > 1 and queue[position - 1].rank > rank do
@@ -46,7 +48,7 @@ local function join(limiter, priority, deadline)
       break
     end
   end
-  local entry = { limiter = limiter, rank = rank, deadline = deadline, blocks = blocks }
+  local entry = { limiter = limiter, rank = rank, cost = cost, deadline = deadline, blocks = blocks }
   entry.signal = limiter.tasks.signal()
   table.insert(queue, position, setmetatable(entry, Entry))
   return entry
@@ -76,10 +78,10 @@ local function await_turn(limiter, entry)
   while true do
     local now = limiter.now()
     if now >= entry.deadline then
-      return nil, limiter.bucket:wait()
+      return nil, limiter.bucket:wait(entry.cost)
     end
     local first = first_in_line(limiter, now)
-    local wait = first == entry and limiter.bucket:claim() or first.deadline + GRACE - now
+    local wait = first == entry and limiter.bucket:claim(entry.cost) or first.deadline + GRACE - now
     if first == entry and wait <= 0 then
       return true
     elseif first == entry and now + wait >= entry.deadline then
@@ -89,52 +91,131 @@ local function await_turn(limiter, entry)
   end
 end
 
+local DAY = 86400 -- seconds
+
+---@class riskscreen.DailyCap the tokens of a day (UTC); workers of nginx share them
+---@field private cap number
+---@field private day? integer
+---@field private taken number on that day
+local Daily = {}
+Daily.__index = Daily
+
+local function new_daily(cap, clock, shared, name)
+  local prefix = ("riskscreen:daily:%s:"):format(tostring(name))
+  return setmetatable({ cap = cap, clock = clock, shared = shared, prefix = prefix, taken = 0 }, Daily)
+end
+
+-- The tokens taken today.
+function Daily:today()
+  local day = math.floor(self.clock() / DAY)
+  -- A clock that is set back does not give the day's tokens a second time.
+  if not self.day or day > self.day then
+    self.day, self.taken = day, 0
+  end
+  local key = self.shared and ("%s%.0f"):format(self.prefix, self.day)
+  local taken = key and self.shared:get(key)
+  return type(taken) == "number" and taken or self.taken, key
+end
+
+function Daily:left()
+  return self.cap - self:today()
+end
+
+function Daily:take(cost)
+  local _, key = self:today()
+  self.taken = self.taken + cost
+  if key then
+    self.shared:incr(key, cost, 0, 2 * DAY)
+  end
+end
+
+-- The seconds until the next day.
+function Daily:rest()
+  return (self.day + 1) * DAY - self.clock()
+end
+
 local M = {}
 
----@param settings riskscreen.BucketSettings
+---@param settings riskscreen.BucketSettings|{ daily?: number }
 ---@param runtime { now: (fun(): number), tasks: table }
 ---@param shared? riskscreen.SharedMemory of all workers
 ---@param name? string of the bucket in the shared memory
+---@param clock? fun(): number Unix seconds, for `daily`
 ---@return riskscreen.Limiter
-function M.new(settings, runtime, shared, name)
+function M.new(settings, runtime, shared, name, clock)
   return setmetatable({
     now = runtime.now,
     tasks = runtime.tasks,
     bucket = buckets.new(settings, runtime.now, shared, name),
+    daily = settings.daily and new_daily(settings.daily, clock, shared, name),
     queue = {},
   }, Limiter)
 end
 
----Takes a token, if there is one and no call waits for it.
+---Takes the tokens of a request, if there are enough and no call waits for them.
+---@param cost? number tokens; by default 1
 ---@return boolean taken
-function Limiter:try()
-  return not first_in_line(self, self.now()) and self.bucket:claim() <= 0
+function Limiter:try(cost)
+  cost = cost or 1
+  if first_in_line(self, self.now()) or (self.daily and self.daily:left() < cost) or self.bucket:claim(cost) > 0 then
+    return false
+  elseif self.daily then
+    self.daily:take(cost)
+  end
+  return true
 end
 
----Waits for a token and takes it, unless there can be no token before the deadline.
----@param priority "high"|"normal"|"low"
----@param deadline number by the clock
----@return boolean|nil taken
----@return number|nil retry_after seconds
-function Limiter:acquire(priority, deadline)
-  if self:try() then
-    return true
-  end
-  local wait = self.bucket:wait()
-  if self.now() + wait >= deadline then
+-- Waits for the tokens; or nil and the seconds after which there may be enough.
+local function await_tokens(limiter, priority, deadline, cost)
+  local wait = limiter.bucket:wait(cost)
+  if limiter.now() + wait >= deadline then
     return nil, wait
   end
-  local entry = join(self, priority, deadline)
-  local hold = self.tasks.hold(entry)
-  local taken, retry_after = await_turn(self, entry)
-  self.tasks.release(entry, hold)
+  local entry = join(limiter, priority, deadline, cost)
+  local hold = limiter.tasks.hold(entry)
+  local taken, retry_after = await_turn(limiter, entry)
+  limiter.tasks.release(entry, hold)
   entry:abandon()
   return taken, retry_after
 end
 
----Gives back a token that was not used.
-function Limiter:refund()
-  self.bucket:refund()
+---Waits for the tokens of a request and takes them, unless there cannot be enough before the deadline, or today.
+---@param priority "high"|"normal"|"low"
+---@param deadline number by the clock
+---@param cost? number tokens; by default 1
+---@return boolean|nil taken
+---@return number|nil retry_after seconds
+---@return boolean|nil is_daily the cap of the day is the reason
+function Limiter:acquire(priority, deadline, cost)
+  cost = cost or 1
+  if self:try(cost) then
+    return true
+  end
+  local daily = self.daily
+  if daily and daily:left() < cost then
+    return nil, daily:rest(), true
+  end
+  local taken, retry_after = await_tokens(self, priority, deadline, cost)
+  if not taken then
+    return nil, retry_after
+  elseif daily and daily:left() < cost then
+    -- Another call has taken the last ones of the day meanwhile.
+    self.bucket:refund(cost)
+    wake_first(self)
+    return nil, daily:rest(), true
+  elseif daily then
+    daily:take(cost)
+  end
+  return true
+end
+
+---Gives back the tokens of a request that was not sent.
+---@param cost? number by default 1
+function Limiter:refund(cost)
+  self.bucket:refund(cost or 1)
+  if self.daily then
+    self.daily:take(-(cost or 1))
+  end
   wake_first(self)
 end
 
@@ -145,10 +226,11 @@ function Limiter:refused(retry_after)
 end
 
 ---The rate in force, the tokens, the number of waiting calls, and the seconds for which a refusal stops everything.
----@return { rate: number, tokens: number, waiting: integer, paused: number }
+---@return { rate: number, tokens: number, waiting: integer, paused: number, left_today?: number }
 function Limiter:status()
   local status = self.bucket:status()
   status.waiting = #self.queue
+  status.left_today = self.daily and self.daily:left()
   return status
 end
 

@@ -101,51 +101,56 @@ local function window_at(bucket, now)
   return ("%s%.0f"):format(bucket.window_prefix, number), (number + 1) * bucket.window - now
 end
 
--- The tokens that are left of the window for all workers.
-local function left_in_window(bucket, key)
-  local taken = bucket.shared:get(key)
-  return math.max(1, math.floor(bucket.most * bucket.share)) - (type(taken) == "number" and taken or 0)
+-- The tokens that all workers may take in the window, and those that are left of them.
+local function window_tokens(bucket, key)
+  local taken, most = bucket.shared:get(key), math.max(1, math.floor(bucket.most * bucket.share))
+  return most, most - (type(taken) == "number" and taken or 0)
 end
 
----The seconds until there is a token.
+---The seconds until a request may be sent. One that costs more than can be saved needs all that can be saved.
+---@param cost number tokens
 ---@return number
-function Bucket:wait()
+function Bucket:wait(cost)
   local now = fill(self)
   local pause = math.max(0, self.paused_until - now)
-  local missing = 1 - self.tokens
+  local missing = math.min(cost, self.burst) - self.tokens
   local wait = missing > ROUNDING and pause + time_to_earn(self.rate, self.share, missing) or pause
   if self.shared and wait <= 0 then
     local key, rest = window_at(self, now)
-    return left_in_window(self, key) < 1 and rest or 0
+    local most, left = window_tokens(self, key)
+    return left < math.min(cost, most) and rest or 0
   end
   return wait
 end
 
----Takes a token if there is one: then 0, otherwise the seconds after which to try again.
+---Takes the tokens of a request if there are enough: then 0, otherwise the seconds after which to try again.
+---@param cost number tokens
 ---@return number seconds
-function Bucket:claim()
-  local wait = self:wait()
+function Bucket:claim(cost)
+  local wait = self:wait(cost)
   if wait > 0 then
     return wait
   end
   if self.shared then
     local key, rest = window_at(self, self.filled_at)
-    self.shared:incr(key, 1, 0, 2 * self.window)
+    self.shared:incr(key, cost, 0, 2 * self.window)
+    local most, left = window_tokens(self, key)
     -- Another worker may have taken the last one meanwhile.
-    if left_in_window(self, key) < 0 then
-      self.shared:incr(key, -1)
+    if left < 0 and most - left > cost then
+      self.shared:incr(key, -cost)
       return rest
     end
   end
-  self.tokens = self.tokens - 1
+  self.tokens = self.tokens - cost
   return 0
 end
 
----Gives back a token that was not used.
-function Bucket:refund()
-  self.tokens = math.min(self.burst, self.tokens + 1)
+---Gives back tokens that were not used.
+---@param cost number
+function Bucket:refund(cost)
+  self.tokens = math.min(self.burst, self.tokens + cost)
   if self.shared then
-    self.shared:incr(window_at(self, self.now()), -1)
+    self.shared:incr((window_at(self, self.now())), -cost)
   end
 end
 
@@ -173,7 +178,7 @@ function Bucket:status()
   local now = fill(self)
   local tokens = self.tokens
   if self.shared then
-    tokens = math.min(tokens, math.max(0, left_in_window(self, (window_at(self, now)))))
+    tokens = math.min(tokens, math.max(0, (select(2, window_tokens(self, (window_at(self, now)))))))
   end
   return { rate = self.rate * self.share, tokens = tokens, paused = math.max(0, self.paused_until - now) }
 end

@@ -1,11 +1,13 @@
 -- The options for failures: retries, rate limit, circuit breaker, hedging, hooks. `call/` has a module for each.
 local build = require "riskscreen.options.build"
 local check = require "riskscreen.options.check"
+local cost = require "riskscreen.options.cost"
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 
 local MAX_ATTEMPTS = 10
 local MAX_COUNT = 1000000
+local MAX_DAILY = 1000000000
 local TRACEPARENT = "^([0-9a-f][0-9a-f])%-([0-9a-f]+)%-([0-9a-f]+)%-[0-9a-f][0-9a-f](.*)$"
 
 local function seconds(name, default, minimum, doc)
@@ -37,6 +39,15 @@ end
 local rate_limit = {
   build.required(build.number("rate", "requests a second", nil, 0.001, MAX_COUNT, "Requests a second on average.")),
   build.number("burst", "requests", nil, 1, MAX_COUNT, "Maximum at once; by default the requests of a second."),
+  build.number("daily", "requests", nil, 1, MAX_DAILY, "Maximum in a day (UTC); then calls fail until the next one."),
+  build.checked(
+    "cost",
+    "table",
+    cost.check,
+    "What a request counts for in `rate`, `burst` and `daily`, by the operation's name: a number, or "
+      .. "{ request = …, item = … } for a request with many items; by default 1.",
+    {}
+  ),
 }
 
 local breaker = {

@@ -1,6 +1,7 @@
 -- The simulated service: a request in, a response out. Its time comes from its clock. Sockets and waiting are in
 -- http.lua and transport.lua.
 local accounts = require "riskscreen.sandbox.accounts"
+local costs = require "riskscreen.options.cost"
 local faults = require "riskscreen.sandbox.faults"
 local handlers = require "riskscreen.sandbox.handlers"
 local json = require "riskscreen.json"
@@ -99,8 +100,8 @@ local function header_problem(headers)
   end
 end
 
-local function cost_of(self, operation)
-  return self.credits.by_operation[operation.name] or self.credits.every
+local function cost_of(self, operation, parameters)
+  return costs.of(self.credits.by_operation, operation, parameters) or self.credits.every
 end
 
 -- Performs the operation for an account that may call it.
@@ -122,13 +123,13 @@ local function perform(self, operation, account, parameters, now, header)
     local status = failure.code == EMPTY_RISK_TYPE and self.empty_risk_type_status or 400
     return invalid(now, failure.message, failure.code, status)
   end
-  account.usage:count(operation, cost_of(self, operation), now)
+  account.usage:count(operation, cost_of(self, operation, checked), now)
   return success(operation, result)
 end
 
 -- Checks the limits of the account and the headers. The answer is nil when the operation may be performed.
-local function admit(self, operation, account, request, now)
-  local allowed, reason, retry_after = account:admit(cost_of(self, operation), now)
+local function admit(self, operation, account, request, parameters, now)
+  local allowed, reason, retry_after = account:admit(cost_of(self, operation, parameters), now)
   if not allowed then
     return refuse(429, reason, { ["retry-after"] = retry_after and tostring(retry_after) })
   end
@@ -163,7 +164,7 @@ local function answer(self, request, seen)
   if fault and fault.status and fault.status ~= 200 then
     response = refuse(fault.status, STATUS_TEXT[fault.status] or "a requested fault")
   else
-    response = admit(self, operation, account, request, now)
+    response = admit(self, operation, account, request, parameters, now)
       or unreadable and invalid(now, unreadable)
       or perform(self, operation, account, parameters, now, request.headers["x-sandbox-webhook"])
   end

@@ -2,9 +2,9 @@
 local accounts = require "riskscreen.sandbox.accounts"
 local build = require "riskscreen.options.build"
 local check = require "riskscreen.options.check"
+local cost = require "riskscreen.options.cost"
 local enums = require "riskscreen.interface.enums"
 local faults = require "riskscreen.sandbox.faults"
-local operations = require "riskscreen.interface.operations"
 local runtime = require "riskscreen.runtime"
 local tables = require "riskscreen.util.tables"
 local webhooks = require "riskscreen.sandbox.webhooks"
@@ -57,18 +57,14 @@ end
 -- One cost of all operations, or costs by operation; the others cost DEFAULT_CREDITS.
 local function check_credits(value)
   local costs = { every = DEFAULT_CREDITS, by_operation = {} }
-  for name, cost in pairs(type(value) == "table" and value or { [false] = value }) do
-    if name and not operations.by_name[name] then
-      return nil, "must name operations of the interface (got '" .. tostring(name) .. "')"
-    elseif type(cost) ~= "number" or cost < 0 or cost % 1 ~= 0 then
-      local place = name and "give " .. name or "be"
-      return nil, ("must %s a whole number of at least 0 (got '%s')"):format(place, tostring(cost))
-    elseif name then
-      costs.by_operation[name] = cost
-    else
-      costs.every = cost
-    end
+  if type(value) == "table" then
+    local by_operation, message = cost.check(value)
+    costs.by_operation = by_operation
+    return by_operation and costs, message
+  elseif value < 0 or value % 1 ~= 0 then
+    return nil, ("must be a whole number of at least 0 (got '%s')"):format(tostring(value))
   end
+  costs.every = value
   return costs
 end
 
@@ -100,7 +96,7 @@ M.service = {
     "credits",
     "number|table",
     check_credits,
-    "The cost of a call: one number, or numbers by operation; by default 1.",
+    "The cost of a call: one number, or numbers or { request = …, item = … } by operation; by default 1.",
     { every = DEFAULT_CREDITS, by_operation = {} }
   ),
   build.seconds("kyt_delay", 2, "The time for which a transaction task is pending.", 0),

@@ -10,6 +10,51 @@ local function assert_times(expected, scene)
   end
 end
 
+describe("the cost of a call under rate_limit", function()
+  local sandbox = require "riskscreen.sandbox"
+
+  local function addresses(count)
+    local list = {}
+    for index = 1, count do
+      list[index] = ("0x%040x"):format(index)
+    end
+    return list
+  end
+
+  it("is by operation and by item, up to the daily cap", function()
+    local client = sandbox.client {
+      rate_limit = {
+        rate = 1000,
+        daily = 20,
+        cost = { listAddressEntities = { item = 1 }, getAddressRisk = 5, getAddressBasic = 0 },
+      },
+    }
+    assert(client.kya:entities { addresses = addresses(10), network = "eth" })
+    assert.equal(10, client:stats().rate_limit.left_today)
+    assert(client.kya:risk { address = addresses(1)[1], network = "eth" })
+    assert(client.kya:basic { address = addresses(1)[1], network = "eth" })
+    assert(client.kya:entity { address = addresses(1)[1], network = "eth" })
+    local records, err = client.kya:entities { addresses = addresses(5), network = "eth" }
+    assert.is_nil(records)
+    assert.same({ "rate_limited", false }, { err.kind, err.sent })
+    assert.matches("rate_limit.daily is used up", err.message, 1, true)
+    assert.is_true(err.retry_after > 0 and err.retry_after <= 86400)
+  end)
+
+  it("is checked", function()
+    for message, cost in pairs {
+      ["must name operations of the interface"] = { getNothing = 1 },
+      ["at least 0"] = { getAddressRisk = -1 },
+      ["no cost by item"] = { getAddressRisk = { item = 1 } },
+      ["no field but request and item"] = { getAddressRisk = { items = 1 } },
+    } do
+      local made, refusal = pcall(sandbox.client, { rate_limit = { rate = 1, cost = cost } })
+      assert.is_false(made)
+      assert.matches(message, refusal, 1, true)
+    end
+  end)
+end)
+
 describe("a call", function()
   it("is repeated after a retryable failure, with growing pauses", function()
     local scene = new { failure("network", true), status(503), answer() }

@@ -55,6 +55,61 @@ for kind, new_memory in pairs(kinds) do
         end)
       end
 
+      it("counts a request for its cost", function()
+        new(10, 5)
+        local list = {}
+        for index, cost in ipairs { 5, 1, 4, 0 } do
+          assert(limiter:acquire("normal", 1000, cost))
+          list[index] = time.now()
+        end
+        assert.equal(0, list[1])
+        assert.is_true(list[2] >= 0.1 - 1e-6 and list[3] >= 0.5 - 1e-6 and list[4] == list[3])
+      end)
+
+      it("lets a request pass that costs more than a burst, and then waits for it", function()
+        new(10, 5)
+        assert(limiter:acquire("normal", 1000, 20))
+        assert.equal(0, time.now())
+        assert(limiter:acquire("normal", 1000, 1))
+        if kind == "a limiter" then
+          assert.near(1.6, time.now(), 1e-6)
+        end
+        assert.is_true(time.now() >= 0.5)
+      end)
+
+      it("gives back the cost of a request that was not sent", function()
+        new(10, 5)
+        assert(limiter:acquire("normal", 1000, 5))
+        limiter:refund(5)
+        assert(limiter:acquire("normal", 1000, 5))
+        assert.equal(0, time.now())
+      end)
+
+      it("ends the day's requests at the daily cap, and renews them on the next day", function()
+        local midnight = 86400
+        local settings = { rate = 1000, burst = 1000, daily = 12 }
+        local memory = new_memory()
+        local function clock()
+          return midnight - 100 + time.now()
+        end
+        limiter = limiters.new(settings, time, memory, "name", clock)
+        assert(limiter:acquire("normal", 1000, 10))
+        local taken, retry_after, is_daily = limiter:acquire("normal", 1000, 10)
+        assert.is_nil(taken)
+        assert.is_true(is_daily)
+        assert.near(100, retry_after, 1)
+        assert.equal(2, limiter:status().left_today)
+        assert.is_true(limiter:try(2))
+        assert.is_false(limiter:try(1))
+        if memory then
+          assert.is_false(limiters.new(settings, time, memory, "name", clock):try(1))
+        end
+        time.sleep(101)
+        assert.is_true(limiter:acquire("normal", 1000, 10))
+        limiter:refund(10)
+        assert.equal(12, limiter:status().left_today)
+      end)
+
       it("saves no more than a burst while nothing is sent", function()
         new(10, 3)
         time.sleep(100)

@@ -185,7 +185,7 @@ describe("a bucket that workers share", function()
   local function take_all(workers)
     local taken = 0
     for _, bucket in ipairs(workers) do
-      while bucket:claim() <= 0 do
+      while bucket:claim(1) <= 0 do
         taken = taken + 1
       end
     end
@@ -218,17 +218,17 @@ describe("a bucket that workers share", function()
   it("says after which time there is a token", function()
     local first, second = new_bucket(10, 5), new_bucket(10, 5)
     take_all { first }
-    local wait = second:wait()
+    local wait = second:wait(1)
     assert.is_true(wait > 0 and wait <= 0.5)
-    assert.equal(wait, second:claim())
+    assert.equal(wait, second:claim(1))
     now = now + wait + 1e-6
-    assert.equal(0, second:claim())
+    assert.equal(0, second:claim(1))
   end)
 
   it("gives back a token that was not used", function()
     local first, second = new_bucket(10, 5), new_bucket(10, 5)
     take_all { first }
-    first:refund()
+    first:refund(1)
     assert.equal(1, take_all { second })
   end)
 
@@ -237,9 +237,9 @@ describe("a bucket that workers share", function()
     first:refused(2)
     assert.near(2, second:status().paused, 1e-9)
     assert.near(5, second:status().rate, 1e-9)
-    assert.is_true(second:claim() >= 2)
+    assert.is_true(second:claim(1) >= 2)
     now = now + 2
-    assert.near(0.2, second:wait(), 0.01)
+    assert.near(0.2, second:wait(1), 0.01)
   end)
 
   it("learns one lesson from refusals of requests that several workers had under way", function()
@@ -253,7 +253,7 @@ describe("a bucket that workers share", function()
   it("is as it was for workers that come later, as after a reload", function()
     local bucket = new_bucket(10, 5)
     take_all { bucket }
-    assert.is_true(new_bucket(10, 5):claim() > 0)
+    assert.is_true(new_bucket(10, 5):claim(1) > 0)
     bucket:refused(4)
     assert.near(4, new_bucket(10, 5):status().paused, 1e-9)
   end)
@@ -263,7 +263,7 @@ describe("a bucket that workers share", function()
     local first, second = new_bucket(10, 5), new_bucket(10, 5)
     assert.equal(10, take_all { first, second })
     first:refused(2)
-    assert.near(2.2, first:wait(), 0.01)
+    assert.near(2.2, first:wait(1), 0.01)
   end)
 
   it("survives foreign values in its place", function()

@@ -5,6 +5,19 @@ local path = support.path
 local DAY = 86400
 local lookup = { address = "0xab", network = "eth" }
 
+describe("the cost of a batch", function()
+  it("may be by item", function()
+    local costs = { listAddressEntities = { request = 1, item = 2 }, getAddressRisk = 3 }
+    local client, service = sandbox.client { credits = costs }
+    local addresses = {}
+    for index = 1, 10 do
+      addresses[index] = ("0x%040x"):format(index)
+    end
+    assert(client.kya:entities { addresses = addresses, network = "eth" })
+    assert.equal(21, service:account(sandbox.default_key).usage.credits)
+  end)
+end)
+
 describe("the sandbox's usage", function()
   local service, clock
 
