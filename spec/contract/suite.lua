@@ -233,4 +233,19 @@ return function(make_client)
       end
     end)
   end
+
+  for address, problem in pairs {
+    ["0x52908400098527886e0F7030069857D2E4169EE7"] = "the checksum fails",
+    ["\239\187\1910x52908400098527886E0F7030069857D2E4169EE7"] = "U+FEFF",
+    ["TLMAJ9BpuKppJ16MmqHDvLDcD677cjYCDG"] = "it looks like a tron address",
+  } do
+    it("sends no request about a text that is no address: " .. problem, function()
+      local lookup = { address = address, network = "eth" }
+      local record, err = client:call("getAddressRisk", lookup, { address_check = "checksum" })
+      assert.is_nil(record)
+      assert.same({ "invalid_argument", false }, { err.kind, err.sent })
+      assert.matches(problem, err.message, 1, true)
+      assert.same({}, service:requests())
+    end)
+  end
 end

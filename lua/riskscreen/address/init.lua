@@ -74,7 +74,9 @@ local function rewriting_format(address, network)
   elseif first == THREE and network == "ltc" then
     return formats.ltc
   end
-  return by_prefix[address:sub(1, 3)]
+  local format = by_prefix[address:sub(1, 3)]
+  local of_network = formats[network or false]
+  return (of_network == nil or of_network == format) and format or nil
 end
 
 ---The canonical spelling of an address: the same for every spelling of one address. A text that is no address stays as

@@ -185,8 +185,15 @@ describe("an address", function()
         assert.equal(canonical, (address_rules.normalize(case[index], network)))
       end
     end
-    local old = "3MSvaVbVFFLML86rt5eqgA9SvW23upaXdY"
-    assert.equal(old, (address_rules.normalize(old, "btc")))
+    for network, other in pairs {
+      btc = "3MSvaVbVFFLML86rt5eqgA9SvW23upaXdY",
+      eth = "io1mflp9m6hcgm2qcghchsdqj3z3eccrnekx9p0ms",
+      solana = "41a614f803b6fd780986a42c78ec9c7f77e6ded13c",
+      ltc = "BC1QW508D6QEJXTDG4Y5R3ZARVARY0C5XW7KV8F3T4",
+    } do
+      assert.equal(other, (address_rules.normalize(other, network)))
+    end
+    assert.equal(valid.iotex[2], (address_rules.normalize(valid.iotex[1])))
   end)
 
   it("stays as it is where it is no address", function()
