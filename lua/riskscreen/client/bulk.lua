@@ -11,6 +11,11 @@ local EMPTY_RISK_TYPE = 3016 -- the service's code for an item that it finds inv
 local MAX_REFUSALS = 16 -- requests refused in a row after which no more halves are tried: the items are not the reason
 
 ---@class riskscreen.bulk.Call one call, and all its requests so far
+---@field kind riskscreen.bulk.Kind
+---@field items any[] to send: the different addresses, or the items to add
+---@field positions? integer[] of a lookup: for each address as it was given, its position among the items
+---@field outcomes table<integer, { value?: any, error?: riskscreen.Error }> by the item's position
+---@field refusals integer requests to add that were refused in a row
 ---@field runtime table the client's
 ---@field send fun(parameters: table): any, riskscreen.Response|riskscreen.Error one request
 ---@field concurrency integer requests at a time
@@ -33,8 +38,18 @@ local MAX_REFUSALS = 16 -- requests refused in a row after which no more halves 
 ---@field uncertain riskscreen.Fate[] sent, and no answer tells whether it was taken: it is not sent again
 ---@field unsent riskscreen.Fate[] never sent
 
--- Sends one request for some of the items.
-local function send(call, items)
+---@class riskscreen.bulk.Kind how lookups and additions differ
+---@field send fun(call: riskscreen.bulk.Call, positions: integer[]) sends some items and sets their outcomes
+---@field is_due fun(err: riskscreen.Error): boolean whether `retry` sends an item again
+---@field may_succeed fun(err: riskscreen.Error): boolean whether that may succeed
+---@field report fun(call: riskscreen.bulk.Call): any, string, table the value, the summary of a failure, and its fields
+
+-- Sends one request for the items at some positions.
+local function send(call, positions)
+  local items = {}
+  for index, position in ipairs(positions) do
+    items[index] = call.items[position]
+  end
   local value, other = call.send(tables.merge(call.parameters, { [call.list] = items }))
   call.requests = call.requests + 1
   call.attempts = call.attempts + (other.attempts or 0)
@@ -54,224 +69,171 @@ local function in_parts(list, size)
   return parts
 end
 
--- Calls send_part(part, number) for each part of a list, several at a time.
-local function send_parts(call, list, send_part)
-  local runtime, parts = call.runtime, in_parts(list, call.limit)
+-- Sends the items at some positions in requests of `limit` items, several at a time.
+local function send_parts(call, positions)
+  local runtime, parts = call.runtime, in_parts(positions, call.limit)
   local started = runtime.now()
   if #parts == 1 or runtime.refusal() then
     -- One part needs no task. Where nothing can wait each request fails and says so.
-    for number, part in ipairs(parts) do
-      send_part(part, number)
+    for _, part in ipairs(parts) do
+      call.kind.send(call, part)
     end
   else
-    local run = assert(maps.new(runtime, parts, send_part, { concurrency = call.concurrency, ordered = false }))
+    local run = assert(maps.new(runtime, parts, function(part)
+      call.kind.send(call, part)
+      return true
+    end, { concurrency = call.concurrency, ordered = false }))
     while maps.next(run) do -- luacheck: ignore 542
     end
   end
   call.elapsed = call.elapsed + runtime.now() - started
-  return #parts
 end
 
-local function response_of(call)
-  return tables.merge(call.response, { attempts = call.attempts, elapsed = call.elapsed })
+-- The first error of the call, whether a retry may succeed, and whether anything may have reached the service.
+local function failures_of(call)
+  local first, retryable, sent = nil, false, false
+  for position = 1, #call.items do
+    local err = call.outcomes[position].error
+    first = first or err
+    retryable = retryable or (err and call.kind.may_succeed(err)) or false
+    sent = sent or not err or err.sent ~= false
+  end
+  return first, retryable, sent
 end
 
--- The error of a call that failed in part: its first failure, with the results of the whole call.
-local function failure_of(call, first, summary, fields)
-  local all = tables.merge(first, fields)
+-- Sends the items that have no outcome yet, or whose failure is due for a retry. Returns the value and the response, or
+-- nil and the first failure with the results of the whole call.
+local function settle(call)
+  local positions = {}
+  for position = 1, #call.items do
+    local outcome = call.outcomes[position]
+    if not outcome or (outcome.error and call.kind.is_due(outcome.error)) then
+      positions[#positions + 1] = position
+    end
+  end
+  send_parts(call, positions)
+  local first, retryable, sent = failures_of(call)
+  local value, summary, fields = call.kind.report(call)
+  if not first then
+    return value, tables.merge(call.response, { attempts = call.attempts, elapsed = call.elapsed })
+  end
+  local all = tables.merge(tables.merge(first, fields), {
+    retryable = retryable,
+    sent = sent,
+    attempts = call.attempts,
+    elapsed = call.elapsed,
+    retry = function()
+      return settle(call)
+    end,
+  })
   all.kind, all.message = nil, nil
-  all.attempts, all.elapsed = call.attempts, call.elapsed
   local message = call.requests > 1 and summary .. "; the first: " .. first.message or first.message
-  return errors.new(first.kind, message, all)
+  return nil, errors.new(first.kind, message, all)
 end
 
--- Lookups
+local lookup = {}
 
----@class riskscreen.bulk.Lookup
----@field call riskscreen.bulk.Call
----@field addresses string[] the different ones
----@field positions integer[] for each input the number of its address among them
----@field found table<integer, table|false> the records by that number; absent until answered
-
-local function new_lookup(call)
-  local numbers, addresses, positions = {}, {}, {}
-  for index, address in ipairs(call.parameters[call.list]) do
-    local key = canonical_address(address, call.parameters.network)
-    if not numbers[key] then
-      addresses[#addresses + 1] = address
-      numbers[key] = #addresses
-    end
-    positions[index] = numbers[key]
+function lookup.send(call, positions)
+  local records, other = send(call, positions)
+  for index, position in ipairs(positions) do
+    call.outcomes[position] = records and { value = records[index] } or { error = other }
   end
-  return { call = call, addresses = addresses, positions = positions, found = {} }
 end
 
--- The numbers of the addresses that were not answered yet.
-local function missing(lookup)
-  local numbers = {}
-  for number = 1, #lookup.addresses do
-    if lookup.found[number] == nil then
-      numbers[#numbers + 1] = number
-    end
-  end
-  return numbers
+function lookup.is_due()
+  return true
+end
+
+function lookup.may_succeed(err)
+  return err.retryable
 end
 
 -- The records in the order of the input, and the positions without one.
-local function aligned(lookup)
+function lookup.report(call)
   local records, failed = {}, {}
-  for index, number in ipairs(lookup.positions) do
-    records[index] = lookup.found[number]
-    if records[index] == nil then
+  for index, position in ipairs(call.positions) do
+    local outcome = call.outcomes[position]
+    records[index] = outcome.value
+    if outcome.error then
       failed[#failed + 1] = index
     end
   end
-  return records, failed
+  local summary = ("nothing is known of %d of %d addresses"):format(#failed, #call.positions)
+  return records, summary, { partial = records, failed = failed }
 end
 
--- Asks for the missing addresses.
-local function look_up(lookup)
-  local call, errs = lookup.call, {}
-  local parts = send_parts(call, missing(lookup), function(numbers, part)
-    local addresses = {}
-    for index, number in ipairs(numbers) do
-      addresses[index] = lookup.addresses[number]
+-- The different addresses of a list, and for each address of the list its position among them.
+local function distinct(list)
+  local position_of, addresses, positions = {}, {}, {}
+  for index, address in ipairs(list) do
+    local key = canonical_address(address)
+    if not position_of[key] then
+      addresses[#addresses + 1] = address
+      position_of[key] = #addresses
     end
-    local records, other = send(call, addresses)
-    for index, number in ipairs(records and numbers or {}) do
-      lookup.found[number] = records[index]
-    end
-    errs[part] = not records and other or nil
-    return true
-  end)
-  local records, failed = aligned(lookup)
-  local first, retryable, sent = nil, false, false
-  for part = 1, parts do
-    local err = errs[part]
-    if err then
-      first = first or err
-      retryable, sent = retryable or err.retryable, sent or err.sent ~= false
-    end
+    positions[index] = position_of[key]
   end
-  if not first then
-    return records, response_of(call)
-  end
-  local summary = ("nothing is known of %d of %d addresses"):format(#failed, #lookup.positions)
-  return nil,
-    failure_of(call, first, summary, {
-      partial = records,
-      failed = failed,
-      retryable = retryable,
-      sent = sent,
-      retry = function()
-        return look_up(lookup)
-      end,
-    })
+  return addresses, positions
 end
 
--- Additions
-
----@class riskscreen.bulk.Addition
----@field call riskscreen.bulk.Call
----@field items table[]
----@field fates table<integer, { fate: string, error?: riskscreen.Error }> by the item's position
----@field refusals integer requests refused in a row
+local addition = {}
 
 local function fate_of(err)
-  if err.sent == false then
+  if not err then
+    return "added"
+  elseif err.sent == false then
     return "unsent"
   end
   return errors.is_uncertain(err) and "uncertain" or "refused"
 end
 
-local function may_send_again(fate)
-  return fate.fate == "unsent" or (fate.fate == "refused" and fate.error.retryable)
+function addition.is_due(err)
+  local fate = fate_of(err)
+  return fate == "unsent" or (fate == "refused" and err.retryable)
 end
 
+addition.may_succeed = addition.is_due
+
 -- Whether to send a refused request again in halves: the service may have refused it for some of its items.
-local function should_bisect(addition, positions, err)
+local function should_bisect(call, positions, err)
   if not (err.kind == "bad_request" or (err.kind == "api" and err.code == EMPTY_RISK_TYPE)) then
     return false
   end
-  addition.refusals = addition.refusals + 1
-  return #positions > 1 and addition.refusals <= MAX_REFUSALS
+  call.refusals = call.refusals + 1
+  return #positions > 1 and call.refusals <= MAX_REFUSALS
 end
 
-local function add_part(addition, positions)
-  local items = {}
-  for index, position in ipairs(positions) do
-    items[index] = addition.items[position]
-  end
-  local value, other = send(addition.call, items)
-  local fate = { fate = "added" }
+function addition.send(call, positions)
+  local value, other = send(call, positions)
+  local outcome = { error = other }
   if value ~= nil then
-    addition.refusals = 0
-  elseif should_bisect(addition, positions, other) then
+    call.refusals, outcome = 0, {}
+  elseif should_bisect(call, positions, other) then
     for _, half in ipairs(in_parts(positions, math.ceil(#positions / 2))) do
-      add_part(addition, half)
+      addition.send(call, half)
     end
     return
-  else
-    fate = { fate = fate_of(other), error = other }
   end
   for _, position in ipairs(positions) do
-    addition.fates[position] = fate
+    call.outcomes[position] = outcome
   end
 end
 
-local function report_of(addition)
+function addition.report(call)
   local report, failed = { added = {}, refused = {}, uncertain = {}, unsent = {} }, {}
-  for position, item in ipairs(addition.items) do
-    local fate = addition.fates[position]
-    local list = report[fate.fate]
-    if fate.error then
-      list[#list + 1] = { index = position, item = item, error = fate.error }
-      failed[#failed + 1] = position
-    else
-      list[#list + 1] = position
-    end
-  end
-  return report, failed
-end
-
--- Sends the items that were not sent yet, or were refused for a reason that may pass.
-local function add(addition)
-  local call, fates, positions = addition.call, addition.fates, {}
-  for position = 1, #addition.items do
-    if not fates[position] or may_send_again(fates[position]) then
-      positions[#positions + 1] = position
-    end
-  end
-  send_parts(call, positions, function(part)
-    add_part(addition, part)
-    return true
-  end)
-  local report, failed = report_of(addition)
-  if not failed[1] then
-    return report, response_of(call)
-  end
-  local retryable = false
-  for _, position in ipairs(failed) do
-    retryable = retryable or may_send_again(fates[position])
+  for position, item in ipairs(call.items) do
+    local err = call.outcomes[position].error
+    table.insert(report[fate_of(err)], err and { index = position, item = item, error = err } or position)
+    failed[#failed + 1] = err and position
   end
   local summary = ("of %d items %d were added, %d refused, %d are uncertain, %d were not sent"):format(
-    #addition.items,
+    #call.items,
     #report.added,
     #report.refused,
     #report.uncertain,
     #report.unsent
   )
-  return nil,
-    failure_of(call, fates[failed[1]].error, summary, {
-      report = report,
-      failed = failed,
-      uncertain = #report.uncertain > 0 or nil,
-      retryable = retryable,
-      sent = #report.unsent < #addition.items,
-      retry = function()
-        return add(addition)
-      end,
-    })
+  return report, summary, { report = report, failed = failed, uncertain = #report.uncertain > 0 or nil }
 end
 
 -- The operation without the limit of its list, so that a list of any length is checked before anything is sent.
@@ -310,6 +272,10 @@ function M.of(operation, perform, address_check)
     end
     local checked_options = tables.merge(options, { address_check = false })
     local call = {
+      kind = operation.aligned and lookup or addition,
+      items = checked[list],
+      outcomes = {},
+      refusals = 0,
       runtime = state.runtime,
       send = function(part)
         return perform(state, operation, part, checked_options)
@@ -323,9 +289,9 @@ function M.of(operation, perform, address_check)
       elapsed = 0,
     }
     if operation.aligned then
-      return look_up(new_lookup(call))
+      call.items, call.positions = distinct(call.items)
     end
-    return add { call = call, items = checked[list], fates = {}, refusals = 0 }
+    return settle(call)
   end
 end
 
