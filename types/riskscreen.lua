@@ -74,6 +74,7 @@ local riskscreen = { address = {}, decimal = {}, errors = {}, webhook = {}, sand
 
 ---@class riskscreen.CallOptions
 ---@field address_check? string|boolean How addresses are checked before anything is sent: `checksum`, `format`, or false for any text. By default `checksum`, and `format` for the calls of `client.kya`.
+---@field extra? table Parameters that the published interface does not list, such as the number of top counterparties.
 ---@field timeout? number Time limit of this call.
 ---@field attempt_timeout? number Time limit of one request of this call.
 ---@field headers? table More headers for this call's requests.

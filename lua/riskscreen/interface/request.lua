@@ -95,7 +95,7 @@ end
 
 -- Adds each parameter to the query or to the body.
 local function distribute(target, places, parameters, body)
-  local joint = "?"
+  local joint = target:find("?", 1, true) and "&" or "?"
   for index = 1, #places do
     local place = places[index]
     local value = parameters[place.name]
@@ -250,6 +250,29 @@ function M.endpoint(operation, settings)
   return known[operation]
 end
 
+-- Adds the parameters of the call option `extra`. They must not replace a parameter of the operation.
+local function add_extra(target, extra, parameters, places, body)
+  local sent = {}
+  for _, place in ipairs(places) do
+    sent[place.wire] = parameters[place.name] ~= nil or nil
+  end
+  for _, group in ipairs { extra.query or NO_FIELDS, extra.body or NO_FIELDS } do
+    for name in pairs(group) do
+      if sent[name] then
+        return unsent("invalid_argument", ("extra must not replace the parameter %s"):format(name), "extra")
+      end
+    end
+  end
+  if extra.body and not body then
+    return unsent("invalid_argument", "extra.body is given and the request has no body: use extra.query", "extra")
+  end
+  for name, value in pairs(extra.body or NO_FIELDS) do
+    body[name] = value
+  end
+  local query = extra.query or NO_FIELDS
+  return distribute(target, places_of_given(query, "GET", NO_FIELDS), query)
+end
+
 ---The request of an operation.
 ---@param operation riskscreen.Operation
 ---@param parameters table checked
@@ -279,6 +302,12 @@ function M.build(operation, parameters, settings, options)
   target, err = distribute(target, places, parameters, body)
   if err then
     return nil, err
+  end
+  if options and options.extra then
+    target, err = add_extra(target, options.extra, parameters, places, body)
+    if err then
+      return nil, err
+    end
   end
   local request
   request, err = finish(method, target, body, endpoint.idempotent, options or NO_FIELDS, settings)

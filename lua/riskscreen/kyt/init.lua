@@ -195,7 +195,9 @@ function M.methods(access)
     if not transaction then
       return nil, other
     end
-    return await(transaction, math.max(seconds - (now() - started), 0), call_options)
+    local poll_options = tables.copy(call_options)
+    poll_options.extra = nil -- for the submission alone
+    return await(transaction, math.max(seconds - (now() - started), 0), poll_options)
   end
 
   -- The state of the client and the checked arguments of a method. Misuse raises at the method's caller.

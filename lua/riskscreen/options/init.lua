@@ -171,7 +171,13 @@ local of_any_call = tables.concat({
 }, reliability.call)
 
 ---@type riskscreen.Option[]
-M.call = tables.concat({ M.address_check }, of_any_call)
+M.call = tables.concat({
+  M.address_check,
+  build.group("extra", {
+    build.checked("query", "table", http.query, "Names to strings, numbers or booleans."),
+    build.checked("body", "table", http.query, "Names to values of JSON; of a request with a body."),
+  }, "Parameters that the published interface does not list, such as the number of top counterparties."),
+}, of_any_call)
 
 ---The options of a call that is split into several requests.
 ---@type riskscreen.Option[]

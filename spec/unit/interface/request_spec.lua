@@ -28,6 +28,32 @@ describe("a blacklist addition", function()
   end)
 end)
 
+describe("the call option extra", function()
+  local subject = { address = "0x1", network = "eth" }
+  local bulk = { addresses = { "0x1" }, network = "eth" }
+
+  it("adds parameters to the query and to the body", function()
+    local built = build("getAddressCounterparties", subject, nil, { extra = { query = { top = 50, ["a b"] = "c&d" } } })
+    assert.matches("counterparties?address=0x1&network=eth&a%20b=c%26d&top=50", built.target, 1, true)
+    built = build("listAddressEntities", bulk, nil, { extra = { query = { v = 2 }, body = { depth = { 1 } } } })
+    assert.matches("entities?v=2", built.target, 1, true)
+    assert.same({ addresses = { "0x1" }, network = "eth", depth = { 1 } }, json.decode(built.body))
+  end)
+
+  it("replaces no parameter, and needs a body for a body", function()
+    for name, extra in pairs {
+      getAddressRisk = { query = { network = "tron" } },
+      getAddressEntity = { body = { a = 1 } },
+      getAddressBasic = { query = { a = {} } },
+    } do
+      local built, err = build(name, subject, nil, { extra = extra })
+      assert.is_nil(built)
+      assert.equal("invalid_argument", err.kind)
+    end
+    assert.is_nil((build("listAddressEntities", bulk, nil, { extra = { body = { network = "tron" } } })))
+  end)
+end)
+
 describe("a configured endpoint", function()
   local function replays(key, name, endpoint, parameters)
     local all = settings { endpoints = { [key] = endpoint } }

@@ -384,6 +384,16 @@ describe("a polled result", function()
   end)
 end)
 
+describe("the call option extra", function()
+  it("is for the submission and not for its polls", function()
+    local client, requests = new_client({ endpoints = result_endpoint }, submitted, done)
+    client.kyt:screen(parameters, { extra = { body = { depth = 3 }, query = { v = 2 } } })
+    assert.equal(3, json.decode(requests[1].body).depth)
+    assert.matches("?v=2", requests[1].target, 1, true)
+    assert.equal("/results?requestId=r1", requests[2].target)
+  end)
+end)
+
 describe("a result polled by POST", function()
   it("is asked for once in a poll that fails, unless the endpoint is idempotent", function()
     for _, idempotent in ipairs { false, true } do
