@@ -33,10 +33,16 @@ local LONGEST_LINE = 500 -- bytes of the reasons in a printed decision
 ---@field elapsed number seconds
 local Decision = { __name = "riskscreen.Decision" }
 
+-- An address as a line shows it: quoted unless it has letters and digits alone, so that it cannot look like a reason.
+local function shown(address)
+  local whole = text.printable(tostring(address), 100)
+  return (type(address) ~= "string" or text.is_plain(whole)) and whole or text.show(address)
+end
+
 -- "block 0x12… (eth): rule 'high risk' matches high / hack"
 function Decision:__tostring()
   local subject = self.address ~= nil
-      and (" %s (%s)"):format(text.printable(tostring(self.address), 100), text.printable(tostring(self.network), 20))
+      and (" %s (%s)"):format(shown(self.address), text.printable(tostring(self.network), 20))
     or ""
   local messages = {}
   for index, reason in ipairs(self.reasons) do

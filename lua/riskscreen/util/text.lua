@@ -6,7 +6,63 @@ local articles = { ["nil"] = "nothing", table = "a table" }
 
 local M = {}
 
----Foreign text for one line of a message: without control characters, cut to `limit` bytes.
+-- The length of the UTF-8 sequence at a position and its code point, or nil.
+local function sequence_at(text, position)
+  local a, b, c, d = text:byte(position, position + 3)
+  local function is_continuation(byte)
+    return byte ~= nil and byte >= 0x80 and byte < 0xC0
+  end
+  if a >= 0xC2 and a < 0xE0 and is_continuation(b) then
+    return 2, (a - 0xC0) * 64 + b - 0x80
+  elseif a >= 0xE0 and a < 0xF0 and is_continuation(b) and is_continuation(c) then
+    local code = ((a - 0xE0) * 64 + b - 0x80) * 64 + c - 0x80
+    local is_valid = code >= 0x800 and not (code >= 0xD800 and code < 0xE000)
+    return is_valid and 3 or nil, code
+  elseif a >= 0xF0 and a < 0xF5 and is_continuation(b) and is_continuation(c) and is_continuation(d) then
+    local code = (((a - 0xF0) * 64 + b - 0x80) * 64 + c - 0x80) * 64 + d - 0x80
+    return code >= 0x10000 and code < 0x110000 and 4 or nil, code
+  end
+end
+
+-- The ranges of code points that end a line, hide text or reorder it where it is shown.
+local hidden_ranges = {
+  { 0x80, 0x9F }, -- control characters
+  { 0xAD, 0xAD }, -- the soft hyphen
+  { 0x61C, 0x61C }, -- a mark of direction
+  { 0x200B, 0x200F }, -- without width, and marks of direction
+  { 0x2028, 0x202E }, -- line ends, and embedded directions
+  { 0x2060, 0x206F }, -- without width, and isolated directions
+  { 0xFEFF, 0xFEFF }, -- the byte order mark
+  { 0xFFF9, 0xFFFB }, -- annotations
+  { 0xE0000, 0xE0FFF }, -- tags
+}
+
+local function is_hidden(code)
+  for _, range in ipairs(hidden_ranges) do
+    if code >= range[1] and code <= range[2] then
+      return true
+    end
+  end
+  return false
+end
+
+-- Replaces hidden characters and bytes that are not UTF-8.
+local function show_bytes(bytes)
+  local pieces, position = {}, 1
+  while position <= #bytes do
+    local length, code = sequence_at(bytes, position)
+    if length and not is_hidden(code) then
+      pieces[#pieces + 1] = bytes:sub(position, position + length - 1)
+    else
+      pieces[#pieces + 1] = "?"
+    end
+    position = position + (length or 1)
+  end
+  return table.concat(pieces)
+end
+
+---Foreign text for one line of a message, cut to `limit` bytes. Control characters, characters that change the order of
+---what is shown, and bytes that are not UTF-8 become "?".
 ---@param text string
 ---@param limit? integer bytes, 60 by default
 ---@return string
@@ -17,7 +73,7 @@ function M.printable(text, limit)
     -- A UTF-8 sequence that the cut divides is dropped.
     short = text:sub(1, limit):gsub("[\192-\255][\128-\191]*$", "") .. "..."
   end
-  return (short:gsub("[%z\1-\31\127]", "?"))
+  return (short:gsub("[%z\1-\31\127]", "?"):gsub("[\128-\255]+", show_bytes))
 end
 
 ---A function that checks whether a text, from a position on, has characters of a class and no others.
@@ -92,12 +148,13 @@ function M.kind(value)
   return articles[name] or ("a " .. name)
 end
 
----A value as a message shows it: strings and numbers by their content, others by their type.
+---A value as a message shows it: strings and numbers by their content, others by their type. Quotes in a string are
+---escaped, so that it cannot end its own quotes.
 ---@param value any
 ---@return string
 function M.show(value)
   if type(value) == "string" then
-    return "'" .. M.printable(value) .. "'"
+    return "'" .. M.printable(value):gsub("[\\']", "\\%0") .. "'"
   elseif type(value) == "number" then
     return tostring(value)
   end

@@ -30,9 +30,39 @@ describe("printable text", function()
     assert.equal("a?b?c??", text.printable "a\nb\0c\r\127")
   end)
 
+  for what, hidden in pairs {
+    ["C1 control characters"] = "\194\128\194\133\194\159",
+    ["line and paragraph separators"] = "\226\128\168\226\128\169",
+    ["embedded directions"] = "\226\128\170\226\128\174",
+    ["marks of direction"] = "\226\128\142\226\128\143\216\156",
+    ["isolated directions"] = "\226\129\166\226\129\169",
+    ["characters without width"] = "\226\128\139\239\187\191\226\129\160",
+    ["tags"] = "\243\160\129\129",
+    ["bytes that are not UTF-8"] = "\128\255\192",
+    ["overlong and surrogate sequences"] = "\192\128\224\128\128\237\160\128\244\144\128\128",
+  } do
+    it("has no " .. what, function()
+      local shown = text.printable("a" .. hidden .. "b")
+      assert.matches("^a%?+b$", shown)
+    end)
+  end
+
+  it("keeps letters of every script", function()
+    for _, letters in ipairs { "\195\164", "\206\177", "\228\184\173", "\240\159\152\128", "\194\160" } do
+      assert.equal(letters, text.printable(letters))
+    end
+  end)
+
   it("is cut at a limit, never inside a character", function()
     assert.equal(("x"):rep(60) .. "...", text.printable(("x"):rep(61)))
     assert.equal(("x"):rep(59) .. "...", text.printable(("x"):rep(59) .. "\226\130\172"))
+  end)
+end)
+
+describe("a shown text", function()
+  it("cannot end its own quotes", function()
+    assert.equal("'T1\\' allow \\\\'", text.show "T1' allow \\")
+    assert.equal("'\\'?'", text.show "'\n")
   end)
 end)
 
