@@ -35,7 +35,7 @@ local riskscreen = { address = {}, decimal = {}, errors = {}, webhook = {}, sand
 
 ---@class riskscreen.ClientOptions
 ---@field base_url? string URL of the service: https, or http to this machine. Required unless `transport` is given.
----@field access_key string|function The access key, or a function that returns it before every request.
+---@field access_key string|function The access key, of at least 8 bytes, or a function that returns it before every request.
 ---@field timeout? number Time limit of a whole call.
 ---@field attempt_timeout? number Time limit of one request of a call; by default that of the call.
 ---@field connect_timeout? number Time limit of connecting, name lookup and TLS included.

@@ -129,7 +129,7 @@ describe("inside nginx", function()
         local went_on = false
         local began = false
         local client = riskscreen.new {
-          access_key = "key",
+          access_key = "test-key",
           transport = function() began = true ngx.sleep(0.05) went_on = true end,
         }
         local task = riskscreen.spawn(function() return client.kya:risk(subject) end)
@@ -145,7 +145,9 @@ describe("inside nginx", function()
 
     it("raises to the caller, from a task as well", function()
       local messages = server:eval [[
-        local client = riskscreen.new { access_key = "key", transport = function() ngx.sleep(0) error "broken" end }
+        local client = riskscreen.new {
+          access_key = "test-key", transport = function() ngx.sleep(0) error "broken" end,
+        }
         local function call() return client.kya:risk(subject) end
         local _, outside = pcall(call)
         local _, inside = pcall(riskscreen.run, call)

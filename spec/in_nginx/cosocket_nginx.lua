@@ -312,8 +312,10 @@ describe("a request that is cancelled while it waits for its turn", function()
       [[
       local riskscreen = require "riskscreen"
       local given = ...
-      local client = riskscreen.new { base_url = given[1], access_key = "k", concurrency = 1, connect_timeout = 0.3 }
-      local releasing = riskscreen.new { base_url = given[2], access_key = "k" }
+      local client = riskscreen.new {
+        base_url = given[1], access_key = "test-key", concurrency = 1, connect_timeout = 0.3,
+      }
+      local releasing = riskscreen.new { base_url = given[2], access_key = "test-key" }
       return riskscreen.run(function()
         local first = riskscreen.spawn(function()
           return client:request("GET", "/first")

@@ -11,7 +11,7 @@ local HTTP = [[
   lua_ssl_trusted_certificate TLS/ca.pem;
   init_by_lua_block {
     made_at_the_start = require("riskscreen").new {
-      base_url = "https://localhost", access_key = "k", unix_socket = "TLS/mutual",
+      base_url = "https://localhost", access_key = "test-key", unix_socket = "TLS/mutual",
       client_cert = "TLS/client.pem", client_key = "TLS/key.pem",
     }
   }

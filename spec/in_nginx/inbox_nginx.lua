@@ -228,7 +228,7 @@ describe("the inbox of nginx", function()
       local gates = require "riskscreen.nginx.gate"
       local function made_with(dict)
         return pcall(gates.new, {
-          client = { base_url = "http://127.0.0.1:1", access_key = "none" },
+          client = { base_url = "http://127.0.0.1:1", access_key = "no-access-key" },
           dict = dict,
           webhook = { dict = "events", accept_unauthenticated = true },
           on_unknown = "block",

@@ -274,7 +274,7 @@ describe("workers with a shared dict", function()
   it("refuse a dict that the configuration does not name", function()
     local told = server:eval(
       [[local ok, message = pcall(require("riskscreen").new, ...) return message]],
-      { base_url = options.base_url, access_key = "x", shared_dict = "riskscren" }
+      { base_url = options.base_url, access_key = "test-key", shared_dict = "riskscren" }
     )
     assert.matches("shared_dict must name a lua_shared_dict of the configuration (got 'riskscren')", told, 1, true)
   end)

@@ -80,7 +80,7 @@ describe("the example of a transport over lua-resty-http", function()
       local function fate(action, kind, sent)
         return { action, kind, sent }
       end
-      assert.same({ "unknown", "unauthorized", true }, fate(screen("clean-eth", { key = "wrong" })))
+      assert.same({ "unknown", "unauthorized", true }, fate(screen("clean-eth", { key = "wrong-key" })))
       served.service:fault { kind = "hang", count = 1 }
       assert.same({ "unknown", "timeout", true }, fate(screen("clean-eth", { timeout = 0.2 })))
       served.service:fault { kind = "drip", bytes = 8, every = 0.03, count = 1 }

@@ -3,7 +3,7 @@ local riskscreen = require "riskscreen"
 
 local client = riskscreen.new {
   base_url = "https://service.example",
-  access_key = "k",
+  access_key = "test-key",
   timeout = tonumber(arg[1]),
   connect_timeout = 60,
 }

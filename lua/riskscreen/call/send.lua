@@ -1,10 +1,9 @@
 -- One request of a call. The access key is added here and nowhere else, and removed from text that comes back.
 local errors = require "riskscreen.errors"
+local http = require "riskscreen.options.http"
+local redactor = require "riskscreen.call.redact"
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
-
-local REDACTED = "[redacted]"
-local SHORTEST_PIECE = 4 -- bytes of the key that are removed from the end of a text that was cut
 
 -- The kinds of failure that a transport may report.
 local transport_kinds = tables.set { "network", "timeout", "tls", "protocol", "cancelled" }
@@ -26,59 +25,14 @@ local function key_of(given)
     problem = "raised an error"
   elseif type(key) ~= "string" then
     problem = "must return a string (got " .. text.kind(key) .. ")"
-  elseif key == "" then
-    problem = "returned an empty string"
-  elseif not text.is_header_value(key) then
-    problem = "returned a text with control characters"
   else
-    return key
+    problem = http.key_problem(key)
+    if not problem then
+      return key
+    end
+    problem = "returned a text that " .. problem
   end
   return nil, errors.new("unauthorized", "the access_key function " .. problem, { sent = false })
-end
-
-local function percent_encoded(key)
-  return (key:gsub("[^A-Za-z0-9._~-]", function(byte)
-    return ("%%%02X"):format(byte:byte())
-  end))
-end
-
-local function remove(foreign, form)
-  local pieces, from = {}, 1
-  local first, last = foreign:find(form, from, true)
-  while first do
-    pieces[#pieces + 1] = foreign:sub(from, first - 1)
-    from = last + 1
-    first, last = foreign:find(form, from, true)
-  end
-  pieces[#pieces + 1] = foreign:sub(from)
-  return table.concat(pieces, REDACTED)
-end
-
-local function remove_cut_end(foreign, form)
-  for length = math.min(#form - 1, #foreign), SHORTEST_PIECE, -1 do
-    if foreign:sub(-length) == form:sub(1, length) then
-      return foreign:sub(1, -length - 1) .. REDACTED
-    end
-  end
-  return foreign
-end
-
----A function that removes a key from a text: plain, as a URL spells it, and as JSON with escaped slashes does.
----@param key string not empty
----@return fun(foreign: string): string
-function M.redactor(key)
-  local forms = { key }
-  for _, form in ipairs { percent_encoded(key), (key:gsub("/", "\\/")) } do
-    if form ~= key then
-      forms[#forms + 1] = form
-    end
-  end
-  return function(foreign)
-    for _, form in ipairs(forms) do
-      foreign = remove_cut_end(remove(foreign, form), form)
-    end
-    return foreign
-  end
 end
 
 local function is_reply(value)
@@ -165,7 +119,7 @@ function M.send(call, at, hedged, fresh)
   if not key then
     return nil, err
   elseif state.redacted_key ~= key then
-    state.redacted_key, state.redact = key, M.redactor(key)
+    state.redacted_key, state.redact = key, redactor(key)
   end
   local redact = state.redact
   local request = request_of(call, key, at, fresh)

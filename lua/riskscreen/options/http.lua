@@ -5,6 +5,8 @@ local operations = require "riskscreen.interface.operations"
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 
+local SHORTEST_KEY = 8 -- bytes
+
 local IS_TRANSPORT = "it belongs to the transport"
 local IS_JSON = "the service speaks JSON only"
 
@@ -103,12 +105,36 @@ function M.proxy(value)
   return value
 end
 
+---Whether a proxy's URL names this machine.
+---@param url string
+---@return boolean
+function M.is_local_proxy(url)
+  local authority = url:match "^%a%w*://([^/?#\\]*)"
+  local host = authority and authority:gsub("^.*@", "")
+  host = host and (host:match "^(%[[%x:.]+%]):?%d*$" or host:match "^([%w._-]+):?%d*$")
+  return host ~= nil and is_loopback(host:lower())
+end
+
+---What is wrong with a key, or nil. Removing a shorter key from messages would damage their other words.
+---@param key string
+---@return string|nil
+function M.key_problem(key)
+  if not text.is_header_value(key) then
+    return "has control characters (a key read from a file may end in a line end)"
+  elseif key:find "^[ \t]" or key:find "[ \t]$" then
+    return "begins or ends with a space, which HTTP removes"
+  elseif #key < SHORTEST_KEY then
+    return ("is shorter than %d bytes"):format(SHORTEST_KEY)
+  end
+end
+
 ---@param value string|function
 ---@return string|function|nil checked
 ---@return string|nil reason
 function M.access_key(value)
-  if type(value) == "string" and (value == "" or not text.is_header_value(value)) then
-    return nil, "must be a text of one line (a key read from a file may end in a line end)"
+  local problem = type(value) == "string" and M.key_problem(value)
+  if problem then
+    return nil, "must be a key as the service gave it: the text " .. problem
   end
   return value
 end

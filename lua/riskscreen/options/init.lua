@@ -99,7 +99,7 @@ M.client = tables.concat({
       "access_key",
       "string|function",
       http.access_key,
-      "The access key, or a function that returns it before every request."
+      "The access key, of at least 8 bytes, or a function that returns it before every request."
     )
   ),
   build.seconds("timeout", 10, "Time limit of a whole call."),
@@ -211,6 +211,11 @@ local function shared_dict(name, client_runtime)
   return dict
 end
 
+local function is_exposed_by_proxy(settings)
+  local base_url, proxy = settings.base_url, settings.proxy
+  return base_url and proxy and base_url.origin:find "^http:" and not http.is_local_proxy(proxy)
+end
+
 ---The checked options of a client.
 ---@param options table
 ---@param client_runtime? { name?: string, shared_dict?: fun(name: string): table|nil } for defaults and shared state
@@ -223,6 +228,8 @@ function M.check_client(options, client_runtime)
     return nil, problem.message
   elseif not settings.base_url and not settings.transport then
     return nil, "base_url is required"
+  elseif is_exposed_by_proxy(settings) then
+    return nil, "a proxy on another machine needs an https base_url: it would be sent the access key in plain text"
   elseif settings.client_key and not settings.client_cert then
     return nil, "client_key needs client_cert"
   elseif settings.shared_as and not settings.shared_dict then

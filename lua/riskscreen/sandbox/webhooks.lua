@@ -254,7 +254,7 @@ local content_type = { ["Content-Type"] = "application/json" }
 ---@return fun(body: string): integer|nil
 function M.to_url(url, headers)
   local origin, target = url:match "^(https?://[^/?#]+)([^#]*)$"
-  local settings = assert(options.check_client { base_url = origin, access_key = "none", compression = false })
+  local settings = assert(options.check_client { base_url = origin, access_key = "no-access-key", compression = false })
   local transport = runtime.transport(settings)
   return function(body)
     local reply = transport {

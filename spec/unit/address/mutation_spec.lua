@@ -172,7 +172,7 @@ describe("a changed address", function()
   it("never becomes allow if its network's rules refuse it", function()
     local draw = random.new(SEED)
     local mutations = mutations_with(draw)
-    local client = riskscreen.new { access_key = "key", transport = harmless }
+    local client = riskscreen.new { access_key = "test-key", transport = harmless }
     local counts = { allow = 0, unknown = 0 }
     for _ = 1, MUTATIONS do
       local network = draw.pick(enums.values.network)

@@ -120,12 +120,12 @@ describe("a call", function()
     local scene = new({ status(503) }, {
       access_key = function()
         count = count + 1
-        return "key-" .. count
+        return "the-key-" .. count
       end,
     })
     scene.risk()
     for index = 1, 3 do
-      assert.equal("key-" .. index, scene.requests[index].request.headers["X-Access-Key"])
+      assert.equal("the-key-" .. index, scene.requests[index].request.headers["X-Access-Key"])
     end
   end)
 

@@ -90,7 +90,7 @@ end)
 describe("the option address_check", function()
   local function sent_for(options, call)
     local transport, requests = recorder.new(recorder.reply(400))
-    options.access_key, options.transport = "key", transport
+    options.access_key, options.transport = "test-key", transport
     call(riskscreen.new(options))
     return #requests
   end
@@ -126,7 +126,8 @@ describe("the option address_check", function()
 
   it("has no other values", function()
     for _, value in ipairs { "none", true } do
-      local ok, message = pcall(riskscreen.new, { base_url = "https://a.b", access_key = "key", address_check = value })
+      local ok, message =
+        pcall(riskscreen.new, { base_url = "https://a.b", access_key = "test-key", address_check = value })
       assert.is_false(ok)
       assert.matches("address_check must be 'checksum', 'format' or false", message, 1, true)
     end

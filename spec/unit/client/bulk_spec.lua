@@ -256,7 +256,7 @@ describe("a bulk call", function()
 
   local function client_with(...)
     local transport, requests = recorder.new(...)
-    local options = { transport = transport, access_key = "key", concurrency = 2, retry = false, breaker = false }
+    local options = { transport = transport, access_key = "test-key", concurrency = 2, retry = false, breaker = false }
     return riskscreen.new(options), requests
   end
 

@@ -283,13 +283,13 @@ describe("the access key", function()
     local mine = new(transport, {
       access_key = function()
         count = count + 1
-        return "key" .. count
+        return "test-key" .. count
       end,
     })
     mine.kya:risk(good)
     mine.kya:risk(good)
-    assert.equal("key1", requests[1].headers["X-Access-Key"])
-    assert.equal("key2", requests[2].headers["X-Access-Key"])
+    assert.equal("test-key1", requests[1].headers["X-Access-Key"])
+    assert.equal("test-key2", requests[2].headers["X-Access-Key"])
   end)
 
   for what, provide in pairs {
@@ -302,6 +302,12 @@ describe("the access key", function()
     end,
     ["returns a number"] = function()
       return 5
+    end,
+    ["returns a key of seven bytes"] = function()
+      return "7-bytes"
+    end,
+    ["returns a space at the end"] = function()
+      return KEY .. " "
     end,
     ["returns a line end"] = function()
       return KEY .. "\n"

@@ -38,7 +38,7 @@ end
 local function client_of(answer)
   local asked = {}
   local client = riskscreen.new {
-    access_key = "key",
+    access_key = "test-key",
     retry = false,
     transport = function(request)
       local page = tonumber(request.target:match "[?&]page=(%d+)")

@@ -95,7 +95,8 @@ describe("the option runtime", function()
   local function refusal(change)
     local runtime = virtual_time.new()
     change(runtime)
-    local ok, message = pcall(riskscreen.new, { access_key = "key", transport = function() end, runtime = runtime })
+    local ok, message =
+      pcall(riskscreen.new, { access_key = "test-key", transport = function() end, runtime = runtime })
     return not ok and message
   end
 
@@ -128,7 +129,7 @@ describe("the option runtime", function()
 
   it("is not changed", function()
     local runtime = virtual_time.new()
-    riskscreen.new { access_key = "key", transport = function() end, runtime = runtime }
+    riskscreen.new { access_key = "test-key", transport = function() end, runtime = runtime }
     assert.is_nil(runtime.refusal)
     assert.is_nil(runtime.tasks.iterator)
   end)

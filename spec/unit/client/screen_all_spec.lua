@@ -26,7 +26,7 @@ local found = recorder.reply(200, {
 
 local function client_with(...)
   local transport, requests = recorder.new(...)
-  local options = { transport = transport, access_key = "key", breaker = false, retry = { base_delay = 0 } }
+  local options = { transport = transport, access_key = "test-key", breaker = false, retry = { base_delay = 0 } }
   return riskscreen.new(options), requests
 end
 

@@ -30,7 +30,7 @@ describe("a screening", function()
 
   it("applies its trace and its retries to its lookups", function()
     local transport, requests = recorder.new(recorder.reply(503))
-    local client = riskscreen.new { access_key = "key", transport = transport, retry = { base_delay = 0 } }
+    local client = riskscreen.new { access_key = "test-key", transport = transport, retry = { base_delay = 0 } }
     client:screen { address = clean.address, network = "eth", traceparent = traceparent, retry = { attempts = 2 } }
     assert.equal(2, #requests)
     assert.equal(traceparent, requests[1].headers.traceparent)
@@ -40,7 +40,7 @@ describe("a screening", function()
     local time = require("spec.support.virtual_time").new()
     local order = {}
     local client = riskscreen.new {
-      access_key = "key",
+      access_key = "test-key",
       runtime = time,
       address_check = false,
       rate_limit = { rate = 1, burst = 1 },
@@ -190,7 +190,7 @@ describe("a screening", function()
 
   local function client_with(answer)
     local transport, requests = recorder.new(answer)
-    return riskscreen.new { transport = transport, access_key = "key", breaker = false }, requests
+    return riskscreen.new { transport = transport, access_key = "test-key", breaker = false }, requests
   end
 
   it("makes its lookups side by side, inside and outside of a task", function()

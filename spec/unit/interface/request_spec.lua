@@ -4,7 +4,7 @@ local options = require "riskscreen.options"
 local request = require "riskscreen.interface.request"
 
 local function settings(more)
-  local given = { base_url = "https://service.example", access_key = "key" }
+  local given = { base_url = "https://service.example", access_key = "test-key" }
   for name, value in pairs(more or {}) do
     given[name] = value
   end

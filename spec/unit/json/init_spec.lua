@@ -159,7 +159,7 @@ describe("json without lua-cjson", function()
       local json = require "riskscreen.json"
       local client = riskscreen.new {
         base_url = "https://localhost",
-        access_key = "k",
+        access_key = "test-key",
         transport = function(request)
           local page = tonumber(request.target:match "page=(%d+)")
           local data = page == 2 and '[{"address":"0x1","createdAt":12,"risks":[]}]' or "[]"
@@ -174,7 +174,8 @@ describe("json without lua-cjson", function()
 
   it("names the package to install at the first encoding", function()
     local output = run [[
-      local client = require("riskscreen").new { base_url = "https://localhost", access_key = "k", transport = print }
+      local options = { base_url = "https://localhost", access_key = "test-key", transport = print }
+      local client = require("riskscreen").new(options)
       local addresses = { "0x52908400098527886e0f7030069857d2e4169ee7" }
       print(select(2, client.kya:entities { addresses = addresses, network = "eth" }))
     ]]

@@ -1,6 +1,6 @@
 local options = require "riskscreen.options"
 
-local KEY = "the-key"
+local KEY = "the-access-key"
 
 -- As much of the runtime inside nginx as the options need.
 local NGINX = {
@@ -174,9 +174,52 @@ describe("a client's options", function()
     assert.is_nil(refused({ base_url = "https://user:secret@service.example" }):find "secret")
   end)
 
-  for _, key in ipairs { "", "a\nb", "a\r\nX: y", "a\0", "line\n" } do
+  for _, key in ipairs {
+    "",
+    "a\nb",
+    "a\r\nX: y",
+    "a\0",
+    "line-end\n",
+    " key-of-it",
+    "key-of-it ",
+    "\tkey-of-it",
+    "7-bytes",
+  } do
     it(("refuse the key %q"):format(key), function()
       assert.matches("access_key", refused { access_key = key })
+    end)
+  end
+end)
+
+describe("a proxy", function()
+  local function check(base_url, proxy)
+    return options.check_client(given { base_url = base_url, proxy = proxy })
+  end
+
+  for _, proxy in ipairs {
+    "http://proxy.example:8080",
+    "http://user:password@10.0.0.1:3128",
+    "https://proxy.example",
+    "socks5h://proxy.example:1080",
+    "http://127.0.0.1@proxy.example:1",
+    "http://127.0.0.1:1@proxy.example:1",
+    "http://proxy.example:1/@127.0.0.1",
+    "http://localhost.proxy.example",
+    "http://proxy.example#@localhost",
+    "http://proxy.example\\@localhost",
+  } do
+    it("on another machine is refused for a plain base_url: " .. proxy, function()
+      local settings, message = check("http://127.0.0.1:8080", proxy)
+      assert.is_nil(settings)
+      assert.matches("needs an https base_url", message, 1, true)
+      assert.is_nil(message:find("password", 1, true))
+      assert.is_table(check("https://service.example", proxy))
+    end)
+  end
+
+  for _, proxy in ipairs { "http://127.0.0.1:3128", "http://user:p@ss@localhost:1", "socks5://[::1]:1080" } do
+    it("on this machine may have a plain base_url: " .. proxy, function()
+      assert.is_table(check("http://127.0.0.1:8080", proxy))
     end)
   end
 end)

@@ -30,7 +30,7 @@ describe("a sandbox client", function()
   end)
 
   it("accepts a client's options", function()
-    local client = sandbox.client { access_key = "wrong" }
+    local client = sandbox.client { access_key = "wrong-key" }
     local _, err = client.kya:risk(lookup)
     assert.equal("unauthorized", err.kind)
   end)
@@ -155,7 +155,7 @@ describe("a sandbox client", function()
     end)
 
     it("for a bad setting of an account", function()
-      local options = { accounts = { key = { rate = 0 } } }
+      local options = { accounts = { ["test-key"] = { rate = 0 } } }
       assert.matches("accounts has a wrong account: rate must be", message_of(sandbox.new, options))
     end)
 

@@ -212,7 +212,7 @@ describe("an inbox that listens", function()
 
   local function post(url, body)
     local origin, path = url:match "^(http://[^/]+)(/.*)$"
-    local client = riskscreen.new { base_url = origin, access_key = "none" }
+    local client = riskscreen.new { base_url = origin, access_key = "no-access-key" }
     local value, other = client:request("POST", path, { body = body })
     return value and 200 or other.status
   end

@@ -116,7 +116,7 @@ for where, run in pairs {
   describe("the timeout of " .. where .. " ends", function()
     -- The error of a call that ends by itself; `options` are more options of the client.
     local function timed_out(url, options)
-      options.base_url, options.access_key, options.timeout = url, "k", TIMEOUT
+      options.base_url, options.access_key, options.timeout = url, "test-key", TIMEOUT
       options.connect_timeout = 60
       local client = closing(riskscreen.new(options))
       local err = run(function()
@@ -145,7 +145,7 @@ for where, run in pairs {
 
     it("the wait for other requests of the client", function()
       local url = serve(function() end)
-      local client = closing(riskscreen.new { base_url = url, access_key = "k", concurrency = 1 })
+      local client = closing(riskscreen.new { base_url = url, access_key = "test-key", concurrency = 1 })
       local first = native.tasks.spawn(function()
         ask(client, { timeout = 100 })
       end)

@@ -98,7 +98,7 @@ for _, name in ipairs(hosts.names) do
       native.attach(listener)
       local slow = riskscreen.new {
         base_url = "http://127.0.0.1:" .. ("%d"):format(listener:port()),
-        access_key = "key",
+        access_key = "test-key",
       }
       riskscreen.spawn(function()
         answer = { slow:request("GET", "/slow") }

@@ -26,7 +26,7 @@ local function serve(answer)
 end
 
 local function new(url, options)
-  local all = { base_url = url, access_key = "the-key" }
+  local all = { base_url = url, access_key = "the-access-key" }
   for name, value in pairs(options or {}) do
     all[name] = value
   end
@@ -59,7 +59,7 @@ describe("a client over HTTP", function()
     local request = server.requests[1]
     local line = "GET /prefix/api/v1/tracker/kya/risks?address=" .. samples.address .. "&network=eth HTTP/1.1\r\n"
     assert.equal(line, request:match "^[^\n]*\n")
-    assert.equal("the-key", header(request, "x-access-key"))
+    assert.equal("the-access-key", header(request, "x-access-key"))
     assert.equal("application/json", header(request, "accept"))
     assert.equal("a", header(request, "x-team"))
     assert.is_nil(header(request, "content-type"))

@@ -1,0 +1,190 @@
+-- Removes the access key from text that comes back: as it is, and as URLs, JSON, HTML, base64 and hexadecimal spell it,
+-- in either case and also when one encoding is inside another.
+
+local REDACTED = "[redacted]"
+local LONGEST_TEXT = 4096 -- bytes; messages show less of a foreign text
+local MAX_DEPTH = 3 -- encodings within each other
+local SHORTEST_PIECE = 4 -- bytes of the key that are removed from the end of a text that was cut
+
+local entities = { amp = "&", lt = "<", gt = ">", quot = '"', apos = "'", sol = "/", plus = "+", equals = "=" }
+
+local function utf8_char(code)
+  if code < 0x80 then
+    return string.char(code)
+  elseif code < 0x800 then
+    return string.char(0xC0 + math.floor(code / 64), 0x80 + code % 64)
+  elseif code < 0x10000 then
+    return string.char(0xE0 + math.floor(code / 4096), 0x80 + math.floor(code / 64) % 64, 0x80 + code % 64)
+  end
+  return "?"
+end
+
+local function character(digits, base)
+  return digits and #digits <= 8 and utf8_char(tonumber(digits, base)) or nil
+end
+
+-- The first character of an encoded text and its encoded length, for each byte that begins an encoded character.
+local decoders = {
+  ["%"] = function(rest)
+    local digits = rest:match "^%%(%x%x)"
+    return digits and string.char(tonumber(digits, 16)), 3
+  end,
+  ["\\"] = function(rest)
+    local digits = rest:match "^\\u(%x%x%x%x)"
+    if digits then
+      return character(digits, 16), 6
+    end
+    digits = rest:match "^\\x(%x%x)"
+    if digits then
+      return string.char(tonumber(digits, 16)), 4
+    end
+    return rest:match "^\\([/\\\"'])", 2
+  end,
+  ["&"] = function(rest)
+    -- A number that ends with the text may have been cut.
+    local digits, ending = rest:match "^&#[xX](%x+)([^%x])"
+    if digits then
+      return character(digits, 16), #digits + (ending == ";" and 4 or 3)
+    end
+    digits, ending = rest:match "^&#(%d+)(%D)"
+    if digits then
+      return character(digits, 10), #digits + (ending == ";" and 3 or 2)
+    end
+    local name = rest:match "^&(%a+);"
+    return name and entities[name], name and #name + 2
+  end,
+}
+
+---@class riskscreen.call.Decoded
+---@field bytes string
+---@field first integer[] for each byte the position of its first byte in the original text
+---@field last integer[]
+
+-- Decodes a text by one level; nil if nothing in it is encoded.
+local function decode(text)
+  local bytes, first, last = {}, {}, {}
+  local position, changed = 1, false
+  while position <= #text.bytes do
+    local byte = text.bytes:sub(position, position)
+    local decoded, length = nil, 1
+    if decoders[byte] then
+      decoded, length = decoders[byte](text.bytes:sub(position, position + 11))
+    end
+    changed = changed or decoded ~= nil
+    length = decoded and length or 1
+    for one in (decoded or byte):gmatch "." do
+      bytes[#bytes + 1] = one
+      first[#bytes], last[#bytes] = text.first[position], text.last[position + length - 1]
+    end
+    position = position + length
+  end
+  return changed and { bytes = table.concat(bytes), first = first, last = last } or nil
+end
+
+local function plain(text)
+  local positions = {}
+  for position = 1, #text do
+    positions[position] = position
+  end
+  return { bytes = text, first = positions, last = positions }
+end
+
+-- A form encoding writes "+" for a space.
+local function fold(text)
+  return (text:lower():gsub("+", " "))
+end
+
+local ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+
+-- The characters of base64 that depend on this text alone, if it stands `offset` bytes after a group's beginning.
+local function base64_of(text, offset)
+  local padded = ("\0"):rep(offset) .. text
+  local characters = {}
+  for position = 1, #padded - 2, 3 do
+    local a, b, c = padded:byte(position, position + 2)
+    local group = a * 65536 + b * 256 + c
+    for shift = 3, 0, -1 do
+      local index = math.floor(group / 64 ^ shift) % 64 + 1
+      characters[#characters + 1] = ALPHABET:sub(index, index)
+    end
+  end
+  return table.concat(characters):sub(offset > 0 and offset + 2 or 1)
+end
+
+local function forms_of(key)
+  local hexadecimal = key:gsub(".", function(byte)
+    return ("%02x"):format(byte:byte())
+  end)
+  local forms = { { text = fold(key) }, { text = hexadecimal } }
+  for offset = 0, 2 do
+    local form = base64_of(key, offset)
+    for _, spelling in ipairs { form, (form:gsub("[+/]", { ["+"] = "-", ["/"] = "_" })) } do
+      forms[#forms + 1] = { text = fold(spelling), is_base64 = true }
+    end
+  end
+  return forms
+end
+
+-- Marks the bytes of the original text that spell a form of the key.
+local function mark_all(marked, text, folded, form)
+  local first, last = folded:find(form.text, 1, true)
+  while first do
+    if form.is_base64 then
+      -- The characters beside these hold some bits of the key.
+      first = math.max(1, first - 2)
+      last = select(2, folded:find("^[%w +/_=-]?[%w +/_=-]?[%w +/_=-]?[%w +/_=-]?", last + 1)) or last
+    end
+    for position = text.first[first], text.last[last] do
+      marked[position] = true
+    end
+    first, last = folded:find(form.text, last + 1, true)
+  end
+end
+
+-- Marks the beginning of the key at the end of a text that was cut, perhaps within an encoded character.
+local function mark_cut_end(marked, text, folded, key, size)
+  local rest = folded:gsub("%%%x?$", ""):gsub("\\[ux]?%x*$", ""):gsub("&#?%w*$", "")
+  for _, ending in ipairs { folded, rest } do
+    for length = math.min(#key - 1, #ending), SHORTEST_PIECE, -1 do
+      if ending:sub(-length) == key:sub(1, length) then
+        for position = text.first[#ending - length + 1], size do
+          marked[position] = true
+        end
+        break
+      end
+    end
+  end
+end
+
+local function replace_marked(text, marked)
+  local pieces, position = {}, 1
+  while position <= #text do
+    local from, is_marked = position, marked[position]
+    while position <= #text and marked[position] == is_marked do
+      position = position + 1
+    end
+    pieces[#pieces + 1] = is_marked and REDACTED or text:sub(from, position - 1)
+  end
+  return table.concat(pieces)
+end
+
+---A function that removes a key from a text, of which it returns at most 4096 bytes.
+---@param key string not empty
+---@return fun(foreign: string): string
+return function(key)
+  local forms = forms_of(key)
+  return function(foreign)
+    foreign = foreign:sub(1, LONGEST_TEXT)
+    local marked = {}
+    local text, depth = plain(foreign), 0
+    while text and depth <= MAX_DEPTH do
+      local folded = fold(text.bytes)
+      for _, form in ipairs(forms) do
+        mark_all(marked, text, folded, form)
+      end
+      mark_cut_end(marked, text, folded, forms[1].text, #foreign)
+      text, depth = decode(text), depth + 1
+    end
+    return next(marked) and replace_marked(foreign, marked) or foreign
+  end
+end

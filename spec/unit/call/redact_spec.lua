@@ -1,0 +1,70 @@
+local redactor = require "riskscreen.call.redact"
+
+local KEY = "a.B%c/d+e="
+local redact = redactor(KEY)
+
+describe("redaction", function()
+  it("takes the key out of every place", function()
+    assert.equal("x [redacted] y [redacted]", redact("x " .. KEY .. " y " .. KEY))
+  end)
+
+  for what, spelling in pairs {
+    ["percent-encoded"] = "a.B%25c%2Fd%2Be%3D",
+    ["percent-encoded in lower case"] = "a.B%25c%2fd%2be%3d",
+    ["percent-encoded completely"] = "%61%2e%42%25%63%2f%64%2b%65%3d",
+    ["percent-encoded in part"] = "a.B%25c/d%2be=",
+    ["percent-encoded twice"] = "a.B%2525c%252Fd%252Be%253D",
+    ["escaped for JSON"] = "a.B%c\\/d+e=",
+    ["escaped by numbers for JSON"] = "a.B%c\\u002fd\\u002Be\\u003d",
+    ["escaped for JSON in JSON"] = "a.B%c\\\\\\/d+e=",
+    ["escaped for HTML"] = "a.B&#37;c&#47;d&#43;e&#61;",
+    ["escaped for HTML in hexadecimal"] = "a.B%c&#x2F;d&#X2b;e&#x3d;",
+    ["escaped for HTML without semicolons"] = "a.B%c&#47d&#43e=",
+    ["with named entities"] = "a.B%c&sol;d&plus;e&equals;",
+    ["in upper case"] = "A.B%C/D+E=",
+    ["with a space for the plus"] = "a.B%c/d e=",
+    ["in base64"] = "YS5CJWMvZCtlPQ==",
+    ["in hexadecimal"] = "612e4225632f642b653d",
+    ["in upper-case hexadecimal"] = "612E4225632F642B653D",
+  } do
+    it("takes out the key " .. what, function()
+      local result = redact("k=" .. spelling .. "&z")
+      assert.is_truthy(result == "k=[redacted]&z" or result == "[redacted]&z", result)
+    end)
+  end
+
+  it("takes out the base64 of a text that holds the key", function()
+    -- "u:", "us:" and "user:" before the key, and "!" behind it
+    for _, spelling in ipairs { "dTphLkIlYy9kK2U9IQ==", "dXM6YS5CJWMvZCtlPSE=", "dXNlcjphLkIlYy9kK2U9IQ==" } do
+      assert.is_truthy(redact(spelling):find("[redacted]", 1, true), spelling)
+    end
+  end)
+
+  it("takes out the piece of the key at the end of a text that was cut", function()
+    assert.equal("x [redacted]", redact "x a.B%c/d")
+    assert.equal("x [redacted]", redact "x a.B%25c%2")
+    assert.equal("x [redacted]", redact "x a.B%c\\u002")
+    assert.equal("x [redacted]", redact "x a.B&#37;c&#4")
+  end)
+
+  it("leaves other text alone", function()
+    local text = "aXB%c/d+e= and 100 % of A&B \\ nothing else"
+    assert.equal(text, redact(text))
+    assert.equal("", redact "")
+  end)
+
+  it("keeps every other byte", function()
+    local bytes = {}
+    for code = 0, 255 do
+      bytes[#bytes + 1] = string.char(code)
+    end
+    local all = table.concat(bytes)
+    assert.equal(all .. "[redacted]" .. all, redact(all .. KEY .. all))
+  end)
+
+  it("takes little time for a long text", function()
+    local started = os.clock()
+    redact(("%25&#37;\\u0025"):rep(1000000))
+    assert.is_true(os.clock() - started < 1)
+  end)
+end)
