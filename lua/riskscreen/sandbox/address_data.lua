@@ -41,7 +41,7 @@ local sources = { "Provider", "Provider", "Provider", "Community" }
 
 local by_address, peers = {}, {}
 for _, scenario in ipairs(scenarios) do
-  by_address[canonical_address(scenario.address)] = scenario
+  by_address[canonical_address(scenario.address, scenario.network)] = scenario
   if not scenario.fault and not scenario.verdict.answer and scenario.name ~= "malformed-level" then
     peers[scenario.network] = peers[scenario.network] or {}
     table.insert(peers[scenario.network], scenario)
@@ -108,10 +108,11 @@ local function derived_verdict(address)
 end
 
 ---The verdict about an address. The tables are shared: read them, do not change them.
----@param address string a hexadecimal one in any case
+---@param address string in any spelling
+---@param network? string
 ---@return riskscreen.sandbox.Verdict
-function M.verdict(address)
-  local canonical = canonical_address(address)
+function M.verdict(address, network)
+  local canonical = canonical_address(address, network)
   local scenario = by_address[canonical]
   return scenario and scenario.verdict or derived_verdict(canonical)
 end
@@ -159,14 +160,14 @@ end
 ---@param network string one of enums.values.activity_network
 ---@return table[] opponents
 function M.counterparties(address, network)
-  local canonical, chain = canonical_address(address), enums.canonical_network(network)
+  local canonical, chain = canonical_address(address, network), enums.canonical_network(network)
   local draw = M.stream(chain .. canonical .. "counterparties")
   local family = peers[chain]
   local first, count = draw(#family), draw(MAX_COUNTERPARTIES + 1)
   local opponents = json.empty_array()
   for index = 1, count do
     local peer = family[(first + index * 7) % #family + 1]
-    if canonical_address(peer.address) ~= canonical then
+    if canonical_address(peer.address, network) ~= canonical then
       opponents[#opponents + 1] = counterparty(peer, chain, draw)
     end
   end
@@ -187,7 +188,7 @@ end
 ---@return table
 function M.basic(address, network)
   local chain = enums.canonical_network(network)
-  local draw = M.stream(chain .. canonical_address(address) .. "basic")
+  local draw = M.stream(chain .. canonical_address(address, network) .. "basic")
   local coin, token = coins[chain], tokens[chain]
   local basic = {
     activeType = draw(4),
@@ -211,10 +212,10 @@ end
 ---@return table[]
 function M.freeze_events(address, network)
   local chain = enums.canonical_network(network)
-  local draw = M.stream(chain .. canonical_address(address) .. "freezes")
+  local draw = M.stream(chain .. canonical_address(address, network) .. "freezes")
   local time = milliseconds(draw)
   local events = json.empty_array()
-  for index, freeze in ipairs(M.verdict(address).freezes or {}) do
+  for index, freeze in ipairs(M.verdict(address, network).freezes or {}) do
     events[index] = {
       hash = transaction_hash(draw, chain),
       chain = chain,

@@ -55,7 +55,7 @@ local function entity_record(context, verdict, address, network)
 end
 
 function M.getAddressEntity(context, parameters)
-  local verdict = address_data.verdict(parameters.address)
+  local verdict = address_data.verdict(parameters.address, parameters.network)
   return { data = entity_record(context, verdict, parameters.address, parameters.network) }
 end
 
@@ -63,7 +63,8 @@ end
 function M.listAddressEntities(context, parameters)
   local data, seen = json.empty_array(), {}
   for _, address in ipairs(parameters.addresses) do
-    local canonical, verdict = canonical_address(address), address_data.verdict(address)
+    local canonical = canonical_address(address, parameters.network)
+    local verdict = address_data.verdict(address, parameters.network)
     if not seen[canonical] and not (verdict.answer and verdict.answer.omit) then
       data[#data + 1] = entity_record(context, verdict, address, parameters.network)
     end
@@ -81,7 +82,7 @@ local function user_defined(risk)
 end
 
 function M.getAddressRisk(context, parameters)
-  local verdict = address_data.verdict(parameters.address)
+  local verdict = address_data.verdict(parameters.address, parameters.network)
   local record = new_record(context, verdict, parameters.address, parameters.network)
   local entry = context.account.blacklist:find(parameters.address, parameters.network)
   record.risks = verdict.risks

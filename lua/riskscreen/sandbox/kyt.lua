@@ -67,7 +67,7 @@ end
 ---@param now number
 ---@return table
 function M.immediate_result(parameters, now)
-  local risks = address_data.verdict(parameters.outputAddress or parameters.hash).risks
+  local risks = address_data.verdict(parameters.outputAddress or parameters.hash, parameters.network).risks
   return {
     network = parameters.network,
     hash = parameters.hash,

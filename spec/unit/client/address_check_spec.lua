@@ -154,6 +154,11 @@ describe("every spelling of an address", function()
       assert.equal(1, #service:requests(), network)
       assert.is_nil(actions.unknown)
       assert.equal(#list, #assert(client.kya:entities { addresses = list, network = network }))
+      local risks = {}
+      for index, address in ipairs(list) do
+        risks[index] = assert(client.kya:risk { address = address, network = network }).risks
+      end
+      assert.same({ risks[1], risks[1], risks[3] and risks[1] }, risks)
     end
   end)
 end)
