@@ -18,20 +18,34 @@ local function of_list(list)
   end, count
 end
 
--- Reads a line with its end, or nil at the end of the file. Lua 5.1 and LuaJIT lose the rest of a line, and its end,
--- after a NUL byte; so the file is read in pieces, and a pipe byte by byte, because it may wait for more.
+-- Of each file that was read in pieces: the piece, the position in it, and the file's position behind it. The next run
+-- over the file goes on there.
+local unread = setmetatable({}, { __mode = "k" })
+
+local function state_of(file, position)
+  local state = unread[file]
+  if not state or state.position ~= position then
+    state = { buffer = "", at = 1 }
+    unread[file] = state
+  end
+  return state
+end
+
+-- Returns a function that reads a line with its end, or nil at the end of the file. Lua 5.1 and LuaJIT lose the rest of
+-- a line after a NUL byte, and its end. They read pieces instead, and a pipe byte by byte, because it may wait.
 local function line_reader(file)
-  local size = file:seek() and PIECE or HAS_WHOLE_LINES and "*L" or 1
-  local buffer, at = "", 1
+  local position = file:seek()
+  local size = HAS_WHOLE_LINES and "*L" or position and PIECE or 1
+  local state = state_of(file, position)
   return function()
+    local buffer, at = state.buffer, state.at
     local line_end = buffer:find("\n", at, true)
     if line_end then
-      local line = buffer:sub(at, line_end)
-      at = line_end + 1
-      return line
+      state.at = line_end + 1
+      return buffer:sub(at, line_end)
     end
     local pieces = { buffer:sub(at) }
-    buffer, at = "", 1
+    state.buffer, state.at = "", 1
     while not line_end do
       local piece, problem = file:read(size)
       if problem then
@@ -41,8 +55,9 @@ local function line_reader(file)
       end
       line_end = piece:find("\n", 1, true)
       pieces[#pieces + 1] = line_end and piece:sub(1, line_end) or piece
-      buffer, at = line_end and piece or "", (line_end or 0) + 1
+      state.buffer, state.at = line_end and piece or "", (line_end or 0) + 1
     end
+    state.position = position and file:seek()
     local line = table.concat(pieces)
     return line ~= "" and line or nil
   end
