@@ -31,11 +31,24 @@ local function state_of(file, position)
   return state
 end
 
+-- A file that cannot be read to its end raises: a list must not end early silently.
+local function read(file, what)
+  local content, problem = file:read(what)
+  if problem then
+    error("the file cannot be read: " .. tostring(problem), 0)
+  end
+  return content
+end
+
 -- Returns a function that reads a line with its end, or nil at the end of the file. Lua 5.1 and LuaJIT lose the rest of
 -- a line after a NUL byte, and its end. They read pieces instead, and a pipe byte by byte, because it may wait.
 local function line_reader(file)
+  if HAS_WHOLE_LINES then
+    return function()
+      return read(file, "*L")
+    end
+  end
   local position = file:seek()
-  local size = HAS_WHOLE_LINES and "*L" or position and PIECE or 1
   local state = state_of(file, position)
   return function()
     local buffer, at = state.buffer, state.at
@@ -47,10 +60,8 @@ local function line_reader(file)
     local pieces = { buffer:sub(at) }
     state.buffer, state.at = "", 1
     while not line_end do
-      local piece, problem = file:read(size)
-      if problem then
-        error("the file cannot be read: " .. tostring(problem), 0)
-      elseif not piece then
+      local piece = read(file, position and PIECE or 1)
+      if not piece then
         break
       end
       line_end = piece:find("\n", 1, true)
@@ -63,12 +74,11 @@ local function line_reader(file)
   end
 end
 
--- A file that cannot be read to its end raises: a list must not end early silently.
 local function of_file(file)
-  local read, is_first = line_reader(file), true
+  local read_line, is_first = line_reader(file), true
   return function()
     while true do
-      local line = read()
+      local line = read_line()
       if not line then
         return nil
       end
