@@ -1,33 +1,10 @@
--- Hooks: the caller's functions that get a description of what happens to a call. A hook cannot change the description
--- or the call. An error that it raises is kept for the statistics, and a hook that waits blocks.
+-- Hooks: the caller's functions that get a description of what happens to a call. The description is a table of the
+-- hook's own: changing it does not change the call. An error that it raises is kept for
+-- the statistics. A hook that waits blocks.
 
 local text = require "riskscreen.util.text"
 
 local LONGEST_MESSAGE = 200 -- bytes of the error that a hook raised
-
-local function refuse(_, name)
-  error(("the description of a call cannot be changed (field %s)"):format(text.show(name)), 2)
-end
-
--- A description that can be read, and from Lua 5.2 on walked by `pairs`.
-local function read_only(fields)
-  for name, value in pairs(fields) do
-    if type(value) == "table" then
-      fields[name] = read_only(value)
-    end
-  end
-  local function following(_, name)
-    return next(fields, name)
-  end
-  return setmetatable({}, {
-    __index = fields,
-    __newindex = refuse,
-    __pairs = function(description)
-      return following, description, nil
-    end,
-    __metatable = "read-only",
-  })
-end
 
 ---@class riskscreen.Hooks
 ---@field private given table<string, fun(description: table)>
@@ -55,13 +32,13 @@ end
 ---Calls the hook of a name with a description. The description holds no header, because one may hold a secret.
 ---@param name string
 ---@param call riskscreen.Call
----@param fields table gets the fields of the call, and becomes the description
+---@param fields table given away: it gets the fields of the call, and becomes the description
 function Hooks:tell(name, call, fields)
   fields.operation = call.route.name
   fields.method = call.request.method
   fields.path = call.request.target:match "^[^?]*"
   fields.traceparent = call.options.traceparent
-  local ok, failure = self.contain(self.given[name], read_only(fields))
+  local ok, failure = self.contain(self.given[name], fields)
   if not ok then
     self.failures = self.failures + 1
     self.last_failure = text.printable(tostring(failure), LONGEST_MESSAGE)

@@ -72,27 +72,18 @@ function M.check(what, request, options)
   return checked, problem and (what .. ": " .. problem.message)
 end
 
--- The lookups that each policy needs by itself.
-local needed = setmetatable({}, { __mode = "k" })
-
 -- The lookups to make: the risk assessment always, the others where the policy or the caller wants them.
-local function wanted_lookups(policy, include)
-  local wanted = not include and needed[policy]
-  if wanted then
-    return wanted
-  end
-  local included = tables.set(include)
-  wanted = {}
+local function lookups_with(policy, include)
+  local included, wanted = tables.set(include), {}
   for _, lookup in ipairs(lookups.list) do
     if lookup.name == "risk" or included[lookup.name] or policy:needs(lookup.name) then
       wanted[#wanted + 1] = lookup
     end
   end
-  if not include then
-    needed[policy] = wanted
-  end
   return wanted
 end
+
+local lookups_of = tables.memoize(lookups_with)
 
 ---@class riskscreen.Screening the part of a screening that is the same for every address of a run
 ---@field state riskscreen.State
@@ -178,7 +169,7 @@ local function new_screening(state, policy, checked, perform)
   for _, option in ipairs(reliability.call) do
     options[option.name] = checked[option.name]
   end
-  local wanted = wanted_lookups(policy, checked.include)
+  local wanted = checked.include and lookups_with(policy, checked.include) or lookups_of(policy)
   return {
     state = state,
     perform = perform,

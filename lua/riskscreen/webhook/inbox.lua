@@ -64,8 +64,9 @@ local function report(failure, event)
   io.stderr:write("riskscreen: the webhook ", what, " was not handled: ", tostring(failure), "\n")
 end
 
+---The options of every inbox.
 ---@type riskscreen.Option[]
-local inbox_options = tables.concat(auth.options, {
+local shared_options = tables.concat(auth.options, {
   build.checked(
     "handlers",
     "table",
@@ -75,8 +76,12 @@ local inbox_options = tables.concat(auth.options, {
     {}
   ),
   build.callback("fetch", "fetch(requestId) → result: called for every event; its result replaces the event's data."),
-  build.checked("store", "table", store_of_operator, "Which events were handled; by default in memory."),
   bounds("remember", 100000, 7 * 86400, "How many handled events are remembered, and for how long."),
+})
+
+---@type riskscreen.Option[]
+local inbox_options = tables.concat(shared_options, {
+  build.checked("store", "table", store_of_operator, "Which events were handled; by default in memory."),
   bounds("early", 1000, 3600, "How many events are kept for transactions that are awaited later, and for how long."),
   build.callback(
     "on_failure",
@@ -276,7 +281,7 @@ function Inbox:serve()
   return status or error("inbox:serve: it answers a request of nginx, in content_by_lua", 2)
 end
 
-local M = { options = inbox_options }
+local M = { options = inbox_options, shared_options = shared_options }
 
 ---Checks the options of an inbox.
 ---@param specs riskscreen.Option[]

@@ -27,24 +27,13 @@ describe("a hook", function()
     assert.same({ "GET", "/api/risks" }, seen)
   end)
 
-  it("cannot change the description at any depth", function()
+  it("cannot change the call", function()
     local own = with(function(description)
-      assert.has_error(function()
-        description.operation = "other"
-      end)
-      assert.has_error(function()
-        description.new = 1
-      end)
-      assert.has_error(function()
-        description.times.total = 0
-      end)
-      assert.has_error(function()
-        setmetatable(description, nil)
-      end)
-      assert.equal("getAddressRisk", description.operation)
+      description.operation, description.path = "other", "/other"
     end)
-    own:tell("request", call, { times = { total = 0.5 } })
-    assert.equal(0, own.failures, own.last_failure)
+    own:tell("request", call, {})
+    assert.same({ "getAddressRisk", "/api/risks?address=x" }, { call.route.name, call.request.target })
+    assert.equal(0, own.failures)
   end)
 
   it("that raises is contained, and its error is kept", function()
@@ -72,16 +61,14 @@ describe("a hook", function()
     assert.is_false(hooks.new(nil, pcall):has "request")
   end)
 
-  if _VERSION ~= "Lua 5.1" then
-    it("can walk the description", function()
-      local seen = {}
-      local own = with(function(description)
-        for name, value in pairs(description) do
-          seen[name] = value
-        end
-      end)
-      own:tell("request", call, { size = 2 })
-      assert.same({ operation = "getAddressRisk", method = "GET", path = "/api/risks", size = 2 }, seen)
+  it("can walk the description", function()
+    local seen = {}
+    local own = with(function(description)
+      for name, value in pairs(description) do
+        seen[name] = value
+      end
     end)
-  end
+    own:tell("request", call, { size = 2 })
+    assert.same({ operation = "getAddressRisk", method = "GET", path = "/api/risks", size = 2 }, seen)
+  end)
 end)

@@ -2,6 +2,7 @@
 
 local build = require "riskscreen.options.build"
 local inbox = require "riskscreen.webhook.inbox"
+local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 
 local LONGEST_TTL = 30 * 86400 -- seconds
@@ -33,47 +34,20 @@ local function shared_dict(name)
   return dict
 end
 
-local function option(name)
-  for _, entry in ipairs(inbox.options) do
-    if entry.name == name then
-      return entry
-    end
-  end
-end
+local dict_doc = "Name of a `lua_shared_dict` with no other user: others could push events out of it."
+local dict = build.required(build.checked("dict", "string", shared_dict, dict_doc))
+local early_fields = { build.seconds("ttl", 3600, "How long they are kept.", 1, LONGEST_TTL) }
+local early_doc = "How long events are kept for transactions that are awaited later, or in another worker."
 
 ---@type riskscreen.Option[]
-return {
-  {
-    name = "dict",
-    type = "string",
-    required = true,
-    check = shared_dict,
-    doc = "Name of a `lua_shared_dict` with no other user: others could push events out of it.",
-  },
-  option "handlers",
-  option "secret",
-  option "allow",
-  option "verify",
-  option "accept_unauthenticated",
-  option "fetch",
-  option "remember",
-  {
-    name = "early",
-    type = "table",
-    default = { ttl = 3600 },
-    fields = { build.seconds("ttl", 3600, "How long they are kept.", 1, LONGEST_TTL) },
-    doc = "How long events are kept for transactions that are awaited later, or in another worker.",
-  },
-  build.seconds(
-    "lease",
-    30,
-    "Time after which an event may come again whose worker died while it handled it.",
-    0.1,
-    3600
-  ),
+local own_options = {
+  build.group("early", early_fields, early_doc, {}),
+  build.seconds("lease", 30, "Time after which an event may come again whose worker died handling it.", 0.1, 3600),
   build.seconds("poll", 0.05, "Interval at which a worker with waiters looks for events of other workers.", 0.005, 10),
   build.callback(
     "on_failure",
     "on_failure(failure, event): called for every event that was not handled; by default it goes to the error log."
   ),
 }
+
+return tables.concat({ dict }, inbox.shared_options, own_options)
