@@ -51,6 +51,7 @@ local riskscreen = { address = {}, decimal = {}, errors = {}, webhook = {}, sand
 ---@field client_key? string PEM file of that certificate's key.
 ---@field unix_socket? string Unix-domain socket to connect to.
 ---@field endpoints? table Method and path (and envelope) of operations by name, such as kyt_result = { method = 'GET', path = '/…/{requestId}' }: for operations whose path is not published.
+---@field extend? table Values that the service has added to its enumerations, for requests and for decisions of this client.
 ---@field usage_parameters? table Names on the wire of the usage query's parameters, which the interface does not publish.
 ---@field transaction_parameters? table Name on the wire of a transaction's `custom_id`, which the interface shows in results alone.
 ---@field transport? function Sends requests in place of the library's HTTP: transport(request) --> reply | nil, failure.

@@ -94,7 +94,8 @@ local function perform(state, operation, parameters, call_options)
     return unsent(err, operation.name)
   end
   local checked, built
-  checked, err = validate.parameters(operation, parameters, address_check(state, operation, call_options))
+  local level = address_check(state, operation, call_options)
+  checked, err = validate.parameters(operation, parameters, level, state.settings.extend)
   if checked then
     built, err = request.build(operation, checked, state.settings, call_options)
   end

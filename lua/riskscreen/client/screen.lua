@@ -150,10 +150,43 @@ local function refused(problem, field)
   return { errors = { risk = errors.new("invalid_argument", problem, fields) } }
 end
 
+-- The canonical address on a network that the operator has added; or nil, the problem and the field. Where its form is
+-- not known, the text must be an address of some network.
+local function validate_added(address, network, like, level)
+  if type(like) == "string" then
+    return addresses.validate(address, like, level)
+  elseif type(address) ~= "string" or address == "" then
+    return nil, ("the address must be a text (got %s)"):format(text.show(address)), "address"
+  elseif level and not addresses.networks_of(address)[1] then
+    local message = "the address is none of any network (got %s); address_check = false accepts any on %s"
+    return nil, message:format(text.show(address), network), "address"
+  end
+  return (addresses.normalize(address))
+end
+
+local function validate(screening, address, network)
+  local added = screening.state.settings.extend
+  local like = added and added.network and network ~= nil and added.network[network]
+  if like then
+    return validate_added(address, network, like, screening.address_check)
+  end
+  return addresses.validate(address, network, screening.address_check)
+end
+
+-- The policy with the values that the operator has added to the client.
+local function extended_policy(state, policy)
+  if not state.settings.extend then
+    return policy
+  end
+  state.extended = state.extended or setmetatable({}, { __mode = "k" })
+  state.extended[policy] = state.extended[policy] or policies.extended(policy, state.settings.extend)
+  return state.extended[policy]
+end
+
 local function decide(screening, address, network, options)
   local now = screening.state.runtime.now
   local started = now()
-  local canonical, problem, field = addresses.validate(address, network, screening.address_check)
+  local canonical, problem, field = validate(screening, address, network)
   local found = canonical and look_up(screening, { address = canonical, network = network }, options)
     or refused(problem, field)
   local decision = screening.policy:decide(found)
@@ -163,7 +196,7 @@ local function decide(screening, address, network, options)
 end
 
 local function new_screening(state, policy, checked, perform)
-  policy = checked.policy or policy or default_policy
+  policy = extended_policy(state, checked.policy or policy or default_policy)
   -- The headers of a lookup's response are not used.
   local options = { timeout = checked.timeout, value_only = true, address_check = false }
   for _, option in ipairs(reliability.call) do

@@ -64,10 +64,11 @@ end)
 ---@param value table
 ---@param prefix string the path of the table, for messages
 ---@param noun? string the word for a field in messages; without it unknown fields are copied
----@param check_value fun(spec: table, value: any, path: string): any, riskscreen.Problem|nil
+---@param check_value fun(spec: table, value: any, path: string, extend?: table): any, riskscreen.Problem|nil
+---@param extend? table passed on to check_value
 ---@return table|nil checked a copy
 ---@return riskscreen.Problem|nil problem
-local function check_fields(specs, value, prefix, noun, check_value)
+local function check_fields(specs, value, prefix, noun, check_value, extend)
   local copy, known = {}, known_names(specs)
   -- Unknown names first: "adress" is the better complaint when "address" is missing.
   for name, given in pairs(value) do
@@ -82,7 +83,7 @@ local function check_fields(specs, value, prefix, noun, check_value)
     local name = spec.name
     local given = value[name]
     if given ~= nil then
-      local checked, wrong = check_value(spec, given, prefix == "" and name or prefix .. name)
+      local checked, wrong = check_value(spec, given, prefix == "" and name or prefix .. name, extend)
       if wrong then
         return nil, wrong
       end
@@ -96,15 +97,28 @@ end
 
 local checkers = {}
 
-local function check_value(spec, value, path)
-  return checkers[spec.type](spec, value, path)
+local function check_value(spec, value, path, extend)
+  return checkers[spec.type](spec, value, path, extend)
 end
 
-function checkers.string(spec, value, path)
+-- The enumerations that hold networks. A network that the operator has added may belong to each.
+local network_enums = { network = true, activity_network = true, freeze_network = true }
+
+---Whether the operator has added a value to an enumeration.
+---@param extend table<string, table<string, any>>|nil the client option
+---@param enum string
+---@param value any
+---@return boolean
+local function is_added(extend, enum, value)
+  local added = extend and extend[network_enums[enum] and "network" or enum]
+  return added ~= nil and added[value] ~= nil
+end
+
+function checkers.string(spec, value, path, extend)
   if type(value) ~= "string" then
     return wrong_type(path, "a string", value)
   elseif spec.enum then
-    if not enums.has(spec.enum, value) then
+    if not enums.has(spec.enum, value) and not is_added(extend, spec.enum, value) then
       return not_one_of(path, enums.values[spec.enum], value)
     end
     return value
@@ -140,7 +154,7 @@ function checkers.date(_, value, path)
   return value
 end
 
-function checkers.array(spec, value, path)
+function checkers.array(spec, value, path, extend)
   if type(value) ~= "table" then
     return wrong_type(path, "a list", value)
   end
@@ -154,7 +168,7 @@ function checkers.array(spec, value, path)
   end
   local copy = count == 0 and json.empty_array() or {}
   for index = 1, count do
-    local checked, wrong = check_value(spec.items, value[index], path .. "[" .. index .. "]")
+    local checked, wrong = check_value(spec.items, value[index], path .. "[" .. index .. "]", extend)
     if wrong then
       return nil, wrong
     end
@@ -163,11 +177,11 @@ function checkers.array(spec, value, path)
   return copy
 end
 
-function checkers.object(spec, value, path)
+function checkers.object(spec, value, path, extend)
   if type(value) ~= "table" then
     return wrong_type(path, "a table of named fields", value)
   end
-  return check_fields(spec.fields, value, path .. ".", not spec.open and "field" or nil, check_value)
+  return check_fields(spec.fields, value, path .. ".", not spec.open and "field" or nil, check_value, extend)
 end
 
 function checkers.any(_, value)
@@ -239,10 +253,12 @@ local unlisted_addresses = {
   kyt = { { name = "outputAddress", is_address = true }, { name = "tokenContractAddress", is_address = "contract" } },
 }
 
-local function check_addresses(specs, checked, level)
+local function check_addresses(specs, checked, level, extend)
   local wrong = check_each_address(specs, checked, nil, "", function(value, network, path)
     local message
-    if enums.has("network", network) then
+    local like = extend and extend.network and extend.network[network]
+    if enums.has("network", like or network) then
+      network = like or network
       message = select(2, addresses.validate(value, network, level))
     elseif not is_address_somewhere(value, level) then
       message = ("the address is none of any network (got %s)"):format(text.show(value))
@@ -256,9 +272,10 @@ end
 ---@param operation riskscreen.Operation
 ---@param parameters table
 ---@param level? "checksum"|"format"|false how addresses are checked; by default they are not
+---@param extend? table the client option: values that the operator has added to enumerations
 ---@return table|nil checked a copy
 ---@return riskscreen.Error|nil err
-function M.parameters(operation, parameters, level)
+function M.parameters(operation, parameters, level, extend)
   local network = parameters.network
   if
     is_plain_lookup(operation, parameters) and (not level or addresses.validate(parameters.address, network, level))
@@ -267,12 +284,13 @@ function M.parameters(operation, parameters, level)
   end
   local specs = operation.parameters
   -- The caller may give any parameters where the interface lists none.
-  local checked, wrong = check_fields(specs or NO_SPECS, parameters, "", specs and "parameter", check_value)
+  local checked, wrong = check_fields(specs or NO_SPECS, parameters, "", specs and "parameter", check_value, extend)
   if checked and specs then
     checked, wrong = check_order(specs, checked)
   end
   if checked and level then
-    checked, wrong = check_addresses(specs or unlisted_addresses[operation.namespace] or NO_SPECS, checked, level)
+    checked, wrong =
+      check_addresses(specs or unlisted_addresses[operation.namespace] or NO_SPECS, checked, level, extend)
   end
   if not checked then
     local fields = { operation = operation.name, field = wrong.field, allowed = wrong.allowed }

@@ -2,6 +2,7 @@
 -- annotations come from these tables. A wrong option is a message; the public function raises it at its caller's line.
 local build = require "riskscreen.options.build"
 local check = require "riskscreen.options.check"
+local enums = require "riskscreen.interface.enums"
 local http = require "riskscreen.options.http"
 local kyt = require "riskscreen.options.kyt"
 local reliability = require "riskscreen.options.reliability"
@@ -63,6 +64,45 @@ local function missing_function(owner, names)
     end
   end
 end
+
+local function names(value)
+  if not tables.sequence_length(value) then
+    return nil, "must be a list of texts"
+  end
+  for _, name in ipairs(value) do
+    if type(name) ~= "string" or name == "" then
+      return nil, ("must be a list of texts (it holds %s)"):format(text.show(name))
+    end
+  end
+  return tables.set(value)
+end
+
+-- A list of networks, or a table from each to the network whose addresses look the same.
+local function networks(value)
+  if value[1] ~= nil then
+    return names(value)
+  end
+  for name, like in pairs(value) do
+    if type(name) ~= "string" or name == "" then
+      return nil, "must be a list of texts, or map texts to known networks"
+    elseif not enums.has("network", like) then
+      return nil, ("must map %s to a known network such as eth (got %s)"):format(name, text.show(like))
+    end
+  end
+  return tables.copy(value)
+end
+
+local extensions = {
+  build.checked(
+    "network",
+    "table",
+    networks,
+    "Networks: a list, or a table from each to a known network with the same form of addresses: { sonic = 'eth' }."
+  ),
+  build.checked("risk_level", "table", names, "Values of riskLevel."),
+  build.checked("risk_type", "table", names, "Values of riskType."),
+  build.checked("risk_source", "table", names, "Values of riskSource."),
+}
 
 local function nothing() end
 
@@ -134,6 +174,11 @@ M.client = tables.concat({
     "Method and path (and envelope) of operations by name, such as "
       .. "kyt_result = { method = 'GET', path = '/…/{requestId}' }: for operations whose path is not published.",
     {}
+  ),
+  build.group(
+    "extend",
+    extensions,
+    "Values that the service has added to its enumerations, for requests and for decisions of this client."
   ),
   build.group(
     "usage_parameters",

@@ -331,6 +331,19 @@ end
 
 local M = {}
 
+---The same policy with more recognised values.
+---@param policy riskscreen.Policy
+---@param extend table<"risk_level"|"risk_type"|"risk_source", table<string, true>>
+---@return riskscreen.Policy
+function M.extended(policy, extend)
+  local recognised = {}
+  for name, values in pairs(policy.recognised) do
+    recognised[name] = tables.merge(values, extend["risk_" .. name])
+  end
+  -- The cache holds reasons about the interface's own values alone, which stay the same.
+  return setmetatable(tables.merge(policy, { recognised = recognised }), Policy)
+end
+
 ---@class riskscreen.PolicyOptions
 ---@field rules? riskscreen.Rule[] the default rules
 ---@field extend? { level?: string[], type?: string[], source?: string[] } values the service has added

@@ -25,6 +25,74 @@ local everything = riskscreen.policy {
   },
 }
 
+describe("the client option extend", function()
+  local EVM, ODD = ("0x%040x"):format(1), "new1qqqqqqqq"
+
+  local function answer(kind)
+    return function(request)
+      local network = request.target:match "network=(%w+)"
+      local address = request.target:match "address=(%w+)"
+      local risks = { { riskLevel = "low", riskType = kind, riskSource = "Community" } }
+      local data = { address = address, network = network, risks = risks }
+      return recorder.reply(200, { success = true, code = 1, data = data })
+    end
+  end
+
+  local function screen(extend, kind, network, address, more)
+    local transport, requests = recorder.new(answer(kind))
+    local client = riskscreen.new { transport = transport, access_key = "key-of-extend", extend = extend }
+    local request = { address = address, network = network }
+    for name, value in pairs(more or {}) do
+      request[name] = value
+    end
+    return client:screen(request).action, #requests
+  end
+
+  it("lets decisions know more values", function()
+    assert.equal("unknown", (screen(nil, "new-type", "eth", EVM)))
+    assert.equal("allow", (screen({ risk_type = { "new-type" } }, "new-type", "eth", EVM)))
+    local policy = riskscreen.policy { rules = { { any = true, action = "review" } } }
+    assert.equal("review", (screen({ risk_type = { "new-type" } }, "new-type", "eth", EVM, { policy = policy })))
+    assert.equal(
+      "unknown",
+      policy:decide({ risk = { risks = { { riskLevel = "low", riskType = "new-type" } } } }).action
+    )
+  end)
+
+  it("lets requests name more networks, and checks their addresses", function()
+    assert.same({ "unknown", 0 }, { screen(nil, "scam", "sonic", EVM) })
+    for _, extend in ipairs { { network = { "sonic" } }, { network = { sonic = "eth" } } } do
+      assert.same({ "allow", 1 }, { screen(extend, "scam", "sonic", EVM) })
+      assert.same({ "unknown", 0 }, { screen(extend, "scam", "sonic", ODD) })
+      assert.same({ "unknown", 0 }, { screen(extend, "scam", "sonic", 7) })
+      assert.same({ "unknown", 0 }, { screen(extend, "scam", "sonik", EVM) })
+    end
+    assert.same({ "allow", 1 }, { screen({ network = { "sonic" } }, "scam", "sonic", ODD, { address_check = false }) })
+  end)
+
+  it("lets raw calls name them", function()
+    local transport, requests = recorder.new(answer "scam")
+    local client = riskscreen.new {
+      transport = transport,
+      access_key = "key-of-extend",
+      extend = { network = { "sonic" }, risk_type = { "new-type" } },
+    }
+    assert(client.kya:risk { address = EVM, network = "sonic" })
+    local item = { address = EVM, network = "sonic", risks = { { riskType = "new-type", riskLevel = "low" } } }
+    client:call("addBlacklistAddresses", { list = { item } })
+    assert.equal(2, #requests)
+    assert.is_nil((client.kya:risk { address = EVM, network = "sonik" }))
+  end)
+
+  it("is checked", function()
+    for _, extend in ipairs { { network = { 7 } }, { network = { sonic = "sonik" } }, { risk_type = "new" } } do
+      assert.has_error(function()
+        riskscreen.new { transport = print, access_key = "key-of-extend", extend = extend }
+      end)
+    end
+  end)
+end)
+
 describe("a screening", function()
   local traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 
