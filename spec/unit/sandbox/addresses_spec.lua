@@ -1,3 +1,4 @@
+local address_rules = require "riskscreen.address"
 local enums = require "riskscreen.interface.enums"
 local sandbox = require "riskscreen.sandbox"
 local support = require "spec.support.sandbox"
@@ -33,6 +34,14 @@ describe("the example list of addresses", function()
     end
     for _, network in ipairs(enums.values.network) do
       assert.is_true(seen[network], network)
+    end
+  end)
+
+  it("has addresses with right checksums only, as the scenarios have", function()
+    for _, list in ipairs { rows, sandbox.scenarios } do
+      for _, entry in ipairs(list) do
+        assert.is_nil(address_rules.explain(entry.address, entry.network))
+      end
     end
   end)
 
