@@ -12,8 +12,24 @@ describe("the gate checks", function()
   before_each(function()
     running = gates.start {
       init = [[gate = new_gate { network = "eth", on_unknown = "allow", address = { argument = "to" } }
-        json_gate = gate:location { address = { json = "to" } }]],
-      locations = { ["/withdraw"] = "gate:enforce()", ["/json"] = "json_gate:enforce()" },
+        json_gate = gate:location { address = { json = "to" } }
+        form_gate = gate:location { address = { form = "to" } }
+        cookie_gate = gate:location { address = { variable = "cookie_to" } }
+        local function both(make)
+          return gate:location { address = function() return make(ngx.var.arg_first, ngx.var.arg_second) end }
+        end
+        list_gate = both(function(first, second) return { first, second } end)
+        hole_gate = both(function(first, second) return { first, nil, second } end)
+        named_gate = both(function(first, second) return { first, to = second } end)]],
+      locations = {
+        ["/withdraw"] = "gate:enforce()",
+        ["/json"] = "json_gate:enforce()",
+        ["/form"] = "form_gate:enforce()",
+        ["/cookie"] = "cookie_gate:enforce()",
+        ["/list"] = "list_gate:enforce()",
+        ["/hole"] = "hole_gate:enforce()",
+        ["/named"] = "named_gate:enforce()",
+      },
       server = "client_body_buffer_size 1k;",
     }
     -- From here on the decisions are cached, so that nothing has to step the sandbox.
@@ -117,5 +133,42 @@ describe("the gate checks", function()
       local _, text = send(head("POST", "/json", lines[1], lines[2], rest[1], rest[2]) .. lines[3])
       assert.is_nil(text:find("passed", 1, true), lines[1] .. " " .. lines[2])
     end
+  end)
+
+  it("no query or form with a second name that an application may take for the first", function()
+    local form = { method = "POST", headers = { ["Content-Type"] = "application/x-www-form-urlencoded" } }
+    local names = { "to]", "]to", "[to", "[to]", "to%5D", "%5Bto", "a.to", "to.", "to[0]", "+to", "to%00", "TO" }
+    for _, name in ipairs(names) do
+      for _, query in ipairs { ("to=%s&%s=%s"):format(CLEAN, name, HIGH), ("%s=%s&to=%s"):format(name, HIGH, CLEAN) } do
+        form.body = query
+        assert.equal(403, running.status("/withdraw?" .. query), query)
+        assert.equal(403, running.status("/form", form), query)
+      end
+    end
+    assert.equal(403, running.status("/withdraw??to=" .. CLEAN))
+    assert.equal(403, running.status(("/withdraw?to=%s&x=?to=%s"):format(CLEAN, HIGH)))
+  end)
+
+  it("no cookie that is there twice", function()
+    local function status(...)
+      return (send(head("GET", "/cookie", "Connection: close", ...)))[1]
+    end
+    assert.equal(200, status("Cookie: a=b; to=" .. CLEAN))
+    assert.equal(403, status("Cookie: a=b; to=" .. HIGH))
+    for _, second in ipairs { "to", "TO", "to[]", "%74o" } do
+      local first = "to=" .. CLEAN
+      local other = second .. "=" .. HIGH
+      assert.equal(403, status(("Cookie: %s; %s"):format(first, other)), second)
+      assert.equal(403, status(("Cookie: %s; %s"):format(other, first)), second)
+      assert.equal(403, status("Cookie: " .. first, "Cookie: " .. other), second)
+    end
+  end)
+
+  it("no list of addresses with a hole", function()
+    assert.equal(200, running.status("/list?first=" .. CLEAN .. "&second=" .. CLEAN))
+    assert.equal(403, running.status("/list?first=" .. CLEAN .. "&second=" .. HIGH))
+    assert.equal(403, running.status("/hole?first=" .. CLEAN .. "&second=" .. HIGH))
+    assert.equal(403, running.status("/hole?first=" .. CLEAN .. "&second=" .. CLEAN))
+    assert.equal(403, running.status("/named?first=" .. CLEAN .. "&second=" .. HIGH))
   end)
 end)

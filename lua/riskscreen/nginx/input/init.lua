@@ -2,6 +2,7 @@
 -- where they can stand are in sources.lua.
 local exempt = require "riskscreen.nginx.input.exempt"
 local sources = require "riskscreen.nginx.input.sources"
+local tables = require "riskscreen.util.tables"
 
 local M = {
   compile = sources.compile,
@@ -14,16 +15,23 @@ local M = {
 ---@field network any
 ---@field problem? string
 
--- A source may give several addresses. None at all is a problem.
+-- A source may give several addresses. None at all is a problem, and so is a hole: the addresses behind it would not be
+-- checked.
 local function add_subjects(list, address, network, problem)
   if type(address) ~= "table" then
     list[#list + 1] = { address = address, network = network, problem = problem }
     return
-  elseif address[1] == nil then
-    list[#list + 1] = { problem = problem or "there is no address" }
+  elseif next(address) == nil then
+    problem = problem or "there is no address"
+  elseif not tables.sequence_length(address) then
+    problem = problem or "the addresses are no list without holes"
+  end
+  if problem then
+    list[#list + 1] = { network = network, problem = problem }
+    return
   end
   for _, one in ipairs(address) do
-    list[#list + 1] = { address = one, network = network, problem = problem }
+    list[#list + 1] = { address = one, network = network }
   end
 end
 

@@ -1,6 +1,6 @@
 -- The value of one parameter in a query string or a form. Pure. It is refused if another program could read another
 -- value from the same text. Some programs take the first of two parameters, some the last, some both as a list. Some do
--- not tell "to" from "TO", "to[]" or " to", and some split at ";".
+-- not tell "to" from "TO", "to[]", "[to", "a.to" or " to", and some split at ";" or at a second "?".
 local made_of = require("riskscreen.util.text").made_of
 local unescape = require("riskscreen.util.text").unescape
 
@@ -14,16 +14,26 @@ local is_simple = made_of "0-9A-Za-z&=_~:,/-"
 
 local M = {}
 
--- The name as the most lenient programs compare it. A caller may send a name as long as a body. The time must stay in
--- proportion to that, so the pattern "%s+$" would not do.
+-- Characters of a name that all programs keep. Lenient programs take any other for a separator, or drop it.
+local SEPARATORS = "[^0-9a-z_-]+"
+
+-- The name as the most lenient programs compare it, with "|" around each of its parts. They take the long s, the
+-- Kelvin sign and the dotted or dotless i for ASCII letters. They drop characters at the edges, and end a name at "["
+-- or NUL. They take "a.to" and "a[to]" for "to", and "_" for other separators. A name may be as long as a body, so the
+-- time must stay in proportion to that.
 local function folded(name)
-  name = name:gsub("[%[%z].*$", ""):match "^.*%S" or ""
-  return (name:gsub("^%s+", ""):gsub("[ .]", "_"):lower())
+  name = name:gsub("\197\191", "s"):gsub("\226\132\170", "k"):gsub("\196[\176\177]", "i"):lower()
+  return "|" .. name:gsub(SEPARATORS, "|") .. "|"
 end
 
--- PHP reads an unclosed "[" as "_".
-local function is_called(name, wanted)
-  return folded(name) == wanted or (find(name, "[", 1, true) and folded((name:gsub("%[", "_"))) == wanted)
+-- A pattern for the folded names that some program takes for this one.
+local function lookalikes(name)
+  local parts = {}
+  for part in folded(name):gmatch "[^|_]+" do
+    parts[#parts + 1] = part:gsub("%-", "%%-")
+  end
+  local edge = name:find "^_" and "_*" or ""
+  return "|" .. edge .. table.concat(parts, "[|_]+") .. (name:find "_$" and "_*" or "") .. "|"
 end
 
 local function name_of(pair)
@@ -32,16 +42,16 @@ end
 
 -- The reason why the parameter may be there twice. A name that still has a "%" is another name for programs that decode
 -- twice.
-local function problem_of(text, wanted)
+local function problem_of(text, separators, wanted)
   local found, seen, is_obscure = 0, 0, false
-  for pair in text:gmatch "[^&;]+" do
+  for pair in text:gmatch(separators) do
     seen = seen + 1
     if seen > MAX_PARAMETERS then
       return "is one of too many"
     end
     local name = name_of(pair)
     is_obscure = is_obscure or find(name, "%", 1, true) ~= nil
-    if is_called(name, wanted) then
+    if find(folded(name), wanted) then
       found = found + 1
     end
   end
@@ -71,8 +81,8 @@ local function plain_value(text, name, lower_name)
   return sub(text, mark + 1, (find(text, "&", mark, true) or #text + 1) - 1)
 end
 
-local function thorough_value(text, name)
-  local problem = problem_of(text, folded(name))
+local function thorough_value(text, name, wanted)
+  local problem = problem_of(text, "[^&;?]+", wanted)
   if problem then
     return nil, problem
   end
@@ -88,13 +98,35 @@ end
 ---@param name string
 ---@return fun(text: string|nil): string|nil, string|nil
 function M.reader(name)
-  local lower_name = find(name, "^[0-9A-Za-z_-]+$") and lower(name)
+  local lower_name, wanted = find(name, "^[0-9A-Za-z_-]+$") and lower(name), lookalikes(name)
   return function(text)
     local value = text and lower_name and plain_value(text, name, lower_name)
     if value then
       return value
     end
-    return thorough_value(text or "", name)
+    return thorough_value(text or "", name, wanted)
+  end
+end
+
+---A function that returns the value of one cookie from the text of the header, or nil and a problem.
+---@param name string
+---@return fun(text: string|nil): string|nil, string|nil
+function M.cookie_reader(name)
+  local wanted = lookalikes(name)
+  return function(text)
+    text = text or ""
+    -- Some programs split at "," or "&" as well.
+    local problem = problem_of(text, "[^;,&]+", wanted)
+    if problem then
+      return nil, problem
+    end
+    for pair in text:gmatch "[^;]+" do
+      local its_name, value = pair:match "^ ?([^=]*)=(.*)$"
+      if its_name == name then
+        return value
+      end
+    end
+    return nil, "is missing"
   end
 end
 

@@ -82,6 +82,15 @@ end
 -- Variables that silently hold the first of two parameters or headers, and the source to use instead.
 local first_only = { arg = "argument", http = "header" }
 
+-- nginx's variable holds the first of two cookies, and does not tell "To" from "to".
+local function cookie(name, place)
+  local read = parameters.cookie_reader(name)
+  return function()
+    local value, problem = read(ngx.var.http_cookie)
+    return value, problem and (place .. " " .. problem)
+  end
+end
+
 local function variable(name)
   local prefix, rest = name:lower():match "^(%a+)_(.+)$"
   local better = first_only[prefix]
@@ -90,6 +99,9 @@ local function variable(name)
     return nil, ("must not be the variable %s, which silently holds the first of two: take %s"):format(name, source)
   end
   local place = "the variable " .. name
+  if prefix == "cookie" then
+    return cookie(name:sub(#"cookie_" + 1), place)
+  end
   return function()
     local value = ngx.var[name]
     if value == nil or value == "" then

@@ -56,6 +56,68 @@ describe("a parameter", function()
     assert.equal("a", (read "pay_to=a&pay[x]=b"))
   end)
 
+  it("is refused beside a name that some program takes for its own", function()
+    local read = parameters.reader "to"
+    for _, name in ipairs {
+      "to]",
+      "]to",
+      "[to",
+      "[to]",
+      "to[0]",
+      "to[x][y]",
+      "a[to]",
+      "to%5D",
+      "%5Dto",
+      "%5bto",
+      "%5bTO%5d",
+      "a.to",
+      "to.",
+      ".to",
+      "to.a",
+      "to%2E",
+      "a%2eto",
+      "+to",
+      "to+",
+      "to%20",
+      "%20to",
+      "to%00",
+      "to%00x",
+      "%00to",
+      "to%09",
+      "%0ato",
+      "%C2%A0to",
+      "to%E2%80%8B",
+      "?to",
+      "a?to",
+      "%3Fto",
+      "a;to",
+      "To",
+      "tO",
+      "T%4F",
+      "to%5B",
+    } do
+      for _, query in ipairs { "to=a&" .. name .. "=b", name .. "=b&to=a", "to=a&" .. name } do
+        assert.same({ nil, "is repeated" }, { read(query) }, query)
+      end
+    end
+    assert.same({ nil, "is repeated" }, { parameters.reader "risk" "risk=a&ri%C5%BFk=b" })
+    for _, query in ipairs { "to=a&x=?to=b", "x=1?to=b&to=a", "?to=b&to=a" } do
+      assert.same({ nil, "is repeated" }, { read(query) }, query)
+    end
+    assert.same({ nil, "is missing" }, { read "?to=a" })
+    for _, name in ipairs { "to_chain", "send_to", "to-2", "auto", "[from]", "from.x", "tos[]", "t.o" } do
+      assert.equal("a", (read("to=a&" .. name .. "=b")), name)
+    end
+  end)
+
+  it("whose name has other characters is found, and not twice", function()
+    for _, name in ipairs { "a[to]", "a.to", "_to", "to_", "x-to", "a to" } do
+      local read = parameters.reader(name)
+      assert.equal("a", (read("x=%20&" .. name .. "=a")), name)
+      assert.same({ nil, "is repeated" }, { read(name .. "=a&" .. name .. "[]=b") }, name)
+    end
+  end)
+
   it("is refused beside a name that changes when it is decoded twice", function()
     local read = parameters.reader "to"
     for _, query in ipairs { "to=a&%2574o=b", "%u0074o=b&to=a", "to=a&t%=b" } do
@@ -89,5 +151,34 @@ describe("a parameter", function()
 
   it("is missing if there is no query", function()
     assert.same({ nil, "is missing" }, { parameters.reader "to"(nil) })
+  end)
+end)
+
+describe("a cookie", function()
+  local read = parameters.cookie_reader "to"
+
+  it("is found by its exact name", function()
+    for _, text in ipairs { "to=a", "x=1; to=a", "to=a; x=to", "to=a;x=1", "x; to=a" } do
+      assert.equal("a", (read(text)), text)
+    end
+    for _, text in ipairs { "", "x=to", "TO=a", "to", "to%20=a" } do
+      assert.same({ nil, "is missing" }, { read(text) }, text)
+    end
+    assert.same({ nil, "is missing" }, { read(nil) })
+  end)
+
+  it("is refused if it is there twice", function()
+    for _, text in ipairs {
+      "to=a; to=b",
+      "TO=b; to=a",
+      "to=a;to=b",
+      "to=a,to=b",
+      'x="; to=b"; to=a',
+      "to=a; to[]=b",
+      "to=a; %74o=b",
+      "to=a; $to",
+    } do
+      assert.same({ nil, "is repeated" }, { read(text) }, text)
+    end
   end)
 end)
