@@ -1,9 +1,7 @@
--- One request of a call. The access key is added here and nowhere else, and removed from text that comes back.
+-- One request of a call. The access key is added here and nowhere else. access_key.lua reads it, and redacts texts.
+local access_key = require "riskscreen.call.access_key"
 local errors = require "riskscreen.errors"
-local http = require "riskscreen.options.http"
-local redactor = require "riskscreen.call.redact"
 local tables = require "riskscreen.util.tables"
-local text = require "riskscreen.util.text"
 
 -- The kinds of failure that a transport may report.
 local transport_kinds = tables.set { "network", "timeout", "tls", "protocol", "cancelled" }
@@ -12,28 +10,6 @@ local transport_kinds = tables.set { "network", "timeout", "tls", "protocol", "c
 local phases = tables.set { "queue", "name_lookup", "connect", "tls", "first_byte", "body" }
 
 local M = {}
-
--- The access key, or nil and an error that does not show it.
-local function key_of(given)
-  if type(given) == "string" then
-    return given
-  end
-  local ok, key = pcall(given)
-  local problem
-  if not ok then
-    -- Its message may hold the key.
-    problem = "raised an error"
-  elseif type(key) ~= "string" then
-    problem = "must return a string (got " .. text.kind(key) .. ")"
-  else
-    problem = http.key_problem(key)
-    if not problem then
-      return key
-    end
-    problem = "returned a text that " .. problem
-  end
-  return nil, errors.new("unauthorized", "the access_key function " .. problem, { sent = false })
-end
 
 local function is_reply(value)
   return type(value) == "table" and type(value.status) == "number" and type(value.headers) == "table"
@@ -115,11 +91,11 @@ end
 ---@return boolean|nil dead whether a kept connection was lost before anything of an answer came
 function M.send(call, at, hedged, fresh)
   local state = call.state
-  local key, err = key_of(state.settings.access_key)
+  local key, err = access_key.read(state.settings.access_key)
   if not key then
     return nil, err
   elseif state.redacted_key ~= key then
-    state.redacted_key, state.redact = key, redactor(key)
+    state.redacted_key, state.redact = key, access_key.redactor(key)
   end
   local redact = state.redact
   local request = request_of(call, key, at, fresh)

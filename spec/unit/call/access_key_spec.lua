@@ -1,9 +1,9 @@
-local redactor = require "riskscreen.call.redact"
+local access_key = require "riskscreen.call.access_key"
 
 local KEY = "a.B%c/d+e="
-local redact = redactor(KEY)
+local redact = access_key.redactor(KEY)
 
-describe("redaction", function()
+describe("redaction of the access key", function()
   it("takes the key out of every place", function()
     assert.equal("x [redacted] y [redacted]", redact("x " .. KEY .. " y " .. KEY))
   end)

@@ -1,5 +1,8 @@
--- Removes the access key from text that comes back: as it is, and as URLs, JSON, HTML, base64 and hexadecimal spell it,
--- in either case and also when one encoding is inside another.
+-- The access key: reads it from the client's option, and redacts text that comes back. The key is removed as it is, and
+-- as URLs, JSON, HTML, base64 and hexadecimal spell it, in either case and with one encoding inside another.
+local errors = require "riskscreen.errors"
+local http = require "riskscreen.options.http"
+local texts = require "riskscreen.util.text"
 
 local REDACTED = "[redacted]"
 local LONGEST_TEXT = 4096 -- bytes; messages show less of a foreign text
@@ -168,10 +171,37 @@ local function replace_marked(text, marked)
   return table.concat(pieces)
 end
 
+local M = {}
+
+---The access key of a request, or nil and an error that does not show it.
+---@param given string|fun(): string the option access_key
+---@return string|nil key
+---@return riskscreen.Error|nil err
+function M.read(given)
+  if type(given) == "string" then
+    return given
+  end
+  local ok, key = pcall(given)
+  local problem
+  if not ok then
+    -- Its message may hold the key.
+    problem = "raised an error"
+  elseif type(key) ~= "string" then
+    problem = "must return a string (got " .. texts.kind(key) .. ")"
+  else
+    problem = http.key_problem(key)
+    if not problem then
+      return key
+    end
+    problem = "returned a text that " .. problem
+  end
+  return nil, errors.new("unauthorized", "the access_key function " .. problem, { sent = false })
+end
+
 ---A function that removes a key from a text, of which it returns at most 4096 bytes.
 ---@param key string not empty
 ---@return fun(foreign: string): string
-return function(key)
+function M.redactor(key)
   local forms = forms_of(key)
   return function(foreign)
     foreign = foreign:sub(1, LONGEST_TEXT)
@@ -188,3 +218,5 @@ return function(key)
     return next(marked) and replace_marked(foreign, marked) or foreign
   end
 end
+
+return M
