@@ -9,9 +9,9 @@ local event_parser = require "riskscreen.webhook.event"
 local json = require "riskscreen.json"
 local listener = require "riskscreen.webhook.listener"
 local runtime = require "riskscreen.runtime"
-local store = require "riskscreen.webhook.store"
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
+local ttl_queue = require "riskscreen.util.ttl_queue"
 local waiters = require "riskscreen.webhook.waiters"
 
 local MAX_SIZE = event_parser.MAX_SIZE
@@ -90,6 +90,34 @@ local inbox_options = tables.concat(shared_options, {
   ),
   build.callback("clock", "Returns seconds, for `remember` and `early`.", runtime.now),
 })
+
+-- The events that have been handled, so that none is handled twice. A store that several processes share has the same
+-- three methods.
+---@class riskscreen.WebhookStore
+---@field claim fun(self, id: string): "new"|"busy"|"done"|nil, any claims the event; or nil and the reason
+---@field complete fun(self, id: string) marks the event as handled
+---@field release fun(self, id: string) gives up the claim: the event may come again
+local Store = {}
+Store.__index = Store
+
+function Store:claim(id)
+  if self.done:get(id) then
+    return "done"
+  elseif self.claimed[id] then
+    return "busy"
+  end
+  self.claimed[id] = true
+  return "new"
+end
+
+function Store:complete(id)
+  self.claimed[id] = nil
+  self.done:put(id, true)
+end
+
+function Store:release(id)
+  self.claimed[id] = nil
+end
 
 ---@class riskscreen.Inbox
 ---@field dict? table the shared dict of nginx that holds the inbox's events
@@ -322,7 +350,8 @@ function M.new(given)
     error("webhook.inbox: " .. message, 2)
   end
   local remember, early, clock = settings.remember, settings.early, settings.clock
-  local handled = settings.store or store.new(remember.limit, remember.ttl, clock)
+  local handled = settings.store
+    or setmetatable({ done = ttl_queue.new(remember.limit, remember.ttl, clock), claimed = {} }, Store)
   return M.assemble(settings, handled, waiters.new(early.limit, early.ttl, clock))
 end
 
