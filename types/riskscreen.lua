@@ -351,8 +351,9 @@ function riskscreen.address.normalize(address, network) end
 
 ---The networks on which a text is an address, in alphabetical order.
 ---@param address any
+---@param level? "checksum"|"format" by default "checksum"
 ---@return string[]
-function riskscreen.address.networks_of(address) end
+function riskscreen.address.networks_of(address, level) end
 
 ---A sentence for a person: why a text is no address of a network. Nil for an address.
 ---@param address any

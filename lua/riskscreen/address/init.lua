@@ -192,11 +192,12 @@ end
 
 ---The networks on which a text is an address, in alphabetical order.
 ---@param address any
+---@param level? "checksum"|"format" by default "checksum"
 ---@return string[]
-function M.networks_of(address)
-  local list = {}
+function M.networks_of(address, level)
+  local list, checked = {}, level ~= "format"
   for _, network in ipairs(networks) do
-    if type(address) == "string" and #address <= LONGEST and read(formats[network], address, true) then
+    if type(address) == "string" and #address <= LONGEST and read(formats[network], address, checked) then
       list[#list + 1] = network
     end
   end

@@ -213,16 +213,6 @@ end
 
 local M = { problem = problem, not_one_of = not_one_of, fields = check_fields }
 
--- Whether a text is an address of any network.
-local function is_address_somewhere(value, level)
-  for _, network in ipairs(enums.values.network) do
-    if addresses.validate(value, network, level) then
-      return true
-    end
-  end
-  return false
-end
-
 -- Every address of the checked parameters: check(value, network, path) returns nil and a problem for a wrong one.
 local function check_each_address(specs, values, network, prefix, check)
   network = values.network or network
@@ -260,7 +250,7 @@ local function check_addresses(specs, checked, level, extend)
     if enums.has("network", like or network) then
       network = like or network
       message = select(2, addresses.validate(value, network, level))
-    elseif not is_address_somewhere(value, level) then
+    elseif not addresses.networks_of(value, level)[1] then
       message = ("the address is none of any network (got %s)"):format(text.show(value))
     end
     return message and { field = path, message = path == "address" and message or path .. ": " .. message }

@@ -59,4 +59,20 @@ describe("a digest", function()
       end
     end)
   end
+
+  it("is computed in Lua where the core is missing", function()
+    local loaded, preload = package.loaded, package.preload
+    local core, cached = loaded["riskscreen.core"], loaded["riskscreen.address.digest"]
+    loaded["riskscreen.core"], loaded["riskscreen.address.digest"] = nil, nil
+    preload["riskscreen.core"] = function()
+      error "compiled for another Lua"
+    end
+    local ok, without = pcall(require, "riskscreen.address.digest")
+    preload["riskscreen.core"] = nil
+    loaded["riskscreen.core"], loaded["riskscreen.address.digest"] = core, cached
+    assert.is_true(ok)
+    assert.not_equal(digest.sha256, without.sha256)
+    assert.equal(vectors.sha256.abc, hexadecimal(without.sha256 "abc"))
+    assert.equal(vectors.keccak256.abc, hexadecimal(without.keccak256 "abc"))
+  end)
 end)

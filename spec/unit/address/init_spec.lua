@@ -220,6 +220,8 @@ describe("an address", function()
     assert.same({ "solana" }, address_rules.networks_of(addresses["clean-solana"]))
     assert.equal(16, #address_rules.networks_of(addresses["clean-eth"]))
     assert.same({}, address_rules.networks_of "?")
+    assert.same({}, address_rules.networks_of(addresses["clean-tron"]:sub(1, -2) .. "H"))
+    assert.same({ "tron" }, address_rules.networks_of(addresses["clean-tron"]:sub(1, -2) .. "H", "format"))
     assert.same({}, address_rules.networks_of(nil))
   end)
 
