@@ -195,9 +195,16 @@ end
 ---@param level? "checksum"|"format" by default "checksum"
 ---@return string[]
 function M.networks_of(address, level)
-  local list, checked = {}, level ~= "format"
+  local list, has_format = {}, {}
+  if type(address) ~= "string" or #address > LONGEST then
+    return list
+  end
   for _, network in ipairs(networks) do
-    if type(address) == "string" and #address <= LONGEST and read(formats[network], address, checked) then
+    local format = formats[network]
+    if has_format[format] == nil then
+      has_format[format] = read(format, address, level ~= "format") ~= nil
+    end
+    if has_format[format] then
       list[#list + 1] = network
     end
   end
