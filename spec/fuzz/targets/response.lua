@@ -10,7 +10,7 @@ local errors = require "riskscreen.errors"
 local honest = require "spec.fuzz.honest"
 local operations = require "riskscreen.interface.operations"
 local policies = require "riskscreen.policy"
-local send = require "riskscreen.call.send"
+local access_key = require "riskscreen.call.access_key"
 local response = require "riskscreen.interface.response"
 local samples = require "spec.support.samples"
 
@@ -32,7 +32,7 @@ local context = {
   clock = function()
     return 784111777
   end,
-  redact = send.redactor(KEY),
+  redact = access_key.redactor(KEY),
 }
 
 local function split(input)

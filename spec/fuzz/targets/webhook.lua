@@ -23,13 +23,27 @@ local policy = score_policy.new {
   },
 }
 
+local function given(value)
+  return value ~= nil and value ~= core.null
+end
+
 local function check_decision(result)
   local decision = policy:decide(result)
   assert(not decision.degraded, "the decision is degraded")
   if decision.action == "allow" then
-    local score = type(result) == "table" and type(result.maxScore) == "string" and tonumber(result.maxScore)
-    assert(score and score <= 50, "allowed without a low score")
-    assert(result.status == 1003, "allowed before it is final")
+    local score = type(result.maxScore) == "string" and tonumber(result.maxScore)
+    local has_risks = given(result.risks)
+    assert(has_risks or score, "allowed without a score and without risks")
+    assert(not given(result.maxScore) or (score >= 0 and score <= 50), "allowed without a low score")
+    assert(not has_risks or honest.allows(result), "allowed with risks that the default policy does not allow")
+    local is_immediate = has_risks and not given(result.requestId)
+    assert(result.status == 1003 or (is_immediate and not given(result.status)), "allowed before it is final")
+    for direction, strategies in pairs(given(result.dirData) and result.dirData or {}) do
+      assert(not given(strategies) or direction == "in" or direction == "out", "allowed with an unseen direction")
+      for _, strategy in pairs(given(strategies) and strategies or {}) do
+        assert(given(strategy), "allowed with a null strategy")
+      end
+    end
   end
 end
 
