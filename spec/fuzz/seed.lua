@@ -51,6 +51,19 @@ write("response", "page", answer("getAddressRisk", 200, "<html>secret/key-0123</
 write("response", "empty", answer("getAddressRisk", 200, ""))
 write("response", "contradiction", answer("getAddressRisk", 200, '{"success":true,"code":2,"data":{}}'))
 
+local twice = '{"success":false,"success":true,"code":1,"data":{}}'
+write("response", "duplicate_member", answer("getAddressBasic", 200, twice))
+local wrong_message = '{"success":true,"code":1,"msg":"address is invalid","data":{}}'
+write("response", "wrong_message", answer("getAddressBasic", 200, wrong_message))
+for name, data in pairs {
+  at_once = '{"risks":[{"riskLevel":"low","riskType":"scam","riskSource":"Community"}],"status":1003,"time":1}',
+  null_risks = '{"risks":null,"maxScore":"5","dirData":{"in":{"1":null}}}',
+  nothing = '{"status":1003}',
+} do
+  local body = '{"success":true,"code":1,"msg":"SUCCESS","data":' .. data .. "}"
+  write("response", "submission_" .. name, answer("screenTransaction", 200, body))
+end
+
 local function risk_answer(risks)
   local record = { address = samples.address, network = "eth", whitelist = false, risks = risks }
   return encode { success = true, code = 1, msg = "SUCCESS", status = "SUCCESS", data = record }
@@ -190,7 +203,17 @@ local events = {
   high = { maxScore = "+099.999999999999999999999" },
   no_id = { webhookId = json.null },
   no_data = { data = json.null },
+  risks = { risks = { { riskLevel = "high", riskType = "hack" } }, maxScore = "1" },
+  risks_alone = { risks = json.empty_array(), requestId = json.null, maxScore = json.null, dirData = json.null },
+  null_strategy = { dirData = { ["in"] = { ["7"] = json.null } }, maxScore = "1" },
+  unseen_direction = { dirData = { through = json.empty_array() }, maxScore = "1" },
+  negative = { maxScore = "-1", dirData = json.null },
 }
+write(
+  "webhook",
+  "duplicate_member",
+  '{"webhookId":"a","webhookId":"b","eventType":"x","timestamp":"2026-01-31 23:59:59","data":{}}'
+)
 for name, fields in pairs(events) do
   write("webhook", name, event(fields))
 end
