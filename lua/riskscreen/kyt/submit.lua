@@ -10,32 +10,22 @@ local tickets = require "riskscreen.kyt.tickets"
 
 local M = {}
 
--- The statuses under which a result at once is none.
-local function is_pending(settings, status)
-  local is_final = tables.set(settings.final_statuses)
-  return not is_final[status] and tables.set(settings.pending_statuses)[status] == true
-end
-
--- Whether the answer carries the result itself. With a requestId it must say that it is final.
-local function has_result(settings, answer)
-  local status = awaiting.known(answer.status)
-  if awaiting.known(answer.requestId) then
-    return (answer.risks ~= nil or answer.maxScore ~= nil) and tables.set(settings.final_statuses)[status or ""] == true
-  end
-  return answer.risks ~= nil or answer.maxScore ~= nil
-end
-
--- The fault of an answer to a submission, or nil.
-local function problem_of(settings, answer, subject)
+-- The requestId of an answer to a submission, the result that the answer carries, and the fault of the answer. With a
+-- requestId an answer is a result only under a final status.
+local function read(settings, answer, subject)
   local message = shape.check(records.submission, answer, "data")
   if message then
-    return message
-  elseif awaiting.known(answer.requestId) == nil and not has_result(settings, answer) then
-    return "data.requestId is empty"
-  elseif has_result(settings, answer) and is_pending(settings, answer.status) then
-    return ("data.status is %s, which is pending, and there is no requestId"):format(tostring(answer.status))
+    return nil, nil, message
   end
-  return awaiting.subject_problem(subject, answer)
+  local request_id, status = awaiting.known(answer.requestId), awaiting.known(answer.status) or ""
+  local is_final = tables.set(settings.final_statuses)[status]
+  local has_result = (answer.risks ~= nil or answer.maxScore ~= nil) and (is_final or not request_id)
+  if not request_id and not has_result then
+    message = "data.requestId is empty"
+  elseif has_result and not is_final and tables.set(settings.pending_statuses)[status] then
+    message = ("data.status is %s, which is pending, and there is no requestId"):format(tostring(status))
+  end
+  return request_id, has_result and answer or nil, message or awaiting.subject_problem(subject, answer)
 end
 
 ---@class riskscreen.Submitted
@@ -52,15 +42,14 @@ end
 ---@return riskscreen.Response|riskscreen.Error
 function M.submit(access, state, operation, parameters, options, kind)
   local answer, other = access.perform(state, operation, parameters, options)
-  local message = answer ~= nil and problem_of(state.settings, answer, parameters)
-  if message then
-    answer = nil
+  if answer ~= nil then
+    local request_id, result, message = read(state.settings, answer, parameters)
+    if not message then
+      return { request_id = request_id, result = result }, other
+    end
     other = errors.new("protocol", text.printable(message, 200), { operation = operation.name, sent = true })
   end
-  if answer then
-    local result = has_result(state.settings, answer) and answer or nil
-    return { request_id = awaiting.known(answer.requestId), result = result }, other
-  elseif errors.is_uncertain(other) then
+  if errors.is_uncertain(other) then
     other.uncertain = true
     -- By the caller's own identifier an inbox may still receive the result.
     local inbox = state.settings.inbox
