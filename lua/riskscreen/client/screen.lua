@@ -58,18 +58,26 @@ M.options = tables.concat({
 
 local one_options = tables.concat({ { name = "address", type = "any", doc = "The address." } }, M.options)
 
----Checks the table given to a screening.
+---The state of a client and the checked table given to a screening. Misuse raises at the method's caller.
+---@param access riskscreen.Access
+---@param client any
 ---@param what string the method's name
 ---@param request any
 ---@param options riskscreen.Option[]
----@return table|nil checked
----@return string|nil message for `error`
-function M.check(what, request, options)
-  if type(request) ~= "table" then
-    return nil, what .. ": expected a table (got " .. text.kind(request) .. ")"
+---@return riskscreen.State
+---@return table checked
+function M.open(access, client, what, request, options)
+  local state, misuse = access.open(client, "client")
+  if state and type(request) ~= "table" then
+    misuse = what .. ": expected a table (got " .. text.kind(request) .. ")"
+  elseif state then
+    local checked, problem = check.options(options, request)
+    if checked then
+      return state, checked
+    end
+    misuse = what .. ": " .. problem.message
   end
-  local checked, problem = check.options(options, request)
-  return checked, problem and (what .. ": " .. problem.message)
+  error(misuse, 3)
 end
 
 -- The lookups to make: the risk assessment always, the others where the policy or the caller wants them.
@@ -251,11 +259,7 @@ function M.install(Client, access)
   ---@param request riskscreen.ScreenRequest
   ---@return riskscreen.Decision
   function Client:screen(request)
-    local checked, problem = M.check("screen", request, one_options)
-    local state, misuse = access.open(self, "client")
-    if not state or problem then
-      error(state and problem or misuse, 2)
-    end
+    local state, checked = M.open(access, self, "screen", request, one_options)
     local screening = new_screening(state, self.policy, checked, access.perform)
     return decide(screening, checked.address, checked.network, screening.options)
   end

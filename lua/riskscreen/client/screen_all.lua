@@ -97,18 +97,14 @@ end
 local function decide_once(tasks, decide, capacity, level)
   local entries, ring, position = {}, {}, 0
 
-  local function remember(key, entry)
-    position = position % capacity + 1
-    if ring[position] then
-      entries[ring[position]] = nil
-    end
-    ring[position], entries[key] = key, entry
-  end
-
   local function decide_new(key, address, network, index)
     local entry = { index = index }
     if key then
-      remember(key, entry)
+      position = position % capacity + 1
+      if ring[position] then
+        entries[ring[position]] = nil
+      end
+      ring[position], entries[key] = key, entry
     end
     entry.decision = decide(address, network)
     if entry.ready then
@@ -149,16 +145,9 @@ function M.install(Client, access)
   ---@param request riskscreen.ScreenAllRequest
   ---@return riskscreen.Run
   function Client:screen_all(request)
-    local checked, problem = screen.check("screen_all", request, all_options)
-    local state, misuse = access.open(self, "client")
-    if not state or problem then
-      error(state and problem or misuse, 2)
-    end
-    local source = checked.source
-    local is_line = io.type(source) == "file"
-    if is_line then
-      source = lines_of(source)
-    end
+    local state, checked = screen.open(access, self, "screen_all", request, all_options)
+    local is_line = io.type(checked.source) == "file"
+    local source = is_line and lines_of(checked.source) or checked.source
     local level = screen.address_check(state.settings, checked.address_check)
     local decide_new = screen.decider(state, self.policy, checked, access.perform)
     local decide = decide_once(state.runtime.tasks, decide_new, checked.remember, level)
