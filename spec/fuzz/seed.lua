@@ -225,14 +225,12 @@ local function entry(name, action, more, ...)
   write("verdict", name, "1v1700000000.0000000000000000005" .. text)
 end
 local allowed = '{"action":"allow","message":"no risk"}'
-local blocked = '{"action":"block","message":"a scam","rule":{"name":"scams","action":"block"}}'
-local risk = '{"riskLevel":"high","riskType":"scam","riskSource":"own"}'
-local late = '"error":{"kind":"timeout","message":"late"}'
+local blocked = '{"action":"block","message":"a scam","rule":"scams"}'
+local risk = '"level":"high","type":"scam","source":"own"'
 entry("allow", "allow", "", allowed)
 entry("block", "block", ',"degraded":true', blocked, allowed)
-entry("risk", "review", "", ('{"action":"review","message":"","risk":%s}'):format(risk))
-entry("risk_without_fields", "review", "", '{"action":"review","message":"","risk":{"hops":3}}')
-entry("failure", "unknown", "", ('{"action":"unknown","message":"late",%s}'):format(late))
+entry("risk", "review", "", ('{"action":"review","message":"",%s}'):format(risk))
+entry("failure", "unknown", "", '{"action":"unknown","message":"late","kind":"timeout","error":"late"}')
 entry("contradiction", "allow", "", allowed, blocked)
 entry("empty", "allow", "")
 write(

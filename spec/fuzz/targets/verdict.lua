@@ -46,7 +46,7 @@ local function check(text)
     assert(worst_action(decision.action, reason.action) == decision.action, "a reason is worse than the action")
     assert(type(reason.message) == "string", "a reason has no message")
   end
-  assert(is_finite(entry.expires_at) and is_finite(entry.stale_until), "a time is no number")
+  assert(is_finite(entry.expires_at) and is_finite(codec:usable_until(entry)), "a time is no number")
   local again = codec:fresh(decision, entry.at, ADDRESS, NETWORK)
   assert(again and same(again.decision.reasons, decision.reasons), "its reasons are others when they are written again")
   assert(is_finite(epoch), "the epoch is no number")

@@ -2,7 +2,8 @@
 -- it may lose any of them.
 local epochs = require "riskscreen.nginx.cache.epoch"
 
-local PREFIX = "riskscreen:" -- of every key: the dict may have other users
+-- Prefixes of the keys: the dict may have other users.
+local ENTRY, LOCK, MARK = "riskscreen:entry:", "riskscreen:lock:", "riskscreen:purged:"
 local SHORTEST_MARK = 600 -- seconds
 
 ---@class riskscreen.nginx.CacheDict
@@ -10,9 +11,7 @@ local SHORTEST_MARK = 600 -- seconds
 ---@field private own_epoch integer without a dict: the number of purges in this worker
 ---@field private mark_lifetime number seconds
 ---@field private is_alone fun(): boolean
----@field private entry_prefix string
----@field private lock_prefix string
----@field private mark_prefix string
+---@field prefix string of the keys of entries
 local Dict = {}
 Dict.__index = Dict
 
@@ -25,7 +24,7 @@ end
 ---@param key string
 ---@return string|nil text
 function Dict:get(key)
-  local text = self.shared and self.shared:get(self.entry_prefix .. key)
+  local text = self.shared and self.shared:get(key)
   return type(text) == "string" and text or nil
 end
 
@@ -34,7 +33,7 @@ end
 ---@param lifetime number seconds, more than 0
 function Dict:set(key, text, lifetime)
   if self.shared then
-    self.shared:set(self.entry_prefix .. key, text, lifetime)
+    self.shared:set(key, text, lifetime)
   end
 end
 
@@ -43,14 +42,14 @@ end
 ---@param epoch number
 ---@return boolean
 function Dict:was_purged(address, epoch)
-  local mark = self.shared and self.shared:get(self.mark_prefix .. address)
+  local mark = self.shared and self.shared:get(MARK .. address)
   return type(mark) == "number" and mark > epoch
 end
 
 ---Forgets an address in all workers and all versions. A fetch that began before has an older epoch than the mark, so
 ---its entry is not used. The second step of the epoch empties an LRU that was filled before the mark was there.
 ---@param spellings string[] the canonical address; another one on a network where it is spelled in another way
----@param keys string[] of the address on each network
+---@param keys string[] of the address on each network, without the prefix
 ---@param now number Unix seconds
 ---@return boolean|nil ok
 ---@return string|nil message
@@ -65,11 +64,11 @@ function Dict:purge(spellings, keys, now)
     marked, message = true, nil
     local epoch = epochs.advance(shared, now)
     for _, address in ipairs(spellings) do
-      local ok, problem = shared:set(self.mark_prefix .. address, epoch or 0, self.mark_lifetime)
+      local ok, problem = shared:set(MARK .. address, epoch or 0, self.mark_lifetime)
       marked, message = marked and ok, message or problem
     end
     for _, key in ipairs(keys) do
-      shared:delete(self.entry_prefix .. key)
+      shared:delete(self.prefix .. key)
     end
     told, why_not = epochs.advance(shared, now)
   -- Another purge at the same time may have written an older mark.
@@ -85,7 +84,7 @@ function Dict:lock(key, seconds)
   if not self.shared or self.is_alone() then
     return nil
   end
-  local ok, message = self.shared:add(self.lock_prefix .. key, true, seconds)
+  local ok, message = self.shared:add(LOCK .. key, true, seconds)
   if ok then
     return true
   elseif message == "exists" then
@@ -97,7 +96,7 @@ end
 
 ---@param key string
 function Dict:unlock(key)
-  self.shared:delete(self.lock_prefix .. key)
+  self.shared:delete(LOCK .. key)
 end
 
 local M = {}
@@ -113,9 +112,7 @@ function M.new(shared, version, longest, is_alone)
     own_epoch = 0,
     mark_lifetime = math.max(SHORTEST_MARK, longest),
     is_alone = is_alone,
-    entry_prefix = PREFIX .. "entry:" .. version .. ":",
-    lock_prefix = PREFIX .. "lock:" .. version .. ":",
-    mark_prefix = PREFIX .. "purged:",
+    prefix = ENTRY .. version .. ":",
   }, Dict)
 end
 

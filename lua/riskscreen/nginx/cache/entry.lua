@@ -27,12 +27,11 @@ end
 
 ---@class riskscreen.nginx.Entry
 ---@field decision riskscreen.Decision shared: nobody changes it
----@field source "lru"|"stale"|"list" of the decision, if it comes from the LRU
 ---@field expires_at number Unix seconds until which the decision is served
----@field stale_until number Unix seconds until which the decision may be served while the service fails
 ---@field at number Unix seconds when the service was asked; of a failure, when it failed
----@field failed boolean the decision about a failure
 ---@field json string the decision's action and reasons
+---@field source? "stale"|"list" of the decision, if it is not a fresh one
+---@field failed? boolean the decision about a failure
 
 ---@class riskscreen.nginx.KnownDecision
 ---@field action riskscreen.Action
@@ -48,26 +47,44 @@ end
 local Entries = {}
 Entries.__index = Entries
 
+local NOTHING = {}
+
 local function text_or_nil(value)
   return type(value) == "string" and value or nil
 end
 
--- The parts of a reason that an entry keeps; nil if it is no reason.
-local function reason_of(value)
-  if type(value) ~= "table" or type(value.message) ~= "string" or not is_action[value.action] then
+-- A reason as it is written: one flat table of texts. nil if it could not be read again.
+local function packed_reason(reason)
+  if type(reason.message) ~= "string" then
     return nil
   end
-  local rule, risk, err = value.rule, value.risk, value.error
+  local rule = type(reason.rule) == "table" and reason.rule or NOTHING
+  local risk = type(reason.risk) == "table" and reason.risk or NOTHING
+  local err = errors.is(reason.error) and reason.error or NOTHING
   return {
-    action = value.action,
-    message = value.message,
-    rule = type(rule) == "table" and { name = text_or_nil(rule.name), action = value.action } or nil,
-    risk = type(risk) == "table" and {
-      riskLevel = text_or_nil(risk.riskLevel),
-      riskType = text_or_nil(risk.riskType),
-      riskSource = text_or_nil(risk.riskSource),
-    } or nil,
-    error = type(err) == "table" and { kind = text_or_nil(err.kind), message = text_or_nil(err.message) } or nil,
+    action = reason.action,
+    message = reason.message,
+    rule = text_or_nil(rule.name),
+    level = text_or_nil(risk.riskLevel),
+    type = text_or_nil(risk.riskType),
+    source = text_or_nil(risk.riskSource),
+    kind = err.kind,
+    error = err.message,
+  }
+end
+
+local function unpacked_reason(packed)
+  if type(packed) ~= "table" or type(packed.message) ~= "string" or not is_action[packed.action] then
+    return nil
+  end
+  local rule, level = text_or_nil(packed.rule), text_or_nil(packed.level)
+  local kind, source = text_or_nil(packed.type), text_or_nil(packed.source)
+  return {
+    action = packed.action,
+    message = packed.message,
+    rule = rule and { name = rule, action = packed.action },
+    risk = (level or kind or source) and { riskLevel = level, riskType = kind, riskSource = source },
+    error = is_error_kind[packed.kind] and errors.new(packed.kind, text_or_nil(packed.error) or "") or nil,
   }
 end
 
@@ -75,8 +92,8 @@ end
 ---@return string|nil json nil if it could not be read again
 local function written(decision)
   local reasons = {}
-  for index, reason in ipairs(decision.reasons or {}) do
-    reasons[index] = reason_of(reason)
+  for index, reason in ipairs(decision.reasons or NOTHING) do
+    reasons[index] = packed_reason(reason)
     if not reasons[index] then
       return nil
     end
@@ -92,25 +109,23 @@ end
 -- The reasons must agree with the action: the first reason has that action, and none has a worse one. A lost reason
 -- could be the reason to block.
 local function read(json)
-  local ok, value = pcall(cjson.decode, json)
-  if not ok or type(value) ~= "table" or not is_action[value.action] or type(value.reasons) ~= "table" then
+  local ok, packed = pcall(cjson.decode, json)
+  if not ok or type(packed) ~= "table" or not is_action[packed.action] or type(packed.reasons) ~= "table" then
     return nil
   end
-  local reasons, first_error = {}, nil
-  for index = 1, #value.reasons do
-    local reason = reason_of(value.reasons[index])
-    if not reason or decisions.worst(value.action, reason.action) ~= value.action then
+  local action, reasons, first_error = packed.action, {}, nil
+  for index = 1, #packed.reasons do
+    local reason = unpacked_reason(packed.reasons[index])
+    if not reason or decisions.worst(action, reason.action) ~= action then
       return nil
     end
-    local err = reason.error
-    reason.error = err and is_error_kind[err.kind] and errors.new(err.kind, err.message or "") or nil
     first_error = first_error or reason.error
     reasons[index] = reason
   end
-  if not reasons[1] or reasons[1].action ~= value.action then
+  if not reasons[1] or reasons[1].action ~= action then
     return nil
   end
-  return { action = value.action, degraded = value.degraded == true, reasons = reasons, error = first_error }
+  return { action = action, degraded = packed.degraded == true, reasons = reasons, error = first_error }
 end
 
 -- Few decisions differ in their reasons, so most have been parsed before.
@@ -147,20 +162,11 @@ local function new(self, json, at, address, network)
   if known.error then
     decision.error = known.error
   end
-  local expires_at = at + self.ttl[action]
-  return {
-    decision = decision,
-    source = "lru",
-    expires_at = expires_at,
-    stale_until = expires_at + self.stale_ttl[action],
-    at = at,
-    failed = false,
-    json = json,
-  }
+  return { decision = decision, expires_at = at + self.ttl[action], at = at, json = json }
 end
 
 local function make_failure(self, entry)
-  entry.failed, entry.expires_at, entry.stale_until = true, entry.at + self.ttl.unknown, 0
+  entry.failed, entry.expires_at = true, entry.at + self.ttl.unknown
   return entry
 end
 
@@ -197,7 +203,7 @@ end
 ---@return riskscreen.nginx.Entry
 function Entries:stale(entry, now)
   local copy = new(self, entry.json, entry.at, entry.decision.address, entry.decision.network)
-  return make_stale(copy, math.min(now + self.ttl.unknown, entry.stale_until))
+  return make_stale(copy, math.min(now + self.ttl.unknown, self:usable_until(entry)))
 end
 
 ---@param entry riskscreen.nginx.Entry
@@ -240,9 +246,20 @@ function Entries:decode(text, now, address, network)
   if entry and kind == FAILED then
     make_failure(self, entry)
   elseif entry and kind == STALE then
-    make_stale(entry, math.min(expires_at, now + self.ttl.unknown, entry.stale_until))
+    make_stale(entry, math.min(expires_at, now + self.ttl.unknown, self:usable_until(entry)))
   end
   return entry, epoch
+end
+
+---The end of an entry: until then its decision may be served, if the service fails.
+---@param entry riskscreen.nginx.Entry
+---@return number Unix seconds
+function Entries:usable_until(entry)
+  if entry.failed or entry.source == "list" then
+    return entry.expires_at
+  end
+  local action = entry.decision.action
+  return entry.at + self.ttl[action] + self.stale_ttl[action]
 end
 
 ---Whether an expired decision may be served instead of the decision about a failure, unless that one is worse.
@@ -250,8 +267,8 @@ end
 ---@param action riskscreen.Action about the failure
 ---@param now number Unix seconds
 ---@return boolean
-function Entries.stands_in(entry, action, now)
-  if not entry or now >= entry.stale_until then
+function Entries:stands_in(entry, action, now)
+  if not entry or now >= self:usable_until(entry) then
     return false
   end
   local own = entry.decision.action

@@ -35,8 +35,6 @@ Cache.__index = Cache
 ---@field key string
 ---@field address string canonical
 ---@field network string canonical
----@field given_address any
----@field given_network any
 ---@field expired? riskscreen.nginx.Entry
 ---@field began number Unix seconds
 ---@field epoch number
@@ -73,6 +71,10 @@ local function count_lookups(self, in_dict)
   end
 end
 
+local function find_in_lists(self, address, network, now)
+  return self.lists:find({ key = network .. ":" .. address, address = address, network = network }, now)
+end
+
 -- The entry that all workers share, unless the address was purged since.
 local function entry_in_dict(self, key, address, network, now)
   local text = self.dict:get(key)
@@ -89,7 +91,7 @@ end
 local function newer(self, own, shared, now)
   if not own or not shared then
     return own or shared
-  elseif shared.failed and self.entries.stands_in(own, shared.decision.action, now) then
+  elseif shared.failed and self.entries:stands_in(own, shared.decision.action, now) then
     return self.entries:stale(own, shared.at)
   end
   return own.at > shared.at and own or shared
@@ -99,7 +101,7 @@ end
 local function keep(request, decision, failed)
   local self, now = request.cache, request.cache.now()
   local entry
-  if failed and self.entries.stands_in(request.expired, decision.action, now) then
+  if failed and self.entries:stands_in(request.expired, decision.action, now) then
     entry = self.entries:stale(request.expired, now)
   elseif failed then
     entry = self.entries:failure(decision, now, request.address, request.network)
@@ -107,7 +109,7 @@ local function keep(request, decision, failed)
     -- A decision is as old as the request to the service, or it would outlive a change during that time.
     entry = self.entries:fresh(decision, request.began, request.address, request.network)
   end
-  local lifetime = entry and math.max(entry.expires_at, entry.stale_until) - now or 0
+  local lifetime = entry and self.entries:usable_until(entry) - now or 0
   if lifetime > 0 then
     self.dict:set(request.key, self.entries.encode(entry, request.epoch), lifetime)
     -- In another epoch the address may have been purged, or be on a list.
@@ -135,7 +137,7 @@ local function ask(request, seconds)
   if self.metrics then
     self.metrics:begin(request)
   end
-  local decision = self.fetch(request.given_address, request.given_network, seconds)
+  local decision = self.fetch(request.address, request.network, seconds)
   if type(decision) ~= "table" or not is_action[decision.action] then
     error("fetch must return a decision", 0)
   end
@@ -148,7 +150,7 @@ local function ask(request, seconds)
   local is_out_of_time = lacks_time[kind] or (kind == "rate_limited" and not failure.status)
   local failed = failure ~= nil or decision.action == "unknown"
   local entry
-  if request.key and not is_out_of_time and not is_refusal[kind] then
+  if not is_out_of_time and not is_refusal[kind] then
     entry = keep(request, decision, failed)
   end
   return {
@@ -169,7 +171,7 @@ local function found(request)
   elseif self.epoch == request.epoch then
     self.lru:set(request.key, entry)
   end
-  local decision, source = entry.decision, entry.source == "stale" and "stale" or "dict"
+  local decision, source = entry.decision, entry.source or "dict"
   return { decision = decision, own = decision, source = source, failed = entry.failed, is_shared = true }
 end
 
@@ -240,7 +242,7 @@ local function fetch_once(self, request, timeout)
   local now = self.now()
   if not result or result.failed then
     local action = result and result.decision.action or "unknown"
-    if self.entries.stands_in(request.expired, action, now) then
+    if self.entries:stands_in(request.expired, action, now) then
       return self.entries:stale(request.expired, now).decision, "stale"
     end
   end
@@ -265,62 +267,49 @@ local function serve_stale(self, request, timeout, now)
   return entry.decision, "stale"
 end
 
-local function fetch_uncached(self, address, network, timeout)
-  local result = ask({ cache = self, given_address = address, given_network = network }, timeout)
-  return result.own, result.source
-end
-
 ---The decision about an address. It is shared: do not change it. A cached one has no records.
----@param address any
----@param network any
+---@param address string canonical
+---@param network_name string any name of the network
 ---@param timeout? number seconds
 ---@return riskscreen.Decision decision
 ---@return riskscreen.nginx.CacheSource source
-function Cache:get(address, network, timeout)
-  local now = catch_up(self)
-  timeout = timeout or self.timeout
-  local key, canonical_address, canonical_network = subjects.key(address, network)
-  if not key then
-    return fetch_uncached(self, address, network, timeout)
-  end
+function Cache:get(address, network_name, timeout)
+  local now, network = catch_up(self), subjects.network_names[network_name]
+  local key = self.dict.prefix .. network .. ":" .. address
   local own = self.lru:get(key)
   if own and now < own.expires_at then
     if self.metrics then
       self.metrics:lookup("lru", true)
     end
-    return own.decision, own.source
+    return own.decision, own.source or "lru"
   end
 
-  local listed = self.lists
-    and self.lists:find({ key = key, address = canonical_address, network = canonical_network }, now)
+  local listed = self.lists and find_in_lists(self, address, network, now)
   if listed then
-    local expires_at = listed.valid_until
-    self.lru:set(key, { decision = listed.decision, source = "list", expires_at = expires_at, stale_until = 0, at = 0 })
+    self.lru:set(key, { decision = listed.decision, expires_at = listed.valid_until, at = 0, source = "list" })
     count_lookups(self, true)
     return listed.decision, "list"
   end
 
-  local shared = entry_in_dict(self, key, canonical_address, canonical_network, now)
-  local entry = newer(self, own, shared, now)
+  local entry = newer(self, own, entry_in_dict(self, key, address, network, now), now)
   if entry and now < entry.expires_at then
     self.lru:set(key, entry)
     count_lookups(self, true)
-    return entry.decision, entry.source == "stale" and "stale" or "dict"
+    return entry.decision, entry.source or "dict"
   end
   count_lookups(self, false)
 
+  timeout = timeout or self.timeout
   local request = {
     cache = self,
     key = key,
-    address = canonical_address,
-    network = canonical_network,
-    given_address = address,
-    given_network = network,
+    address = address,
+    network = network,
     expired = entry,
     began = now,
     epoch = self.epoch,
   }
-  if entry and entry.decision.action == "block" and now < entry.stale_until then
+  if entry and entry.decision.action == "block" and now < self.entries:usable_until(entry) then
     return serve_stale(self, request, timeout, now)
   end
   return fetch_once(self, request, timeout)
@@ -355,7 +344,7 @@ end
 local M = {}
 
 ---@class riskscreen.nginx.CacheSettings
----@field fetch fun(address: any, network: any, seconds: number): riskscreen.Decision asks the service
+---@field fetch fun(address: string, network: string, seconds: number): riskscreen.Decision asks the service
 ---@field dict? table an ngx.shared dict
 ---@field lru? integer addresses that each worker caches itself; 0: none
 ---@field ttl? table<riskscreen.Action, number> seconds

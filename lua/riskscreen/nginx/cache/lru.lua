@@ -2,6 +2,13 @@
 -- becomes young again, and an entry that is not used for a whole generation is dropped. For entries that are used once,
 -- this is five times cheaper than resty.lrucache with its exact order (`./dev bench nginx`).
 
+local has_new_table, new_table = pcall(require, "table.new")
+if not has_new_table then
+  function new_table()
+    return {}
+  end
+end
+
 ---@class riskscreen.nginx.Lru
 ---@field private half integer entries of a generation
 ---@field private count integer entries of the young one
@@ -28,7 +35,7 @@ end
 function Lru:set(key, value)
   if self.young[key] == nil then
     if self.count >= self.half then
-      self.old, self.young, self.count = self.young, {}, 0
+      self.old, self.young, self.count = self.young, new_table(0, self.half), 0
     end
     self.count = self.count + 1
   end

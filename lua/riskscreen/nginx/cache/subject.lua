@@ -1,4 +1,4 @@
--- The key of an address on a network: one key for all spellings of both. Pure.
+-- Networks and keys by which decisions and list entries are kept: the same for every spelling of an address. Pure.
 local addresses = require "riskscreen.address"
 local enums = require "riskscreen.interface.enums"
 
@@ -10,10 +10,13 @@ local M = {}
 ---@type string[]
 M.networks = {}
 
-local canonical_networks = {}
+---The one name of a network, by its names.
+---@type table<string, string>
+M.network_names = {}
+
 for _, network in ipairs(enums.values.network) do
   local canonical = enums.canonical_network(network)
-  canonical_networks[network] = canonical
+  M.network_names[network] = canonical
   if canonical == network then
     table.insert(M.networks, network)
   end
@@ -25,7 +28,7 @@ end
 ---@return string address canonical
 ---@return string network canonical
 function M.key(address, network)
-  local canonical_network = network and canonical_networks[network]
+  local canonical_network = network and M.network_names[network]
   if type(address) ~= "string" or address == "" or #address > LONGEST or not canonical_network then
     return nil, "", ""
   end

@@ -56,7 +56,7 @@ describe("an entry", function()
           rule = { name = "scams", action = "block" },
           risk = { riskLevel = "high", riskType = "scam", riskSource = "own" },
         },
-        { action = "review", message = "and an odd one", rule = { action = "review" } },
+        { action = "review", message = "and an odd one" },
       },
       address = "0xab",
       network = "eth",
@@ -80,20 +80,20 @@ describe("an entry", function()
     for _, at in ipairs { NOW - 0.125, 0, 0.001 } do
       local entry = codec:fresh(decision("block", { reason("block", "bad") }), at, "0xab", "eth")
       local read, epoch = decoded(codec.encode(entry, 2 ^ 50))
-      assert.same({ at, at + 3600, at + 7200, 2 ^ 50 }, { read.at, read.expires_at, read.stale_until, epoch })
+      assert.same({ at, at + 3600, at + 7200, 2 ^ 50 }, { read.at, read.expires_at, codec:usable_until(read), epoch })
     end
   end)
 
   it("expires after the ttl of unknown if it is a failure, whatever its action", function()
     local read = decoded(encoded(decision("block", { reason("block", "m") }), true))
-    assert.same({ NOW + 1, 0 }, { read.expires_at, read.stale_until })
+    assert.same({ NOW + 1, NOW + 1 }, { read.expires_at, codec:usable_until(read) })
   end)
 
   it("is served as stale for a moment after the service has failed", function()
     local entry = codec:fresh(decision("block", { reason("block", "m") }), NOW - 3600, "0xab", "eth")
     local read = decoded(codec.encode(codec:stale(entry, NOW), 5))
     assert.same({ true, "stale", NOW + 1 }, { read.decision.stale, read.source, read.expires_at })
-    assert.equal(NOW + 3600, decoded(codec.encode(codec:stale(entry, NOW - 0.5), 5)).stale_until)
+    assert.equal(NOW + 3600, decoded(codec.encode(codec:stale(entry, NOW - 0.5), 5)).at + 7200)
     assert.equal(NOW + 3600, codec:stale(entry, NOW + 3599.5).expires_at)
   end)
 
