@@ -2,6 +2,7 @@
 
 local LONGEST_WAIT = 86400 -- seconds
 local SHORTEST_WAIT = 0.001 -- seconds
+local MAX_CONCURRENCY = 1024
 
 local M = { LONGEST_WAIT = LONGEST_WAIT, SHORTEST_WAIT = SHORTEST_WAIT }
 
@@ -44,6 +45,15 @@ function M.count(name, unit, default, minimum, maximum, doc)
   local option = M.number(name, unit, default, minimum, maximum, doc)
   option.type = "integer"
   return option
+end
+
+---A number of things that are done at the same time.
+---@param unit string
+---@param default integer|nil
+---@param doc string
+---@return riskscreen.Option
+function M.concurrency(unit, default, doc)
+  return M.count("concurrency", unit, default, 1, MAX_CONCURRENCY, doc)
 end
 
 ---Seconds: from a millisecond to a day, where no other limits are given.

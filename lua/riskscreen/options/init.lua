@@ -1,213 +1,22 @@
--- Every option of a client and of a call, once: name, type, limits, default, meaning. The checks, the pages and the
+-- The options of calls and runs, and the face of all options. A client's are in client.lua, http.lua, kyt.lua and
+-- reliability.lua. Each option stands once: name, type, limits, default, meaning. The checks, the pages and the
 -- annotations come from these tables. A wrong option is a message; the public function raises it at its caller's line.
 local build = require "riskscreen.options.build"
-local check = require "riskscreen.options.check"
-local enums = require "riskscreen.interface.enums"
+local client = require "riskscreen.options.client"
 local http = require "riskscreen.options.http"
-local kyt = require "riskscreen.options.kyt"
 local reliability = require "riskscreen.options.reliability"
 local tables = require "riskscreen.util.tables"
-local text = require "riskscreen.util.text"
 
-local MIB = 1024 * 1024
-local MAX_CONCURRENCY = 1024
 local MAX_ITEMS = 2 ^ 53
 
-local M = { methods = http.methods, is_path = http.is_path }
-
----@type riskscreen.Option
-M.policy =
-  build.object("policy", "riskscreen.Policy", "riskscreen.policy", "Policy of `screen`; by default the default policy.")
-
-local address_checks = { checksum = true, format = true, [false] = true }
-
-local function address_check(value)
-  if not address_checks[value] then
-    return nil, ("must be 'checksum', 'format' or false (got %s)"):format(text.show(value))
-  end
-  return value
-end
-
--- How addresses are checked before anything is sent.
----@type riskscreen.Option
-M.address_check = build.checked(
-  "address_check",
-  "string|boolean",
-  address_check,
-  "How addresses are checked before anything is sent: `checksum`, `format`, or false for any text. By default "
-    .. "`checksum`, and `format` for the calls of `client.kya`."
-)
-
-local function concurrency(unit, default, doc)
-  return build.count("concurrency", unit, default, 1, MAX_CONCURRENCY, doc)
-end
-
-local usage_parameters = {
-  http.wire_name("granularity", "granularity", "the period of a record"),
-  http.wire_name("start_date", "startDate", "the first day"),
-  http.wire_name("end_date", "endDate", "the last day"),
-  http.wire_name("group_by", "groupBy", "the grouping list"),
+local M = {
+  methods = http.methods,
+  is_path = http.is_path,
+  client = client.options,
+  check_client = client.check,
+  policy = client.policy,
+  address_check = client.address_check,
 }
-
-local transaction_parameters = {
-  http.wire_name("custom_id", "customId", "the caller's own identifier of a transaction"),
-}
-
--- The functions that a runtime in place of this program's must offer.
-local runtime_functions = { "now", "sleep" }
-local task_functions = { "spawn", "gather", "signal", "on_end", "hold", "release" }
-
-local function missing_function(owner, names)
-  for _, name in ipairs(names) do
-    if type(owner[name]) ~= "function" then
-      return name
-    end
-  end
-end
-
-local function names(value)
-  if not tables.sequence_length(value) then
-    return nil, "must be a list of texts"
-  end
-  for _, name in ipairs(value) do
-    if type(name) ~= "string" or name == "" then
-      return nil, ("must be a list of texts (it holds %s)"):format(text.show(name))
-    end
-  end
-  return tables.set(value)
-end
-
--- A list of networks, or a table from each to the network whose addresses look the same.
-local function networks(value)
-  if value[1] ~= nil then
-    return names(value)
-  end
-  for name, like in pairs(value) do
-    if type(name) ~= "string" or name == "" then
-      return nil, "must be a list of texts, or map texts to known networks"
-    elseif not enums.has("network", like) then
-      return nil, ("must map %s to a known network such as eth (got %s)"):format(name, text.show(like))
-    end
-  end
-  return tables.copy(value)
-end
-
-local extensions = {
-  build.checked(
-    "network",
-    "table",
-    networks,
-    "Networks: a list, or a table from each to a known network with the same form of addresses: { sonic = 'eth' }."
-  ),
-  build.checked("risk_level", "table", names, "Values of riskLevel."),
-  build.checked("risk_type", "table", names, "Values of riskType."),
-  build.checked("risk_source", "table", names, "Values of riskSource."),
-}
-
-local function nothing() end
-
-local function same(value)
-  return value
-end
-
--- The functions that a runtime may leave out.
-local runtime_defaults = { refusal = nothing, problem = nothing, abortable = same }
-local task_defaults = { contain = pcall, iterator = same, blocks = nothing }
-
--- A complete copy of the operator's runtime.
-local function runtime(value)
-  local tasks = type(value.tasks) == "table" and value.tasks or {}
-  local missing, missing_task = missing_function(value, runtime_functions), missing_function(tasks, task_functions)
-  if missing or missing_task then
-    return nil, "must have the function " .. (missing or "tasks." .. missing_task)
-  end
-  local complete = tables.merge(runtime_defaults, value)
-  complete.tasks = tables.merge(task_defaults, tasks)
-  return complete
-end
-
----@type riskscreen.Option[]
-M.client = tables.concat({
-  build.checked(
-    "base_url",
-    "string",
-    http.base_url,
-    "URL of the service: https, or http to this machine. Required unless `transport` is given."
-  ),
-  build.required(
-    build.checked(
-      "access_key",
-      "string|function",
-      http.access_key,
-      "The access key, of at least 8 bytes, or a function that returns it before every request."
-    )
-  ),
-  build.seconds("timeout", 10, "Time limit of a whole call."),
-  build.seconds("attempt_timeout", nil, "Time limit of one request of a call; by default that of the call."),
-  build.seconds("connect_timeout", 3, "Time limit of connecting, name lookup and TLS included."),
-  concurrency("requests", 32, "Maximum at a time. Further requests wait, and the wait counts as their time."),
-  build.count(
-    "max_response_size",
-    "bytes",
-    16 * MIB,
-    1024,
-    1024 * MIB,
-    "Longest answer that is read, after decompression."
-  ),
-  build.checked("headers", "table", http.headers, "More headers for every request."),
-  build.checked(
-    "user_agent",
-    "string",
-    http.user_agent,
-    "Name of the client for the service; by default riskscreen and its version."
-  ),
-  build.choice("http_version", { "auto", "1.1", "2" }, "auto", "HTTP version; auto takes 2 where TLS offers it."),
-  build.flag("compression", true, "Whether compressed answers are accepted."),
-  build.checked("proxy", "string", http.proxy, "URL of a proxy; the environment's proxy variables are not read."),
-  build.checked("ca_file", "string", http.file_name, "PEM file of the trusted authorities."),
-  build.checked("client_cert", "string", http.file_name, "PEM file of the client's certificate."),
-  build.checked("client_key", "string", http.file_name, "PEM file of that certificate's key."),
-  build.checked("unix_socket", "string", http.file_name, "Unix-domain socket to connect to."),
-  build.group(
-    "endpoints",
-    http.endpoints,
-    "Method and path (and envelope) of operations by name, such as "
-      .. "kyt_result = { method = 'GET', path = '/…/{requestId}' }: for operations whose path is not published.",
-    {}
-  ),
-  build.group(
-    "extend",
-    extensions,
-    "Values that the service has added to its enumerations, for requests and for decisions of this client."
-  ),
-  build.group(
-    "usage_parameters",
-    usage_parameters,
-    "Names on the wire of the usage query's parameters, which the interface does not publish.",
-    {}
-  ),
-  build.group(
-    "transaction_parameters",
-    transaction_parameters,
-    "Name on the wire of a transaction's `custom_id`, which the interface shows in results alone.",
-    {}
-  ),
-  build.callback(
-    "transport",
-    "Sends requests in place of the library's HTTP: transport(request) --> reply | nil, failure."
-  ),
-  M.policy,
-  M.address_check,
-  build.callback("clock", "Returns Unix seconds, to read dates in answers; by default os.time."),
-  build.callback("random", "Returns a number from 0 up to 1, for the jitter of waits; by default its own generator."),
-  {
-    name = "runtime",
-    type = "table",
-    check = runtime,
-    doc = "The runtime of everything that belongs to this client, in place of the program's: now(), sleep(seconds) "
-      .. "and tasks with spawn, gather, signal, on_end, hold and release. transport(settings) is optional.",
-  },
-}, kyt.client, reliability.client)
 
 local of_any_call = tables.concat({
   build.seconds("timeout", nil, "Time limit of this call."),
@@ -226,12 +35,12 @@ M.call = tables.concat({
 
 ---The options of a call that is split into several requests.
 ---@type riskscreen.Option[]
-M.split_call = tables.concat({ concurrency("requests", nil, "Maximum of its requests at a time.") }, M.call)
+M.split_call = tables.concat({ build.concurrency("requests", nil, "Maximum of its requests at a time.") }, M.call)
 
 ---The options of a run over many items.
 ---@type riskscreen.Option[]
 M.map = {
-  concurrency("items", 32, "Maximum at a time."),
+  build.concurrency("items", 32, "Maximum at a time."),
   build.flag("ordered", true, "Results in the source's order, or as they finish."),
   build.callback("on_progress", "Called for each result: on_progress(done, failed, rate, eta)."),
   build.count("total", "items", nil, 0, MAX_ITEMS, "Number of items, for the eta; the length of a list is known."),
@@ -244,50 +53,5 @@ M.request = tables.concat({
   build.checked("query", "table", http.query, "Query parameters: names to strings, numbers or booleans."),
   { name = "body", type = "table|string|number|boolean", doc = "The body, sent as JSON." },
 }, of_any_call)
-
-local function shared_dict(name, client_runtime)
-  if not client_runtime.shared_dict then
-    return nil, "shared_dict is for clients inside nginx"
-  end
-  local dict = client_runtime.shared_dict(name)
-  if not dict then
-    return nil, ("shared_dict must name a lua_shared_dict of the configuration (got %s)"):format(text.show(name))
-  end
-  return dict
-end
-
-local function is_exposed_by_proxy(settings)
-  local base_url, proxy = settings.base_url, settings.proxy
-  return base_url and proxy and base_url.origin:find "^http:" and not http.is_local_proxy(proxy)
-end
-
----The checked options of a client.
----@param options table
----@param client_runtime? { name?: string, shared_dict?: fun(name: string): table|nil } for defaults and shared state
----@return table|nil settings `base_url` is a riskscreen.BaseUrl, `shared_dict` the dict
----@return string|nil message for `error`
-function M.check_client(options, client_runtime)
-  client_runtime = client_runtime or {}
-  local settings, problem = check.options(M.client, options)
-  if not settings then
-    return nil, problem.message
-  elseif not settings.base_url and not settings.transport then
-    return nil, "base_url is required"
-  elseif is_exposed_by_proxy(settings) then
-    return nil, "a proxy on another machine needs an https base_url: it would be sent the access key in plain text"
-  elseif settings.client_key and not settings.client_cert then
-    return nil, "client_key needs client_cert"
-  elseif settings.shared_as and not settings.shared_dict then
-    return nil, "shared_as needs shared_dict"
-  elseif settings.shared_dict then
-    local dict, message = shared_dict(settings.shared_dict, client_runtime)
-    if not dict then
-      return nil, message
-    end
-    settings.shared_dict = dict
-  end
-  reliability.complete(settings, client_runtime.name == "nginx")
-  return settings
-end
 
 return M

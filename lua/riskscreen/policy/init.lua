@@ -1,11 +1,12 @@
 -- Policies for addresses: lookup results → decision. Pure: no client, no clock, no transport.
 -- The first matching rule decides a risk, and the worst action of all risks decides. A risk that no rule covers,
--- a missing field and an unrecognised value are `unknown`.
+-- a missing field and an unrecognised value are `unknown`. default_rules.lua has the rules of the default policy.
 
 local build = require "riskscreen.options.build"
 local check = require "riskscreen.options.check"
 local conditions = require "riskscreen.policy.conditions"
 local decision = require "riskscreen.policy.decision"
+local default_rules = require "riskscreen.policy.default_rules"
 local enums = require "riskscreen.interface.enums"
 local errors = require "riskscreen.errors"
 local evaluate = require "riskscreen.policy.evaluate"
@@ -16,14 +17,6 @@ local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 
 local NONE = {}
-
-local default_rules = {
-  { name = "never at any level", type = { "sanction", "terrorist", "csam" }, action = "block" },
-  { name = "high risk", level = "high", action = "block" },
-  { name = "elevated risk", level = "generally-high", action = "review" },
-  { name = "low risk or whitelisted", level = { "low", "whitelist" }, action = "allow" },
-  { name = "no risk", no_risk = true, action = "allow" },
-}
 
 local function texts(name)
   return build.checked(name, "table", conditions.texts)

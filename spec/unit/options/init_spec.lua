@@ -53,8 +53,9 @@ describe("a client's options", function()
   end)
 
   it("must hold a key and a base_url", function()
-    assert.equal("access_key is required", select(2, options.check_client { base_url = "https://a.example" }))
-    assert.equal("base_url is required", select(2, options.check_client { access_key = KEY }))
+    local hint = " is required (got nil; if it comes from os.getenv, is the environment variable set?)"
+    assert.equal("access_key" .. hint, select(2, options.check_client { base_url = "https://a.example" }))
+    assert.equal("base_url" .. hint, select(2, options.check_client { access_key = KEY }))
   end)
 
   it("need no base_url with the option transport", function()

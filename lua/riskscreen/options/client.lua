@@ -1,0 +1,256 @@
+-- The options of a client, with their defaults, and the checks that concern several options. http.lua, kyt.lua and
+-- reliability.lua have the values of HTTP and more entries.
+local build = require "riskscreen.options.build"
+local check = require "riskscreen.options.check"
+local enums = require "riskscreen.interface.enums"
+local http = require "riskscreen.options.http"
+local kyt = require "riskscreen.options.kyt"
+local reliability = require "riskscreen.options.reliability"
+local tables = require "riskscreen.util.tables"
+local text = require "riskscreen.util.text"
+
+local MIB = 1024 * 1024
+
+local M = {}
+
+---@type riskscreen.Option
+M.policy =
+  build.object("policy", "riskscreen.Policy", "riskscreen.policy", "Policy of `screen`; by default the default policy.")
+
+local address_checks = { checksum = true, format = true, [false] = true }
+
+local function address_check(value)
+  if not address_checks[value] then
+    return nil, ("must be 'checksum', 'format' or false (got %s)"):format(text.show(value))
+  end
+  return value
+end
+
+-- How addresses are checked before anything is sent.
+---@type riskscreen.Option
+M.address_check = build.checked(
+  "address_check",
+  "string|boolean",
+  address_check,
+  "How addresses are checked before anything is sent: `checksum`, `format`, or false for any text. By default "
+    .. "`checksum`, and `format` for the calls of `client.kya`."
+)
+
+local usage_parameters = {
+  http.wire_name("granularity", "granularity", "the period of a record"),
+  http.wire_name("start_date", "startDate", "the first day"),
+  http.wire_name("end_date", "endDate", "the last day"),
+  http.wire_name("group_by", "groupBy", "the grouping list"),
+}
+
+local transaction_parameters = {
+  http.wire_name("custom_id", "customId", "the caller's own identifier of a transaction"),
+}
+
+-- The functions that a runtime in place of this program's must offer.
+local runtime_functions = { "now", "sleep" }
+local task_functions = { "spawn", "gather", "signal", "on_end", "hold", "release" }
+
+local function missing_function(owner, names)
+  for _, name in ipairs(names) do
+    if type(owner[name]) ~= "function" then
+      return name
+    end
+  end
+end
+
+local function names(value)
+  if not tables.sequence_length(value) then
+    return nil, "must be a list of texts"
+  end
+  for _, name in ipairs(value) do
+    if type(name) ~= "string" or name == "" then
+      return nil, ("must be a list of texts (it holds %s)"):format(text.show(name))
+    end
+  end
+  return tables.set(value)
+end
+
+-- A list of networks, or a table from each to the network whose addresses look the same.
+local function networks(value)
+  if value[1] ~= nil then
+    return names(value)
+  end
+  for name, like in pairs(value) do
+    if type(name) ~= "string" or name == "" then
+      return nil, "must be a list of texts, or map texts to known networks"
+    elseif not enums.has("network", like) then
+      return nil, ("must map %s to a known network such as eth (got %s)"):format(name, text.show(like))
+    end
+  end
+  return tables.copy(value)
+end
+
+local extensions = {
+  build.checked(
+    "network",
+    "table",
+    networks,
+    "Networks: a list, or a table from each to a known network with the same form of addresses: { sonic = 'eth' }."
+  ),
+  build.checked("risk_level", "table", names, "Values of riskLevel."),
+  build.checked("risk_type", "table", names, "Values of riskType."),
+  build.checked("risk_source", "table", names, "Values of riskSource."),
+}
+
+local function nothing() end
+
+local function same(value)
+  return value
+end
+
+-- The functions that a runtime may leave out.
+local runtime_defaults = { refusal = nothing, problem = nothing, abortable = same }
+local task_defaults = { contain = pcall, iterator = same, blocks = nothing }
+
+-- A complete copy of the operator's runtime.
+local function runtime(value)
+  local tasks = type(value.tasks) == "table" and value.tasks or {}
+  local missing, missing_task = missing_function(value, runtime_functions), missing_function(tasks, task_functions)
+  if missing or missing_task then
+    return nil, "must have the function " .. (missing or "tasks." .. missing_task)
+  end
+  local complete = tables.merge(runtime_defaults, value)
+  complete.tasks = tables.merge(task_defaults, tasks)
+  return complete
+end
+
+---@type riskscreen.Option[]
+M.options = tables.concat({
+  build.checked(
+    "base_url",
+    "string",
+    http.base_url,
+    "URL of the service: https, or http to this machine. Required unless `transport` is given."
+  ),
+  build.required(
+    build.checked(
+      "access_key",
+      "string|function",
+      http.access_key,
+      "The access key, of at least 8 bytes, or a function that returns it before every request."
+    )
+  ),
+  build.seconds("timeout", 10, "Time limit of a whole call."),
+  build.seconds("attempt_timeout", nil, "Time limit of one request of a call; by default that of the call."),
+  build.seconds("connect_timeout", 3, "Time limit of connecting, name lookup and TLS included."),
+  build.concurrency("requests", 32, "Maximum at a time. Further requests wait, and the wait counts as their time."),
+  build.count(
+    "max_response_size",
+    "bytes",
+    16 * MIB,
+    1024,
+    1024 * MIB,
+    "Longest answer that is read, after decompression."
+  ),
+  build.checked("headers", "table", http.headers, "More headers for every request."),
+  build.checked(
+    "user_agent",
+    "string",
+    http.user_agent,
+    "Name of the client for the service; by default riskscreen and its version."
+  ),
+  build.choice("http_version", { "auto", "1.1", "2" }, "auto", "HTTP version; auto takes 2 where TLS offers it."),
+  build.flag("compression", true, "Whether compressed answers are accepted."),
+  build.checked("proxy", "string", http.proxy, "URL of a proxy; the environment's proxy variables are not read."),
+  build.checked("ca_file", "string", http.file_name, "PEM file of the trusted authorities."),
+  build.checked("client_cert", "string", http.file_name, "PEM file of the client's certificate."),
+  build.checked("client_key", "string", http.file_name, "PEM file of that certificate's key."),
+  build.checked("unix_socket", "string", http.file_name, "Unix-domain socket to connect to."),
+  build.group(
+    "endpoints",
+    http.endpoints,
+    "Method and path (and envelope) of operations by name, such as "
+      .. "kyt_result = { method = 'GET', path = '/…/{requestId}' }: for operations whose path is not published.",
+    {}
+  ),
+  build.group(
+    "extend",
+    extensions,
+    "Values that the service has added to its enumerations, for requests and for decisions of this client."
+  ),
+  build.group(
+    "usage_parameters",
+    usage_parameters,
+    "Names on the wire of the usage query's parameters, which the interface does not publish.",
+    {}
+  ),
+  build.group(
+    "transaction_parameters",
+    transaction_parameters,
+    "Name on the wire of a transaction's `custom_id`, which the interface shows in results alone.",
+    {}
+  ),
+  build.callback(
+    "transport",
+    "Sends requests in place of the library's HTTP: transport(request) --> reply | nil, failure."
+  ),
+  M.policy,
+  M.address_check,
+  build.callback("clock", "Returns Unix seconds, to read dates in answers; by default os.time."),
+  build.callback("random", "Returns a number from 0 up to 1, for the jitter of waits; by default its own generator."),
+  {
+    name = "runtime",
+    type = "table",
+    check = runtime,
+    doc = "The runtime of everything that belongs to this client, in place of the program's: now(), sleep(seconds) "
+      .. "and tasks with spawn, gather, signal, on_end, hold and release. transport(settings) is optional.",
+  },
+}, kyt.client, reliability.client)
+
+local function shared_dict(name, client_runtime)
+  if not client_runtime.shared_dict then
+    return nil, "shared_dict is for clients inside nginx"
+  end
+  local dict = client_runtime.shared_dict(name)
+  if not dict then
+    return nil, ("shared_dict must name a lua_shared_dict of the configuration (got %s)"):format(text.show(name))
+  end
+  return dict
+end
+
+local function is_exposed_by_proxy(settings)
+  local base_url, proxy = settings.base_url, settings.proxy
+  return base_url and proxy and base_url.origin:find "^http:" and not http.is_local_proxy(proxy)
+end
+
+local function missing(name)
+  return name .. " is required (got nil; if it comes from os.getenv, is the environment variable set?)"
+end
+
+---The checked options of a client.
+---@param options table
+---@param client_runtime? { name?: string, shared_dict?: fun(name: string): table|nil } for defaults and shared state
+---@return table|nil settings `base_url` is a riskscreen.BaseUrl, `shared_dict` the dict
+---@return string|nil message for `error`
+function M.check(options, client_runtime)
+  client_runtime = client_runtime or {}
+  local settings, problem = check.options(M.options, options)
+  if not settings then
+    local lacks_key = problem.field == "access_key" and options.access_key == nil
+    return nil, lacks_key and missing "access_key" or problem.message
+  elseif not settings.base_url and not settings.transport then
+    return nil, missing "base_url"
+  elseif is_exposed_by_proxy(settings) then
+    return nil, "a proxy on another machine needs an https base_url: it would be sent the access key in plain text"
+  elseif settings.client_key and not settings.client_cert then
+    return nil, "client_key needs client_cert"
+  elseif settings.shared_as and not settings.shared_dict then
+    return nil, "shared_as needs shared_dict"
+  elseif settings.shared_dict then
+    local dict, message = shared_dict(settings.shared_dict, client_runtime)
+    if not dict then
+      return nil, message
+    end
+    settings.shared_dict = dict
+  end
+  reliability.complete(settings, client_runtime.name == "nginx")
+  return settings
+end
+
+return M
