@@ -15,6 +15,7 @@ local WINDOW = 8 -- times `concurrency` is the most items that are taken and not
 ---@field item any
 ---@field task riskscreen.Task
 ---@field done? boolean
+---@field told? boolean on_progress was called for it
 
 ---@class riskscreen.Run one pass over a source: an iterator that can be stopped
 ---@field private runtime table
@@ -31,6 +32,7 @@ local WINDOW = 8 -- times `concurrency` is the most items that are taken and not
 ---@field private failures integer in a row
 ---@field private stopped? boolean
 ---@field private exhausted? boolean the source has no more items
+---@field private problem? any the failure of the source, raised after the results of its items
 ---@field private broken? boolean the source is being read, or has raised
 ---@field private failure? riskscreen.Error raised after `stop_after_failures`
 local Run = {}
@@ -40,10 +42,10 @@ Run.__name = "riskscreen.Run"
 -- Takes the next item and starts its task. A source that raises is not read again.
 local function take(run)
   run.broken = true
-  local item = run.read()
+  local item, problem = run.read()
   run.broken = false
   if item == nil then
-    run.exhausted = true
+    run.exhausted, run.problem = true, problem
     return
   end
   local entry = { index = run.taken + 1, item = item }
@@ -76,12 +78,14 @@ local function due(run)
   return entry and entry.done and entry or nil
 end
 
-local function tell_progress(run)
+-- Tells the progress with the next result counted in.
+local function tell_progress(run, is_failure)
+  local done, failed = run.reported + 1, run.failed + (is_failure and 1 or 0)
   local elapsed = run.runtime.now() - run.started
-  local rate = elapsed > 0 and run.reported / elapsed or 0
-  local left = run.total and math.max(0, run.total - run.reported)
+  local rate = elapsed > 0 and done / elapsed or 0
+  local left = run.total and math.max(0, run.total - done)
   local eta = left and (left == 0 and 0 or rate > 0 and left / rate) or nil
-  run.settings.on_progress(run.reported, run.failed, rate, eta)
+  run.settings.on_progress(done, failed, rate, eta)
 end
 
 -- Counts failures, and stops the run after too many in a row. An invalid item says nothing about the service: it
@@ -99,12 +103,23 @@ local function count_failure(run, err)
   end
 end
 
+local M = {}
+
 local function report(run, entry)
   -- The task has ended: this does not wait.
   local ok, value, err, extra = pcall(entry.task.await, entry.task)
   if not ok then
     run:stop()
     error(value, 0)
+  end
+  if run.settings.on_progress and not entry.told then
+    -- An error of on_progress must not lose the result: the next call returns it.
+    entry.told = true
+    tell_progress(run, value == nil)
+    if run.entries[entry.index] ~= entry then
+      -- While on_progress waited, another task has taken the result.
+      return M.next(run)
+    end
   end
   run.entries[entry.index] = nil
   run.reported = run.reported + 1
@@ -114,13 +129,8 @@ local function report(run, entry)
   else
     count_failure(run, err)
   end
-  if run.settings.on_progress then
-    tell_progress(run)
-  end
   return run.present(entry.index, value, err, entry.item, extra)
 end
-
-local M = {}
 
 ---The next result of a run; nothing at the end.
 ---@param run riskscreen.Run
@@ -135,6 +145,9 @@ function M.next(run)
     if entry then
       return report(run, entry)
     elseif run.exhausted and run.ended == run.taken then
+      if run.problem ~= nil then
+        error(run.problem, 0)
+      end
       return nil
     end
     run.changed:wait()

@@ -62,12 +62,12 @@ end
 local function lines_of(file)
   local read, is_first = sources.reader(file), true
   return function()
-    local line = read()
+    local line, problem = read()
     if is_first and line and (line .. ","):lower():find '^%s*"?address"?[%s,;]' then
-      line = read()
+      line, problem = read()
     end
     is_first = false
-    return line
+    return line, problem
   end
 end
 

@@ -31,13 +31,9 @@ local function state_of(file, position)
   return state
 end
 
--- A file that cannot be read to its end raises: a list must not end early silently.
 local function read(file, what)
   local content, problem = file:read(what)
-  if problem then
-    error("the file cannot be read: " .. tostring(problem), 0)
-  end
-  return content
+  return content, problem and "the file cannot be read: " .. tostring(problem)
 end
 
 -- Returns a function that reads a line with its end, or nil at the end of the file. Lua 5.1 and LuaJIT lose the rest of
@@ -60,8 +56,10 @@ local function line_reader(file)
     local pieces = { buffer:sub(at) }
     state.buffer, state.at = "", 1
     while not line_end do
-      local piece = read(file, position and PIECE or 1)
-      if not piece then
+      local piece, problem = read(file, position and PIECE or 1)
+      if problem then
+        return nil, problem
+      elseif not piece then
         break
       end
       line_end = piece:find("\n", 1, true)
@@ -74,13 +72,23 @@ local function line_reader(file)
   end
 end
 
+-- Closes a pipe, which tells how its program has ended. A program that failed may have written a part of the list.
+local function close_pipe(file)
+  local ok, how, code = file:close()
+  if not ok or (code and code ~= 0) then
+    return ("the program behind the pipe failed (%s %s)"):format(tostring(how), tostring(code))
+  end
+end
+
+-- The lines of a file. One that cannot be read to its end fails: a list must not end early silently.
 local function of_file(file)
   local read_line, is_first = line_reader(file), true
+  local is_pipe = file ~= io.stdin and not file:seek()
   return function()
     while true do
-      local line = read_line()
+      local line, problem = read_line()
       if not line then
-        return nil
+        return nil, problem or (is_pipe and close_pipe(file) or nil)
       end
       if is_first then
         line, is_first = line:gsub("^\239\187\191", ""), false -- a byte order mark
@@ -98,24 +106,31 @@ local function is_callable(value)
   return type(meta) == "table" and type(meta.__call) == "function"
 end
 
+-- An iterator that ends with nil and an error has failed: a list must not end early silently.
+local function of_function(source)
+  return function()
+    local item, problem = source()
+    if item == nil and problem ~= nil then
+      return nil, type(problem) == "string" and "the source failed: " .. problem or problem
+    end
+    return item
+  end
+end
+
 local M = {}
 
----A function that returns the next item of a source, and nil at the end.
----@param source any[]|(fun(): any)|file* of a file the lines, without those that are blank
+---A function that returns the next item of a source, nil at the end, and nil and a failure where the source fails.
+---@param source any[]|(fun(): any, any)|file* of a file the lines that are not blank; a pipe is closed at its end
 ---@return (fun(): any)|nil read
 ---@return integer|string|nil total the number of items if it is known; without `read`, the fault of the source
 function M.reader(source)
   local kind = io.type(source)
-  if type(source) == "function" then
-    return source
+  if type(source) == "function" or (not kind and is_callable(source)) then
+    return of_function(source)
   elseif kind == "file" then
     return of_file(source)
   elseif kind then
     return nil, "is a file that is closed"
-  elseif is_callable(source) then
-    return function()
-      return source()
-    end
   elseif type(source) == "table" then
     return of_list(source)
   end

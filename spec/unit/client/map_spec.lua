@@ -77,6 +77,54 @@ describe("map", function()
     assert.same({ "one", "two", "three" }, lines)
   end)
 
+  it("raises when a function returns nil and an error", function()
+    local function broken()
+      return nil, "Input/output error"
+    end
+    assert.has_error(map(broken, double), "the source failed: Input/output error")
+    local failure = { "an object" }
+    local ok, err = pcall(map(function()
+      return nil, failure
+    end, double))
+    assert.same({ false, failure }, { ok, err })
+    assert.has_error(map(setmetatable({}, { __call = broken }), double), "the source failed: Input/output error")
+  end)
+
+  it("raises when a file cannot be read", function()
+    local directory = assert(io.open(".", "r"))
+    local ok, message = pcall(map(directory, double))
+    assert.is_false(ok)
+    assert.matches("the file cannot be read", message)
+    directory:close()
+    local closed = assert(io.tmpfile())
+    local run = map(closed, double)
+    closed:close()
+    assert.is_false((pcall(run)))
+  end)
+
+  it("raises when the program behind a pipe fails", function()
+    local lines = {}
+    local pipe = assert(io.popen "echo one; echo two; exit 3")
+    if pipe:seek() then
+      pending "this Lua does not tell pipes from files"
+    end
+    local ok, message = pcall(function()
+      for _, value in
+        map(pipe, function(line)
+          return line
+        end)
+      do
+        lines[#lines + 1] = value
+      end
+    end)
+    assert.same({ "one", "two" }, lines)
+    -- Lua 5.1 does not report how a program ended.
+    if _VERSION ~= "Lua 5.1" then
+      assert.is_false(ok)
+      assert.matches("the program behind the pipe failed (exit 3)", message, 1, true)
+    end
+  end)
+
   it("takes the items of a callable object", function()
     local inner = map(numbers(3), double)
     assert.same(
@@ -243,6 +291,33 @@ describe("a run", function()
     assert.equal(1, calls[2].failed)
     assert.equal("number", type(calls[4].rate))
     assert.equal(0, calls[4].eta)
+  end)
+
+  in_both("loses no result when on_progress raises", function()
+    local told = {}
+    local run = map(numbers(3), function(number)
+      return number ~= 2 and number or nil, "err " .. number
+    end, {
+      on_progress = function(done, failed)
+        told[#told + 1] = done .. "/" .. failed
+        if done == 2 then
+          error "disk full"
+        end
+      end,
+    })
+    assert.equal(1, (run()))
+    local ok, message = pcall(run)
+    assert.is_false(ok)
+    assert.matches("disk full", message)
+    local standing = run:where()
+    assert.same({ 1, 1, 0 }, { standing.reported, standing.position, standing.failed })
+    assert.equal(2, standing.pending[1].index)
+    local index, value, err = run()
+    assert.same({ 2, nil, "err 2" }, { index, value, err })
+    assert.equal(3, (run()))
+    assert.is_nil((run()))
+    assert.same({ "1/0", "2/1", "3/1" }, told)
+    assert.same({ 3, 1 }, { run:where().reported, run:where().failed })
   end)
 
   it("has an eta only with a total", function()
