@@ -112,18 +112,25 @@ function Walk:sift(items)
   return fresh
 end
 
--- Without totals a list ends with a page that is empty or shorter than one before it.
+-- Without totals a list ends with an empty page: a short page may be followed by others.
 function Walk:is_last(count)
   if self.total_pages then
     return self.page >= self.total_pages
   end
-  return count == 0 or count < self.longest
+  return count == 0
+end
+
+-- Whether the pages have held another number of items than the service counted. Where the walk began later and no one
+-- named the size of a page, the items before it are an estimate.
+function Walk:differs_from(expected)
+  local is_exact = self.first == 1 or self.size or self.asked_size
+  return self.received < expected or (is_exact and self.received > math.max(0, expected))
 end
 
 -- Ends the walk. The pages must have held as many items as the service counted.
 function Walk:finish()
   local expected = self.total_items and self.total_items - (self.first - 1) * self:page_size()
-  if expected and self.received < expected then
+  if expected and self:differs_from(expected) then
     local message = "the service says that there are %d items from page %d on and gave %d"
     self:fail(message:format(expected, self.first, self.received))
   end

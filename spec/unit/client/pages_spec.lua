@@ -484,10 +484,10 @@ describe("a list without pagination", function()
     end)
   end
 
-  it("ends with a page shorter than one before it", function()
-    local client, asked = client_without { items(1, 10), items(11, 13) }
-    assert.same(numbers(1, 13), addresses(client.blacklist:all {}))
-    assert.same({ 1, 2 }, asked)
+  it("does not end with a page shorter than one before it", function()
+    local client, asked = client_without { items(1, 10), items(11, 13), items(14, 23) }
+    assert.same(numbers(1, 23), addresses(client.blacklist:all {}))
+    assert.same({ 1, 2, 3, 4 }, asked)
   end)
 
   it("may be empty", function()
@@ -518,7 +518,18 @@ describe("a list without pagination", function()
   it("is not fetched ahead", function()
     local client, asked = client_without { items(1, 10), items(11, 12) }
     client.blacklist:all { prefetch = 5 }
-    assert.same({ 1, 2 }, asked)
+    assert.same({ 1, 2, 3 }, asked)
+  end)
+
+  it("fails when its pages hold more than total_items", function()
+    for _, total in ipairs { 0, 5, 15 } do
+      local client = client_of(function(page, size)
+        return cut(items(1, 30), page, size), { total_items = total, per_page = size }
+      end)
+      local list, err = client.blacklist:all {}
+      assert.is_nil(list)
+      assert.equal("protocol", err.kind)
+    end
   end)
 
   it("ends by total_items alone", function()
