@@ -109,11 +109,14 @@ local refusals = {
   circuit_open = true,
 }
 
----Whether a failed request may have taken effect: it may have been sent, and no answer refuses it.
+---Whether a failed request may have taken effect: it may have been sent, and no answer refuses it without contradicting
+---itself.
 ---@param err riskscreen.Error
 ---@return boolean
 function M.is_uncertain(err)
-  if err.sent == false or refusals[err.kind] then
+  if err.sent ~= false and err.uncertain then
+    return true
+  elseif err.sent == false or refusals[err.kind] then
     return false
   end
   -- A redirect or a 4xx of a proxy refuses as well. A 408 is uncertain.

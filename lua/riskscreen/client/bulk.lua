@@ -196,7 +196,9 @@ addition.may_succeed = addition.is_due
 
 -- Whether to send a refused request again in halves: the service may have refused it for some of its items.
 local function should_bisect(call, positions, err)
-  if not (err.kind == "bad_request" or (err.kind == "api" and err.code == EMPTY_RISK_TYPE)) then
+  if
+    errors.is_uncertain(err) or not (err.kind == "bad_request" or (err.kind == "api" and err.code == EMPTY_RISK_TYPE))
+  then
     return false
   end
   call.refusals = call.refusals + 1

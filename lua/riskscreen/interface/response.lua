@@ -85,6 +85,12 @@ local function fields_of(reply, report)
   return { status = reply.status, code = report.code, msg = report.msg, timestamp = report.timestamp }
 end
 
+-- Whether the envelope of an answer that refuses says at the same time that the request succeeded.
+local function claims_success(body)
+  return shape.is_object(body)
+    and (body.success == true or body.code == 1 or body.status == "SUCCESS" or body.msg == "SUCCESS")
+end
+
 local function retry_after(reply, context)
   local value = reply.headers["retry-after"]
   if type(value) ~= "string" then
@@ -116,6 +122,8 @@ local function status_error(reply, context)
   local status = reply.status
   local report = report_of(reply.value, context)
   local fields = fields_of(reply, report)
+  -- A refusal that contradicts itself may have had an effect.
+  fields.uncertain = claims_success(reply.value) or nil
   if status >= 300 and status < 400 then
     return redirect_error(reply, context, fields)
   end
@@ -136,7 +144,9 @@ end
 local function api_error(reply, context)
   local report = report_of(reply.value, context)
   local said = report.msg and (": " .. report.msg) or " without a message"
-  return errors.new("api", "the service reports a failure" .. said, fields_of(reply, report))
+  local fields = fields_of(reply, report)
+  fields.uncertain = claims_success(reply.value) or nil
+  return errors.new("api", "the service reports a failure" .. said, fields)
 end
 
 -- The decoded body of a 200.

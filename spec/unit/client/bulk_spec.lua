@@ -357,6 +357,15 @@ describe("a bulk call", function()
       { recorder.reply(202, {}), "uncertain" },
       { recorder.reply(408, {}), "uncertain" },
       { recorder.reply(200, { success = true, code = 5 }), "uncertain" },
+      { recorder.reply(400, { success = true, code = 1, msg = "SUCCESS" }), "uncertain" },
+      { recorder.reply(400, { success = false, code = 1, msg = "no" }), "uncertain" },
+      { recorder.reply(401, { success = true, code = 401 }), "uncertain" },
+      { recorder.reply(429, { success = true, code = 1 }), "uncertain" },
+      { recorder.reply(403, { success = true, code = 1 }), "uncertain" },
+      { recorder.reply(302, { success = true, code = 1 }), "uncertain" },
+      { recorder.reply(200, { success = false, code = 1, msg = "no" }), "uncertain" },
+      { recorder.reply(200, { success = false, code = 3016, msg = "no", status = "SUCCESS" }), "uncertain" },
+      { recorder.reply(200, { success = false, code = 77, msg = "SUCCESS" }), "uncertain" },
       { recorder.page(403, "<html>"), "refused" },
       { recorder.reply(302, {}), "refused" },
       { recorder.reply(401, { success = false, code = 401, msg = "no" }), "refused" },
@@ -366,6 +375,13 @@ describe("a bulk call", function()
       local client = client_with(case[1])
       local _, err = client.blacklist:add { list = { { address = address(1) }, { address = address(2) } } }
       assert.equal(2, #err.report[case[2]], case[1].status)
+      if case[2] == "uncertain" then
+        local requests = client:stats().requests
+        assert.equal(1, requests)
+        assert.is_false(err.retryable)
+        err.retry()
+        assert.equal(requests, client:stats().requests)
+      end
     end
   end)
 
