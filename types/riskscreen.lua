@@ -397,6 +397,7 @@ local riskscreen_ScreenRequest = {}
 ---@field total? integer number of items, for the eta; the length of a list is known
 ---@field stop_after_failures? integer failures in a row after which the run raises an error object
 ---@field remember? integer different addresses and networks that are not asked for again, 4096 by default
+---@field address_check? "checksum"|"format"|false as for a client
 local riskscreen_ScreenAllRequest = {}
 
 ---@class riskscreen.Response the second result of a call, beside its value
