@@ -6,7 +6,11 @@ local operations = require "riskscreen.interface.operations"
 
 local INTRODUCTION = [[
 After reading this page you know every method, its parameters and its results. `tools/generate.lua` writes it from the
-tables of the interface and from the annotations in the source.
+tables of the interface and from the annotations in the source. Names, paths, fields and enumerations are those of the
+published interface, unless the text says that they are ours. [Assumptions](assumptions.md) lists what is not published.
+
+A method that takes a list of any length splits it into requests. `client:call` sends one request and refuses a longer
+list.
 
 ```lua
 local riskscreen = require "riskscreen"
@@ -28,7 +32,7 @@ local function accepted(parameter)
     kind = "array of " .. parameter.items.type
   end
   if parameter.max_items then
-    kind = kind .. ", at most " .. parameter.max_items .. " in a request"
+    kind = ("%s, of any length; %d at most in each request"):format(kind, parameter.max_items)
   end
   local enum = parameter.enum or (parameter.items and parameter.items.enum)
   return enum and ("%s, of [%s](#%s)"):format(kind, enum, enum) or kind
@@ -60,19 +64,17 @@ end
 
 local function operation_entry(operation)
   local parts = { ("### `client.%s:%s`"):format(operation.namespace, operation.method), operation.doc }
-  local place = operation.path
-    and ("%s `%s`, operation `%s`, section %s of the interface."):format(
-      operation.http,
-      operation.path,
-      operation.name,
-      operation.section
-    )
-  parts[#parts + 1] = place
-    or ("Operation `%s`, section %s of the interface. Its path is not published: set `endpoints.%s`."):format(
-      operation.name,
-      operation.section,
-      operations.endpoint_key(operation)
-    )
+  local named = ("operation `%s`%s, section %s of the interface."):format(
+    operation.name,
+    operation.is_named_here and " (our name: the interface gives none)" or "",
+    operation.section
+  )
+  if operation.path then
+    parts[#parts + 1] = ("%s `%s`, %s"):format(operation.http, operation.path, named)
+  else
+    local key = operations.endpoint_key(operation)
+    parts[#parts + 1] = ("O%s Its path is not published: set `endpoints.%s`."):format(named:sub(2), key)
+  end
   local note = operation.idempotent and "Repeating it changes nothing." or "Repeating it may take effect twice."
   if operation.paginated then
     note = note .. " `pages`, `each` and `all` read the whole list, see [Lists](lists.md#read-a-list)."

@@ -26,6 +26,7 @@ local tables = require "riskscreen.util.tables"
 
 ---@class riskscreen.Operation
 ---@field name string the interface's name, or ours where it gives none
+---@field is_named_here? boolean the name is ours
 ---@field namespace "kya"|"kyt"|"account"|"blacklist"|"whitelist"
 ---@field method string the method of that namespace
 ---@field http? "GET"|"POST" absent where the interface publishes no path
@@ -84,7 +85,7 @@ end
 
 local function unpublished(name, namespace, method, section, idempotent, doc)
   local operation = { name = name, namespace = namespace, method = method, section = section, doc = doc }
-  operation.envelope, operation.idempotent = "standard", idempotent
+  operation.envelope, operation.idempotent, operation.is_named_here = "standard", idempotent, true
   return operation
 end
 
@@ -247,6 +248,7 @@ local operations = {
   },
   {
     name = "screenTransaction",
+    is_named_here = true,
     namespace = "kyt",
     method = "submit",
     http = "POST",

@@ -32,10 +32,15 @@ local risk_type = field("riskType", "string", { enum = "risk_type" })
 local risk_source = field("riskSource", "string", { enum = "risk_source" })
 
 local address = field("address", "string", { required = true, doc = "the queried address" })
+local listed_address = field("address", "string", { required = true, doc = "the listed address" })
 local network = field("network", "string", { required = true, enum = "network" })
 local time = field("time", "integer", { doc = "milliseconds since the Unix epoch" })
 local created_at = field("createdAt", "integer", { doc = "seconds since the Unix epoch" })
-local whitelisted = field("whitelist", "boolean", { doc = "the account has whitelisted the address" })
+local whitelisted = field(
+  "whitelist",
+  "boolean",
+  { doc = "the interface does not explain it; probably that the account's whitelist has the address" }
+)
 
 local entity_fields = {
   field("entityName", "string"),
@@ -78,7 +83,7 @@ M.risk_assessment = object {
 
 M.blacklist_item = object {
   field("network", "string", { enum = "network", doc = "absent on some items" }),
-  address,
+  listed_address,
   field("risks", "array", {
     doc = "absent or null on some items",
     items = object {
@@ -93,7 +98,7 @@ M.blacklist_item = object {
 
 M.whitelist_item = object {
   field("chain", "string", { doc = "a network's short name" }),
-  address,
+  listed_address,
   created_at,
 }
 
