@@ -164,10 +164,28 @@ describe("the gate finds the address", function()
   end)
 
   it("in a JSON body that nginx has buffered in a file", function()
-    start("{ json = 'to' }", { server = "client_body_buffer_size 1k;" })
+    start("{ json = 'to', max_body = 300000 }", { server = "client_body_buffer_size 1k;" })
     finds(function(address)
       return "/", json_request(('{"note": "%s", "to": "%s"}'):format(("x"):rep(200000), address))
     end)
+  end)
+
+  it("in a body of up to 64 KiB, or max_body", function()
+    local function request(size, media_type)
+      if media_type then
+        return "/", json_request(("to=%s&note=%s"):format(CLEAN, ("x"):rep(size)), media_type)
+      end
+      return "/", json_request(('{"note": "%s", "to": "%s"}'):format(("x"):rep(size), CLEAN))
+    end
+    start "{ json = 'to' }"
+    assert.is_true(passes(request(65000)))
+    refuses_all { { request(65536) } }
+    start "{ form = 'to' }"
+    assert.is_true(passes(request(65000, "application/x-www-form-urlencoded")))
+    refuses_all { { request(65536, "application/x-www-form-urlencoded") } }
+    start "{ max_body = 100, json = 'to' }"
+    assert.is_true(passes(request(10)))
+    refuses_all { { request(100) } }
   end)
 
   it("in a JSON body, unless another program could find another one", function()

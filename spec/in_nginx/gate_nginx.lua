@@ -493,6 +493,9 @@ describe("the gate", function()
       ["take { argument = 'pay' }"] = "{ address = { variable = 'Arg_pay' }" .. rest,
       ["take { header = 'x%-to' }"] = "{ address = { variable = 'http_x_to' }" .. rest,
       ["did you mean 'argument'"] = "{ address = { arguments = 'x' }" .. rest,
+      ["max_body beside json or form only"] = "{ address = { argument = 'x', max_body = 5 }" .. rest,
+      ["max_body between 1 and 16777216 bytes"] = "{ address = { json = 'x', max_body = 0.5 }" .. rest,
+      ["with one of argument"] = "{ address = { max_body = 5 }" .. rest,
       ["subjects %[2%]: address is required"] = "{ subjects = { { address = 'x' }, {} }" .. rest,
       ["block.status must be between 200 and 599"] = "{ block = { status = 99 }" .. rest,
     } do

@@ -8,7 +8,9 @@ local text = require "riskscreen.util.text"
 local ngx = _G.ngx
 local find = string.find
 
-local LONGEST_BODY = 1024 * 1024 -- bytes
+local KIB = 1024
+local DEFAULT_BODY = 64 * KIB -- bytes; the longest body that is read takes a worker about 10 ms at most
+local LONGEST_BODY = 16 * KIB * KIB -- bytes: the largest max_body
 local MAX_READERS = 1000 -- kept for tables that stand in a call
 
 ---@alias riskscreen.nginx.Reader fun(): string|string[]|nil, string|nil the text or several texts; or nil, a problem
@@ -21,6 +23,7 @@ local MAX_READERS = 1000 -- kept for tables that stand in a call
 ---@field path? integer a segment of the path, by its position
 ---@field json? string the path to a field of a JSON body: "withdrawal.to", "outputs.*.to"
 ---@field form? string a parameter of a form in the body
+---@field max_body? integer bytes of the body, beside `json` or `form` (default 65536)
 
 ---@alias riskscreen.nginx.Source string|riskscreen.nginx.SourceTable|riskscreen.nginx.Reader
 
@@ -141,14 +144,14 @@ local function is_json(media_type)
   return media_type == "application/json" or media_type:find "^application/[^/]*%+json$" ~= nil
 end
 
-local function json(path)
+local function json(path, longest)
   local place, keys, several = "the field " .. path, {}, false
   for key in path:gmatch "[^.]+" do
     keys[#keys + 1] = key
     several = several or key == "*"
   end
   return function()
-    local body, problem = bodies.text(is_json, LONGEST_BODY)
+    local body, problem = bodies.text(is_json, longest)
     local values
     if body then
       values, problem = json_field.values(body, keys)
@@ -164,11 +167,11 @@ local function is_form(media_type)
   return media_type == "application/x-www-form-urlencoded"
 end
 
-local function form(name)
+local function form(name, longest)
   local place = "the form's " .. name
   local read = parameters.reader(name)
   return function()
-    local body, problem = bodies.text(is_form, LONGEST_BODY)
+    local body, problem = bodies.text(is_form, longest)
     local value
     if body then
       value, problem = read(body)
@@ -182,8 +185,8 @@ local kinds = {
   header = { type = "string", make = header },
   variable = { type = "string", make = variable },
   path = { type = "number", make = path_segment },
-  json = { type = "string", make = json },
-  form = { type = "string", make = form },
+  json = { type = "string", make = json, reads_body = true },
+  form = { type = "string", make = form, reads_body = true },
 }
 
 local kind_names = {}
@@ -203,17 +206,32 @@ local function is_name(kind, name)
   return name ~= "" and (kind ~= kinds.json or not (("." .. name .. "."):find("..", 1, true)))
 end
 
+local function is_size(value)
+  return type(value) == "number" and value >= 1 and value <= LONGEST_BODY and value == math.floor(value)
+end
+
 local function compile_table(source)
+  local longest = source.max_body
   local key, name = next(source)
-  local kind = kinds[key]
-  if not kind or next(source, key) ~= nil then
+  if key == "max_body" then
+    key, name = next(source, key)
+  end
+  local kind, another = kinds[key], key ~= nil and next(source, key) or nil
+  if another == "max_body" then
+    another = next(source, another)
+  end
+  if not kind or another ~= nil then
     local hint = key ~= nil and not kind and text.did_you_mean(key, kind_names) or ""
     return nil, WANTED .. hint
   elseif not is_name(kind, name) then
     local wanted = kind.type == "number" and "1 or more" or "a name"
     return nil, ("must have %s as %s (got %s)"):format(wanted, key, text.show(name))
+  elseif longest ~= nil and not kind.reads_body then
+    return nil, "must have max_body beside json or form only"
+  elseif longest ~= nil and not is_size(longest) then
+    return nil, ("must have max_body between 1 and %d bytes (got %s)"):format(LONGEST_BODY, text.show(longest))
   end
-  return kind.make(name)
+  return kind.make(name, longest or DEFAULT_BODY)
 end
 
 local M = {}
@@ -272,7 +290,7 @@ local function reader_of(source)
     return known[name]
   end
   local reader, message = compile_table(source)
-  if reader then
+  if reader and next(source, key) == nil then
     if count >= MAX_READERS then
       readers, count = {}, 0
     end
