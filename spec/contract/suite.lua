@@ -6,7 +6,9 @@ local errors = require "riskscreen.errors"
 local operations = require "riskscreen.interface.operations"
 local sandbox = require "riskscreen.sandbox"
 local samples = require "spec.support.samples"
+local score_policy = require "riskscreen.policy.score"
 local secrecy = require "spec.support.secrecy"
+local tables = require "riskscreen.util.tables"
 
 local assert, describe, it = busted.assert, busted.describe, busted.it
 local before_each, after_each = busted.before_each, busted.after_each
@@ -115,9 +117,10 @@ end
 return function(make_client)
   local service, client, finish
 
-  local function start(key)
-    service = sandbox.new { accounts = { [KEY] = {} } }
-    client, finish = make_client(service, { access_key = key, retry = { attempts = ATTEMPTS, base_delay = 0.001 } })
+  local function start(key, settings, options)
+    service = sandbox.new(tables.merge({ accounts = { [KEY] = {} } }, settings))
+    local common = { access_key = key, retry = { attempts = ATTEMPTS, base_delay = 0.001 } }
+    client, finish = make_client(service, tables.merge(common, options))
   end
 
   before_each(function()
@@ -231,6 +234,27 @@ return function(make_client)
           assert.equal(2, requests_of(operation))
         end)
       end
+    end)
+  end
+
+  for source, case in pairs {
+    submission = { results = "at_once", options = { immediate_results = true }, requests = 1 },
+    poll = {
+      results = "later",
+      options = { endpoints = sandbox.endpoints, polling = { first = 0.001 } },
+      requests = 2,
+    },
+  } do
+    it("takes the result of a transaction that comes by " .. source, function()
+      finish()
+      start(KEY, { kyt_results = case.results, kyt_delay = 0 }, case.options)
+      local address = sandbox.scenario("type-sanction").address
+      local transaction = { network = "eth", hash = "0xabc", outputAddress = address, direction = "received" }
+      local result, response = client.kyt:screen(transaction)
+      assert.equal(source, response.source, tostring(response))
+      assert.equal(case.requests, #service:requests())
+      local policy = score_policy.new { rules = { { score_at_least = "50", action = "block" } } }
+      assert.equal("block", policy:decide(result, response).action)
     end)
   end
 

@@ -14,6 +14,12 @@ describe("the contract, in a task:", function()
         return client:call(name, parameters, call_options)
       end)
     end
+    in_task.kyt = {}
+    function in_task.kyt.screen(_, parameters)
+      return riskscreen.run(function()
+        return client.kyt:screen(parameters)
+      end)
+    end
     return in_task, function()
       client:close()
       server:close()

@@ -43,6 +43,10 @@ for _, way in ipairs { { name = "in a request" }, { name = "in a task", in_task 
         end
         return unpack(results, 1, told.n)
       end
+      client.kyt = {}
+      function client.kyt.screen(_, parameters)
+        return client:call("kyt:screen", parameters)
+      end
       return client, function()
         server:eval(CLOSE, id)
         its_server:close()

@@ -5,7 +5,7 @@ local riskscreen = require "riskscreen"
 local secrecy = require "spec.support.secrecy"
 
 local ERROR_FIELDS = { "kind", "message", "status", "code", "retry_after", "sent", "operation", "elapsed", "attempts" }
-local RESPONSE_FIELDS = { "status", "attempts", "elapsed", "pagination" }
+local RESPONSE_FIELDS = { "status", "attempts", "elapsed", "pagination", "source" }
 
 local clients = {}
 
@@ -29,6 +29,9 @@ end
 function M.call(given)
   clients[given.id] = clients[given.id] or riskscreen.new(given.options)
   local function call()
+    if given.operation == "kyt:screen" then
+      return clients[given.id].kyt:screen(given.parameters)
+    end
     return clients[given.id]:call(given.operation, given.parameters, given.call_options)
   end
   local results = given.in_task and pack(riskscreen.run(call)) or pack(call())
