@@ -122,6 +122,42 @@ describe("a cached decision", function()
     end)
   end
 
+  for _, workers in ipairs { 1, 2 } do
+    it(("is fetched again when nginx ends the request that fetches it, with %d workers"):format(workers), function()
+      start {
+        workers = workers,
+        init = ("gate = new_gate { %s }"):format((SOURCES:gsub("timeout = 10", "timeout = 3600"))),
+        server = "lua_check_client_abort on;",
+      }
+      running.service:fault { kind = "hang" }
+      local target = ("/withdraw?to=%s&on=eth"):format(BAD)
+      riskscreen.run(function()
+        local leader = riskscreen.spawn(running.nginx.get, target)
+        while asked() == 0 do
+          riskscreen.sleep(0.01)
+        end
+        local waiting = riskscreen.spawn(function()
+          return running.status(target)
+        end)
+        riskscreen.sleep(0.1)
+        running.service:clear_faults()
+        leader:cancel()
+        -- nginx notices at once, and the worker when it collects its garbage.
+        local ended = false
+        local collecting = riskscreen.spawn(function()
+          while not ended do
+            running.nginx:eval "ngx.header.Connection = 'close' collectgarbage() collectgarbage()"
+            riskscreen.sleep(0.01)
+          end
+        end)
+        assert.equal(403, (waiting:await(20)))
+        ended = true
+        collecting:await()
+      end)
+      assert.equal(2, asked())
+    end)
+  end
+
   it("is shared by all spellings of an address and of its network", function()
     start { workers = 2 }
     for index = 3, 42 do

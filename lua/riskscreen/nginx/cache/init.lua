@@ -5,6 +5,7 @@ local dicts = require "riskscreen.nginx.cache.dict"
 local entries = require "riskscreen.nginx.cache.entry"
 local errors = require "riskscreen.errors"
 local lrus = require "riskscreen.nginx.cache.lru"
+local runtime = require "riskscreen.runtime"
 local single_flight = require "riskscreen.nginx.cache.single_flight"
 local subjects = require "riskscreen.nginx.cache.subject"
 local tables = require "riskscreen.util.tables"
@@ -38,6 +39,9 @@ Cache.__index = Cache
 ---@field expired? riskscreen.nginx.Entry
 ---@field began number Unix seconds
 ---@field epoch number
+---@field abandon fun(self) ends its fetch when nginx has ended the caller that fetches
+---@field flight? riskscreen.nginx.Flight of the caller that fetches
+---@field locked? boolean whether it has the lock of all workers
 
 ---@class riskscreen.nginx.FetchResult
 ---@field decision riskscreen.Decision for the callers that waited
@@ -143,7 +147,6 @@ local function ask(request, seconds)
   end
   local failure = decision.error
   if self.metrics then
-    self.metrics:finish(request)
     count_fetch(self, failure, self.clock() - started)
   end
   local kind = failure and failure.kind
@@ -194,17 +197,25 @@ local function fetch_locked(request, seconds)
   return request.locked and found(request) or ask(request, remaining)
 end
 
--- Fetches for all callers in this worker.
-local function lead(self, request, deadline, seconds)
-  local flight = self.flights:begin(request.key, request.epoch, deadline)
-  local ok, result = self.pcall(fetch_locked, request, seconds)
+-- Ends a fetch. nginx may also have ended the caller that fetched: then nobody waits for it any longer.
+local function finish(request, result)
+  local self = request.cache
   if request.locked then
     self.dict:unlock(request.key)
   end
-  if not ok and self.metrics then
+  if self.metrics then
     self.metrics:finish(request)
   end
-  self.flights:finish(request.key, flight, ok and result or nil)
+  self.flights:finish(request.key, request.flight, result)
+end
+
+-- Fetches for all callers in this worker.
+local function lead(self, request, deadline, seconds)
+  request.flight = self.flights:begin(request.key, request.epoch, deadline)
+  local hold = self.hold(request)
+  local ok, result = self.pcall(fetch_locked, request, seconds)
+  self.release(request, hold)
+  finish(request, ok and result or nil)
   if not ok then
     error(result, 0)
   end
@@ -308,6 +319,7 @@ function Cache:get(address, network_name, timeout)
     expired = entry,
     began = now,
     epoch = self.epoch,
+    abandon = finish,
   }
   if entry and entry.decision.action == "block" and now < self.entries:usable_until(entry) then
     return serve_stale(self, request, timeout, now)
@@ -359,13 +371,15 @@ local M = {}
 ---@field pcall? fun(fn: function, ...): boolean, any pcall of functions that may wait
 ---@field new_semaphore? fun(): { wait: fun(self, seconds: number), post: fun(self, count: integer) }
 ---@field spawn? fun(work: fun()) runs a function in the background
+---@field hold? fun(request: { abandon: fun(self) }): any see runtime/tasks.lua
+---@field release? fun(request: table, hold: any)
 ---@field is_alone? fun(): boolean whether there is one worker
 
-local DEFAULTS = { lru = 10000, timeout = 5, version = "0" }
 local TTL = { allow = 300, review = 300, block = 3600, unknown = 1 }
 local STALE = { allow = 0, review = 0, block = 3600, unknown = 0 }
 
 local function nothing() end
+local DEFAULTS = { lru = 10000, timeout = 5, version = "0", hold = nothing, release = nothing }
 local NO_LRU = { get = nothing, set = nothing, clear = nothing }
 
 local function of_nginx()
@@ -386,6 +400,8 @@ local function of_nginx()
     is_alone = function()
       return ngx.worker.count() == 1
     end,
+    hold = runtime.tasks.hold,
+    release = runtime.tasks.release,
   }
 end
 
