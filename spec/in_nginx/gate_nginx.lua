@@ -208,7 +208,8 @@ describe("the gate", function()
     end
     local address = addresses["high-eth"]:lower()
     assert.truthy(running.nginx:log():find("would block (upstream): '" .. address, 1, true))
-    assert.truthy(running.nginx:log():find("would review", 1, true))
+    assert.truthy(running.nginx:log():find("would review (upstream): '", 1, true))
+    assert.truthy(running.nginx:log():find("would block (upstream, verdict unknown): '", 1, true))
     assert.truthy(running.nginx:log():find("would block (invalid)", 1, true))
   end)
 

@@ -116,7 +116,9 @@ local function log(location, decision, source, action)
   local message = text.printable(decision.reasons[1].message, LONGEST_REASON)
   local verb = location.monitor and "would " or ""
   local subject = ("%s on %s"):format(text.show(decision.address), text.show(decision.network))
-  ngx.log(location.log, "riskscreen: ", verb, action, " (", source, "): ", subject, ": ", message)
+  local differs = decision.action ~= action and source ~= "invalid"
+  local origin = differs and source .. ", verdict " .. decision.action or source
+  ngx.log(location.log, "riskscreen: ", verb, action, " (", origin, "): ", subject, ": ", message)
 end
 
 local function decide_and_log(self, request)
