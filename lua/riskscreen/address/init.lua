@@ -141,7 +141,7 @@ function M.explain(address, network)
   return explain.foreign(address)
     or other_network(address, network)
     or reason
-    or ("it does not begin as a %s address does: %s"):format(network, format.beginning)
+    or ("addresses of %s begin with %s"):format(network, format.beginning)
 end
 
 local function problem_of(address, network)
@@ -151,7 +151,7 @@ local function problem_of(address, network)
   elseif type(address) ~= "string" then
     return reason, "address"
   end
-  return ("the address is none of the network %s (got %s): %s"):format(network, text.show(address), reason), "address"
+  return ("%s is not an address of the network %s: %s"):format(text.show(address), network, reason), "address"
 end
 
 ---The canonical spelling of a text that is an address of a network.

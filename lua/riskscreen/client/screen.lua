@@ -166,7 +166,7 @@ local function validate_added(address, network, like, level)
   elseif type(address) ~= "string" or address == "" then
     return nil, ("the address must be a text (got %s)"):format(text.show(address)), "address"
   elseif level and not addresses.networks_of(address)[1] then
-    local message = "the address is none of any network (got %s); address_check = false accepts any on %s"
+    local message = "%s is not an address of any network; address_check = false accepts any text on %s"
     return nil, message:format(text.show(address), network), "address"
   end
   return (addresses.normalize(address))

@@ -251,7 +251,7 @@ local function check_addresses(specs, checked, level, extend)
       network = like or network
       message = select(2, addresses.validate(value, network, level))
     elseif not addresses.networks_of(value, level)[1] then
-      message = ("the address is none of any network (got %s)"):format(text.show(value))
+      message = ("%s is not an address of any network"):format(text.show(value))
     end
     return message and { field = path, message = path == "address" and message or path .. ": " .. message }
   end)

@@ -22,7 +22,7 @@ local function client_of(value, dict, inbox)
   return client, value.base_url or ""
 end
 
--- Returns the canonical address, or nil and the reason why the text is none.
+-- Returns the canonical address, or nil and the reason why the text is not an address.
 local function address_reader(is_address, level)
   return function(address, network)
     if not is_address then
@@ -30,7 +30,7 @@ local function address_reader(is_address, level)
     end
     local canonical, problem = addresses.validate(address, network, false)
     if canonical and is_address(address, network) ~= true then
-      return nil, ("the address is none of the network %s (got %s)"):format(network, text.show(address))
+      return nil, ("%s is not an address of the network %s"):format(text.show(address), network)
     end
     return canonical, problem
   end

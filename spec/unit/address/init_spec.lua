@@ -119,7 +119,9 @@ describe("an address", function()
     end
     assert.is_false(is_well_formed(addresses["clean-eth"], nil))
     for _, network in ipairs(enums.values.network) do
-      assert.matches("the address", (select(2, address_rules.validate("?", network))))
+      local _, message, field = address_rules.validate("?", network)
+      assert.matches("is not an address of the network " .. network, message, 1, true)
+      assert.equal("address", field)
     end
   end)
 
@@ -245,7 +247,7 @@ describe("an address", function()
       { addresses["clean-tron"], "eth", "it looks like a tron address, and the network is eth" },
       { eth, "tron", "it looks like an EVM (0x…) address, and the network is tron" },
       { valid.btc[3], "doge", "it looks like a btc or an ltc address, and the network is doge" },
-      { "x", "btc", "it does not begin as a btc address does: 1, 3 or bc1" },
+      { "x", "btc", "addresses of btc begin with 1, 3 or bc1" },
       { addresses["clean-tron"]:sub(1, -2), "tron", "it is 33 characters long, and a tron address has 34" },
       { "T0" .. tron:sub(3), "tron", "it has the character '0' at position 2, which Base58 does not use" },
       { "bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3tB", "btc", "it mixes upper and lower case letters" },
