@@ -4,12 +4,12 @@
 local M = {}
 
 ---@class riskscreen.LayerRules
----@field layers string[][] the rooms of lua/riskscreen, lowest layer first; a room imports the layers below its own
----@field sideways table<string, string> imports between two rooms of one layer, each with the reason
+---@field layers string[][] the components of lua/riskscreen, lowest layer first; imports go down only
+---@field sideways table<string, string> imports between two components of one layer, each with the reason
 ---@field open table<string, string> modules that another folder imports although the folder has a face, with the reason
----@field open_rooms table<string, boolean> rooms of which every module is open: a face would only pass them on
----@field nginx_rooms string[] the rooms that use nginx's API
----@field nginx_aware table<string, string> modules outside those rooms that may name `ngx`, each with the reason
+---@field open_components table<string, boolean> components whose modules are all open: a face would only pass them on
+---@field nginx_components string[] the components that use nginx's API
+---@field nginx_aware table<string, string> modules outside those components that may name `ngx`, each with the reason
 ---@field known string[] keys of faults that are tolerated until they are mended
 
 ---@type riskscreen.LayerRules
@@ -28,16 +28,16 @@ M.rules = {
   },
   sideways = {
     ["interface -> address"] = "a subject of a request or a reply is an address",
-    ["client -> kyt"] = "the methods of client.kyt are a room of their own",
+    ["client -> kyt"] = "the methods of client.kyt are a component of their own",
     ["init -> sandbox"] = "riskscreen.sandbox is loaded at its first use",
   },
-  open_rooms = {
+  open_components = {
     ["riskscreen.interface"] = true,
     ["riskscreen.options"] = true,
     ["riskscreen.util"] = true,
   },
   open = {
-    ["riskscreen.policy.decision"] = "every room makes decisions with the one constructor",
+    ["riskscreen.policy.decision"] = "every component makes decisions with the one constructor",
     ["riskscreen.nginx.cache.epoch"] = "a change of a list empties the LRU of every worker",
     ["riskscreen.nginx.cache.subject"] = "the lists have the keys of the cache",
     ["riskscreen.policy.lookups"] = "the client makes the lookups that a policy needs",
@@ -45,8 +45,8 @@ M.rules = {
     ["riskscreen.nginx.metrics.status"] = "the gate serves the status page, and the metrics know nothing of it",
     ["riskscreen.webhook.inbox"] = "nginx makes an inbox with its own store and waiters",
   },
-  nginx_rooms = { "riskscreen.nginx", "riskscreen.runtime.nginx" },
-  nginx_aware = { ["riskscreen.runtime"] = "it looks whether it runs inside nginx" },
+  nginx_components = { "riskscreen.nginx", "riskscreen.runtime.nginx" },
+  nginx_aware = { ["riskscreen.runtime"] = "it finds out whether it runs inside nginx" },
   known = {},
 }
 
@@ -88,10 +88,10 @@ function M.module_of(path)
   return name and name:gsub("/", "."):gsub("%.init$", "")
 end
 
----The room that a module is in: the first folder, or the module's own name.
+---The component that a module is in: the first folder, or the module's own name.
 ---@param module string
 ---@return string
-function M.room_of(module)
+function M.component_of(module)
   return module:match "^riskscreen%.([^.]+)" or "init"
 end
 
@@ -182,8 +182,8 @@ function M.modules(files)
   return modules
 end
 
-local function is_within(module, room)
-  return module == room or module:sub(1, #room + 1) == room .. "."
+local function is_within(module, component)
+  return module == component or module:sub(1, #component + 1) == component .. "."
 end
 
 -- A module's name as faults are listed by.
@@ -193,9 +193,9 @@ end
 
 local function ranks_of(rules)
   local ranks = {}
-  for rank, rooms in ipairs(rules.layers) do
-    for _, room in ipairs(rooms) do
-      ranks[room] = rank
+  for rank, components in ipairs(rules.layers) do
+    for _, component in ipairs(components) do
+      ranks[component] = rank
     end
   end
   return ranks
@@ -224,7 +224,7 @@ function Check:excepted(list, key)
 end
 
 function Check:layer(module, import)
-  local from, to = M.room_of(module.name), M.room_of(import.name)
+  local from, to = M.component_of(module.name), M.component_of(import.name)
   local from_rank, to_rank = self.ranks[from], self.ranks[to]
   local message
   if from == to then
@@ -248,7 +248,7 @@ function Check:face_of(from, to)
   for part in to:gmatch "%.([^.]+)" do
     folder = folder .. "." .. part
     local module = self.modules[folder]
-    if self.rules.open_rooms[folder] then
+    if self.rules.open_components[folder] then
       return nil
     elseif folder ~= to and module and module.path:find "/init%.lua$" and not is_within(from, folder) then
       return not self:excepted("open", to) and folder or nil
@@ -280,15 +280,15 @@ local function names_nginx(token)
 end
 
 function Check:nginx(module)
-  for _, room in ipairs(self.rules.nginx_rooms) do
-    if is_within(module.name, room) then
+  for _, component in ipairs(self.rules.nginx_components) do
+    if is_within(module.name, component) then
       return
     end
   end
   for _, token in ipairs(module.tokens) do
     if names_nginx(token) and not self:excepted("nginx_aware", module.name) then
-      local rooms = table.concat(self.rules.nginx_rooms, " and ")
-      local message = ("only %s use nginx's API; take what is needed of `%s` as an argument"):format(rooms, token.text)
+      local allowed = table.concat(self.rules.nginx_components, " and ")
+      local message = ("only %s use nginx's API; take what you need of `%s` as an argument"):format(allowed, token.text)
       self:fault(module.path, token.line, "ngx: " .. short(module.name), message)
     end
   end

@@ -17,14 +17,14 @@ local function diagram(kind)
   error(PAGE .. " has no diagram of the kind " .. kind)
 end
 
--- The imports between rooms: { [from] = { [to] = true } }.
-local function imports_of_rooms()
+-- The imports between components: { [from] = { [to] = true } }.
+local function imports_of_components()
   local imports = {}
   for name, module in pairs(modules) do
-    local from = layers.room_of(name)
+    local from = layers.component_of(name)
     imports[from] = imports[from] or {}
     for _, import in ipairs(module.imports) do
-      local to = modules[import.name] and layers.room_of(import.name)
+      local to = modules[import.name] and layers.component_of(import.name)
       if to and to ~= from then
         imports[from][to] = true
       end
@@ -45,15 +45,15 @@ local function drawn_arrows()
 end
 
 local function reaches(arrows, from, to)
-  for next_room in pairs(arrows[from] or {}) do
-    if next_room == to or reaches(arrows, next_room, to) then
+  for next_component in pairs(arrows[from] or {}) do
+    if next_component == to or reaches(arrows, next_component, to) then
       return true
     end
   end
   return false
 end
 
--- Each pair of rooms in `one` that `holds` refuses, as "from --> to".
+-- Each pair of components in `one` that `holds` refuses, as "from --> to".
 local function refused(one, holds)
   local list = {}
   for from, targets in pairs(one) do
@@ -68,7 +68,7 @@ local function refused(one, holds)
 end
 
 describe("the diagram of the layers", function()
-  local imports, arrows = imports_of_rooms(), drawn_arrows()
+  local imports, arrows = imports_of_components(), drawn_arrows()
 
   it("draws no arrow that is no import", function()
     assert.same(
@@ -104,22 +104,22 @@ describe("the diagram of the layers", function()
 end)
 
 describe("the table of the layers", function()
-  it("has every room in its layer", function()
+  it("has every component in its layer", function()
     local exists, expected = {}, {}
     for name in pairs(modules) do
-      exists[layers.room_of(name)] = true
+      exists[layers.component_of(name)] = true
     end
-    for _, rooms in ipairs(layers.rules.layers) do
+    for _, components in ipairs(layers.rules.layers) do
       local row = {}
-      for _, room in ipairs(rooms) do
-        row[#row + 1] = exists[room] and "`" .. room .. "`" or nil
+      for _, component in ipairs(components) do
+        row[#row + 1] = exists[component] and "`" .. component .. "`" or nil
       end
       expected[#expected + 1] = row[1] and table.concat(row, ", ") or nil
     end
     local rows = {}
-    for number, rooms in pages.read(PAGE):gmatch "\n| (%d+) | ([^|]+) |" do
+    for number, components in pages.read(PAGE):gmatch "\n| (%d+) | ([^|]+) |" do
       assert.equal(#rows + 1, tonumber(number))
-      rows[#rows + 1] = rooms
+      rows[#rows + 1] = components
     end
     assert.same(expected, rows)
   end)

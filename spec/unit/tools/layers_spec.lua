@@ -5,8 +5,8 @@ local function rules(changes)
     layers = { { "util" }, { "json", "address" }, { "call" }, { "nginx", "init" } },
     sideways = {},
     open = {},
-    open_rooms = { ["riskscreen.util"] = true },
-    nginx_rooms = { "riskscreen.nginx" },
+    open_components = { ["riskscreen.util"] = true },
+    nginx_components = { "riskscreen.nginx" },
     nginx_aware = {},
     known = {},
   }
@@ -56,7 +56,7 @@ local function message_of(texts, changes)
 end
 
 describe("the check of the layers", function()
-  it("accepts imports that go down, of faces and of open rooms", function()
+  it("accepts imports that go down, of faces and of open components", function()
     assert.same(
       {},
       faults_of {
@@ -100,13 +100,13 @@ describe("the check of the layers", function()
     end)
   end
 
-  it("refuses an import between rooms of one layer unless the rules allow it", function()
+  it("refuses an import between components of one layer unless the rules allow it", function()
     local texts = { ["lua/riskscreen/address/init.lua"] = import "riskscreen.json" }
     assert.same({ "lua/riskscreen/address/init.lua:1: layer: address -> json" }, faults_of(texts))
     assert.same({}, faults_of(texts, { sideways = { ["address -> json"] = "reason" } }))
   end)
 
-  it("refuses a room without a layer", function()
+  it("refuses a component without a layer", function()
     local texts = {
       ["lua/riskscreen/new/init.lua"] = "",
       ["lua/riskscreen/call/init.lua"] = import "riskscreen.new",
@@ -125,7 +125,7 @@ describe("the check of the layers", function()
     assert.same({}, faults_of(texts, { open = { ["riskscreen.json.reader"] = "reason" } }))
   end)
 
-  it("applies that to folders inside a room, and not to a folder without a face", function()
+  it("applies that to folders inside a component, and not to a folder without a face", function()
     local texts = {
       ["lua/riskscreen/nginx/gate.lua"] = import("riskscreen.nginx.cache.lru", "riskscreen.nginx.web.store"),
       ["lua/riskscreen/nginx/cache/init.lua"] = import "riskscreen.nginx.cache.lru",
@@ -149,7 +149,7 @@ describe("the check of the layers", function()
     ["nginx's own modules"] = 'local semaphore = require "ngx.semaphore"',
     ["OpenResty's modules"] = 'pcall(require, "resty.core")',
   } do
-    it("refuses " .. what .. " outside the rooms of nginx", function()
+    it("refuses " .. what .. " outside the components of nginx", function()
       local texts = { ["lua/riskscreen/call/init.lua"] = "\n" .. text }
       assert.same({ "lua/riskscreen/call/init.lua:2: ngx: call" }, faults_of(texts))
       assert.same({}, faults_of(texts, { nginx_aware = { ["riskscreen.call"] = "reason" } }))
