@@ -70,7 +70,7 @@ describe("inside nginx", function()
   end)
 
   it("a request gets the event that another request received", function()
-    local data = { requestId = "r-17", status = 1003, maxScore = "80", risks = {} }
+    local data = { requestId = "r-17", status = 1003, maxScore = "80", risks = json.empty_array() }
     local event = { webhookId = "w-1", eventType = "getTxHashCustomRiskScore", timestamp = "2026-01-01 00:00:00" }
     event.data = data
     local body = json.encode(event)

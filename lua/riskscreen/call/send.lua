@@ -31,17 +31,13 @@ local function tell_request(call, request, hedged)
 end
 
 local function tell_response(call, reply, elapsed, hedged)
-  local times = {}
-  for phase, seconds in pairs(reply.times or {}) do
-    times[phase] = seconds
-  end
   call.state.hooks:tell("response", call, {
     attempt = call.attempt,
     hedge = hedged,
     status = reply.status,
     size = reply.size,
     http_version = reply.http_version,
-    times = times,
+    times = tables.copy(reply.times or {}),
     elapsed = elapsed,
   })
 end

@@ -78,18 +78,23 @@ local function unmapped(bytes)
   return { bytes[13], bytes[14], bytes[15], bytes[16] }
 end
 
----The bytes of an address: 4 or 16.
----@param text string
----@return integer[]|nil
-function M.parse(text)
+-- The bytes of an address: 4 or 16.
+local function parse(text)
   local bytes = parse_v4(text) or parse_v6(text)
   return bytes and #bytes == 16 and unmapped(bytes) or bytes
 end
 
+---@class riskscreen.Network
+---@field bytes integer[] 4 or 16
+---@field bits integer
+
 ---The network of a text such as "192.0.2.0/24", "2001:db8::/32", or of one address.
----@param text string
----@return { bytes: integer[], bits: integer }|nil
+---@param text any
+---@return riskscreen.Network|nil
 function M.network(text)
+  if type(text) ~= "string" then
+    return nil
+  end
   local address, length = text:match "^([^/]+)/(%d%d?%d?)$"
   local bytes = parse_v4(address or text) or parse_v6(address or text)
   if not bytes then
@@ -104,11 +109,7 @@ function M.network(text)
   return { bytes = bytes, bits = bits }
 end
 
----Whether an address belongs to a network.
----@param network { bytes: integer[], bits: integer }
----@param bytes integer[] from `parse`
----@return boolean
-function M.contains(network, bytes)
+local function contains(network, bytes)
   if #network.bytes ~= #bytes then
     return false
   end
@@ -121,6 +122,20 @@ function M.contains(network, bytes)
   local rest = network.bits % 8
   local size = 2 ^ (8 - rest)
   return rest == 0 or math.floor(network.bytes[whole + 1] / size) == math.floor(bytes[whole + 1] / size)
+end
+
+---Whether an address belongs to one of several networks.
+---@param networks riskscreen.Network[]
+---@param text any the address
+---@return boolean
+function M.is_within(networks, text)
+  local bytes = type(text) == "string" and parse(text)
+  for _, network in ipairs(bytes and networks or {}) do
+    if contains(network, bytes) then
+      return true
+    end
+  end
+  return false
 end
 
 return M

@@ -34,7 +34,7 @@ end
 local function networks(value)
   local copy = {}
   for i, one in ipairs(value) do
-    copy[i] = type(one) == "string" and ip.network(one) or nil
+    copy[i] = ip.network(one)
     if not copy[i] then
       return nil, ("must hold addresses and networks such as 192.0.2.0/24 (got %s)"):format(text.show(one))
     end
@@ -110,19 +110,6 @@ local function knows_secret(secret, delivery)
   return known
 end
 
-local function is_allowed(allowed, remote)
-  local bytes = type(remote) == "string" and ip.parse(remote)
-  if not bytes then
-    return false
-  end
-  for _, network in ipairs(allowed) do
-    if ip.contains(network, bytes) then
-      return true
-    end
-  end
-  return false
-end
-
 ---Checks that the options say who may deliver.
 ---@param settings table checked by `options`; with `fetch` nothing of the delivery but its requestId is used
 ---@return string|nil message
@@ -145,7 +132,7 @@ end
 function M.new(settings)
   local allowed, secret = settings.allow, settings.secret
   return function(delivery)
-    if allowed and not is_allowed(allowed, delivery.remote) then
+    if allowed and not ip.is_within(allowed, delivery.remote) then
       return 403, "the sender's address is not allowed"
     elseif secret and not knows_secret(secret, delivery) then
       return 401, "the secret is missing or wrong"

@@ -1,6 +1,7 @@
 -- Passes events to the transactions that await them, by requestId or by customId. An event may come before its waiter:
 -- events are kept for a time, up to a limit.
 
+local tables = require "riskscreen.util.tables"
 local ttl_queue = require "riskscreen.util.ttl_queue"
 
 local MAX_EVENTS_OF_KEY = 16 -- events kept for one requestId or customId
@@ -48,10 +49,7 @@ function Waiters:mark()
 end
 
 function Waiters:keep(key, event)
-  local list = {}
-  for _, earlier in ipairs(self.kept:get(key) or {}) do
-    list[#list + 1] = earlier
-  end
+  local list = tables.copy(self.kept:get(key) or {})
   if #list == MAX_EVENTS_OF_KEY then
     table.remove(list, 1)
   end

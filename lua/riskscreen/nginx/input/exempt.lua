@@ -9,16 +9,6 @@ local ngx = _G.ngx
 
 local M = {}
 
-local function is_within(networks, address)
-  local bytes = ip.parse(address)
-  for _, network in ipairs(bytes and networks or {}) do
-    if ip.contains(network, bytes) then
-      return true
-    end
-  end
-  return false
-end
-
 -- Caches its answers: most callers come more than once.
 local function network_test(networks)
   local known, count = {}, 0
@@ -29,7 +19,7 @@ local function network_test(networks)
       if count == MAX_KNOWN then
         known, count = {}, 0
       end
-      answer = is_within(networks, address)
+      answer = ip.is_within(networks, address)
       known[address], count = answer, count + 1
     end
     return answer
@@ -46,7 +36,7 @@ function M.check(value)
     if type(one) == "function" then
       tests[#tests + 1] = one
     else
-      networks[#networks + 1] = type(one) == "string" and ip.network(one) or nil
+      networks[#networks + 1] = ip.network(one)
     end
     if #networks + #tests < index then
       return nil, ("must hold functions, addresses and networks such as 192.0.2.0/24 (got %s)"):format(text.show(one))

@@ -3,6 +3,7 @@
 local bodies = require "riskscreen.nginx.input.body"
 local json_field = require "riskscreen.nginx.input.json_field"
 local parameters = require "riskscreen.nginx.input.parameters"
+local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 
 local ngx = _G.ngx
@@ -189,11 +190,7 @@ local kinds = {
   form = { type = "string", make = form, reads_body = true },
 }
 
-local kind_names = {}
-for name in pairs(kinds) do
-  kind_names[#kind_names + 1] = name
-end
-table.sort(kind_names)
+local kind_names = tables.sorted_keys(kinds)
 
 local WANTED = "must be a text, a function, or a table with one of " .. table.concat(kind_names, ", ")
 
