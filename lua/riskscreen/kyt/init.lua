@@ -102,13 +102,13 @@ local function new_pending(access, state, ids, delay, submitted)
 end
 
 -- The one pending result of a requestId, which is polled at once.
-local function pending_of(access, state, ids)
+local function pending_of(access, state, ids, subject)
   local found = ids.request_id and state.pendings and state.pendings[key_of(ids)]
   if found and (not ids.custom_id or found.custom_id == ids.custom_id) then
     found:poll_now()
     return found
   end
-  return new_pending(access, state, ids, 0)
+  return new_pending(access, state, ids, 0, { subject = subject })
 end
 
 local function new_transaction(ids, pending)
@@ -154,7 +154,14 @@ function Transaction:ticket()
     return nil, errors.new("unsupported", message, { sent = false })
   end
   local kind = pendings[self] and kinds[pendings[self].kind].ticket
-  return tickets.encode { requestId = self.requestId, customId = self.customId, kind = kind }
+  local subject = pendings[self] and pendings[self].subject or {}
+  return tickets.encode {
+    requestId = self.requestId,
+    customId = self.customId,
+    hash = subject.hash,
+    network = subject.network,
+    kind = kind,
+  }
 end
 
 local M = {}
@@ -279,7 +286,8 @@ function M.methods(access)
     end
     local kind = content.kind or "transaction"
     local ids = { request_id = content.requestId, custom_id = content.customId, kind = kind }
-    return new_transaction(ids, pending_of(access, state, ids))
+    local subject = { hash = content.hash, network = content.network }
+    return new_transaction(ids, pending_of(access, state, ids, subject))
   end
 
   return methods

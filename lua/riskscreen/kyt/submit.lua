@@ -10,6 +10,13 @@ local tickets = require "riskscreen.kyt.tickets"
 
 local M = {}
 
+local function custom_id_problem(subject, answer)
+  local custom_id = awaiting.known(answer.customId)
+  if subject.customId and custom_id and custom_id ~= subject.customId then
+    return ("data.customId must be '%s' (got %s)"):format(subject.customId, text.show(custom_id))
+  end
+end
+
 -- The requestId of an answer to a submission, the result that the answer carries, and the fault of the answer. With a
 -- requestId an answer is a result only under a final status.
 local function read(settings, answer, subject)
@@ -25,7 +32,8 @@ local function read(settings, answer, subject)
   elseif has_result and not is_final and tables.set(settings.pending_statuses)[status] then
     message = ("data.status is %s, which is pending, and there is no requestId"):format(tostring(status))
   end
-  return request_id, has_result and answer or nil, message or awaiting.subject_problem(subject, answer)
+  message = message or custom_id_problem(subject, answer) or awaiting.subject_problem(subject, answer)
+  return request_id, has_result and answer or nil, message
 end
 
 ---@class riskscreen.Submitted
@@ -54,7 +62,12 @@ function M.submit(access, state, operation, parameters, options, kind)
     -- By the caller's own identifier an inbox may still receive the result.
     local inbox = state.settings.inbox
     if parameters.customId and inbox and inbox.waiters.by_custom_id then
-      other.ticket = tickets.encode { customId = parameters.customId, kind = kind }
+      other.ticket = tickets.encode {
+        customId = parameters.customId,
+        hash = parameters.hash,
+        network = parameters.network,
+        kind = kind,
+      }
     end
   end
   return nil, other

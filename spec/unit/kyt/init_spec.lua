@@ -133,9 +133,9 @@ describe("a result that comes with the answer to the submission", function()
   end)
 
   it("about another transaction is an error", function()
-    for _, extra in ipairs { { hash = "0xabd" }, { network = "tron" } } do
+    for _, extra in ipairs { { hash = "0xabd" }, { network = "tron" }, { customId = "theirs" } } do
       local client = new_client({ immediate_results = true }, answer(extra))
-      local result, err = client.kyt:screen { network = "eth", hash = "0xabc" }
+      local result, err = client.kyt:screen { network = "eth", hash = "0xabc", customId = "mine" }
       assert.is_nil(result)
       assert.same({ "protocol", true, true }, { err.kind, err.sent, err.uncertain })
     end
@@ -160,6 +160,22 @@ describe("a fresh submission", function()
     local second = client.kyt:submit(parameters)
     assert.equal("12.5", second:await().maxScore)
     assert.same({ "99", 4 }, { first:await().maxScore, #requests })
+  end)
+end)
+
+describe("a resumed transaction", function()
+  it("does not take a result about another hash", function()
+    local client = new_client({ endpoints = result_endpoint }, submitted)
+    local ticket = client.kyt:submit(parameters):ticket()
+    for hash, expected in pairs { ["0xabd"] = "protocol", ["0xABC"] = 1003 } do
+      local other = success { requestId = "r1", status = 1003, maxScore = "1", hash = hash }
+      local process = new_client({ endpoints = result_endpoint }, other)
+      local result, err = process.kyt:resume(ticket):await()
+      assert.equal(expected, result and result.status or err.kind)
+    end
+    local resumed, err = client.kyt:resume '{"version":1,"requestId":"r1","hash":7}'
+    assert.is_nil(resumed)
+    assert.equal("invalid_argument", err.kind)
   end)
 end)
 
