@@ -120,6 +120,12 @@ describe("the gate finds the address", function()
     refuses_all { "/", "/?x=" }
   end)
 
+  it("not in a variable that nginx does not define, and says so", function()
+    start "{ variable = 'targte' }"
+    refuses_all { "/" }
+    assert.truthy(running.nginx:log():find("targte is missing, or nginx.conf does not define it", 1, true))
+  end)
+
   it("in a segment of the path", function()
     start "{ path = 2 }"
     finds(function(address)

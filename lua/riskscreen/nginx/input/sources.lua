@@ -108,7 +108,10 @@ local function variable(name)
   end
   return function()
     local value = ngx.var[name]
-    if value == nil or value == "" then
+    if value == nil then
+      -- nginx tells no difference, and tells nothing before a request comes.
+      return nil, place .. " is missing, or nginx.conf does not define it"
+    elseif value == "" then
       return missing(place)
     end
     return value
