@@ -185,6 +185,15 @@ local function contradiction(reply, message, value)
   return protocol_error(reply, ("the answer contradicts itself: %s is %s"):format(message, tostring(value)))
 end
 
+-- The error of a member that must be "SUCCESS", if it is there.
+local function not_success(value, name, reply, context)
+  if value == nil or value == "SUCCESS" then
+    return nil
+  end
+  local shown = type(value) == "string" and ("'" .. quote(context, value) .. "'") or json.kind(value)
+  return contradiction(reply, "success is true and " .. name, shown)
+end
+
 ---@type table<string, fun(envelope: table, reply: riskscreen.Reply, context: riskscreen.Context): riskscreen.Error|nil>
 local envelope_error = {}
 
@@ -200,13 +209,7 @@ function envelope_error.standard(envelope, reply, context)
   elseif code ~= 1 then
     return contradiction(reply, "success is true and code", code)
   end
-  for _, name in ipairs { "status", "msg" } do
-    local value = envelope[name]
-    if value ~= nil and value ~= "SUCCESS" then
-      local shown = type(value) == "string" and ("'" .. quote(context, value) .. "'") or json.kind(value)
-      return contradiction(reply, "success is true and " .. name, shown)
-    end
-  end
+  return not_success(envelope.status, "status", reply, context) or not_success(envelope.msg, "msg", reply, context)
 end
 
 -- { code = 200 }, without `success`
