@@ -5,7 +5,8 @@
  * even after it is closed. Times are nanoseconds of CLOCK_MONOTONIC.
  *
  * curl_multi_socket_action drives libcurl. libcurl's callbacks only record events: transfers finish and start after
- * libcurl has returned. */
+ * libcurl has returned. libcurl also keeps the connections between requests, for all origins of the loop:
+ * rsc_loop_adjust sets their number. */
 #ifndef RSC_LOOP_H
 #define RSC_LOOP_H
 
@@ -23,7 +24,7 @@
 
 #define RSC_CONNECTIONS_MAX 100000 /* idle connections in one loop */
 #define RSC_EVENTS_MAX      128    /* descriptors handled per wait */
-#define RSC_ADVANCE_MAX     64     /* consecutive rounds of libcurl's expired timers */
+#define RSC_ADVANCE_MAX     64     /* limit of consecutive rounds of expired libcurl timers */
 
 struct rsc_loop {
     CURLM *multi;
@@ -49,7 +50,8 @@ struct rsc_loop {
 /* Opens a loop in zeroed memory. On a failure closes it and sets the error. */
 int rsc_loop_open(struct rsc_loop *loop, long max_connections, struct rsc_error *error);
 
-/* Closes the loop and its origins. Cancels every operation that was not taken. Idempotent. */
+/* Closes the loop and its origins. Cancels every operation whose completion has not been
+ * collected (rsc_operation_take). Idempotent. */
 void rsc_loop_close(struct rsc_loop *loop);
 
 /* Returns the epoll descriptor. From now on it is readable whenever rsc_loop_step has work. The loop owns it. */

@@ -235,7 +235,7 @@ void rsc_origin_close(struct rsc_origin *origin) {
     rsc_list_remove(&origin->link);
 }
 
-/* The pool */
+/* The pool of easy handles */
 
 static struct rsc_handle *new_handle(struct rsc_origin *origin) {
     struct rsc_handle *handle = calloc(1, sizeof *handle);

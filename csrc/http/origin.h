@@ -1,8 +1,9 @@
 /* An origin: one scheme, host and port, with the options that all its requests share.
  *
- * It keeps a pool of easy handles whose fixed options are set once. Transfers over its concurrency limit wait in a FIFO
- * queue. (libcurl could queue them too, but its search for a free connection is linear.) The caller owns the struct. It
- * must not move, and must outlive its transfers; closing it cancels them. The thread rules are the loop's. */
+ * It keeps a pool of easy handles whose fixed options are set once. The pool holds no connections: libcurl keeps and
+ * reuses those in the loop (loop.h). Transfers over its concurrency limit wait in a FIFO queue. (libcurl could queue
+ * them too, but its search for a free connection is linear.) The caller owns the struct. It must not move, and must
+ * outlive its transfers; closing it cancels them. The thread rules are the loop's. */
 #ifndef RSC_ORIGIN_H
 #define RSC_ORIGIN_H
 

@@ -50,7 +50,7 @@ local kinds = {
   {
     kind = "rate_limited",
     retryable = true,
-    doc = "The rate limit is reached or the quota exceeded (429), or `rate_limit` gave no turn in time.",
+    doc = "The rate limit is reached or the quota exceeded (429), or `rate_limit` allowed no request in time.",
   },
   { kind = "bad_request", retryable = false, doc = "The service found the request invalid (400)." },
   { kind = "server", retryable = true, doc = "The service failed (5xx)." },

@@ -1,6 +1,6 @@
 -- One call, from its built request to its value: the loop admit → send → interpret → learn. The modules beside this
 -- one decide the steps. Nothing here uses pcall or a metamethod around a wait, because PUC Lua 5.1 cannot yield across
--- them. A task that is stopped gives up what its call holds (`abandon`).
+-- them. When a task is cancelled, `abandon` releases its call's breaker permit.
 local breaker = require "riskscreen.call.breaker"
 local costs = require "riskscreen.options.cost"
 local errors = require "riskscreen.errors"
@@ -20,7 +20,7 @@ local unhealthy = { network = true, timeout = true, tls = true, server = true }
 
 ---@class riskscreen.State everything of one client; it holds the key, so no field of the client leads to it
 ---@field settings table the client's checked options
----@field runtime table the client's own: everything of the client waits and tells the time by it
+---@field runtime table the client's own: all waits and clock readings of the client go through it
 ---@field transport? fun(request: riskscreen.Request): riskscreen.Reply|nil, table|nil absent once closed
 ---@field keeps_requests boolean the transport does not change a request
 ---@field shares_headers? boolean several replies of the transport may have the same table of headers
@@ -53,7 +53,7 @@ local unhealthy = { network = true, timeout = true, tls = true, server = true }
 ---@field attempt integer
 ---@field attempt_started number
 ---@field attempt_timeout number seconds
----@field has_the_rest? boolean whether the attempt may take all the time that is left
+---@field runs_to_deadline? boolean whether the attempt may run until the call's deadline
 ---@field cost? number|false of a request under `rate_limit`; by default 1
 ---@field requests integer sent, hedges included
 ---@field sent boolean whether a request may have reached the service
@@ -62,7 +62,7 @@ local unhealthy = { network = true, timeout = true, tls = true, server = true }
 local Call = {}
 Call.__index = Call
 
----Ends the call when its task is stopped.
+---Ends the call when its task is cancelled.
 function Call:abandon()
   self.state.stats:finish(self, self.route.label, "cancelled")
   if self.permit then
@@ -92,7 +92,7 @@ end
 local function limit_error(call, retry_after, is_daily)
   call.state.stats:count "limited"
   local message = is_daily and ("not sent: rate_limit.daily is used up for %.0f s"):format(retry_after)
-    or ("not sent: no turn under rate_limit within %g s"):format(call.timeout)
+    or ("not sent: rate_limit allowed no request within %g s"):format(call.timeout)
   return errors.new("rate_limited", message, { retry_after = retry_after, sent = false })
 end
 
@@ -211,12 +211,12 @@ end
 -- Sends within the time that is left, and interprets the reply.
 local function attempt(call)
   local state = call.state
-  -- Where nothing was waited for, the time is still the beginning of the call.
+  -- If nothing has waited yet, the start time still holds; this saves a clock read.
   local at = (call.attempt > 1 or state.limiter) and state.runtime.now() or call.started
   local rest = remaining(call, at)
   call.attempt_started = at
   call.attempt_timeout = math.min(call.request.timeout, rest)
-  call.has_the_rest = rest <= call.request.timeout
+  call.runs_to_deadline = rest <= call.request.timeout
   local seconds = late_after(call)
   local value, result
   if seconds then
@@ -251,10 +251,10 @@ local function learn(call, value, err)
   end
 end
 
--- Whether an attempt has had all the time that there was. A runtime's timers may be a little ahead of its clock.
-local function has_used_the_rest(call, err)
+-- Whether the attempt ran until the call's deadline. A runtime's timers may be a little ahead of its clock.
+local function has_reached_deadline(call, err)
   return err.kind == "timeout"
-    and call.has_the_rest
+    and call.runs_to_deadline
     and (err.phase == "first_byte" or err.phase == "body" or call.request.connect_timeout >= call.attempt_timeout)
 end
 
@@ -265,7 +265,7 @@ local function next_attempt(call, err)
     idempotent = call.route.idempotent,
     attempt = call.attempt,
     err = err,
-    remaining = has_used_the_rest(call, err) and 0 or remaining(call, state.runtime.now()),
+    remaining = has_reached_deadline(call, err) and 0 or remaining(call, state.runtime.now()),
   }, state.settings.random)
   if wait and state.breaker and state.breaker:refuses() then
     wait, reason = nil, "circuit_open"

@@ -100,7 +100,7 @@ local counters = {
   { name = "hedges", doc = "second requests, sent because an answer was late" },
   { name = "hedges_won", doc = "hedges that were answered first" },
   { name = "budget_exhausted", doc = "requests not sent again because the retry budget was used up" },
-  { name = "limited", doc = "calls that found no turn under rate_limit" },
+  { name = "limited", doc = "calls that rate_limit did not allow in time" },
   { name = "circuit_open", doc = "calls that the open circuit refused" },
   { name = "bytes_sent", doc = "bytes of request bodies" },
   { name = "bytes_received", doc = "bytes of answers' bodies, decompressed" },

@@ -1,6 +1,7 @@
 -- Evaluates a policy's compiled rules for one case and gives the action with its reason. Pure.
--- The first rule that matches decides. If an undetermined rule before it could have changed the action, the action is
--- unknown.
+-- The first rule that matches decides. A rule is undetermined if it needs a failed lookup or an unknown field.
+-- If an earlier rule is undetermined and has another action, the result is unknown, with two exceptions: the match
+-- blocks, or the operator's `error` rules handle each failed lookup.
 
 local decision = require "riskscreen.policy.decision"
 local text = require "riskscreen.util.text"
@@ -79,7 +80,8 @@ local function undetermined_reason(case, one)
   return unknown(case, M.undetermined_message(one.rule, err or one.cause), err)
 end
 
--- The reason of a case that a rule matches. An unrecognised risk is at least unknown, unless the rule handles it.
+-- The reason of a case that a rule matches. With an unrecognised risk the action is unknown or block, unless the rule
+-- handles it.
 local function matched_reason(case, rule)
   if case.unrecognised and not rule.handles_unrecognised and rule.action ~= "block" then
     return unknown(case, case.unrecognised)

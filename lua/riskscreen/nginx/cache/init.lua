@@ -1,5 +1,6 @@
 -- The cache of decisions. `get` tries the LRU of this worker, then the dict of all workers; then it fetches once for
--- all callers. Entries are in entry.lua, the dict is in dict.lua, waiting callers are in single_flight.lua.
+-- all callers. Entries are in entry.lua, the dict is in dict.lua. Callers of one worker wait in single_flight.lua;
+-- workers wait for each other here (`fetch_locked`), by a lock in the dict.
 local decisions = require "riskscreen.policy.decision"
 local dicts = require "riskscreen.nginx.cache.dict"
 local entries = require "riskscreen.nginx.cache.entry"
@@ -50,7 +51,7 @@ Cache.__index = Cache
 ---@field failed boolean
 ---@field is_shared boolean whether it is a result for callers that waited
 
--- Empties the LRU if anything was purged, or the clock was set back. Looks once for each new time.
+-- Empties the LRU if anything was purged, or the clock was set back. Checks once per clock value.
 local function catch_up(self)
   local now, seen_at = self.now(), self.seen_at
   if now == seen_at then
@@ -101,7 +102,7 @@ local function newer(self, own, shared, now)
   return own.at > shared.at and own or shared
 end
 
--- Keeps what the service has said, or that it has failed. The decision in the entry is as other workers read it.
+-- Stores the answer or the failure. Returns the entry as other workers will decode it.
 local function keep(request, decision, failed)
   local self, now = request.cache, request.cache.now()
   local entry
@@ -110,7 +111,7 @@ local function keep(request, decision, failed)
   elseif failed then
     entry = self.entries:failure(decision, now, request.address, request.network)
   else
-    -- A decision is as old as the request to the service, or it would outlive a change during that time.
+    -- The ttl counts from the start of the request, because the risk may change while it runs.
     entry = self.entries:fresh(decision, request.began, request.address, request.network)
   end
   local lifetime = entry and self.entries:usable_until(entry) - now or 0
@@ -405,7 +406,7 @@ local function of_nginx()
   }
 end
 
----A cache for one gate and one policy. It asks and waits for nothing, so it can be made before there are workers.
+---A cache for one gate and one policy. Creating it does no I/O, so it can be done in init_by_lua.
 ---@param given riskscreen.nginx.CacheSettings
 ---@return riskscreen.nginx.Cache
 function M.new(given)

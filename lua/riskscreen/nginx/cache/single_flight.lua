@@ -1,5 +1,5 @@
 -- The fetches of this worker that are under way, one for each key. A second caller waits for the result of the first by
--- a semaphore, until its own deadline.
+-- a semaphore, until its own deadline. The lock across workers is in init.lua (`fetch_locked`).
 
 local TICK = 0.001 -- seconds; nginx's clock shows no shorter time, and a shorter wait does not let time pass
 local GRACE = 0.25 -- seconds after its deadline until a fetch counts as dead

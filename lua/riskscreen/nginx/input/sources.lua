@@ -1,5 +1,6 @@
 -- Places in a request where an address or a network can stand. A source is compiled to a reader, which returns the text
--- or a problem. A request that two programs could read in two ways is a problem.
+-- or a problem. A request that two programs could read in two ways is a problem. body.lua reads the body, and
+-- json_field.lua and parameters.lua find a value in its text.
 local bodies = require "riskscreen.nginx.input.body"
 local json_field = require "riskscreen.nginx.input.json_field"
 local parameters = require "riskscreen.nginx.input.parameters"
