@@ -116,8 +116,6 @@ local function open(self, place, parameters, specs, given)
     return nil, "parameters must be a table (got " .. text.kind(parameters) .. ")"
   elseif given == nil then
     return state, NO_OPTIONS
-  elseif type(given) ~= "table" then
-    return nil, "options must be a table (got " .. text.kind(given) .. ")"
   end
   local checked, wrong = check.options(specs, given)
   if not checked then

@@ -250,10 +250,8 @@ end
 function M.map(source, body, given)
   if type(body) ~= "function" then
     error("map: expected a function (got " .. text.kind(body) .. ")", 2)
-  elseif given ~= nil and type(given) ~= "table" then
-    error("map: options must be a table (got " .. text.kind(given) .. ")", 2)
   end
-  local settings, wrong = check.options(options.map, given or {})
+  local settings, wrong = check.options(options.map, given == nil and {} or given)
   if not settings then
     error("map: " .. wrong.message, 2)
   end

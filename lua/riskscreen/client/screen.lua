@@ -68,9 +68,7 @@ local one_options = tables.concat({ { name = "address", type = "any", doc = "The
 ---@return table checked
 function M.open(access, client, what, request, options)
   local state, misuse = access.open(client, "client")
-  if state and type(request) ~= "table" then
-    misuse = what .. ": expected a table (got " .. text.kind(request) .. ")"
-  elseif state then
+  if state then
     local checked, problem = check.options(options, request)
     if checked then
       return state, checked

@@ -302,9 +302,6 @@ local M = {}
 ---@param given riskscreen.nginx.GateOptions
 ---@return riskscreen.nginx.Gate
 function M.new(given)
-  if type(given) ~= "table" then
-    error("gate: expected a table of options (got " .. text.kind(given) .. ")", 2)
-  end
   local checked, problem = check.options(options.gate, given)
   if not checked then
     error("gate: " .. problem.message, 2)

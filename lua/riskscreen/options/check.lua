@@ -58,11 +58,14 @@ end
 ---Checks options against their entries and fills in the defaults. A wrong option is misuse: the caller of this function
 ---raises the message at the program's line.
 ---@param specs riskscreen.Option[]
----@param options table
+---@param options any
 ---@param prefix? string the path of the table, for messages
 ---@return table|nil checked a copy
 ---@return riskscreen.Problem|nil problem
 function M.options(specs, options, prefix)
+  if type(options) ~= "table" then
+    return validate.problem("options", "options must be a table (got " .. text.kind(options) .. ")")
+  end
   local checked, wrong = validate.fields(specs, options, prefix or "", "option", check_option)
   if not checked then
     return nil, wrong

@@ -291,9 +291,6 @@ function Policy:needs(lookup)
 end
 
 local function new(options)
-  if type(options) ~= "table" then
-    return nil, "expected a table of options (got " .. text.kind(options) .. ")"
-  end
   local settings, problem = check.options(policy_options, options)
   if not settings then
     return nil, problem.message

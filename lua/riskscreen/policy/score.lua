@@ -384,9 +384,6 @@ local function part_of(compiled)
 end
 
 local function new(given)
-  if type(given) ~= "table" then
-    return nil, "expected a table of options (got " .. text.kind(given) .. ")"
-  end
   local settings, problem = check.options(policy_options, given)
   if not settings then
     return nil, problem.message

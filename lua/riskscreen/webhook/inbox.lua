@@ -317,9 +317,6 @@ local M = { options = inbox_options, shared_options = shared_options }
 ---@return table|nil settings
 ---@return string|nil message
 function M.check(specs, given)
-  if type(given) ~= "table" then
-    return nil, "expected a table of options (got " .. text.kind(given) .. ")"
-  end
   local settings, wrong = check.options(specs, given)
   local message = wrong and wrong.message or auth.problem(settings)
   return not message and settings or nil, message

@@ -310,7 +310,7 @@ describe("misuse of screen", function()
   end
 
   it("raises at the caller's line", function()
-    raises("expected a table", "0xab")
+    raises("options must be a table", "0xab")
     raises("did you mean 'freeze_events'?", { address = "a", include = { "freeze_event" } })
     raises("must be made by riskscreen.policy", { address = "a", policy = {} })
     raises("did you mean 'address'?", { adress = "a" })
