@@ -13,7 +13,9 @@ local CHUNK = 65536 -- bytes that are read at once
 local KEPT_FOR = 60000 -- milliseconds
 local KEPT = 32 -- connections of a worker
 
-local decoder = json.decoder { max_size = MAX_BODY }
+-- An object with two members of one name is refused. Some answers are decoded with their null members.
+local decoder = json.decoder { max_size = MAX_BODY, duplicates = "refuse" }
+local null_decoder = json.decoder { max_size = MAX_BODY, duplicates = "refuse", null = "keep" }
 
 local function milliseconds(deadline)
   return math.max(math.ceil((deadline - ngx.now()) * 1000), 1)
@@ -58,10 +60,10 @@ local function lower_names(headers)
   return lower
 end
 
-local function reply_of(response, body)
+local function reply_of(response, body, keep_null)
   local reply = { status = response.status, headers = lower_names(response.headers), size = #body }
   if body ~= "" then
-    local value, message, position = decoder:decode(body)
+    local value, message, position = (keep_null and null_decoder or decoder):decode(body)
     reply.value = value
     if value == nil then
       reply.invalid = { message = message, position = position }
@@ -83,7 +85,7 @@ local function exchange(connection, request, deadline)
   end
   local body
   body, message = read_body(connection, response, deadline)
-  return body and reply_of(response, body), message
+  return body and reply_of(response, body, request.keep_null), message
 end
 
 ---A transport for `riskscreen.new`.
