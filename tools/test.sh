@@ -71,19 +71,19 @@ log_of() {
 
 # result SUITE PASSED FAILED SECONDS LOG [FILE]: a failure is printed at once, a suite when its last job has ended.
 result() {
-  echo "$2 $3 $4 $1" >>"$results"
+  printf '%s\t%s\t%s\t%s\t%s\n' "$1" "$2" "$3" "$4" "${6:-}" >>"$results"
   if [ "$3" != 0 ]; then
     # All of the log but busted's line of signs.
     say "FAILED  $1 ($3 of $(($2 + $3))${6:+ in $6})
 $(grep -v '^[-+*]*$' "$5" | tail -n 120)"
   fi
-  suite=$(awk -v suite="$1" '
-    FILENAME == ARGV[1] { sub(/\t.*/, ""); planned += $0 == suite; next }
-    substr($0, length($1 $2 $3) + 4) == suite { ended++; passed += $1; failed += $2; seconds += $3 }
+  ended=$(awk -F'\t' -v suite="$1" '
+    FILENAME == ARGV[1] { planned += $1 == suite; next }
+    $1 == suite { ended++; passed += $2; failed += $3; seconds += $4 }
     END { if (ended == planned && !failed) printf "ok      %s (%d in %.0f s)", suite, passed, seconds }
   ' "$planned" "$results")
-  if [ -n "$suite" ] && mkdir "$(log_of "$1")_ended" 2>/dev/null; then
-    say "$suite"
+  if [ -n "$ended" ] && mkdir "$(log_of "$1")_ended" 2>/dev/null; then
+    say "$ended"
   fi
 }
 
@@ -222,4 +222,8 @@ fuzz_seconds=10
 }
 run_phase
 
-awk '{ passed += $1; failed += $2 } END { printf "%d passed, %d failed\n", passed, failed; exit failed > 0 }' "$results"
+awk -F'\t' '
+  { passed += $2; failed += $3 }
+  $3 > 0 { print "failed: " $1 ($5 == "" ? "" : ", " $5) }
+  END { printf "%d passed, %d failed\n", passed, failed; exit failed > 0 }
+' "$results"
