@@ -78,6 +78,34 @@ describe("inside nginx", function()
     server:stop { "open socket #%-2 left in connection", "aborting" }
   end)
 
+  for moment, directives in pairs {
+    ["a worker ends at once"] = { "", "off" },
+    ["Lua ends with the request"] = { "lua_code_cache off;", "on" },
+  } do
+    it("no timer is set for a call under way when " .. moment, function()
+      service:fault { kind = "hang", count = 1 }
+      local server = nginx.start {
+        http = directives[1],
+        server = "lua_check_client_abort " .. directives[2] .. [[;
+          location = /hang {
+            content_by_lua_block {
+              local client = require("riskscreen").new { base_url = ngx.var.arg_url, access_key = ngx.var.arg_key }
+              -- The request is gone by then, and nginx crashes sometimes.
+              ngx.timer.at = function()
+                io.stderr:write "[alert] a timer was set at the end\n"
+              end
+              client.kya:risk { address = "0x" .. ("1"):rep(40), network = "eth" }
+            }
+          }
+        ]],
+      }
+      local target = ("/hang?url=%s&key=%s"):format(its_server.url, sandbox.default_key)
+      local answer = server.get(target, { timeout = 0.3 })
+      assert.is_nil(answer)
+      server:stop { "lua_code_cache is off" }
+    end)
+  end
+
   it("defer refuses a value other than a function at the caller's line", function()
     local server = nginx.start { http = HTTP }
     local message = server:eval "local _, message = pcall(function() riskscreen.defer 'x' end) return message"

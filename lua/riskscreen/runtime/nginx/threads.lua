@@ -47,13 +47,19 @@ local function abandon_all()
   end
 end
 
+-- When Lua closes, LuaJIT finalizes its C data before userdata. The request is gone by then, and a finalizer that calls
+-- nginx's API may crash the worker.
+local is_closing = false
+local prototype = newproxy(true) -- luacheck: ignore 113
+getmetatable(prototype).at_close = ffi.gc(ffi.new "char[1]", function()
+  is_closing = true
+end)
+
 -- A finalizer must be short and without loops: LuaJIT's compiled `pairs` may never end inside a finalizer. So a timer
 -- abandons the thing. Without a timer, as when too many are pending, the next finalizer tries again.
-local prototype = newproxy(true) -- luacheck: ignore 113
 getmetatable(prototype).__gc = function(guard)
   local thing = guarded[guard]
-  -- At the end of the process nothing is abandoned.
-  if thing and not ngx.worker.exiting() then
+  if thing and not is_closing then
     guarded[guard] = nil
     left_count = left_count + 1
     left_behind[left_count] = thing
