@@ -1,6 +1,10 @@
 -- Requests that end while their calls and tasks are under way. They leave nothing behind.
+local addresses = require "riskscreen.sandbox.addresses"
+local gates = require "spec.support.gate"
 local nginx = require "spec.support.nginx"
+local riskscreen = require "riskscreen"
 local sandbox = require "riskscreen.sandbox"
+local socket = require "socket"
 
 local SERVER = [[
   location = /sweep { content_by_lua_block { abort.sweep() } }
@@ -79,5 +83,93 @@ describe("a request that nginx ends early", function()
     server:eval "abort.left()"
     assert.is_nil(server:eval "return abort.call()")
     server:eval "abort.forget()"
+  end)
+end)
+
+describe("a caller that asks the gate and disconnects", function()
+  local running
+
+  after_each(function()
+    running.close()
+  end)
+
+  for _, workers in ipairs { 1, 2 } do
+    it(("does not hold up the callers that wait for its address, with workers: %d"):format(workers), function()
+      running = gates.start {
+        workers = workers,
+        init = "gate = new_gate { network = 'eth', on_unknown = 'allow', timeout = 5 }",
+        locations = { ["/withdraw"] = "gate:enforce { address = ngx.var.arg_to }" },
+        server = "lua_check_client_abort on;",
+      }
+      running.service:fault { kind = "delay", delay = 0.6 }
+      local target = "/withdraw?to=" .. addresses["high-eth"]
+      local began = socket.gettime()
+      local calls = {
+        function()
+          local answer, failure = running.nginx.get(target, { timeout = 0.2 })
+          assert.is_nil(answer)
+          return failure.kind
+        end,
+      }
+      for index = 2, 6 do
+        calls[index] = function()
+          riskscreen.sleep(0.1)
+          return running.status(target)
+        end
+      end
+      assert.same({ "timeout", 403, 403, 403, 403, 403 }, riskscreen.gather(calls))
+      assert.is_true(socket.gettime() - began < 2)
+      assert.equal(1, #running.service:requests())
+    end)
+  end
+
+  it("leaves the decision for the next caller", function()
+    running = gates.start {
+      init = "gate = new_gate { network = 'eth', timeout = 30 }",
+      locations = { ["/withdraw"] = "gate:enforce { address = ngx.var.arg_to }" },
+      server = "lua_check_client_abort on;",
+    }
+    running.service:fault { kind = "delay", delay = 0.2 }
+    local abandoned, patient = {}, {}
+    for index = 1, 10 do
+      local target = ("/withdraw?to=0x%040x"):format(index)
+      abandoned[index] = function()
+        local _, failure = running.nginx.get(target, { timeout = 0.1 })
+        return failure.kind
+      end
+      patient[index] = function()
+        return running.status(target)
+      end
+    end
+    for _, kind in ipairs(riskscreen.gather(abandoned)) do
+      assert.equal("timeout", kind)
+    end
+    riskscreen.gather(patient)
+    assert.equal(10, #running.service:requests())
+  end)
+
+  it("may have any number of fetches under way", function()
+    running = gates.start {}
+    local seen = running.nginx:eval [[
+      local background = require "riskscreen.nginx.cache.background"
+      local under_way, most, done = 0, 0, 0
+      for _ = 1, 300 do
+        assert(background.run(function()
+          under_way = under_way + 1
+          most = math.max(most, under_way)
+          ngx.sleep(0.2)
+          under_way, done = under_way - 1, done + 1
+        end))
+      end
+      ngx.sleep(0.1)
+      local wanted = background.is_needed()
+      while under_way > 0 do
+        ngx.sleep(0.01)
+      end
+      background.run(function() done = done + 1 end)
+      ngx.sleep(0.05)
+      return { most = most, done = done, is_needed = wanted, timers = ngx.timer.running_count() }
+    ]]
+    assert.same({ most = 300, done = 301, is_needed = false, timers = 0 }, seen)
   end)
 end)

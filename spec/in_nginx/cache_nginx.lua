@@ -127,12 +127,20 @@ describe("a cached decision", function()
       start {
         workers = workers,
         init = ("gate = new_gate { %s }"):format((SOURCES:gsub("timeout = 10", "timeout = 3600"))),
-        server = "lua_check_client_abort on;",
+        server = [[
+          location = /leave {
+            access_by_lua_block {
+              ngx.thread.spawn(function() ngx.sleep(0.4) ngx.exit(204) end)
+              gate:enforce()
+            }
+          }
+        ]],
       }
       running.service:fault { kind = "hang" }
-      local target = ("/withdraw?to=%s&on=eth"):format(BAD)
+      local query = ("?to=%s&on=eth"):format(BAD)
+      local target = "/withdraw" .. query
       riskscreen.run(function()
-        local leader = riskscreen.spawn(running.nginx.get, target)
+        local leader = riskscreen.spawn(running.nginx.get, "/leave" .. query)
         while asked() == 0 do
           riskscreen.sleep(0.01)
         end
@@ -141,8 +149,8 @@ describe("a cached decision", function()
         end)
         riskscreen.sleep(0.1)
         running.service:clear_faults()
-        leader:cancel()
-        -- nginx notices at once, and the worker when it collects its garbage.
+        leader:await()
+        -- nginx ends it at once, and the worker notices when it collects its garbage.
         local ended = false
         local collecting = riskscreen.spawn(function()
           while not ended do

@@ -13,6 +13,7 @@ local tables = require "riskscreen.util.tables"
 
 local TICK = single_flight.TICK
 local CLOCK_STEP = 1 -- seconds; a clock that goes back by more was set
+local START_PATIENCE = 0.05 -- seconds for which a fetch may wait for its timer
 local FIRST_PAUSE, GROWTH, LONGEST_PAUSE = 0.002, 1.5, 0.05 -- seconds between looks for another worker's entry
 
 -- Failures for lack of time: another caller may have more.
@@ -211,23 +212,56 @@ local function finish(request, result)
 end
 
 -- Fetches for all callers in this worker.
-local function lead(self, request, deadline, seconds)
-  request.flight = self.flights:begin(request.key, request.epoch, deadline)
+local function fly(self, request, seconds)
+  local flight = request.flight
+  flight.is_begun = true
   local hold = self.hold(request)
   local ok, result = self.pcall(fetch_locked, request, seconds)
   self.release(request, hold)
+  flight.failure = not ok and result or nil
   finish(request, ok and result or nil)
-  if not ok then
-    error(result, 0)
+end
+
+-- Begins a fetch in a timer, if a disconnect may end this request: other callers may wait for the fetch by then. Waits
+-- for its end. Returns false if the caller must fetch itself.
+local function fly_outside(self, request, deadline)
+  local background, flight = self.background, request.flight
+  local is_accepted = background
+    and background.is_needed()
+    and background.run(function()
+      if not flight.is_begun then
+        fly(self, request, deadline - self.clock())
+      end
+    end)
+  if not is_accepted then
+    return false
   end
-  return result
+  self.flights:wait(flight, math.min(deadline, self.clock() + START_PATIENCE))
+  if flight.is_begun then
+    self.flights:wait(flight, flight.dead_at)
+    return true
+  end
+  background.give_up()
+  return false
+end
+
+local function lead(self, request, deadline)
+  local flight = self.flights:begin(request.key, request.epoch, deadline)
+  request.flight = flight
+  if not fly_outside(self, request, deadline) then
+    fly(self, request, deadline - self.clock())
+  end
+  if flight.failure then
+    error(flight.failure, 0)
+  end
+  return flight.result
 end
 
 local function wait(self, request, deadline, flight)
   local remaining = deadline - self.clock()
   while remaining >= TICK do
     if not flight then
-      return lead(self, request, deadline, remaining), true
+      return lead(self, request, deadline), true
     end
     local result = self.flights:wait(flight, deadline)
     if result and result.is_shared then
@@ -246,7 +280,7 @@ local function lead_or_wait(self, request, timeout)
   if flight or timeout < TICK then
     return wait(self, request, deadline, flight)
   end
-  return lead(self, request, deadline, timeout), true
+  return lead(self, request, deadline), true
 end
 
 local function fetch_once(self, request, timeout)
@@ -375,6 +409,7 @@ local M = {}
 ---@field hold? fun(request: { abandon: fun(self) }): any see runtime/tasks.lua
 ---@field release? fun(request: table, hold: any)
 ---@field is_alone? fun(): boolean whether there is one worker
+---@field background? riskscreen.nginx.Background runs fetches outside of requests
 
 local TTL = { allow = 300, review = 300, block = 3600, unknown = 1 }
 local STALE = { allow = 0, review = 0, block = 3600, unknown = 0 }
@@ -403,6 +438,7 @@ local function of_nginx()
     end,
     hold = runtime.tasks.hold,
     release = runtime.tasks.release,
+    background = require "riskscreen.nginx.cache.background",
   }
 end
 

@@ -9,7 +9,10 @@ local GRACE = 0.25 -- seconds after its deadline until a fetch counts as dead
 ---@field dead_at number seconds
 ---@field waiting integer callers
 ---@field semaphore? table
+---@field is_begun? boolean
+---@field is_over? boolean
 ---@field result? any
+---@field failure? string
 
 ---@class riskscreen.nginx.Flights
 ---@field private under_way table<string, riskscreen.nginx.Flight> weak: a flight ends with the request that leads it
@@ -46,7 +49,7 @@ function Flights:finish(key, flight, result)
   if self.under_way[key] == flight then
     self.under_way[key] = nil
   end
-  flight.result = result
+  flight.result, flight.is_over = result, true
   if flight.waiting > 0 then
     flight.semaphore:post(flight.waiting)
   end
@@ -57,9 +60,13 @@ end
 ---@param deadline number seconds
 ---@return any result nil if there is none
 function Flights:wait(flight, deadline)
+  local remaining = math.min(deadline, flight.dead_at) - self.clock()
+  if flight.is_over or remaining <= 0 then
+    return flight.result
+  end
   flight.waiting = flight.waiting + 1
   flight.semaphore = flight.semaphore or self.new_semaphore()
-  flight.semaphore:wait(math.min(deadline, flight.dead_at) - self.clock())
+  flight.semaphore:wait(remaining)
   flight.waiting = flight.waiting - 1
   return flight.result
 end
