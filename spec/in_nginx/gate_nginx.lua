@@ -476,7 +476,7 @@ describe("the gate", function()
 
   it("refuses wrong options at the caller's line", function()
     start(GATE, {})
-    local client = "client = { base_url = 'https://x', access_key = 'k' }"
+    local client = "client = { base_url = 'https://x', access_key = 'test-key' }"
     local rest = ", " .. client .. ", on_unknown = 'block' }"
     local nil_options = "client%.base_url and client%.access_key are nil; .* `env RISKSCREEN_BASE_URL"
     local wrong_network = "network must be one of .* %(got 'etherum'; did you mean 'ethereum'%?%)"
