@@ -198,6 +198,23 @@ function M.read(given)
   return nil, errors.new("unauthorized", "the access_key function " .. problem, { sent = false })
 end
 
+-- Whether a text may hold a form of the key or the beginning of one: most texts do not.
+local function may_hold(foreign, forms)
+  if foreign:find "[%%\\&]" then
+    return true
+  end
+  local folded = fold(foreign)
+  if folded:find(forms[1].text:sub(1, SHORTEST_PIECE), 1, true) then
+    return true
+  end
+  for _, form in ipairs(forms) do
+    if folded:find(form.text, 1, true) then
+      return true
+    end
+  end
+  return false
+end
+
 ---A function that removes a key from a text, of which it returns at most 4096 bytes.
 ---@param key string not empty
 ---@return fun(foreign: string): string
@@ -205,6 +222,9 @@ function M.redactor(key)
   local forms = forms_of(key)
   return function(foreign)
     foreign = foreign:sub(1, LONGEST_TEXT)
+    if not may_hold(foreign, forms) then
+      return foreign
+    end
     local marked = {}
     local text, depth = plain(foreign), 0
     while text and depth <= MAX_DEPTH do
@@ -217,6 +237,18 @@ function M.redactor(key)
     end
     return next(marked) and replace_marked(foreign, marked) or foreign
   end
+end
+
+---Removes a client's key from a text about values of the service.
+---@param owner { settings: table, redact?: fun(foreign: string): string } the client's state, or a part of it
+---@param foreign string
+---@return string
+function M.redact(owner, foreign)
+  local key = owner.settings.access_key
+  if not owner.redact and type(key) == "string" then
+    owner.redact = M.redactor(key)
+  end
+  return owner.redact and owner.redact(foreign) or foreign
 end
 
 return M

@@ -1,6 +1,7 @@
 -- One call, from its built request to its value: the loop admit → send → interpret → learn. The modules beside this
 -- one decide the steps. Nothing here uses pcall or a metamethod around a wait, because PUC Lua 5.1 cannot yield across
 -- them. When a task is cancelled, `abandon` releases its call's breaker permit.
+local access_key = require "riskscreen.call.access_key"
 local breaker = require "riskscreen.call.breaker"
 local costs = require "riskscreen.options.cost"
 local errors = require "riskscreen.errors"
@@ -32,6 +33,7 @@ local unhealthy = { network = true, timeout = true, tls = true, server = true }
 ---@field hooks riskscreen.Hooks
 ---@field stats riskscreen.Stats
 ---@field routes table<riskscreen.Operation, riskscreen.Route> of the operations called so far
+---@field hide_key fun(foreign: string): string removes the key from a text about values of the service
 ---@field pendings? table<string, riskscreen.Pending> the awaited transactions by requestId; weak
 
 ---@class riskscreen.Route what is the same for all calls of an operation
@@ -330,7 +332,7 @@ function M.new_state(settings, runtime, transport)
   settings.random = settings.random or random.new(random.seed(runtime.now()))
   local shared, name = settings.shared_dict, shared_name(settings)
   local keeps_requests = not (settings.transport or settings.runtime)
-  return {
+  local state = {
     settings = settings,
     runtime = runtime,
     transport = transport,
@@ -346,6 +348,10 @@ function M.new_state(settings, runtime, transport)
     stats = stats.new(),
     routes = {},
   }
+  function state.hide_key(foreign)
+    return access_key.redact(state, foreign)
+  end
+  return state
 end
 
 ---Makes a call.

@@ -189,6 +189,19 @@ local function extended_policy(state, policy)
   return state.extended[policy]
 end
 
+-- Removes the key from the reasons of a decision. Those of an unknown or a degraded one show values of the service.
+local function redact_reasons(state, decision)
+  if decision.action ~= "unknown" and not decision.degraded then
+    return
+  end
+  for index, reason in ipairs(decision.reasons) do
+    local message = state.hide_key(reason.message)
+    if message ~= reason.message then
+      decision.reasons[index] = tables.merge(reason, { message = message })
+    end
+  end
+end
+
 local function decide(screening, address, network, options)
   local now = screening.state.runtime.now
   local started = now()
@@ -196,6 +209,7 @@ local function decide(screening, address, network, options)
   local found = canonical and look_up(screening, { address = canonical, network = network }, options)
     or refused(problem, field)
   local decision = screening.policy:decide(found)
+  redact_reasons(screening.state, decision)
   decision.address, decision.network = address, network
   decision.elapsed = now() - started
   return decision

@@ -82,8 +82,8 @@ end
 local function ended_error(self, status)
   local message = "the status of %s is %s, which is neither final nor pending: the task may have failed. "
     .. "If you know better, set final_statuses or pending_statuses"
-  local name = text.printable(self.request_id or self.custom_id)
-  return errors.new("api", message:format(name, text.show(status)), {
+  local name = text.printable(self.hide_key(self.request_id or self.custom_id))
+  return errors.new("api", self.hide_key(message:format(name, text.show(status))), {
     request_id = self.request_id,
     last = self.last,
     sent = true,
@@ -123,7 +123,7 @@ end
 function Pending:offer(event)
   local problem = owns(self, event.data) and M.subject_problem(self.subject, event.data)
   if problem then
-    self.problem = errors.new("protocol", text.printable(problem, 200), { sent = true })
+    self.problem = errors.new("protocol", text.printable(self.hide_key(problem), 200), { sent = true })
   elseif owns(self, event.data) and not shape.check(records.transaction_result, event.data, "data") then
     take(self, event.data, { source = "webhook", event = event })
   end
@@ -152,7 +152,11 @@ local function poll(self, options)
   local problem = other
   if result ~= nil then
     local message = problem_of(self, result)
-    problem = message and errors.new("protocol", text.printable(message, 200), { status = other.status, sent = true })
+    problem = message
+      and errors.new("protocol", text.printable(self.hide_key(message), 200), {
+        status = other.status,
+        sent = true,
+      })
   end
   self.problem = problem
   if not problem then
@@ -211,7 +215,7 @@ end
 local function timed_out(self, seconds, started)
   local status = self.last and known(self.last.status)
   local message = ("there is no result of %s after %g s%s"):format(
-    text.printable(self.request_id or self.custom_id),
+    text.printable(self.hide_key(self.request_id or self.custom_id)),
     seconds,
     status and (", its status is " .. tostring(status)) or ""
   )
@@ -257,7 +261,7 @@ function Pending:await(seconds, options)
 end
 
 ---A result that nobody awaits yet. Events that the inbox has kept for it are taken at once.
----@param state { settings: table, runtime: table } the client's
+---@param state { settings: table, runtime: table, hide_key: fun(foreign: string): string } the client's
 ---@param ids { request_id?: string, custom_id?: string }
 ---@param fetch? fun(options: table): table|nil, table
 ---@param delay number seconds until the first poll
@@ -272,6 +276,7 @@ function M.new(state, ids, fetch, delay, submission)
     kind = ids.kind,
     settings = settings,
     runtime = runtime,
+    hide_key = state.hide_key,
     fetch = fetch,
     waiters = settings.inbox and settings.inbox.waiters,
     is_final = tables.set(settings.final_statuses),
@@ -287,14 +292,14 @@ function M.new(state, ids, fetch, delay, submission)
 end
 
 ---A transaction whose result came with the answer to its submission.
----@param state { settings: table, runtime: table } the client's
+---@param state { settings: table, runtime: table, hide_key: fun(foreign: string): string } the client's
 ---@param ids riskscreen.TransactionIds
 ---@param result table
 ---@param response riskscreen.Response
 ---@return riskscreen.Pending
 function M.finished(state, ids, result, response)
   local settings = tables.merge(state.settings, { inbox = false }) -- no event is expected
-  local pending = M.new({ settings = settings, runtime = state.runtime }, ids, nil, 0)
+  local pending = M.new({ settings = settings, runtime = state.runtime, hide_key = state.hide_key }, ids, nil, 0)
   pending.outcome = { result = result, source = "submission", response = response }
   return pending
 end

@@ -55,7 +55,8 @@ function M.submit(access, state, operation, parameters, options, kind)
     if not message then
       return { request_id = request_id, result = result }, other
     end
-    other = errors.new("protocol", text.printable(message, 200), { operation = operation.name, sent = true })
+    local problem = text.printable(state.hide_key(message), 200)
+    other = errors.new("protocol", problem, { operation = operation.name, sent = true })
   end
   if errors.is_uncertain(other) then
     other.uncertain = true

@@ -25,6 +25,26 @@ local everything = riskscreen.policy {
   },
 }
 
+describe("a decision about an answer that holds the access key", function()
+  local KEY = "key+of/screening"
+
+  for what, spelling in pairs { ["as it is"] = KEY, ["percent-encoded"] = "key%2bof%2fscreening" } do
+    it("does not show it, " .. what, function()
+      local function transport(request)
+        local address = request.target:match "address=(%w+)"
+        local risks = { { riskLevel = spelling, riskType = "scam", riskSource = "Community" } }
+        local data = { address = address, network = "eth", risks = risks }
+        return recorder.reply(200, { success = true, code = 1, data = data })
+      end
+      local client = riskscreen.new { transport = transport, access_key = KEY }
+      local decision = client:screen { address = clean.address, network = "eth" }
+      assert.equal("unknown", decision.action)
+      assert.matches("[redacted]", decision.reasons[1].message, 1, true)
+      assert.is_nil(tostring(decision):find(spelling, 1, true))
+    end)
+  end
+end)
+
 describe("the client option extend", function()
   local EVM, ODD = ("0x%040x"):format(1), "new1qqqqqqqq"
 

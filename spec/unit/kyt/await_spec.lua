@@ -98,7 +98,10 @@ local function new(answers, more)
         return answer, { status = 200, headers = {} }
       end
   local ids = { request_id = more.request_id == nil and "r1" or more.request_id or nil, custom_id = more.custom_id }
-  local state = { settings = settings, runtime = runtime }
+  local function same(foreign)
+    return foreign
+  end
+  local state = { settings = settings, runtime = runtime, hide_key = same }
   return awaiting.new(state, ids, fetch or nil, more.delay or 1, more.submission), runtime
 end
 
