@@ -38,10 +38,7 @@ local function not_one_of(path, values, value)
 end
 
 local function unknown(name, specs, prefix, noun)
-  local names = {}
-  for index, spec in ipairs(specs) do
-    names[index] = spec.name
-  end
+  local names = tables.pluck(specs, "name")
   local hint = text.did_you_mean(name, names)
   if hint == "" and #names > 0 then
     hint = "; known: " .. table.concat(names, ", ")
@@ -52,11 +49,7 @@ local function unknown(name, specs, prefix, noun)
 end
 
 local known_names = tables.memoize(function(specs)
-  local known = {}
-  for _, spec in ipairs(specs) do
-    known[spec.name] = true
-  end
-  return known
+  return tables.set(tables.pluck(specs, "name"))
 end)
 
 ---Checks every field of a table against its entry.

@@ -44,10 +44,7 @@ function Decision:__tostring()
   local subject = self.address ~= nil
       and (" %s (%s)"):format(shown(self.address), text.printable(tostring(self.network), 20))
     or ""
-  local messages = {}
-  for index, reason in ipairs(self.reasons) do
-    messages[index] = reason.message
-  end
+  local messages = tables.pluck(self.reasons, "message")
   local notes = (self.degraded and " [degraded]" or "") .. (self.stale and " [stale]" or "")
   return self.action .. subject .. ": " .. text.printable(table.concat(messages, "; "), LONGEST_LINE) .. notes
 end

@@ -2,6 +2,7 @@
 
 local enums = require "riskscreen.interface.enums"
 local operations = require "riskscreen.interface.operations"
+local tables = require "riskscreen.util.tables"
 
 ---@alias riskscreen.LookupName "risk"|"entity"|"freeze_events"|"counterparties"
 
@@ -34,11 +35,9 @@ local M = {
     lookup("freeze_events", "getAddressFreezeEvents"),
     lookup("counterparties", "getAddressCounterparties"),
   },
-  names = {},
 }
-for index, entry in ipairs(M.list) do
-  M.names[index] = entry.name
-end
+
+M.names = tables.pluck(M.list, "name")
 
 ---Whether the service offers a lookup for a network. An unknown network passes, so that the lookup itself refuses it.
 ---@param entry riskscreen.Lookup

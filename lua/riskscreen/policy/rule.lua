@@ -30,10 +30,7 @@ local text = require "riskscreen.util.text"
 ---@field type? string|string[] riskType
 ---@field share? number of the amounts in the direction, in any one token, at least; absent: any amount
 
-local error_kinds = {}
-for index, entry in ipairs(errors.kinds) do
-  error_kinds[index] = entry.kind
-end
+local error_kinds = tables.pluck(errors.kinds, "kind")
 
 local function error_set(value)
   if value == true then

@@ -23,10 +23,7 @@ local M = {
   scenarios = scenarios,
 }
 
-local is_service_setting = {}
-for _, setting in ipairs(settings.service) do
-  is_service_setting[setting.name] = true
-end
+local is_service_setting = tables.set(tables.pluck(settings.service, "name"))
 
 local function new_service(options, level)
   local checked, message = settings.check(options)

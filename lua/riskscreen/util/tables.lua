@@ -38,6 +38,18 @@ function M.concat(...)
   return joined
 end
 
+---One field of every element of a list.
+---@param list table[]
+---@param field string
+---@return any[]
+function M.pluck(list, field)
+  local values = {}
+  for index, element in ipairs(list) do
+    values[index] = element[field]
+  end
+  return values
+end
+
 ---The values of a list as the keys of a set.
 ---@param list? any[]
 ---@return table<any, true>

@@ -20,10 +20,7 @@ local LONGEST_KNOWN = 4096 -- bytes of their texts
 
 local is_action = tables.set { "allow", "review", "block", "unknown" }
 
-local is_error_kind = {}
-for _, entry in ipairs(errors.kinds) do
-  is_error_kind[entry.kind] = true
-end
+local is_error_kind = tables.set(tables.pluck(errors.kinds, "kind"))
 
 ---@class riskscreen.nginx.Entry
 ---@field decision riskscreen.Decision shared: nobody changes it

@@ -44,15 +44,6 @@ local function new_counts(self, key, names, ...)
   return counts
 end
 
--- The names in the entries of a list.
-local function names_of(list, field)
-  local names = {}
-  for index, entry in ipairs(list) do
-    names[index] = entry[field]
-  end
-  return names
-end
-
 -- Adds a new count to the dict. A count for which the dict has no room is kept for the next time. When the dict has
 -- lost the counter, it continues from the total that this worker saw last.
 local function flush_counter(dict, counter)
@@ -342,9 +333,9 @@ function M.new(settings)
   self.counts = {
     decided = counts("decided", definitions.ACTIONS, definitions.SOURCES),
     lookups = counts("lookup", definitions.TIERS, { "hit", "miss" }),
-    errors = counts("error", names_of(errors.kinds, "kind")),
+    errors = counts("error", tables.pluck(errors.kinds, "kind")),
     upstream = tables.merge(counts("upstream", { "sum" }), { buckets = counts("upstream", buckets) }),
-    client = settings.client and counts("client", names_of(stats.counters, "name")),
+    client = settings.client and counts("client", tables.pluck(stats.counters, "name")),
     answers = settings.client and counts("answers", CLASSES),
     deliveries = settings.inbox and counts("delivery", DELIVERY_STATUSES),
     refreshes = settings.lists and counts("refresh", { "success", "failure" }),
