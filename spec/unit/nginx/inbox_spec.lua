@@ -188,6 +188,20 @@ describe("events in a shared dict", function()
     assert.same({ { "w1" }, {} }, { early.offered, late.offered })
   end)
 
+  it("from before a submission are not offered to its transaction", function()
+    local one, two = new_waiters(), new_waiters()
+    one:add(event("w1", "r1"))
+    clock.now = clock.now + 1
+    local mark = two:mark()
+    local fresh, resumed = new_awaited "r1", new_awaited "r1"
+    two:expect(fresh, mark)
+    two:expect(resumed)
+    assert.same({ {}, { "w1" } }, { fresh.offered, resumed.offered })
+    one:add(event("w2", "r1"))
+    two:expect(fresh, mark)
+    assert.same({ "w2" }, fresh.offered)
+  end)
+
   it("are offered to waiters: at once in the receiving worker, at the next poll elsewhere", function()
     local one, here = new_waiters()
     local two, there = new_waiters()
