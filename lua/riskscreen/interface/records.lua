@@ -7,7 +7,7 @@ local tables = require "riskscreen.util.tables"
 ---@field type "string"|"integer"|"number"|"boolean"|"object"|"array"|"map"
 ---@field name? string the field's name in its object
 ---@field fields? riskscreen.Shape[] of an object
----@field items? riskscreen.Shape of an array's elements or a map's values
+---@field items? riskscreen.Shape of an array's elements, a map's values, or an object's members besides its fields
 ---@field enum? string a key of enums.values
 ---@field required? boolean
 ---@field any_of? string[] of an object: at least one of these fields is there
@@ -158,6 +158,9 @@ local strategy = object {
   field("details", "array", { items = object { score, field("code", "string"), field("name", "string") } }),
 }
 
+---The strategies of a direction by number.
+M.strategies = { type = "map", items = strategy }
+
 local request_id = field("requestId", "string", { doc = "identifies the asynchronous result" })
 
 local result_fields = {
@@ -165,6 +168,7 @@ local result_fields = {
   field("maxScore", "string", { decimal = true, doc = "the highest score, a decimal as text" }),
   field("dirData", "object", {
     fields = { field("in", "map", { items = strategy }), field("out", "map", { items = strategy }) },
+    items = M.strategies,
     doc = "the results of each direction by the strategy's number",
   }),
   field("risks", "array", {

@@ -138,15 +138,12 @@ end
 local NO_SHAPE = { fields = {} }
 
 local function shape_of(shape, name)
-  if shape.items then
-    return shape.items
-  end
   for _, field in ipairs(shape.fields or NO_SHAPE.fields) do
     if field.name == name then
       return field
     end
   end
-  return NO_SHAPE
+  return shape.items or NO_SHAPE
 end
 
 ---Removes the null members of a value whose decoder kept them, as other decoders do. A map keeps them: there a null is

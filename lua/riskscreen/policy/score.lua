@@ -81,6 +81,11 @@ local function one_of(name, part)
   }
 end
 
+-- The directions of a result: the interface's and those that the operator added.
+local function directions_of(settings)
+  return tables.concat(enums.values.direction, settings.extend and settings.extend.direction or {})
+end
+
 local score_conditions = {
   threshold("score_at_least", function(order)
     return order >= 0
@@ -91,8 +96,8 @@ local score_conditions = {
   {
     name = "direction",
     part = STRATEGY,
-    option = function()
-      return build.choice("direction", enums.values.direction)
+    option = function(settings)
+      return build.choice("direction", directions_of(settings))
     end,
     matches = function(wanted, case)
       return case.direction == wanted
@@ -111,6 +116,11 @@ local policy_options = {
     "The rules, in the order in which they are tried. There are none by default: no scale is published."
   ),
   options.final_statuses,
+  build.group(
+    "extend",
+    { build.checked("direction", "table", conditions.texts) },
+    "Directions that the service has added to `dirData`: { direction = { … } }."
+  ),
   build.object(
     "risks",
     "riskscreen.Policy",
@@ -123,6 +133,8 @@ local policy_options = {
 ---@field rules riskscreen.CompiledRule[]
 ---@field rules_about riskscreen.CompiledRule[][] the same by the part that they are about
 ---@field is_final table<integer, true>
+---@field directions string[]
+---@field is_direction table<string, true>
 ---@field risks riskscreen.Policy
 local ScorePolicy = {}
 ScorePolicy.__index = ScorePolicy
@@ -181,9 +193,9 @@ local function negative_score(strategy, place)
 end
 
 -- The message about a direction that no rule could have named. It may hold strategies of any score.
-local function unseen_direction(result)
+local function unseen_direction(self, result)
   for direction, strategies in pairs(member(result, "dirData") or {}) do
-    if strategies ~= json.null and not enums.has("direction", direction) then
+    if strategies ~= json.null and not self.is_direction[direction] then
       return "result.dirData holds a direction that is not known: " .. text.show(direction)
     end
   end
@@ -228,13 +240,14 @@ local function unusable(self, result)
   elseif is_negative(max_score) then
     return "result.maxScore is negative: " .. max_score
   end
-  message = unseen_direction(result)
+  message = unseen_direction(self, result)
   if message then
     return message
   end
-  for _, direction in ipairs(enums.values.direction) do
-    local strategies = strategies_of(result, direction)
-    message = strategies and contradiction(strategies, "result.dirData." .. direction, max_score)
+  for _, direction in ipairs(self.directions) do
+    local strategies, path = strategies_of(result, direction), "result.dirData." .. direction
+    message = strategies
+      and (shape.check(records.strategies, strategies, path) or contradiction(strategies, path, max_score))
     if message then
       return message
     end
@@ -319,7 +332,7 @@ local function score_reasons(self, result)
   local reasons = { reason_of(self.rules_about[TRANSACTION], transaction) }
   reasons[1] = reasons[1]
     or new_reason(transaction, "unknown", "no rule covers a transaction of score " .. result.maxScore)
-  for _, direction in ipairs(enums.values.direction) do
+  for _, direction in ipairs(self.directions) do
     local strategies = strategies_of(result, direction)
     for _, number in ipairs(strategies and sorted_numbers(strategies) or {}) do
       add_strategy(reasons, self, direction, number, strategies[number])
@@ -400,6 +413,8 @@ local function new(given)
     rules = rules,
     rules_about = rules_about,
     is_final = tables.set(settings.final_statuses),
+    directions = directions_of(settings),
+    is_direction = tables.set(directions_of(settings)),
     risks = settings.risks or policies.new(),
   }, ScorePolicy)
 end
@@ -409,6 +424,7 @@ local M = {}
 ---@class riskscreen.ScorePolicyOptions
 ---@field rules riskscreen.ScoreRule[]
 ---@field final_statuses? integer[] the values of `status` of a final result; by default 1003
+---@field extend? { direction?: string[] } directions that the service has added
 ---@field risks? riskscreen.Policy decides about the risks of a result that has some; by default the default policy
 
 ---Makes a policy for transactions. A result that is malformed, not final or in contradiction with itself is unknown.

@@ -170,6 +170,23 @@ describe("rules about strategies and details", function()
     assert.equal("allow", decide(rule, with("in", strategy("1", "9", { { code = "swap", score = "9" } }))))
   end)
 
+  it("see the strategies of a direction that the operator has added", function()
+    local rules = { { direction = "through", score_at_least = "4", action = "block" }, thresholds[3] }
+    local policy = score_policy.new { rules = rules, extend = { direction = { "through" } } }
+    local function action(strategies)
+      local directions = { ["in"] = {}, out = {}, through = strategies }
+      return policy:decide(result("5", { dirData = directions })).action
+    end
+    assert.equal("block", action { ["1"] = strategy("1", "5") })
+    assert.equal("allow", action { ["1"] = strategy("1", "3") })
+    assert.equal("allow", action {})
+    assert.equal("unknown", action(nil))
+    assert.equal("unknown", action { ["1"] = json.null })
+    assert.equal("unknown", action { ["1"] = { strategyNo = "1", score = 5 } })
+    assert.equal("unknown", action { ["1"] = strategy("1", "6") })
+    assert.equal("unknown", policy:decide(result("5", { dirData = { sideways = {} } })).action)
+  end)
+
   it("match details and names of strategies in any case", function()
     local one = strategy("1", "5", { { code = "SANCTION", name = "Sanctioned Entity", score = "5" } }, "The List")
     for _, rule in ipairs {

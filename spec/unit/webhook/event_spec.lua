@@ -68,9 +68,9 @@ describe("webhook.parse", function()
     local parsed = parse(data {
       customId = json.null,
       more = { a = json.null },
-      dirData = { ["in"] = { ["1"] = json.null }, out = json.null },
+      dirData = { ["in"] = { ["1"] = json.null }, out = json.null, through = { ["1"] = json.null } },
     })
-    assert.same({ ["in"] = { ["1"] = json.null } }, parsed.data.dirData)
+    assert.same({ ["in"] = { ["1"] = json.null }, through = { ["1"] = json.null } }, parsed.data.dirData)
     assert.is_nil(parsed.data.customId)
     assert.same({}, parsed.data.more)
     assert.is_nil(parse(event { eventType = "new", data = { a = json.null } }).data.a)
