@@ -75,7 +75,8 @@ end
 -- Closes a pipe, which tells how its program has ended. A program that failed may have written a part of the list.
 local function close_pipe(file)
   local ok, how, code = file:close()
-  if not ok or (code and code ~= 0) then
+  -- Lua 5.1 has no exit status, and inside nginx the program's process was awaited already.
+  if not ok and (how == "exit" or how == "signal") then
     return ("the program behind the pipe failed (%s %s)"):format(tostring(how), tostring(code))
   end
 end
