@@ -75,6 +75,11 @@ build_preset() {
   fi
 }
 
+# The names of the fuzzers. A build directory may still hold programs of fuzzers that were removed.
+fuzzers() {
+  cmake --build build/fuzz --target help | sed -n 's/^\.\.\. \(.*\)_fuzz$/\1/p'
+}
+
 interpreter() {
   case $1 in
   5.4 | 5.3 | 5.1) echo "lua$1" ;;

@@ -216,8 +216,8 @@ fuzz_seconds=10
   plan "C tests with sanitizers"
   plan "C tests with the thread sanitizer"
   plan demo
-  for fuzzer in build/fuzz/spec/c/*_fuzz; do
-    plan "fuzzer of $(basename "$fuzzer" _fuzz)"
+  for fuzzer in $(fuzzers); do
+    plan "fuzzer of $fuzzer"
   done
 }
 run_phase
