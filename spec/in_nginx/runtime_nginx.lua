@@ -86,7 +86,9 @@ describe("inside nginx", function()
       service:fault { kind = "hang", count = 1 }
       local server = nginx.start {
         http = directives[1],
-        server = "lua_check_client_abort " .. directives[2] .. [[;
+        server = "lua_check_client_abort "
+          .. directives[2]
+          .. [[;
           location = /hang {
             content_by_lua_block {
               local client = require("riskscreen").new { base_url = ngx.var.arg_url, access_key = ngx.var.arg_key }

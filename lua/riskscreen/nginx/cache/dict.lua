@@ -4,6 +4,7 @@ local epochs = require "riskscreen.nginx.cache.epoch"
 
 -- Prefixes of the keys: the dict may have other users.
 local ENTRY, LOCK, MARK = "riskscreen:entry:", "riskscreen:lock:", "riskscreen:purged:"
+local MARK_OF_ALL = MARK .. "*"
 local SHORTEST_MARK = 600 -- seconds
 
 ---@class riskscreen.nginx.CacheDict
@@ -42,8 +43,26 @@ end
 ---@param epoch number
 ---@return boolean
 function Dict:was_purged(address, epoch)
-  local mark = self.shared and self.shared:get(MARK .. address)
-  return type(mark) == "number" and mark > epoch
+  local shared = self.shared
+  if not shared then
+    return self.own_epoch > epoch
+  end
+  local mark, mark_of_all = shared:get(MARK .. address), shared:get(MARK_OF_ALL)
+  return (type(mark) == "number" and mark > epoch) or (type(mark_of_all) == "number" and mark_of_all > epoch)
+end
+
+---Forgets all addresses, in all workers and all versions.
+---@param now number Unix seconds
+function Dict:forget_all(now)
+  local shared = self.shared
+  if not shared then
+    self.own_epoch = self.own_epoch + 1
+    return
+  end
+  local epoch = epochs.advance(shared, now)
+  if epoch then
+    shared:set(MARK_OF_ALL, epoch, self.mark_lifetime)
+  end
 end
 
 ---Forgets an address in all workers and all versions. A fetch that began before has an older epoch than the mark, so

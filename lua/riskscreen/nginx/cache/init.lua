@@ -60,7 +60,13 @@ local function catch_up(self)
   end
   local epoch = self.dict:epoch()
   self.seen_at = now
-  if epoch ~= self.epoch or (seen_at and now < seen_at - CLOCK_STEP) then
+  -- Entries that had expired by the later time would be served again.
+  local is_set_back = seen_at and now < seen_at - CLOCK_STEP
+  if is_set_back then
+    self.dict:forget_all(now)
+    epoch = self.dict:epoch()
+  end
+  if epoch ~= self.epoch or is_set_back then
     self.epoch = epoch
     self.lru:clear()
   end
@@ -103,15 +109,21 @@ local function newer(self, own, shared, now)
   return own.at > shared.at and own or shared
 end
 
+-- The expired decision that may be served instead of one about a failure. A purge ends it, also during the fetch.
+local function stand_in(request, action, now)
+  local self, expired = request.cache, request.expired
+  if self.entries:stands_in(expired, action, now) and not self.dict:was_purged(request.address, request.epoch) then
+    return self.entries:stale(expired, now)
+  end
+end
+
 -- Stores the answer or the failure. Returns the entry as other workers will decode it.
 local function keep(request, decision, failed)
   local self, now = request.cache, request.cache.now()
-  local entry
-  if failed and self.entries:stands_in(request.expired, decision.action, now) then
-    entry = self.entries:stale(request.expired, now)
-  elseif failed then
+  local entry = failed and stand_in(request, decision.action, now)
+  if failed and not entry then
     entry = self.entries:failure(decision, now, request.address, request.network)
-  else
+  elseif not failed then
     -- The ttl counts from the start of the request, because the risk may change while it runs.
     entry = self.entries:fresh(decision, request.began, request.address, request.network)
   end
@@ -288,8 +300,9 @@ local function fetch_once(self, request, timeout)
   local now = self.now()
   if not result or result.failed then
     local action = result and result.decision.action or "unknown"
-    if self.entries:stands_in(request.expired, action, now) then
-      return self.entries:stale(request.expired, now).decision, "stale"
+    local entry = stand_in(request, action, now)
+    if entry then
+      return entry.decision, "stale"
     end
   end
   if not result then

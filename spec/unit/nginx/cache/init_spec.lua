@@ -159,6 +159,19 @@ describe("a cached decision", function()
     assert.equal("allow upstream", seen(cache))
   end)
 
+  it("does not come back when the clock was set back after it had expired", function()
+    local other = "0x8617E340B3D01FA5F11F306F4090FD50E238070D"
+    local caches = { world:worker { ttl = { allow = 10 } }, world:worker { ttl = { allow = 10 } } }
+    decide(caches[1])
+    answer_with "block"
+    world.time = world.time + 20
+    decide(caches[1], other)
+    world.time = world.time - 15
+    decide(caches[1], other)
+    assert.equal("block upstream", seen(caches[1]))
+    assert.equal("block dict", seen(caches[2]))
+  end)
+
   it("is not found under another version", function()
     answer_with "allow"
     decide(world:worker { version = "one" })

@@ -68,6 +68,33 @@ describe("a purge", function()
     assert.equal(2, #world.asked)
   end)
 
+  it("ends the expired decision that stands in for a failure, also during the fetch", function()
+    for _, settings in ipairs { { lru = 10 }, { dict = false, lru = 10 } } do
+      begin()
+      settings.ttl, settings.stale = { allow = 1 }, { allow = 600 }
+      local cache = world:worker(settings)
+      assert.equal("allow", decide(cache).action)
+      world.time = world.time + 5
+      world.answer = function()
+        world:sleep(0.5)
+        return { action = "unknown", reasons = { { action = "unknown", message = "it fails" } } }
+      end
+      local action, source
+      world:run {
+        function()
+          local decision, its_source = cache:get(ADDRESS, NETWORK)
+          action, source = decision.action, its_source
+        end,
+        function()
+          world:sleep(0.2)
+          cache:purge(ADDRESS)
+        end,
+      }
+      assert.same({ "unknown", "upstream" }, { action, source })
+      assert.equal("unknown", decide(cache).action)
+    end
+  end)
+
   it("takes any spelling of the address, and one network or all", function()
     local cache = world:worker()
     local spelling = "0X" .. ADDRESS:sub(3):upper()
