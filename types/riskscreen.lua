@@ -104,7 +104,7 @@ local riskscreen = { address = {}, decimal = {}, errors = {}, webhook = {}, sand
 ---@field network? string|table|function Where the network is, in the same way.
 ---@field subjects? table Several addresses instead of `address`: { address = …, network = … } each. The worst decision counts.
 ---@field policy? table Policy of `screen`; by default the default policy.
----@field on_unknown "block"|"review"|"allow" The effective action if there is no verdict; required.
+---@field on_unknown "block"|"review"|"allow" The effective action of an unknown decision; required.
 ---@field on_invalid? "block"|"review"|"allow" The effective action if the request has no address, or one that can be read in two ways.
 ---@field on_review? "block"|"review"|"allow" The effective action of review; `allow` leaves it to the application.
 ---@field monitor? boolean true: decides and logs, and lets every request pass.
@@ -112,7 +112,7 @@ local riskscreen = { address = {}, decimal = {}, errors = {}, webhook = {}, sand
 ---@field timeout? number How long a request may wait for its decision.
 ---@field block? table The answer to a blocked request.
 ---@field review? table The answer to a request for review; by default that of `block`.
----@field unknown? table The answer if there is no verdict; by default by effective action.
+---@field unknown? table The answer to an unknown decision; by default by effective action.
 ---@field invalid? table The answer if there is no address; by default by effective action.
 ---@field variables? table Variables of nginx to set, for the access log. Each must exist: declare it with `set` or `map`.
 ---@field log? "debug"|"info"|"notice"|"warn"|"err" The level of the error log's lines about denied requests.

@@ -27,7 +27,7 @@ local gate = gates.new {
   client = client,
   dict = "riskscreen",
   webhook = inbox,
-  on_unknown = "block", -- no verdict, no withdrawal
+  on_unknown = "block", -- an unknown decision: no withdrawal
   address = { argument = "address" },
   network = { argument = "network" },
   variables = { action = "verdict", source = "verdict_source" },

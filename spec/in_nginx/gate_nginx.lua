@@ -209,7 +209,7 @@ describe("the gate", function()
     local address = addresses["high-eth"]:lower()
     assert.truthy(running.nginx:log():find("would block (upstream): '" .. address, 1, true))
     assert.truthy(running.nginx:log():find("would review (upstream): '", 1, true))
-    assert.truthy(running.nginx:log():find("would block (upstream, verdict unknown): '", 1, true))
+    assert.truthy(running.nginx:log():find("would block (upstream, decision unknown): '", 1, true))
     assert.truthy(running.nginx:log():find("would block (invalid)", 1, true))
   end)
 

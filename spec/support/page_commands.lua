@@ -93,7 +93,7 @@ local kinds = {
   { "^sudo luarocks ", is_checked_by_install },
   { "^export RISKSCREEN_[%u_]+=", accepted },
   { "^sudo /usr/sbin/nginx ", accepted }, -- the page's configuration is started from its nginx block
-  { "^until curl .* do sleep 1; done$", accepted }, -- the sandbox of the test is up
+  { "^curl .*%-%-retry%-connrefused ", accepted }, -- the sandbox of the test is up
   { "^nginx %-e stderr %-p examples/nginx ", accepted }, -- spec/in_nginx/gateway_nginx.lua starts it
   { "^lua5%.4 ", "run" },
   { "^curl ", "run" },

@@ -117,7 +117,7 @@ local function log(location, decision, source, action)
   local verb = location.monitor and "would " or ""
   local subject = ("%s on %s"):format(text.show(decision.address), text.show(decision.network))
   local differs = decision.action ~= action and source ~= "invalid"
-  local origin = differs and source .. ", verdict " .. decision.action or source
+  local origin = differs and source .. ", decision " .. decision.action or source
   ngx.log(location.log, "riskscreen: ", verb, action, " (", origin, "): ", subject, ": ", message)
 end
 

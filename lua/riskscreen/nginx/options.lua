@@ -83,7 +83,7 @@ M.location = {
     "Several addresses instead of `address`: { address = …, network = … } each. The worst decision counts."
   ),
   options.policy,
-  build.choice("on_unknown", actions, nil, "The effective action if there is no verdict; required."),
+  build.choice("on_unknown", actions, nil, "The effective action of an unknown decision; required."),
   build.choice(
     "on_invalid",
     actions,
@@ -101,7 +101,7 @@ M.location = {
   timeout(3, "How long a request may wait for its decision."),
   build.group("block", deny_response.options, "The answer to a blocked request."),
   build.group("review", deny_response.options, "The answer to a request for review; by default that of `block`."),
-  build.group("unknown", deny_response.options, "The answer if there is no verdict; by default by effective action."),
+  build.group("unknown", deny_response.options, "The answer to an unknown decision; by default by effective action."),
   build.group("invalid", deny_response.options, "The answer if there is no address; by default by effective action."),
   {
     name = "variables",

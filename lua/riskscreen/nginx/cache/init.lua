@@ -306,7 +306,7 @@ local function fetch_once(self, request, timeout)
     end
   end
   if not result then
-    local err = errors.new("timeout", ("no verdict within %g seconds"):format(timeout))
+    local err = errors.new("timeout", ("no decision within %g seconds"):format(timeout))
     local decision = decisions.unknown(err, request.address, request.network)
     decision.elapsed = timeout
     return decision, "upstream"

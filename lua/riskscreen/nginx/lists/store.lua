@@ -25,7 +25,7 @@ local function read(self, key)
   return type(text) == "string" and text or ""
 end
 
--- May push out verdicts, which can be fetched again.
+-- May push out decisions, which can be fetched again.
 local function write(self, key, text)
   local ok, message = self.dict:set(self.prefix .. key, text, KEPT)
   return ok, message and "the dict has no room for the lists: " .. message
