@@ -7,7 +7,81 @@ local options = require "riskscreen.nginx.webhook.options"
 local store = require "riskscreen.nginx.webhook.store"
 local text = require "riskscreen.util.text"
 local waiters = require "riskscreen.nginx.webhook.waiters"
-local worker = require "riskscreen.nginx.webhook.worker"
+
+local ngx = _G.ngx
+
+local COLLECTED_EVERY = 20 -- polls, in a worker that is about to exit
+
+-- The nginx worker as an inbox needs it: pid, clock, work beside a request, and work that outlives the request. Specs
+-- replace it by one with a virtual clock.
+local worker = {}
+
+---Unix seconds.
+---@return number
+function worker.now()
+  return ngx.now()
+end
+
+---@return integer
+function worker.pid()
+  return ngx.worker.pid()
+end
+
+---@param message string
+function worker.warn(message)
+  ngx.log(ngx.ERR, "riskscreen: ", message)
+end
+
+---Calls a function at an interval until the returned function is called or the request is over.
+---@param seconds number
+---@param fn fun()
+---@return fun() stop must be called in the same request
+function worker.beside(seconds, fn)
+  local thread = ngx.thread.spawn(function()
+    while true do
+      ngx.sleep(seconds)
+      fn()
+    end
+  end)
+  return function()
+    ngx.thread.kill(thread)
+  end
+end
+
+-- The waiters of aborted requests keep an exiting worker alive until they are collected.
+local function collect_when_exiting(polls)
+  if polls % COLLECTED_EVERY == 0 and ngx.worker.exiting() then
+    collectgarbage()
+  end
+end
+
+local function poll_on(poll, seconds)
+  local polls = 0
+  while poll() do
+    ngx.sleep(seconds)
+    polls = polls + 1
+    collect_when_exiting(polls)
+  end
+end
+
+---Makes a function that calls `poll` at an interval, independent of the request, for as long as it returns true.
+---@param seconds number
+---@return fun(poll: fun(): boolean, ended: fun())
+function worker.watcher(seconds)
+  return function(poll, ended)
+    local ok, message = ngx.timer.at(0, function()
+      local fine, failure = pcall(poll_on, poll, seconds)
+      ended()
+      if not fine then
+        worker.warn("the webhooks that other workers receive are not polled: " .. tostring(failure))
+      end
+    end)
+    if not ok then
+      ended()
+      worker.warn("the webhooks that other workers receive are not polled: " .. tostring(message))
+    end
+  end
+end
 
 local function report(failure, event)
   local what = text.printable(event.eventType) .. " " .. text.printable(event.webhookId)
