@@ -215,7 +215,7 @@ local function may_hold(foreign, forms)
   return false
 end
 
----A function that removes a key from a text, of which it returns at most 4096 bytes.
+---Returns a function that removes a key from a text. Its result has at most the first 4096 bytes of the text.
 ---@param key string not empty
 ---@return fun(foreign: string): string
 function M.redactor(key)

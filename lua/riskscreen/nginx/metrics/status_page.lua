@@ -54,7 +54,7 @@ local function html_table(title, rows, head)
 end
 
 local function decision_table(decisions)
-  local rows = { tables.concat({ "verdict", "total" }, definitions.SOURCES) }
+  local rows = { tables.concat({ "action", "total" }, definitions.SOURCES) }
   for _, action in ipairs(definitions.ACTIONS) do
     local cells = { action, decisions[action].total }
     for _, source in ipairs(definitions.SOURCES) do

@@ -60,7 +60,7 @@ local function page(facts)
 end
 
 describe("the status of a gate", function()
-  it("sums up decisions by verdict and by source", function()
+  it("sums up decisions by action and by source", function()
     recorder:decided("allow", "lru")
     recorder:decided("allow", "lru")
     recorder:decided("block", "upstream")
