@@ -4,6 +4,7 @@ local decisions = require "riskscreen.policy.decision"
 local items = require "riskscreen.nginx.lists.items"
 local stores = require "riskscreen.nginx.lists.store"
 local tables = require "riskscreen.util.tables"
+local show = require("riskscreen.util.text").show
 
 local TRIES = 4 -- attempts of each worker in an interval to take the lease
 local BATCH = 200 -- entries that are written before other requests run
@@ -33,6 +34,7 @@ local SKEW = 60 -- seconds that a lease may seem to come from the future, after 
 ---@field private lease_key string one worker has the lease at a time; that of a worker that crashed expires
 ---@field private holder? string this worker and the number of its lease
 ---@field private leases integer leases that this worker has taken
+---@field private reported? string|false the last message about items that are no address
 ---@field private started boolean
 ---@field private running boolean
 local Refresher = {}
@@ -111,6 +113,16 @@ local function new_pacer(self)
   end
 end
 
+-- A misspelt item of the blacklist guards nothing. It is logged again only when the items change.
+local function report_invalid(self, invalid)
+  local message = invalid[1] ~= nil
+    and ("%d items of the lists are no address, such as %s"):format(#invalid, show(invalid[1]))
+  if message and message ~= self.reported then
+    self.settings.log(message)
+  end
+  self.reported = message
+end
+
 local function fetch_and_keep(self, at)
   local content = items.new()
   fetch_list(self, "blacklist", content)
@@ -121,6 +133,7 @@ local function fetch_and_keep(self, at)
   if not kept then
     error(message, 0)
   end
+  report_invalid(self, content.invalid)
 end
 
 local function report_failure(self, failure)
@@ -179,6 +192,7 @@ end
 ---@class riskscreen.nginx.ListFacts
 ---@field blacklist integer entries
 ---@field whitelist integer entries
+---@field invalid integer items that are no address
 ---@field age_seconds? number since the last refresh; nil before the first
 ---@field max_age_seconds number
 
@@ -189,6 +203,7 @@ function Refresher:facts()
   return {
     blacklist = state and state.blacklist or 0,
     whitelist = state and state.whitelist or 0,
+    invalid = state and state.invalid or 0,
     age_seconds = state and math.max(0, self.settings.now() - state.refreshed_at),
     max_age_seconds = self.settings.max_age,
   }

@@ -1,4 +1,5 @@
 -- Turns the items of both lists into one entry for each address; the blacklist wins where an address is on both. Pure.
+local addresses = require "riskscreen.address"
 local enums = require "riskscreen.interface.enums"
 local subjects = require "riskscreen.nginx.cache.subject"
 
@@ -54,6 +55,7 @@ end
 ---@field entries table<string, riskscreen.nginx.ListEntry> by key
 ---@field overruled string[] keys of whitelist items whose address is on the blacklist too
 ---@field counts { blacklist: integer, whitelist: integer } entries
+---@field invalid any[] addresses of items that are none: no request can match them
 local Content = {}
 Content.__index = Content
 
@@ -64,9 +66,22 @@ local function add(self, key, entry)
   self.entries[key] = entry
 end
 
+local function check(self, address, network)
+  local is_address
+  if network ~= nil and enums.has("network", network) then
+    is_address = addresses.validate(address, network)
+  else
+    is_address = addresses.networks_of(address)[1]
+  end
+  if not is_address then
+    table.insert(self.invalid, address == nil and "no address" or address)
+  end
+end
+
 ---@param list table[] items as the service lists them
 function Content:blacklist(list)
   for _, item in ipairs(list) do
+    check(self, item.address, item.network)
     for _, key in ipairs(keys_of(item.address, item.network)) do
       add(self, key, joined(self.entries[key], risks_of(item)))
     end
@@ -82,6 +97,7 @@ end
 ---@param list table[] items as the service lists them
 function Content:whitelist(list)
   for _, item in ipairs(list) do
+    check(self, item.address, item.chain)
     local key, address = subjects.key(item.address, item.chain)
     if key and (is_blacklisted(self, "*:" .. address) or is_blacklisted(self, key)) then
       table.insert(self.overruled, key)
@@ -94,7 +110,12 @@ end
 ---Empty lists.
 ---@return riskscreen.nginx.ListContent
 function M.new()
-  return setmetatable({ entries = {}, overruled = {}, counts = { blacklist = 0, whitelist = 0 } }, Content)
+  return setmetatable({
+    entries = {},
+    overruled = {},
+    counts = { blacklist = 0, whitelist = 0 },
+    invalid = {},
+  }, Content)
 end
 
 return M

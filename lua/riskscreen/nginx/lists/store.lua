@@ -13,6 +13,7 @@ local letters = { blacklist = "b", whitelist = "w" }
 ---@field refreshed_at number Unix seconds when the service was asked
 ---@field blacklist integer entries
 ---@field whitelist integer entries
+---@field invalid integer items that are no address
 
 ---@class riskscreen.nginx.ListStore
 ---@field private dict table an ngx.shared dict
@@ -34,13 +35,14 @@ end
 ---The last complete generation; nil where none is known.
 ---@return riskscreen.nginx.ListState|nil
 function Store:state()
-  local generation, at, black, white = read(self, "state"):match "^(%d+) ([%d.]+) (%d+) (%d+)$"
+  local generation, at, black, white, invalid = read(self, "state"):match "^(%d+) ([%d.]+) (%d+) (%d+) (%d+)$"
   return tonumber(at)
     and {
       generation = tonumber(generation),
       refreshed_at = tonumber(at),
       blacklist = tonumber(black),
       whitelist = tonumber(white),
+      invalid = tonumber(invalid),
     }
 end
 
@@ -102,6 +104,18 @@ local function announce(self, now)
   return true
 end
 
+-- A number above those of all refreshes so far, also of failed ones. The state may be lost, and the clock be set back.
+local function next_generation(self, last, at)
+  local key = self.prefix .. "generation"
+  local least = math.max(math.floor(at * 1000), last and last.generation + 1 or 0)
+  local generation = self.dict:incr(key, 1, least)
+  if not generation or generation < least then
+    self.dict:set(key, least)
+    return least
+  end
+  return generation
+end
+
 ---Keeps the result of a refresh as the next generation. An address that is not in it is no longer on a list.
 ---@param content riskscreen.nginx.ListContent
 ---@param at number Unix seconds when the service was asked
@@ -110,7 +124,7 @@ end
 ---@return string|nil message
 function Store:keep(content, at, pause)
   local last, counts = self:state(), content.counts
-  local generation = math.max(math.floor(at * 1000), last and last.generation + 1 or 0)
+  local generation = next_generation(self, last, at)
   local changed = not last or last.blacklist ~= counts.blacklist or last.whitelist ~= counts.whitelist
   for _, key in ipairs(content.overruled) do
     self.dict:delete(self.prefix .. key)
@@ -125,7 +139,7 @@ function Store:keep(content, at, pause)
     end
     changed = changed or not same
   end
-  local state = ("%.0f %.3f %d %d"):format(generation, at, counts.blacklist, counts.whitelist)
+  local state = ("%.0f %.3f %d %d %d"):format(generation, at, counts.blacklist, counts.whitelist, #content.invalid)
   local ok, message = write(self, "state", state)
   if ok and changed then
     return announce(self, at)

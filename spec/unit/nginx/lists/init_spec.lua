@@ -296,6 +296,51 @@ describe("a refresh", function()
     assert.equal(pages, service.pages)
   end)
 
+  it("forgets what a failed one wrote, also when the clock was set back since", function()
+    local third = "0x" .. ("2"):rep(40)
+    for _, breaks in ipairs { "state", "announcement" } do
+      now = now + 1000
+      service.blacklist[4] = { address = third, network = "eth", risks = high "scam" }
+      local at, set, incr = now, dict.set, dict.incr
+      dict.set = function(self, key, ...)
+        if breaks == "state" and key:find "state$" then
+          return nil, "no memory"
+        end
+        return set(self, key, ...)
+      end
+      dict.incr = function(self, key, ...)
+        if breaks == "announcement" and key == "riskscreen:epoch" then
+          return nil, "no memory"
+        end
+        return incr(self, key, ...)
+      end
+      refresh()
+      dict.set, dict.incr = nil, nil
+      assert.equal("block", action(third), breaks)
+      dict:delete "riskscreen:list:account:state"
+      table.remove(service.blacklist)
+      now = at - 500
+      dict:delete "riskscreen:list:account:lease"
+      worker:refresh()
+      assert.is_true(action(third) ~= "block", breaks)
+      assert.equal("block", action(ONE), breaks)
+    end
+  end)
+
+  it("logs and counts the items that are no address", function()
+    service.blacklist[4] = { address = ONE:sub(1, -2), risks = high "scam" }
+    service.blacklist[5] = { address = ONE, network = "tron" }
+    service.whitelist[2] = { address = ONE:sub(1, -2), chain = "eth" }
+    refresh()
+    refresh()
+    assert.equal(1, #log)
+    assert.equal("3 items of the lists are no address, such as '" .. ONE:sub(1, -2) .. "'", log[1])
+    assert.equal(3, worker:facts().invalid)
+    table.remove(service.blacklist)
+    refresh()
+    assert.equal(2, #log)
+  end)
+
   it("clears the LRU of the workers only when a list changed", function()
     local epoch = epochs.current(dict)
     refresh()
