@@ -7,6 +7,10 @@
 #include "http/libcurl.h"
 #include "http/transfer.h"
 
+/* Before 8.2.0, libcurl keeps a pointer to the last header of a handle's earlier transfer, which it has freed. A
+ * response that begins with a folded line makes it read and write there. Handles are then not used again. */
+#define POOLING_VERSION 0x080200
+
 /* The model handle: the options that are the same for every transfer */
 
 static const struct {
@@ -188,6 +192,7 @@ int rsc_origin_open(struct rsc_origin *origin, struct rsc_loop *loop, const stru
     origin->max_body = options->max_body;
     origin->max_headers = options->max_headers;
     origin->local = options->unix_socket != NULL;
+    origin->pools = rsc_libcurl()->number >= POOLING_VERSION;
     rsc_list_append(&loop->origins, &origin->link);
     rsc_loop_adjust(loop, origin->concurrency);
     int status = open_url(origin, options->base_url, error);
@@ -220,8 +225,9 @@ void rsc_origin_close(struct rsc_origin *origin) {
         /* The analyzer does not see that free_handle removes each handle from the list. */
         if (handle->transfer != NULL) { /* NOLINT(clang-analyzer-unix.Malloc) */
             rsc_transfer_cancel(handle->transfer);
+        } else {
+            free_handle(handle);
         }
-        free_handle(handle);
     }
     origin->idle = NULL;
     while (origin->spare_count > 0) {
@@ -268,6 +274,10 @@ void rsc_origin_release(struct rsc_handle *handle) {
     struct rsc_origin *origin = handle->origin;
     (void)curl_multi_remove_handle(origin->loop->multi, handle->easy);
     handle->transfer = NULL;
+    if (!origin->pools) {
+        free_handle(handle);
+        return;
+    }
     handle->next_idle = origin->idle;
     origin->idle = handle;
     origin->idle_count++;
