@@ -73,4 +73,11 @@ describe("a field of a JSON text", function()
       end
     end
   end)
+
+  it("are none where a fuzzer has found others for another parser", function()
+    for line in io.lines "spec/fuzz/binders/found.txt" do
+      local text = line:match "^json (.*)$"
+      assert.is_nil(text and json_field.values(text, { "to" }), line)
+    end
+  end)
 end)

@@ -110,6 +110,14 @@ describe("a parameter", function()
     end
   end)
 
+  it("has no value where a fuzzer has found another one for another parser", function()
+    local read = parameters.reader "to"
+    for line in io.lines "spec/fuzz/binders/found.txt" do
+      local query = line:match "^query (.*)$"
+      assert.is_nil(query and read(query), line)
+    end
+  end)
+
   it("whose name has other characters is found, and not twice", function()
     for _, name in ipairs { "a[to]", "a.to", "_to", "to_", "x-to", "a to" } do
       local read = parameters.reader(name)
