@@ -11,7 +11,7 @@ local CANNOT_READ_WITHOUT_LENGTH = 10026 -- lua-nginx-module 0.10.26
 
 local GATE = [[gate = new_gate { network = "eth", address = { argument = "to" },
   block = { status = 451 }, review = { status = 409 }, unknown = { status = 503 }, invalid = { status = 400 } }
-  json_gate = gate:location { address = { json = "to" } }]]
+  json_gate = gate:location { address = { json = "to", max_body = 1048576 } }]]
 
 local SERVER = [[
   listen unix:DIR/h2 ssl http2;
