@@ -15,6 +15,7 @@ extern "C" {
 #include <lua.h>
 
 RISKSCREEN_API int luaopen_riskscreen_core(lua_State *L);
+RISKSCREEN_API int luaopen_riskscreen_system(lua_State *L);
 RISKSCREEN_API int luaopen_riskscreen_server(lua_State *L); /* absent if the library was built without libmicrohttpd */
 
 /* Registers every module of the library in package.preload, so that `require "riskscreen"` needs no file on disk. Call

@@ -69,7 +69,7 @@ local c_headers = {
 }
 local c_public = "csrc/riskscreen.h"
 
-local c_modules = { ["riskscreen.core"] = true, ["riskscreen.server"] = true }
+local c_modules = { ["riskscreen.core"] = true, ["riskscreen.server"] = true, ["riskscreen.system"] = true }
 
 local function ordered(map)
   local keys = {}

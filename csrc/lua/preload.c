@@ -24,6 +24,8 @@ void riskscreen_preload(lua_State *L) {
     }
     lua_pushcfunction(L, luaopen_riskscreen_core);
     lua_setfield(L, -2, "riskscreen.core");
+    lua_pushcfunction(L, luaopen_riskscreen_system);
+    lua_setfield(L, -2, "riskscreen.system");
 #ifdef RISKSCREEN_HAS_SERVER
     lua_pushcfunction(L, luaopen_riskscreen_server);
     lua_setfield(L, -2, "riskscreen.server");

@@ -1,0 +1,98 @@
+/* riskscreen.system: what a command-line program needs of the system and Lua lacks. Every function that can fail
+ * returns nil and a message. */
+#include "lua/compat.h"
+
+#include <lualib.h>
+
+#include <errno.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "riskscreen.h"
+
+#define UNKNOWN_WIDTH 80 /* columns of a terminal that does not tell */
+
+/* The stream of the open Lua file at index 1. */
+static FILE *check_file(lua_State *L) {
+    /* In every Lua the userdata begins with the stream. */
+    FILE **stream = luaL_checkudata(L, 1, LUA_FILEHANDLE);
+#if LUA_VERSION_NUM >= 502
+    if (((luaL_Stream *)stream)->closef == NULL) {
+        luaL_error(L, "the file is closed");
+    }
+#endif
+    if (*stream == NULL) {
+        luaL_error(L, "the file is closed");
+    }
+    return *stream;
+}
+
+static int push_result(lua_State *L, bool is_done) {
+    if (is_done) {
+        lua_pushboolean(L, 1);
+        return 1;
+    }
+    int code = errno;
+    lua_pushnil(L);
+    lua_pushstring(L, strerror(code));
+    return 2;
+}
+
+/* system.columns(file): the width of the terminal behind a file; nil where it is no terminal. */
+static int system_columns(lua_State *L) {
+    int descriptor = fileno(check_file(L));
+    struct winsize size;
+    if (!isatty(descriptor)) {
+        lua_pushnil(L);
+        return 1;
+    }
+    bool is_known = ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+    lua_pushinteger(L, is_known ? size.ws_col : UNKNOWN_WIDTH);
+    return 1;
+}
+
+/* system.sync(file): returns when everything that was written is on the disk. */
+static int system_sync(lua_State *L) {
+    FILE *stream = check_file(L);
+    return push_result(L, fflush(stream) == 0 && fdatasync(fileno(stream)) == 0);
+}
+
+/* system.truncate(file, size): cuts a file to `size` bytes. */
+static int system_truncate(lua_State *L) {
+    FILE *stream = check_file(L);
+    int64_t size;
+    if (!rsc_lua_to_int64(L, 2, &size) || size < 0) {
+        return luaL_argerror(L, 2, "expected a size in bytes");
+    }
+    return push_result(L, fflush(stream) == 0 && ftruncate(fileno(stream), (off_t)size) == 0);
+}
+
+/* system.lock(file): locks a file for this process until it is closed or the process ends. Does not wait. */
+static int system_lock(lua_State *L) {
+    return push_result(L, flock(fileno(check_file(L)), LOCK_EX | LOCK_NB) == 0);
+}
+
+/* system.permissions(path): the permission bits of a file. */
+static int system_permissions(lua_State *L) {
+    struct stat status;
+    luaL_checktype(L, 1, LUA_TSTRING);
+    if (stat(lua_tostring(L, 1), &status) != 0) {
+        return push_result(L, false);
+    }
+    lua_pushinteger(L, (lua_Integer)(status.st_mode & 07777));
+    return 1;
+}
+
+int luaopen_riskscreen_system(lua_State *L) {
+    static const luaL_Reg functions[] = {
+        {"columns", system_columns},         {"sync", system_sync},
+        {"truncate", system_truncate},       {"lock", system_lock},
+        {"permissions", system_permissions}, {NULL, NULL},
+    };
+    lua_newtable(L);
+    rsc_lua_set_functions(L, functions);
+    return 1;
+}

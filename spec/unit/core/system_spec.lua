@@ -1,0 +1,89 @@
+local system = require "riskscreen.system"
+
+describe("riskscreen.system", function()
+  local path, file
+
+  before_each(function()
+    path = os.tmpname()
+    file = assert(io.open(path, "w+b"))
+  end)
+
+  after_each(function()
+    if io.type(file) == "file" then
+      file:close()
+    end
+    os.remove(path)
+  end)
+
+  local function content()
+    local reader = assert(io.open(path, "rb"))
+    local text = reader:read "*a"
+    reader:close()
+    return text
+  end
+
+  it("writes what is buffered when it syncs a file", function()
+    file:write "a line\n"
+    assert.is_true(system.sync(file))
+    assert.equal("a line\n", content())
+  end)
+
+  it("cuts a file, and writing goes on behind the cut", function()
+    file:write "one\ntwo\nthr"
+    assert.is_true(system.truncate(file, 8))
+    file:seek "end"
+    file:write "three\n"
+    file:flush()
+    assert.equal("one\ntwo\nthree\n", content())
+  end)
+
+  it("locks a file against every other opening until it is closed", function()
+    local other = assert(io.open(path, "rb"))
+    assert.is_true(system.lock(file))
+    assert.is_nil((system.lock(other)))
+    file:close()
+    assert.is_true(system.lock(other))
+    other:close()
+  end)
+
+  it("returns the permissions of a file", function()
+    os.execute(("chmod 640 '%s'"):format(path))
+    assert.equal(tonumber("640", 8), system.permissions(path))
+    os.execute(("chmod 600 '%s'"):format(path))
+    assert.equal(tonumber("600", 8), system.permissions(path))
+  end)
+
+  it("finds no terminal behind a file", function()
+    assert.is_nil(system.columns(file))
+  end)
+
+  it("returns nil and the system's message for a failure", function()
+    local permissions, message = system.permissions(path .. ".missing")
+    assert.is_nil(permissions)
+    assert.matches("No such file", message)
+    local reader = assert(io.open(path, "rb"))
+    assert.is_nil((system.truncate(reader, 0)))
+    reader:close()
+  end)
+
+  it("raises for a closed file and for what is no file", function()
+    file:close()
+    assert.error_matches(function()
+      system.sync(file)
+    end, "closed")
+    assert.error_matches(function()
+      system.columns "text"
+    end, "FILE")
+    assert.error_matches(function()
+      system.permissions {}
+    end, "string")
+  end)
+
+  it("raises for a size that is none", function()
+    for _, size in ipairs { -1, 0.5, 2 ^ 60, "8" } do
+      assert.error_matches(function()
+        system.truncate(file, size)
+      end, "size in bytes")
+    end
+  end)
+end)
