@@ -2,12 +2,18 @@
 # lost, and no memory or descriptor may leak. RISKSCREEN_LUA selects the Lua (5.4 by default).
 #
 # ./dev soak nginx [SECONDS]: the same for the gate inside nginx, with requests from wrk, for ten minutes by default.
+#
+# ./dev soak kills [RUNS]: kills programs that write to a store or a journal, 200 times by default.
 . tools/common.sh
 lua=${RISKSCREEN_LUA:-5.4}
 # shellcheck disable=SC2086
 need $build_packages $test_packages
 build_preset "$lua"
 use_build "$lua"
+if [ "${1:-}" = kills ]; then
+  RISKSCREEN_KILLS=${2:-200} RISKSCREEN_LUA=$(interpreter "$lua") exec "$(interpreter "$lua")" /usr/bin/busted \
+    $(find spec -name kill_spec.lua)
+fi
 if [ "${1:-}" = nginx ]; then
   need wrk
   build_preset luajit

@@ -3,7 +3,7 @@
 
 ---@class riskscreen
 ---@field loop riskscreen.Loop
-local riskscreen = { address = {}, decimal = {}, errors = {}, webhook = {}, sandbox = {} }
+local riskscreen = { address = {}, decimal = {}, errors = {}, webhook = {}, sandbox = {}, store = {} }
 
 ---@alias riskscreen.activity_network "ethereum"|"eth"|"tron"|"btc"|"bsc"
 
@@ -27,7 +27,7 @@ local riskscreen = { address = {}, decimal = {}, errors = {}, webhook = {}, sand
 
 ---@alias riskscreen.Cost number|{ request?: number, item?: number } of a request, and of each of its items
 
----@alias riskscreen.ErrorKind |"invalid_argument"|"unsupported"|"network"|"timeout"|"tls"|"unauthorized"|"rate_limited"|"bad_request"|"server"|"http"|"api"|"protocol"|"circuit_open"|"cancelled"
+---@alias riskscreen.ErrorKind |"invalid_argument"|"unsupported"|"network"|"timeout"|"tls"|"unauthorized"|"rate_limited"|"bad_request"|"server"|"http"|"api"|"protocol"|"circuit_open"|"cancelled"|"storage"
 
 ---@alias riskscreen.LookupName "risk"|"entity"|"freeze_events"|"counterparties"
 
@@ -437,6 +437,7 @@ local riskscreen_Response = {}
 ---@field cause? any the failure behind this one
 ---@field failures? integer of a run that stopped: its failures in a row
 ---@field absent? boolean of a successful answer that leaves out the list it is about
+---@field reason? "full"|"busy"|"locked"|"foreign"|"newer"|"damaged"|"read_only"|"missing"|"io"|"other" of a store
 ---@field page? integer of a list: the page at which the walk stopped
 local riskscreen_Error = {}
 
@@ -794,6 +795,109 @@ function riskscreen_Inbox:serve() end
 
 ---Stops listening. Idempotent.
 function riskscreen_InboxListener:close() end
+
+---@class riskscreen.SqliteOptions
+---@field path string
+---@field synchronous? "full"|"normal"
+---@field busy_timeout? number seconds
+---@field clock? fun(): number
+local riskscreen_SqliteOptions = {}
+
+---@class riskscreen.StoreChange one change of a batch
+---@field kind "put"|"add"|"replace"|"delete"
+---@field space string
+---@field key string
+---@field value? string of put, add and replace
+---@field expected? string of replace and delete: the value that the entry must have
+---@field ttl? number seconds until the entry expires; without it the entry stays
+local riskscreen_StoreChange = {}
+
+---@class riskscreen.Store
+local riskscreen_Store = {}
+
+---@class riskscreen.StoreSpace
+---@field name string
+local riskscreen_StoreSpace = {}
+
+---A store in a file of SQLite, which lasts. Several programs of one machine may use the file at the same time. A call blocks the program for the time of a write, so do not use it in a worker of nginx.
+---@param given riskscreen.SqliteOptions|string the options or the path
+---@return riskscreen.Store|nil
+---@return riskscreen.Error|nil err its `reason` is such as "foreign", "newer" or "damaged"
+function riskscreen.store.sqlite(given) end
+
+---A store in memory, which ends with the program.
+---@param given? { clock?: fun(): number }
+---@return riskscreen.Store
+function riskscreen.store.memory(given) end
+
+---A space: the entries of one use of the store, apart from those of others.
+---@param name string
+---@return riskscreen.StoreSpace
+function riskscreen_Store:space(name) end
+
+---Makes several changes at once: all of them, or none where the condition of one does not hold.
+---@param changes riskscreen.StoreChange[]
+---@return boolean|nil made false: a condition does not hold; nil: the store failed
+---@return riskscreen.Error|nil err
+function riskscreen_Store:batch(changes) end
+
+---Takes a lock, which one program holds until it releases it, closes the store or ends, however it ends.
+---@param name string of letters, digits, "_" and "-"
+---@return fun()|nil release
+---@return riskscreen.Error|nil err its reason is "locked" where another holder has the lock
+function riskscreen_Store:lock(name) end
+
+---Closes the store and releases its locks. Idempotent; later calls raise.
+function riskscreen_Store:close() end
+
+---The value of a key; nil without an error where there is none.
+---@param key string
+---@return string|nil value
+---@return riskscreen.Error|nil err
+function riskscreen_StoreSpace:get(key) end
+
+---Sets the value of a key.
+---@param key string
+---@param value string
+---@param ttl? number seconds until the entry expires
+---@return boolean|nil made
+---@return riskscreen.Error|nil err
+function riskscreen_StoreSpace:put(key, value, ttl) end
+
+---Sets the value of a key that has none.
+---@param key string
+---@param value string
+---@param ttl? number seconds until the entry expires
+---@return boolean|nil made false: the key has a value
+---@return riskscreen.Error|nil err
+function riskscreen_StoreSpace:add(key, value, ttl) end
+
+---Sets the value of a key whose value is `expected`.
+---@param key string
+---@param expected string
+---@param value string
+---@param ttl? number seconds until the entry expires
+---@return boolean|nil made false: the key has another value, or none
+---@return riskscreen.Error|nil err
+function riskscreen_StoreSpace:replace(key, expected, value, ttl) end
+
+---Removes a key.
+---@param key string
+---@param expected? string the value that it must have
+---@return boolean|nil made false: the key has no value, or not the expected one
+---@return riskscreen.Error|nil err
+function riskscreen_StoreSpace:delete(key, expected) end
+
+---Iterates over the entries in the order of their keys' bytes. It reads them in pages, so that the program may change the space meanwhile: a change behind the current key is not seen. Raises the error where the store fails.
+---@param range? { prefix?: string, after?: string } keys that begin with `prefix` and come after `after`
+---@return fun(): string|nil, string|nil
+function riskscreen_StoreSpace:each(range) end
+
+---How many keys there are.
+---@param prefix? string of the keys
+---@return integer|nil
+---@return riskscreen.Error|nil err
+function riskscreen_StoreSpace:count(prefix) end
 
 ---@class riskscreen.nginx.Gate
 local riskscreen_nginx_Gate = {}

@@ -4,7 +4,7 @@ local tables = require "riskscreen.util.tables"
 
 ---@alias riskscreen.ErrorKind
 ---| "invalid_argument" | "unsupported" | "network" | "timeout" | "tls" | "unauthorized" | "rate_limited"
----| "bad_request" | "server" | "http" | "api" | "protocol" | "circuit_open" | "cancelled"
+---| "bad_request" | "server" | "http" | "api" | "protocol" | "circuit_open" | "cancelled" | "storage"
 
 ---@class riskscreen.Error
 ---@field kind riskscreen.ErrorKind
@@ -33,6 +33,7 @@ local tables = require "riskscreen.util.tables"
 ---@field cause? any the failure behind this one
 ---@field failures? integer of a run that stopped: its failures in a row
 ---@field absent? boolean of a successful answer that leaves out the list it is about
+---@field reason? "full"|"busy"|"locked"|"foreign"|"newer"|"damaged"|"read_only"|"missing"|"io"|"other" of a store
 ---@field page? integer of a list: the page at which the walk stopped
 
 ---@type { kind: riskscreen.ErrorKind, retryable: boolean, doc: string }[]
@@ -63,6 +64,7 @@ local kinds = {
   },
   { kind = "circuit_open", retryable = true, doc = "Not sent, because the service has been failing." },
   { kind = "cancelled", retryable = false, doc = "The caller cancelled the call or closed the client." },
+  { kind = "storage", retryable = false, doc = "A store or a journal cannot be read or written; `reason` says why." },
 }
 
 local by_kind = {}

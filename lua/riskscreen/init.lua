@@ -11,6 +11,7 @@ local version = require "riskscreen.version"
 local lazy = {
   sandbox = "riskscreen.sandbox",
   webhook = "riskscreen.webhook",
+  store = "riskscreen.store",
   address = "riskscreen.address",
   decimal = "riskscreen.util.decimal",
 }

@@ -152,6 +152,31 @@ return {
     },
   },
   {
+    title = "Stores",
+    intro = "A store keeps what must last. Each function returns nil and an error where the store fails.",
+    functions = {
+      fn("riskscreen.store.sqlite", "M.sqlite", "store/init.lua"),
+      fn("riskscreen.store.memory", "M.memory", "store/init.lua"),
+      fn("store:space", "Store:space"),
+      fn("store:batch", "Store:batch"),
+      fn("store:lock", "Store:lock"),
+      fn("store:close", "Store:close"),
+      fn("space:get", "Space:get"),
+      fn("space:put", "Space:put"),
+      fn("space:add", "Space:add"),
+      fn("space:replace", "Space:replace"),
+      fn("space:delete", "Space:delete"),
+      fn("space:each", "Space:each"),
+      fn("space:count", "Space:count"),
+    },
+    objects = {
+      { class = "riskscreen.SqliteOptions", is_type_only = true },
+      { class = "riskscreen.StoreChange" },
+      { class = "riskscreen.Store", fields = {} },
+      { class = "riskscreen.StoreSpace", fields = { "name" } },
+    },
+  },
+  {
     title = "Gate of nginx",
     intro = 'From `require "riskscreen.nginx.gate"`.',
     functions = {

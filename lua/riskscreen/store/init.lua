@@ -1,0 +1,281 @@
+-- Where a program keeps what must last: texts by key, in named spaces. This is the one interface; a backend holds the
+-- entries. memory.lua and sqlite.lua are backends. It needs nothing that Redis cannot do in one script or command.
+
+local build = require "riskscreen.options.build"
+local check = require "riskscreen.options.check"
+local errors = require "riskscreen.errors"
+local memory = require "riskscreen.store.memory"
+local sqlite = require "riskscreen.store.sqlite"
+local text = require "riskscreen.util.text"
+
+local LONGEST_KEY = 1024 -- bytes
+local LONGEST_VALUE = 16 * 1024 * 1024 -- bytes
+local PAGE = 500 -- entries that an iteration reads at once
+
+---@class riskscreen.StoreChange one change of a batch
+---@field kind "put"|"add"|"replace"|"delete"
+---@field space string
+---@field key string
+---@field value? string of put, add and replace
+---@field expected? string of replace and delete: the value that the entry must have
+---@field ttl? number seconds until the entry expires; without it the entry stays
+
+---What a backend does. Each method returns nil and an error when the store fails.
+---@class riskscreen.StoreBackend
+---@field get fun(self, space: string, key: string, now: number): string|nil, riskscreen.Error|nil
+---@field apply fun(self, changes: riskscreen.StoreChange[], now: number): boolean|nil, riskscreen.Error|nil all
+---changes or none; false: a condition does not hold
+---@field page fun(self, space: string, prefix: string, after: string|nil, limit: integer, now: number): string[]|nil,
+---riskscreen.Error|nil keys and values in turn, in the order of the keys' bytes
+---@field count fun(self, space: string, prefix: string, now: number): integer|nil, riskscreen.Error|nil
+---@field lock fun(self, name: string): fun()|nil, riskscreen.Error|nil the function that releases the lock
+---@field close fun(self)
+
+---@class riskscreen.Store
+---@field private backend riskscreen.StoreBackend
+---@field private clock fun(): number
+local Store = {}
+Store.__index = Store
+Store.__name = "riskscreen.Store"
+
+---@class riskscreen.StoreSpace
+---@field name string
+---@field private store riskscreen.Store
+local Space = {}
+Space.__index = Space
+Space.__name = "riskscreen.StoreSpace"
+
+-- The error of a text that the store cannot hold, or nil. SQLite's binding ends a text at a zero byte.
+local function text_problem(field, value, longest)
+  local message
+  if type(value) ~= "string" then
+    message = ("store: %s must be a string (got %s)"):format(field, text.kind(value))
+  elseif #value > longest then
+    message = ("store: %s must be at most %d bytes long (got %d)"):format(field, longest, #value)
+  elseif value:find("%z") then
+    message = ("store: %s must have no zero byte"):format(field)
+  end
+  return message and errors.new("invalid_argument", message, { field = field })
+end
+
+local has_value = { put = true, add = true, replace = true, delete = false }
+
+local function change_problem(change)
+  local needed = has_value[change.kind]
+  if needed == nil then
+    local message = "store: kind must be put, add, replace or delete (got " .. text.show(change.kind) .. ")"
+    return errors.new("invalid_argument", message, { field = "kind", allowed = { "put", "add", "replace", "delete" } })
+  elseif change.ttl ~= nil and not (type(change.ttl) == "number" and change.ttl > 0) then
+    local message = "store: ttl must be seconds above 0 (got " .. text.show(change.ttl) .. ")"
+    return errors.new("invalid_argument", message, { field = "ttl" })
+  end
+  return text_problem("space", change.space, LONGEST_KEY)
+    or text_problem("key", change.key, LONGEST_KEY)
+    or (needed and text_problem("value", change.value, LONGEST_VALUE))
+    or (change.expected ~= nil or change.kind == "replace") and text_problem("expected", change.expected, LONGEST_VALUE)
+    or nil
+end
+
+local function backend_of(self)
+  return self.backend or error("the store is closed", 3)
+end
+
+---Makes several changes at once: all of them, or none where the condition of one does not hold.
+---@param changes riskscreen.StoreChange[]
+---@return boolean|nil made false: a condition does not hold; nil: the store failed
+---@return riskscreen.Error|nil err
+function Store:batch(changes)
+  local backend = backend_of(self)
+  for _, change in ipairs(changes) do
+    local err = change_problem(change)
+    if err then
+      return nil, err
+    end
+  end
+  return backend:apply(changes, self.clock())
+end
+
+---A space: the entries of one use of the store, apart from those of others.
+---@param name string
+---@return riskscreen.StoreSpace
+function Store:space(name)
+  if type(name) ~= "string" or name == "" or text_problem("space", name, LONGEST_KEY) then
+    error("store:space: the name must be a text (got " .. text.show(name) .. ")", 2)
+  end
+  return setmetatable({ name = name, store = self }, Space)
+end
+
+---Takes a lock, which one program holds until it releases it, closes the store or ends, however it ends.
+---@param name string of letters, digits, "_" and "-"
+---@return fun()|nil release
+---@return riskscreen.Error|nil err its reason is "locked" where another holder has the lock
+function Store:lock(name)
+  if type(name) ~= "string" or not name:find "^[%w_-]+$" then
+    error("store:lock: the name must be of letters, digits, '_' and '-' (got " .. text.show(name) .. ")", 2)
+  end
+  return backend_of(self):lock(name)
+end
+
+---Closes the store and releases its locks. Idempotent; later calls raise.
+function Store:close()
+  if self.backend then
+    self.backend:close()
+    self.backend = nil
+  end
+end
+
+local function change(self, kind, key, value, ttl, expected)
+  local entry = { kind = kind, space = self.name, key = key, value = value, ttl = ttl, expected = expected }
+  return self.store:batch { entry }
+end
+
+---The value of a key; nil without an error where there is none.
+---@param key string
+---@return string|nil value
+---@return riskscreen.Error|nil err
+function Space:get(key)
+  local backend = backend_of(self.store)
+  local err = text_problem("key", key, LONGEST_KEY)
+  if err then
+    return nil, err
+  end
+  return backend:get(self.name, key, self.store.clock())
+end
+
+---Sets the value of a key.
+---@param key string
+---@param value string
+---@param ttl? number seconds until the entry expires
+---@return boolean|nil made
+---@return riskscreen.Error|nil err
+function Space:put(key, value, ttl)
+  return change(self, "put", key, value, ttl)
+end
+
+---Sets the value of a key that has none.
+---@param key string
+---@param value string
+---@param ttl? number seconds until the entry expires
+---@return boolean|nil made false: the key has a value
+---@return riskscreen.Error|nil err
+function Space:add(key, value, ttl)
+  return change(self, "add", key, value, ttl)
+end
+
+---Sets the value of a key whose value is `expected`.
+---@param key string
+---@param expected string
+---@param value string
+---@param ttl? number seconds until the entry expires
+---@return boolean|nil made false: the key has another value, or none
+---@return riskscreen.Error|nil err
+function Space:replace(key, expected, value, ttl)
+  return change(self, "replace", key, value, ttl, expected)
+end
+
+---Removes a key.
+---@param key string
+---@param expected? string the value that it must have
+---@return boolean|nil made false: the key has no value, or not the expected one
+---@return riskscreen.Error|nil err
+function Space:delete(key, expected)
+  return change(self, "delete", key, nil, nil, expected)
+end
+
+---Iterates over the entries in the order of their keys' bytes. It reads them in pages, so that the program may change
+---the space meanwhile: a change behind the current key is not seen. Raises the error where the store fails.
+---@param range? { prefix?: string, after?: string } keys that begin with `prefix` and come after `after`
+---@return fun(): string|nil, string|nil
+function Space:each(range)
+  range = range or {}
+  local prefix, after = range.prefix or "", range.after
+  local page, position = {}, 1
+  return function()
+    if page and page[position] == nil then
+      local found, err = backend_of(self.store):page(self.name, prefix, after, PAGE, self.store.clock())
+      if not found then
+        error(err, 0)
+      end
+      page, position = found[1] and found, 1
+    end
+    if not page then
+      return nil
+    end
+    local key, value = page[position], page[position + 1]
+    after, position = key, position + 2
+    return key, value
+  end
+end
+
+---How many keys there are.
+---@param prefix? string of the keys
+---@return integer|nil
+---@return riskscreen.Error|nil err
+function Space:count(prefix)
+  return backend_of(self.store):count(self.name, prefix or "", self.store.clock())
+end
+
+local clock = build.callback("clock", "Returns the time in seconds since 1970, for `ttl`.", os.time)
+
+local options = {
+  memory = { clock },
+  sqlite = {
+    build.required(build.checked("path", "string", function(value)
+      if value == "" or value:find "%z" or value:find "^:" or value:find "^file:" then
+        return nil, "must be the path of a file"
+      end
+      return value
+    end, "The database file; it is created where there is none.")),
+    build.choice(
+      "synchronous",
+      { "full", "normal" },
+      "full",
+      "`full`: a power cut loses no change that was reported as made; each batch waits for the disk. `normal`: faster; "
+        .. "a power cut may lose the last changes, but a crash of the program loses none."
+    ),
+    build.seconds("busy_timeout", 5, "How long to wait while another program writes.", 0),
+    clock,
+  },
+}
+
+local function new(backend, settings)
+  return setmetatable({ backend = backend, clock = settings.clock }, Store)
+end
+
+local M = { options = options }
+
+---A store in memory, which ends with the program.
+---@param given? { clock?: fun(): number }
+---@return riskscreen.Store
+function M.memory(given)
+  local settings, wrong = check.options(options.memory, given or {})
+  if not settings then
+    error("store.memory: " .. wrong.message, 2)
+  end
+  return new(memory.new(), settings)
+end
+
+---@class riskscreen.SqliteOptions
+---@field path string
+---@field synchronous? "full"|"normal"
+---@field busy_timeout? number seconds
+---@field clock? fun(): number
+
+---A store in a file of SQLite, which lasts. Several programs of one machine may use the file at the same time. A call
+---blocks the program for the time of a write, so do not use it in a worker of nginx.
+---@param given riskscreen.SqliteOptions|string the options or the path
+---@return riskscreen.Store|nil
+---@return riskscreen.Error|nil err its `reason` is such as "foreign", "newer" or "damaged"
+function M.sqlite(given)
+  local settings, wrong = check.options(options.sqlite, type(given) == "string" and { path = given } or given)
+  if not settings then
+    error("store.sqlite: " .. wrong.message, 2)
+  end
+  local backend, err = sqlite.new(settings)
+  if not backend then
+    return nil, err
+  end
+  return new(backend, settings)
+end
+
+return M

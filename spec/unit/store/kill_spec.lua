@@ -1,0 +1,62 @@
+-- A program that writes to a store is killed at random moments, again and again, and goes on each time. No row that it
+-- was told is kept may be lost, and none may be there twice. `./dev soak kills` runs it 200 times.
+local program = require "spec.support.program"
+local random = require "spec.support.random"
+local riskscreen = require "riskscreen"
+local temporary = require "spec.support.temporary"
+
+local RUNS = tonumber(os.getenv "RISKSCREEN_KILLS" or 12)
+local MOST_ROWS = 60 -- of a run before it is killed
+
+local function number_of(line)
+  return tonumber(line and line:match "^made (%d+)$")
+end
+
+-- Reads some of the program's reports, kills it, and returns the last row that it reported.
+local function interrupt(path, rows)
+  local writer = program.start("store_writer", { path })
+  local reported
+  for _ = 1, rows do
+    reported = number_of(writer:read()) or reported
+  end
+  for _, line in ipairs(writer:kill()) do
+    reported = number_of(line) or reported
+  end
+  return reported
+end
+
+-- How many rows there are, up to the first that is missing, twice there or incomplete.
+local function whole_rows(rows)
+  local number = 0
+  for key, value in rows:each() do
+    if tonumber(key) ~= number + 1 or #value ~= number % 700 then
+      break
+    end
+    number = number + 1
+  end
+  return number
+end
+
+describe("a program that is killed while it writes to a store", function()
+  after_each(temporary.clean)
+
+  it(("loses no row and writes none twice, in %d runs"):format(RUNS), function()
+    local path, integer = temporary.path "runs.db", random.new(20260101).integer
+    local reported = 0
+    for run = 1, RUNS do
+      reported = interrupt(path, integer(MOST_ROWS)) or reported
+      local store = assert(riskscreen.store.sqlite(path))
+      local last = tonumber(store:space("state"):get "last" or "0")
+      -- The program may have been killed between the write and its report.
+      assert.is_true(last == reported or last == reported + 1, ("run %d: %d of %d"):format(run, last, reported))
+      assert.equal(last, whole_rows(store:space "rows"))
+      reported = last
+      store:close()
+    end
+    local writer, total = program.start("store_writer", { path, tostring(reported + 10) }), nil
+    for line in writer:lines() do
+      total = line:match "^total (%d+)$" or total
+    end
+    assert.equal(reported + 10, tonumber(total))
+  end)
+end)
