@@ -191,7 +191,52 @@ function M.blacklist(count, seed)
   )
 end
 
--- The texts PERFORMANCE goals are stated for, in order: name, text.
+-- Texts on which many decoders are slow.
+
+local function escaped_strings(random)
+  local escapes = { "\\n", '\\"', "\\u00e9", "\\ud83d\\ude00", "\\t", "\\/" }
+  return list(200, function()
+    local parts = {}
+    for i = 1, 30 do
+      parts[i] = pick(random, escapes) .. (random(3) == 1 and "text" or "")
+    end
+    return '"' .. table.concat(parts) .. '"'
+  end)
+end
+
+local function foreign_strings(random)
+  local words = { "реестр", "交易所", "αποθήκη", "échange", "거래소", "mixer", "🏦" }
+  return list(200, function()
+    local parts = {}
+    for i = 1, 12 do
+      parts[i] = pick(random, words)
+    end
+    return '"' .. table.concat(parts, " ") .. '"'
+  end)
+end
+
+local function long_fractions(random)
+  return list(1000, function()
+    return ("0.%d%08d%08d"):format(random(9), random(99999999), random(99999999))
+  end)
+end
+
+local function unique_keys(random)
+  return list(20, function(row)
+    local members = {}
+    for i = 1, 50 do
+      members[i] = ('"%s%02d%02d":%d'):format(letters(random, HEX, 12), row, i, random(1000))
+    end
+    return "{" .. table.concat(members, ",") .. "}"
+  end)
+end
+
+---@class riskscreen.bench.Payload
+---@field name string
+---@field what string
+---@field text string
+
+---@return riskscreen.bench.Payload[]
 function M.all()
   return {
     { name = "p1", what = "100 entity records", text = M.entities(100) },
@@ -199,6 +244,10 @@ function M.all()
     { name = "p3", what = "50 counterparties", text = M.counterparties(50) },
     { name = "p4", what = "a page of 100 blacklist items", text = M.blacklist(100) },
     { name = "p5", what = "5 MB of entities", text = M.entities(19600) },
+    { name = "escapes", what = "200 strings full of escapes", text = escaped_strings(random_source(5)) },
+    { name = "foreign", what = "200 strings outside ASCII", text = foreign_strings(random_source(6)) },
+    { name = "fractions", what = "1000 numbers of 17 digits", text = long_fractions(random_source(7)) },
+    { name = "unique keys", what = "1000 names that occur once", text = unique_keys(random_source(8)) },
   }
 end
 
