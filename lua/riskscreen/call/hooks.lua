@@ -7,7 +7,7 @@ local text = require "riskscreen.util.text"
 local LONGEST_MESSAGE = 200 -- bytes of the error that a hook raised
 
 ---@class riskscreen.Hooks
----@field private given table<string, fun(description: table)>
+---@field given table<string, fun(description: table)> by name
 ---@field failures integer how often a hook raised
 ---@field last_failure? string the error of the last one
 local Hooks = {}
@@ -20,13 +20,6 @@ local M = {}
 ---@return riskscreen.Hooks
 function M.new(given, contain)
   return setmetatable({ given = given or {}, contain = contain, failures = 0 }, Hooks)
-end
-
----Whether the client has a hook of a name.
----@param name string
----@return boolean
-function Hooks:has(name)
-  return self.given[name] ~= nil
 end
 
 ---Calls the hook of a name with a description. The description holds no header, because one may hold a secret.

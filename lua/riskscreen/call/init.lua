@@ -1,46 +1,28 @@
--- One call, from its built request to its value: the loop admit → send → interpret → learn. The modules beside this
--- one decide the steps. Nothing here uses pcall or a metamethod around a wait, because PUC Lua 5.1 cannot yield across
--- them. When a task is cancelled, `abandon` releases its call's breaker permit.
-local access_key = require "riskscreen.call.access_key"
-local breaker = require "riskscreen.call.breaker"
+-- One call, from its parameters to its value: check, build, then the loop admit → send → interpret → learn. The modules
+-- beside this one decide the steps of the loop. Nothing here uses pcall or a metamethod around a wait, because PUC Lua
+-- 5.1 cannot yield across them. When a task is cancelled, `abandon` releases its call's breaker permit.
 local costs = require "riskscreen.options.cost"
 local errors = require "riskscreen.errors"
 local hedge = require "riskscreen.call.hedge"
-local hooks = require "riskscreen.call.hooks"
-local limiter = require "riskscreen.call.limiter"
-local random = require "riskscreen.util.random"
 local reliability = require "riskscreen.options.reliability"
+local request = require "riskscreen.interface.request"
 local response = require "riskscreen.interface.response"
 local retry = require "riskscreen.call.retry"
 local send = require "riskscreen.call.send"
-local stats = require "riskscreen.call.stats"
+local states = require "riskscreen.call.state"
 local tables = require "riskscreen.util.tables"
+local validate = require "riskscreen.interface.validate"
 
 -- The failures that count against the service in the circuit breaker.
 local unhealthy = { network = true, timeout = true, tls = true, server = true }
 
----@class riskscreen.State everything of one client; it holds the key, so no field of the client leads to it
----@field settings table the client's checked options
----@field runtime table the client's own: all waits and clock readings of the client go through it
----@field transport? fun(request: riskscreen.Request): riskscreen.Reply|nil, table|nil absent once closed
----@field keeps_requests boolean the transport does not change a request
----@field shares_headers? boolean several replies of the transport may have the same table of headers
----@field clock fun(): number Unix seconds
----@field budget riskscreen.RetryBudget
----@field limiter? riskscreen.Limiter
----@field breaker? riskscreen.Breaker
----@field hedge? riskscreen.Hedge
----@field hooks riskscreen.Hooks
----@field stats riskscreen.Stats
----@field routes table<riskscreen.Operation, riskscreen.Route> of the operations called so far
----@field hide_key fun(foreign: string): string removes the key from a text about values of the service
----@field pendings? table<string, riskscreen.Pending> the awaited transactions by requestId; weak
-
----@class riskscreen.Route what is the same for all calls of an operation
+---@class riskscreen.Route what is the same for all calls of an operation by one client
 ---@field name string of the operation, for errors and hooks
 ---@field label string the name in the statistics
----@field idempotent boolean repeating it changes nothing
 ---@field operation? riskscreen.Operation absent for a request that no operation describes
+---@field endpoint? riskscreen.Endpoint|false of the operation
+---@field idempotent boolean repeating it changes nothing
+---@field address_check "checksum"|"format"|false how addresses are checked, unless the call says it
 ---@field context riskscreen.Context of its last reply
 
 ---@class riskscreen.Call
@@ -49,13 +31,11 @@ local unhealthy = { network = true, timeout = true, tls = true, server = true }
 ---@field request riskscreen.Request as it was built; each request is a copy of it
 ---@field options table the call's checked options
 ---@field parameters? table checked
----@field retry riskscreen.RetrySettings
 ---@field started number
 ---@field timeout number seconds for the whole call
 ---@field attempt integer
 ---@field attempt_started number
 ---@field attempt_timeout number seconds
----@field runs_to_deadline? boolean whether the attempt may run until the call's deadline
 ---@field cost? number|false of a request under `rate_limit`; by default 1
 ---@field requests integer sent, hedges included
 ---@field sent boolean whether a request may have reached the service
@@ -185,7 +165,7 @@ end
 -- The seconds after which a second request is sent, or nil.
 local function late_after(call)
   local state = call.state
-  if not state.hedge or not call.route.idempotent or (state.breaker and state.breaker.state ~= "closed") then
+  if not call.route.idempotent or (state.breaker and state.breaker.state ~= "closed") then
     return nil
   end
   local seconds = state.hedge:late_after(call.route.label)
@@ -215,29 +195,24 @@ local function attempt(call)
   local state = call.state
   -- If nothing has waited yet, the start time still holds; this saves a clock read.
   local at = (call.attempt > 1 or state.limiter) and state.runtime.now() or call.started
-  local rest = remaining(call, at)
   call.attempt_started = at
-  call.attempt_timeout = math.min(call.request.timeout, rest)
-  call.runs_to_deadline = rest <= call.request.timeout
-  local seconds = late_after(call)
-  local value, result
+  call.attempt_timeout = math.min(call.request.timeout, remaining(call, at))
+  local seconds = state.hedge and late_after(call)
   if seconds then
-    value, result = send_hedged(call, at, seconds)
-  else
-    value, result = send_one(call, at, false)
+    return send_hedged(call, at, seconds)
   end
-  if state.hedge and value ~= nil then
-    state.hedge:observe(call.route.label, state.runtime.now() - at)
-  end
-  return value, result
+  return send_one(call, at, false)
 end
 
 -- Learn
 
--- Tells the limiter and the breaker how the attempt has ended.
+-- Tells the hedge, the limiter and the breaker how the attempt has ended.
 local function learn(call, value, err)
   local state, permit = call.state, call.permit
   local failed = value == nil
+  if state.hedge and not failed then
+    state.hedge:observe(call.route.label, state.runtime.now() - call.attempt_started)
+  end
   if state.limiter and failed and err.kind == "rate_limited" then
     state.limiter:refused(err.retry_after)
   end
@@ -256,14 +231,15 @@ end
 -- Whether the attempt ran until the call's deadline. A runtime's timers may be a little ahead of its clock.
 local function has_reached_deadline(call, err)
   return err.kind == "timeout"
-    and call.runs_to_deadline
+    and remaining(call, call.attempt_started) <= call.request.timeout
     and (err.phase == "first_byte" or err.phase == "body" or call.request.connect_timeout >= call.attempt_timeout)
 end
 
 -- The seconds to wait before the next attempt; nil when there is none.
 local function next_attempt(call, err)
   local state = call.state
-  local wait, reason = retry.decide(call.retry, {
+  local settings = reliability.retry_of(state.settings, call.options.retry)
+  local wait, reason = retry.decide(settings, {
     idempotent = call.route.idempotent,
     attempt = call.attempt,
     err = err,
@@ -282,7 +258,7 @@ end
 local function await_next_attempt(call, err, wait)
   local state = call.state
   state.stats:count "retries"
-  if state.hooks:has "retry" then
+  if state.hooks.given.retry then
     tell_failure(call, "retry", err, { attempt = call.attempt, wait = wait })
   end
   state.runtime.sleep(wait)
@@ -315,104 +291,154 @@ local function pursue(call)
   end
 end
 
--- Clients of the same name share their limits.
-local function shared_name(settings)
-  local base_url = settings.base_url
-  return settings.shared_as or (base_url and base_url.origin .. base_url.prefix) or "transport"
-end
-
-local M = {}
-
----The state of a new client.
----@param settings table the client's checked options
----@param runtime table
----@param transport function
----@return riskscreen.State
-function M.new_state(settings, runtime, transport)
-  settings.random = settings.random or random.new(random.seed(runtime.now()))
-  local shared, name = settings.shared_dict, shared_name(settings)
-  local keeps_requests = not (settings.transport or settings.runtime)
-  local state = {
-    settings = settings,
-    runtime = runtime,
-    transport = transport,
-    keeps_requests = keeps_requests,
-    shares_headers = keeps_requests and runtime.shares_headers,
-    clock = settings.clock or os.time,
-    budget = retry.budget(settings.retry.budget, settings.retry.reserve),
-    limiter = settings.rate_limit
-      and limiter.new(settings.rate_limit, runtime, shared, name, settings.clock or os.time),
-    breaker = settings.breaker and breaker.new(settings.breaker, runtime.now, shared, name),
-    hedge = settings.hedge and hedge.new(settings.hedge),
-    hooks = hooks.new(settings.on, runtime.tasks.contain),
-    stats = stats.new(),
-    routes = {},
-  }
-  function state.hide_key(foreign)
-    return access_key.redact(state, foreign)
-  end
-  return state
-end
-
----Makes a call.
----@param state riskscreen.State
----@param route riskscreen.Route
----@param request riskscreen.Request
----@param options table the call's checked options
----@param parameters? table checked, of the route's operation
----@return any value
----@return riskscreen.Response|riskscreen.Error
-function M.run(state, route, request, options, parameters)
+local function run(state, route, built, options, parameters)
   local started = state.runtime.now()
-  local timeout = options.timeout or state.settings.timeout
   local call = setmetatable({
     state = state,
     route = route,
-    request = request,
+    request = built,
     options = options,
-    retry = reliability.retry_of(state.settings, options.retry),
     parameters = parameters,
-    cost = state.limiter and route.operation and costs.of(state.settings.rate_limit.cost, route.operation, parameters),
     started = started,
-    timeout = timeout,
+    timeout = options.timeout or state.settings.timeout,
     attempt = 0,
+    attempt_started = started,
+    attempt_timeout = built.timeout,
     requests = 0,
     sent = false,
-    attempt_started = started,
-    attempt_timeout = timeout,
   }, Call)
+  if state.limiter and route.operation then
+    call.cost = costs.of(state.settings.rate_limit.cost, route.operation, parameters)
+  end
   state.stats:begin(call, route.label)
   state.budget:earn()
   local hold = state.runtime.tasks.hold(call)
   local value, result = pursue(call)
   state.runtime.tasks.release(call, hold)
 
-  result.elapsed = state.runtime.now() - started
+  local elapsed = state.runtime.now() - started
+  result.elapsed = elapsed
   result.attempts = call.requests
   if value ~= nil then
-    state.stats:finish(call, route.label, "succeeded", result.elapsed)
+    state.stats:finish(call, route.label, "succeeded", elapsed)
     return value, result
   end
   result.operation = route.name
   result.sent = call.sent
-  state.stats:finish(call, route.label, "failed", result.elapsed, result.kind)
-  if state.hooks:has "error" then
-    tell_failure(call, "error", result, { attempts = call.requests, elapsed = result.elapsed, gave_up = call.gave_up })
+  state.stats:finish(call, route.label, "failed", elapsed, result.kind)
+  if state.hooks.given.error then
+    tell_failure(call, "error", result, { attempts = call.requests, elapsed = elapsed, gave_up = call.gave_up })
   end
   return nil, result
 end
 
----The statistics of a client, and the status of its limits.
+-- The face: from parameters to the built request
+
+local M = { new_state = states.new, bind = states.bind, state_of = states.of, open = states.open, stats = states.stats }
+
+-- How a client checks the addresses of an operation's calls.
+local function address_check_of(settings, operation)
+  if settings.address_check ~= nil then
+    return settings.address_check
+  end
+  return operation.namespace == "kya" and "format" or "checksum"
+end
+
+local function route_of(state, operation)
+  local route = state.routes[operation]
+  if not route then
+    local endpoint = request.endpoint(operation, state.settings)
+    route = {
+      name = operation.name,
+      label = operation.name,
+      operation = operation,
+      endpoint = endpoint,
+      idempotent = endpoint and endpoint.idempotent,
+      address_check = address_check_of(state.settings, operation),
+      context = { envelope = endpoint and endpoint.envelope },
+    }
+    state.routes[operation] = route
+  end
+  return route
+end
+
+-- The error of a call that sent nothing.
+local function unsent(err, name)
+  err.operation, err.attempts, err.elapsed, err.sent = name, 0, 0, false
+  return nil, err
+end
+
+---Checks an operation's parameters as a call does.
 ---@param state riskscreen.State
----@return table
-function M.stats(state)
-  local result = state.stats:snapshot()
-  result.retry_budget = state.budget.left
-  result.rate_limit = state.limiter and state.limiter:status() or nil
-  result.breaker = state.breaker and state.breaker:status() or nil
-  result.hook_failures = state.hooks.failures
-  result.last_hook_failure = state.hooks.last_failure
-  return result
+---@param operation riskscreen.Operation
+---@param parameters table
+---@param options table the call's checked options
+---@return table|nil checked a copy
+---@return riskscreen.Error|nil err
+function M.check(state, operation, parameters, options)
+  local level = options.address_check
+  if level == nil then
+    level = route_of(state, operation).address_check
+  end
+  local checked, err = validate.parameters(operation, parameters, level, state.settings.extend)
+  if not checked then
+    return unsent(err, operation.name)
+  end
+  return checked
+end
+
+---Makes a call whose parameters are checked.
+---@param state riskscreen.State
+---@param operation riskscreen.Operation
+---@param parameters table
+---@param options table the call's checked options
+---@return any value
+---@return riskscreen.Response|riskscreen.Error
+function M.make(state, operation, parameters, options)
+  local route = route_of(state, operation)
+  local err, built = states.refusal(state), nil
+  if not err then
+    built, err = request.build(operation, route.endpoint, parameters, state.settings, options)
+  end
+  if not built then
+    return unsent(err, route.name)
+  end
+  return run(state, route, built, options, parameters)
+end
+
+---Makes a call.
+---@param state riskscreen.State
+---@param operation riskscreen.Operation
+---@param parameters table
+---@param options table the call's checked options
+---@return any value
+---@return riskscreen.Response|riskscreen.Error
+function M.perform(state, operation, parameters, options)
+  local checked, err = M.check(state, operation, parameters, options)
+  if not checked then
+    return nil, err
+  end
+  return M.make(state, operation, checked, options)
+end
+
+---Sends a request that no operation describes.
+---@param state riskscreen.State
+---@param name string of the request, for errors and hooks
+---@param method string
+---@param path string
+---@param options table checked
+---@return any value
+---@return riskscreen.Response|riskscreen.Error
+function M.request(state, name, method, path, options)
+  local err, built = states.refusal(state), nil
+  if not err then
+    built, err = request.raw(method, path, state.settings, options)
+  end
+  if not built then
+    return unsent(err, name)
+  end
+  local route = { name = name, label = "request", idempotent = built.replay, context = {} }
+  return run(state, route, built, options)
 end
 
 return M

@@ -43,7 +43,7 @@ local function tell_response(call, reply, elapsed, hedged)
 end
 
 local function with_key(headers, key)
-  local copy = { ["X-Access-Key"] = key }
+  local copy = { ["X-Access-Key"] = key, Accept = headers.Accept }
   for name, value in pairs(headers) do
     copy[name] = value
   end
@@ -63,18 +63,23 @@ end
 
 local function request_of(call, key, at, fresh)
   local built = call.request
-  local timeout = call.attempt_timeout - (at - call.attempt_started)
-  return {
+  local timeout, connect_timeout = call.attempt_timeout - (at - call.attempt_started), built.connect_timeout
+  local request = {
     method = built.method,
     target = built.target,
     headers = headers_of(call.state, built.headers, key),
     body = built.body,
     timeout = timeout,
-    connect_timeout = math.min(built.connect_timeout, timeout),
+    connect_timeout = connect_timeout < timeout and connect_timeout or timeout,
     replay = built.replay,
-    fresh = fresh,
-    keep_null = built.keep_null,
   }
+  if fresh then
+    request.fresh = true
+  end
+  if built.keep_null then
+    request.keep_null = true
+  end
+  return request
 end
 
 ---Sends one request.
@@ -96,21 +101,19 @@ function M.send(call, at, hedged, fresh)
   local redact = state.redact
   local request = request_of(call, key, at, fresh)
   call.requests = call.requests + 1
-  state.stats:count "requests"
-  state.stats:count("bytes_sent", #(request.body or ""))
-  if state.hooks:has "request" then
+  state.stats:sent(request.body)
+  if state.hooks.given.request then
     tell_request(call, request, hedged)
   end
 
-  local started = state.runtime.now()
   local reply, failure = state.transport(request)
-  local elapsed = state.runtime.now() - started
+  local elapsed = state.runtime.now() - at
 
   if not is_reply(reply) then
     return nil, failure_error(failure, redact), type(failure) == "table" and failure.dead_connection == true
   end
   state.stats:answered(reply.status, reply.size, elapsed)
-  if state.hooks:has "response" then
+  if state.hooks.given.response then
     tell_response(call, reply, elapsed, hedged)
   end
   return reply, redact

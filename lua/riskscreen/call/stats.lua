@@ -32,8 +32,12 @@ function Histogram:observe(seconds)
   counts[index] = counts[index] + 1
   self.count = self.count + 1
   self.sum = self.sum + seconds
-  self.min = math.min(self.min, seconds)
-  self.max = math.max(self.max, seconds)
+  if seconds < self.min then
+    self.min = seconds
+  end
+  if seconds > self.max then
+    self.max = seconds
+  end
 end
 
 function Histogram:include(other)
@@ -174,13 +178,24 @@ function Stats:finish(call, operation, outcome, seconds, kind)
   end
 end
 
+---Counts a request.
+---@param body? string
+function Stats:sent(body)
+  local own = self.counters
+  own.requests = own.requests + 1
+  if body then
+    own.bytes_sent = own.bytes_sent + #body
+  end
+end
+
 ---Counts an answer.
 ---@param status integer
 ---@param size integer|nil bytes
 ---@param seconds number
 function Stats:answered(status, size, seconds)
-  add(self.statuses, status, 1)
-  self:count("bytes_received", size or 0)
+  local statuses, own = self.statuses, self.counters
+  statuses[status] = (statuses[status] or 0) + 1
+  own.bytes_received = own.bytes_received + (size or 0)
   self.requests:observe(seconds)
 end
 

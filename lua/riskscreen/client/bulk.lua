@@ -1,11 +1,11 @@
 -- Calls over lists longer than one request may carry. A lookup asks for each address once and aligns the records with
 -- its input. An addition reports what happened to each item, and never sends an item again that may have been added.
 
+local calls = require "riskscreen.call"
 local canonical_address = require("riskscreen.address").normalize
 local errors = require "riskscreen.errors"
 local maps = require "riskscreen.client.map"
 local tables = require "riskscreen.util.tables"
-local validate = require "riskscreen.interface.validate"
 
 local EMPTY_RISK_TYPE = 3016 -- the service's code for an item that it finds invalid
 local MAX_REFUSALS = 16 -- requests refused in a row after which no more halves are tried: the items are not the reason
@@ -257,22 +257,18 @@ local M = {}
 ---The call of an operation over a list; nil for the other operations. An operation that changes something sends one
 ---request after another by default: a later item for the same address takes effect later.
 ---@param operation riskscreen.Operation
----@param perform fun(state: riskscreen.State, operation: riskscreen.Operation, parameters: table, options: table)
----@param address_check fun(state: riskscreen.State, operation: riskscreen.Operation, options: table): string|false
 ---@return nil|fun(state: riskscreen.State, parameters: table, options: table): any, any
-function M.of(operation, perform, address_check)
+function M.of(operation)
   local list = operation.aligned or operation.reported
   if not list then
     return nil
   end
   local unlimited, limit = without_limit(operation, list)
   return function(state, parameters, options)
-    local checked, err = validate.parameters(unlimited, parameters, address_check(state, operation, options))
+    local checked, err = calls.check(state, unlimited, parameters, options)
     if not checked then
-      err.operation, err.sent, err.attempts, err.elapsed = operation.name, false, 0, 0
       return nil, err
     end
-    local checked_options = tables.merge(options, { address_check = false })
     local call = {
       kind = operation.aligned and lookup or addition,
       items = checked[list],
@@ -280,7 +276,7 @@ function M.of(operation, perform, address_check)
       refusals = 0,
       runtime = state.runtime,
       send = function(part)
-        return perform(state, operation, part, checked_options)
+        return calls.make(state, operation, part, options)
       end,
       concurrency = options.concurrency or (operation.idempotent and state.settings.concurrency or 1),
       list = list,

@@ -1,9 +1,9 @@
 -- Walks a list that the service returns in pages: page by page, item by item, or all at once. A walk reports each item
 -- once. It ends where the list ends, or fails; it never leaves out items silently.
+local calls = require "riskscreen.call"
 local errors = require "riskscreen.errors"
 local options = require "riskscreen.options"
 local tables = require "riskscreen.util.tables"
-local validate = require "riskscreen.interface.validate"
 
 local DEFAULT_SIZE = 10 -- items on a page, where neither the caller nor the service says
 local MAX_PREFETCH = 32 -- pages
@@ -287,26 +287,22 @@ local M = { parameters = walk_parameters }
 ---The methods that walk the list of a paginated operation. They take the operation's parameters with those of a walk,
 ---and the options of each page's call. The iterators of `pages` and `each` raise an error object when the walk fails.
 ---@param operation riskscreen.Operation
----@param access riskscreen.Access
 ---@return { pages: function, each: function, all: function }
-function M.methods(operation, access)
+function M.methods(operation)
   local place = "client." .. operation.namespace
-  local specs = { name = operation.name, parameters = tables.concat(operation.parameters, walk_parameters) }
+  local walk_of = tables.merge(operation, { parameters = tables.concat(operation.parameters, walk_parameters) })
 
   local function method(use)
     return function(self, parameters, call_options)
-      local state, checked_options = access.open(self, place, parameters, options.call, call_options)
+      local state, checked_options = calls.open(self, place, parameters, options.call, call_options)
       if not state then
         error(checked_options, 2)
       end
-      local checked, err = validate.parameters(specs, parameters or {})
+      local checked, err = calls.check(state, walk_of, parameters or {}, checked_options)
       local walk = new_walk(operation, checked or {}, function(page_parameters)
-        return access.perform(state, operation, page_parameters, checked_options)
+        return calls.make(state, operation, page_parameters, checked_options)
       end, state.runtime.tasks)
-      if err then
-        err.sent, err.attempts, err.elapsed = false, 0, 0
-        walk.failure = err
-      end
+      walk.failure = err
       return use(walk)
     end
   end

@@ -3,6 +3,7 @@
 
 local addresses = require "riskscreen.address"
 local build = require "riskscreen.options.build"
+local calls = require "riskscreen.call"
 local check = require "riskscreen.options.check"
 local client_options = require "riskscreen.options"
 local errors = require "riskscreen.errors"
@@ -59,15 +60,14 @@ M.options = tables.concat({
 local one_options = tables.concat({ { name = "address", type = "any", doc = "The address." } }, M.options)
 
 ---The state of a client and the checked table given to a screening. Misuse raises at the method's caller.
----@param access riskscreen.Access
 ---@param client any
 ---@param what string the method's name
 ---@param request any
 ---@param options riskscreen.Option[]
 ---@return riskscreen.State
 ---@return table checked
-function M.open(access, client, what, request, options)
-  local state, misuse = access.open(client, "client")
+function M.open(client, what, request, options)
+  local state, misuse = calls.open(client, "client")
   if state then
     local checked, problem = check.options(options, request)
     if checked then
@@ -93,23 +93,22 @@ local lookups_of = tables.memoize(lookups_with)
 
 ---@class riskscreen.Screening the part of a screening that is the same for every address of a run
 ---@field state riskscreen.State
----@field perform fun(state: riskscreen.State, operation: riskscreen.Operation, parameters: table, options: table)
 ---@field policy riskscreen.Policy
 ---@field wanted riskscreen.Lookup[]
 ---@field options table the checked options of each lookup's call
 ---@field address_check "checksum"|"format"|false
 
 local function look_up_one(screening, lookup, subject, options)
-  return screening.perform(screening.state, operations.by_name[lookup.operation], subject, options)
+  return calls.perform(screening.state, operations.by_name[lookup.operation], subject, options)
 end
 
 -- The results of several functions. Where nothing can wait each call returns an error that says so.
-local function call_all(runtime, calls)
+local function call_all(runtime, functions)
   if not runtime.refusal() then
-    return runtime.tasks.gather(calls)
+    return runtime.tasks.gather(functions)
   end
   local values, errs = {}, {}
-  for index, call in ipairs(calls) do
+  for index, call in ipairs(functions) do
     values[index], errs[index] = call()
   end
   return values, errs
@@ -117,11 +116,11 @@ end
 
 -- The results of the lookups that the service offers for the network.
 local function look_up_offered(screening, subject, options)
-  local offered, calls, found = {}, {}, {}
+  local offered, functions, found = {}, {}, {}
   for _, lookup in ipairs(screening.wanted) do
     if lookups.applies(lookup, subject.network) then
       offered[#offered + 1] = lookup
-      calls[#offered] = function()
+      functions[#offered] = function()
         return look_up_one(screening, lookup, subject, options)
       end
     else
@@ -129,7 +128,7 @@ local function look_up_offered(screening, subject, options)
       found.not_offered[lookup.name] = true
     end
   end
-  local values, errs = call_all(screening.state.runtime, calls)
+  local values, errs = call_all(screening.state.runtime, functions)
   for index, lookup in ipairs(offered) do
     found[lookup.name] = values[index]
     if not values[index] then
@@ -215,7 +214,7 @@ local function decide(screening, address, network, options)
   return decision
 end
 
-local function new_screening(state, policy, checked, perform)
+local function new_screening(state, policy, checked)
   policy = extended_policy(state, checked.policy or policy or default_policy)
   -- The headers of a lookup's response are not used.
   local options = { timeout = checked.timeout, value_only = true, address_check = false }
@@ -225,7 +224,6 @@ local function new_screening(state, policy, checked, perform)
   local wanted = checked.include and lookups_with(policy, checked.include) or lookups_of(policy)
   return {
     state = state,
-    perform = perform,
     policy = policy,
     wanted = wanted,
     options = options,
@@ -250,10 +248,9 @@ end
 ---@param state riskscreen.State
 ---@param policy? riskscreen.Policy the client's
 ---@param checked table by M.options
----@param perform function of riskscreen.Access
 ---@return fun(address: any, network: any, timeout?: number): riskscreen.Decision
-function M.decider(state, policy, checked, perform)
-  local screening = new_screening(state, policy, checked, perform)
+function M.decider(state, policy, checked)
+  local screening = new_screening(state, policy, checked)
   return function(address, network, timeout)
     local options = screening.options
     if timeout then
@@ -265,14 +262,13 @@ end
 
 ---Adds `screen` to the client's methods.
 ---@param Client table
----@param access riskscreen.Access
-function M.install(Client, access)
+function M.install(Client)
   ---Screens one address.
   ---@param request riskscreen.ScreenRequest
   ---@return riskscreen.Decision
   function Client:screen(request)
-    local state, checked = M.open(access, self, "screen", request, one_options)
-    local screening = new_screening(state, self.policy, checked, access.perform)
+    local state, checked = M.open(self, "screen", request, one_options)
+    local screening = new_screening(state, self.policy, checked)
     return decide(screening, checked.address, checked.network, screening.options)
   end
 end

@@ -138,19 +138,18 @@ local M = { options = all_options }
 
 ---Adds `screen_all` to the client's methods.
 ---@param Client table
----@param access riskscreen.Access
-function M.install(Client, access)
+function M.install(Client)
   ---Screens every item of a source: an iterator of one decision for each item. A decision also has `index`, the
   ---item's position, and `input`, the item. If an earlier item had the same address and network, `repeats` is its
   ---position. An item with an unknown field raises an error object.
   ---@param request riskscreen.ScreenAllRequest
   ---@return riskscreen.Run
   function Client:screen_all(request)
-    local state, checked = screen.open(access, self, "screen_all", request, all_options)
+    local state, checked = screen.open(self, "screen_all", request, all_options)
     local is_line = io.type(checked.source) == "file"
     local source = is_line and lines_of(checked.source) or checked.source
     local level = screen.address_check(state.settings, checked.address_check)
-    local decide_new = screen.decider(state, self.policy, checked, access.perform)
+    local decide_new = screen.decider(state, self.policy, checked)
     local decide = decide_once(state.runtime.tasks, decide_new, checked.remember, level)
     local run, message = maps.new(state.runtime, source, function(item, index)
       local address, network = subject_of(item, index, is_line, checked.network)

@@ -94,8 +94,7 @@ local function places_of_given(parameters, method, in_path)
 end
 
 -- Adds each parameter to the query or to the body.
-local function distribute(target, places, parameters, body)
-  local joint = target:find("?", 1, true) and "&" or "?"
+local function distribute(target, joint, places, parameters, body)
   for index = 1, #places do
     local place = places[index]
     local value = parameters[place.name]
@@ -184,14 +183,17 @@ local function finish(method, target, body, replay, options, settings)
     end
   end
   local timeout = options.timeout or settings.timeout
-  timeout = math.min(timeout, options.attempt_timeout or settings.attempt_timeout or timeout)
+  local attempt_timeout, connect_timeout = options.attempt_timeout or settings.attempt_timeout, settings.connect_timeout
+  if attempt_timeout and attempt_timeout < timeout then
+    timeout = attempt_timeout
+  end
   return {
     method = method,
     target = target,
     headers = headers_of(encoded, options, settings),
     body = encoded,
     timeout = timeout,
-    connect_timeout = math.min(settings.connect_timeout, timeout),
+    connect_timeout = connect_timeout < timeout and connect_timeout or timeout,
     replay = replay,
   }
 end
@@ -210,7 +212,13 @@ local function is_idempotent(operation, given, method)
   return operation.idempotent and (method == "GET" or method == operation.http)
 end
 
-local function new_endpoint(operation, settings)
+local M = {}
+
+---The endpoint of an operation: that of the client option `endpoints`, else the interface's; false where none is known.
+---@param operation riskscreen.Operation
+---@param settings table a client's checked options
+---@return riskscreen.Endpoint|false
+function M.endpoint(operation, settings)
   local given = settings.endpoints[operations.endpoint_key(operation)]
   local path, method = given and given.path or operation.path, given and given.method or operation.http
   if not path then
@@ -229,25 +237,6 @@ local function new_endpoint(operation, settings)
     in_path = in_path,
     places = operation.parameters and places_of(operation, method, in_path, settings),
   }
-end
-
--- The endpoints of each client, by operation.
-local endpoints = tables.memoize(function()
-  return {}
-end)
-
-local M = {}
-
----The endpoint of an operation: that of the client option `endpoints`, else the interface's.
----@param operation riskscreen.Operation
----@param settings table a client's checked options
----@return riskscreen.Endpoint|false
-function M.endpoint(operation, settings)
-  local known = endpoints(settings)
-  if known[operation] == nil then
-    known[operation] = new_endpoint(operation, settings)
-  end
-  return known[operation]
 end
 
 -- Adds the parameters of the call option `extra`. They must not replace a parameter of the operation.
@@ -270,18 +259,19 @@ local function add_extra(target, extra, parameters, places, body)
     body[name] = value
   end
   local query = extra.query or NO_FIELDS
-  return distribute(target, places_of_given(query, "GET", NO_FIELDS), query)
+  local joint = target:find("?", 1, true) and "&" or "?"
+  return distribute(target, joint, places_of_given(query, "GET", NO_FIELDS), query)
 end
 
 ---The request of an operation.
 ---@param operation riskscreen.Operation
+---@param endpoint riskscreen.Endpoint|false of the operation
 ---@param parameters table checked
 ---@param settings table a client's checked options
 ---@param options? table the call's checked options
 ---@return riskscreen.Request|nil request
 ---@return riskscreen.Error|nil err
-function M.build(operation, parameters, settings, options)
-  local endpoint = M.endpoint(operation, settings)
+function M.build(operation, endpoint, parameters, settings, options)
   if not endpoint then
     local key = operations.endpoint_key(operation)
     local message =
@@ -299,7 +289,7 @@ function M.build(operation, parameters, settings, options)
   local method = endpoint.method
   local places = endpoint.places or places_of_given(parameters, method, endpoint.in_path)
   local body = not query_methods[method] and {} or nil
-  target, err = distribute(target, places, parameters, body)
+  target, err = distribute(target, "?", places, parameters, body)
   if err then
     return nil, err
   end
@@ -326,7 +316,7 @@ end
 ---@return riskscreen.Error|nil err
 function M.raw(method, path, settings, options)
   local query = options.query or NO_FIELDS
-  local target, err = distribute(prefix_of(settings) .. path, places_of_given(query, "GET", NO_FIELDS), query)
+  local target, err = distribute(prefix_of(settings) .. path, "?", places_of_given(query, "GET", NO_FIELDS), query)
   if err then
     return nil, err
   end

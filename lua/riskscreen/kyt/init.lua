@@ -2,6 +2,7 @@
 -- policy/score.lua decides from a result.
 
 local awaiting = require "riskscreen.kyt.await"
+local calls = require "riskscreen.call"
 local check = require "riskscreen.options.check"
 local build = require "riskscreen.options.build"
 local errors = require "riskscreen.errors"
@@ -86,11 +87,11 @@ local function key_of(ids)
 end
 
 -- A new pending result, which later transactions of its requestId share.
-local function new_pending(access, state, ids, delay, submitted)
+local function new_pending(state, ids, delay, submitted)
   local operation = ids.request_id and result_operation(ids.kind, state.settings)
   local fetch = operation
       and function(call_options)
-        return access.perform(state, operation, { requestId = ids.request_id }, call_options)
+        return calls.perform(state, operation, { requestId = ids.request_id }, call_options)
       end
     or nil
   local pending = awaiting.new(state, ids, fetch, delay, submitted)
@@ -102,13 +103,13 @@ local function new_pending(access, state, ids, delay, submitted)
 end
 
 -- The one pending result of a requestId, which is polled at once.
-local function pending_of(access, state, ids, subject)
+local function pending_of(state, ids, subject)
   local found = ids.request_id and state.pendings and state.pendings[key_of(ids)]
   if found and (not ids.custom_id or found.custom_id == ids.custom_id) then
     found:poll_now()
     return found
   end
-  return new_pending(access, state, ids, 0, { subject = subject })
+  return new_pending(state, ids, 0, { subject = subject })
 end
 
 local function new_transaction(ids, pending)
@@ -164,133 +165,124 @@ function Transaction:ticket()
   }
 end
 
-local M = {}
+-- The methods of `client.kyt` that are more than a call.
+local methods = {}
 
----The methods of `client.kyt` that are more than a call.
----@param access riskscreen.Access
----@return table<string, function>
-function M.methods(access)
-  local methods = {}
-
-  local function submit(state, kind, parameters, call_options)
-    local inbox = state.settings.inbox
-    local mark = inbox and inbox.waiters:mark()
-    local submitted, other =
-      submission.submit(access, state, kinds[kind].submit, parameters, call_options, kinds[kind].ticket)
-    if not submitted then
-      return nil, other
-    end
-    local ids = { request_id = submitted.request_id, custom_id = parameters.customId, kind = kind }
-    if submitted.result then
-      return new_transaction(ids, awaiting.finished(state, ids, submitted.result, other)), other
-    end
-    local delay = awaiting.interval(state.settings.polling, 1, state.settings.random)
-    local subject = { hash = parameters.hash, network = parameters.network }
-    return new_transaction(ids, new_pending(access, state, ids, delay, { subject = subject, mark = mark })), other
+local function submit(state, kind, parameters, call_options)
+  local inbox = state.settings.inbox
+  local mark = inbox and inbox.waiters:mark()
+  local submitted, other = submission.submit(state, kinds[kind].submit, parameters, call_options, kinds[kind].ticket)
+  if not submitted then
+    return nil, other
   end
-
-  -- Submits and awaits the result within the call's time. Nothing is submitted where no result could come.
-  local function screen(state, kind, parameters, call_options)
-    local settings, now = state.settings, state.runtime.now
-    local err = not settings.immediate_results and no_source(settings, true, kind)
-    if err then
-      return nil, err
-    end
-    local started, seconds = now(), call_options.timeout or settings.timeout
-    local submit_options = tables.merge(call_options, { timeout = math.min(seconds, settings.timeout) })
-    local transaction, other = submit(state, kind, parameters, submit_options)
-    if not transaction then
-      return nil, other
-    end
-    local poll_options = tables.copy(call_options)
-    poll_options.extra = nil -- for the submission alone
-    return await(transaction, math.max(seconds - (now() - started), 0), poll_options)
+  local ids = { request_id = submitted.request_id, custom_id = parameters.customId, kind = kind }
+  if submitted.result then
+    return new_transaction(ids, awaiting.finished(state, ids, submitted.result, other)), other
   end
-
-  -- The state of the client and the checked arguments of a method. Misuse raises at the method's caller.
-  local function open(self, parameters, call_options)
-    local state, checked = access.open(self, "client.kyt", parameters, options.call, call_options)
-    if not state then
-      error(checked, 3)
-    end
-    return state, parameters or {}, checked
-  end
-
-  ---Submits a transaction. It is never submitted twice: `err.uncertain` says that it may have been submitted.
-  ---@return riskscreen.Transaction|nil
-  ---@return riskscreen.Response|riskscreen.Error
-  function methods.submit(self, parameters, call_options)
-    local state, given, checked = open(self, parameters, call_options)
-    return submit(state, "transaction", given, checked)
-  end
-
-  ---Submits a transaction and awaits its result. Like every call it ends within `timeout`: the call's own, or else the
-  ---client's. The other call options apply to the submission and to every poll. Nothing is submitted where no result
-  ---could come. After a timeout `client.kyt:await(err.request_id)` goes on waiting.
-  ---@return table|nil result
-  ---@return table|riskscreen.Error
-  function methods.screen(self, parameters, call_options)
-    local state, given, checked = open(self, parameters, call_options)
-    return screen(state, "transaction", given, checked)
-  end
-
-  ---Submits a transaction for a custom risk score, like `submit`, with the parameters that the service names for it.
-  ---@param parameters table
-  ---@param call_options? table
-  ---@return riskscreen.Transaction|nil
-  ---@return riskscreen.Response|riskscreen.Error
-  function methods.submit_custom_score(self, parameters, call_options)
-    local state, given, checked = open(self, parameters, call_options)
-    return submit(state, "custom_score", given, checked)
-  end
-
-  ---Submits a transaction for a custom risk score and awaits the result, like `screen`.
-  ---@param parameters table
-  ---@param call_options? table
-  ---@return table|nil result
-  ---@return table|riskscreen.Error
-  function methods.screen_custom_score(self, parameters, call_options)
-    local state, given, checked = open(self, parameters, call_options)
-    return screen(state, "custom_score", given, checked)
-  end
-
-  ---Awaits the result of a request that any process has submitted.
-  ---@param request_id string
-  ---@param await_options_given? { timeout?: number, kind?: riskscreen.TransactionKind } by default `polling.deadline`
-  ---@return table|nil result
-  ---@return table|riskscreen.Error
-  function methods.await(self, request_id, await_options_given)
-    local state, checked = access.open(self, "client.kyt", nil, await_options, await_options_given)
-    if not state then
-      error(checked, 2)
-    elseif not tickets.is_id(request_id) then
-      local message = "requestId must be a text (got " .. text.show(request_id) .. ")"
-      return nil, errors.new("invalid_argument", message, { field = "requestId", sent = false })
-    end
-    local ids = { request_id = request_id, kind = checked.kind or "transaction" }
-    return await(new_transaction(ids, pending_of(access, state, ids)), checked.timeout)
-  end
-
-  ---Resumes a transaction that any process has submitted.
-  ---@param ticket string
-  ---@return riskscreen.Transaction|nil
-  ---@return riskscreen.Error|nil
-  function methods.resume(self, ticket)
-    local state, wrong = access.open(self, "client.kyt")
-    if not state then
-      error(wrong, 2)
-    end
-    local content, err = tickets.decode(ticket)
-    if not content then
-      return nil, err
-    end
-    local kind = content.kind or "transaction"
-    local ids = { request_id = content.requestId, custom_id = content.customId, kind = kind }
-    local subject = { hash = content.hash, network = content.network }
-    return new_transaction(ids, pending_of(access, state, ids, subject))
-  end
-
-  return methods
+  local delay = awaiting.interval(state.settings.polling, 1, state.settings.random)
+  local subject = { hash = parameters.hash, network = parameters.network }
+  return new_transaction(ids, new_pending(state, ids, delay, { subject = subject, mark = mark })), other
 end
 
-return M
+-- Submits and awaits the result within the call's time. Nothing is submitted where no result could come.
+local function screen(state, kind, parameters, call_options)
+  local settings, now = state.settings, state.runtime.now
+  local err = not settings.immediate_results and no_source(settings, true, kind)
+  if err then
+    return nil, err
+  end
+  local started, seconds = now(), call_options.timeout or settings.timeout
+  local submit_options = tables.merge(call_options, { timeout = math.min(seconds, settings.timeout) })
+  local transaction, other = submit(state, kind, parameters, submit_options)
+  if not transaction then
+    return nil, other
+  end
+  local poll_options = tables.copy(call_options)
+  poll_options.extra = nil -- for the submission alone
+  return await(transaction, math.max(seconds - (now() - started), 0), poll_options)
+end
+
+-- The state of the client and the checked arguments of a method. Misuse raises at the method's caller.
+local function open(self, parameters, call_options)
+  local state, checked = calls.open(self, "client.kyt", parameters, options.call, call_options)
+  if not state then
+    error(checked, 3)
+  end
+  return state, parameters or {}, checked
+end
+
+---Submits a transaction. It is never submitted twice: `err.uncertain` says that it may have been submitted.
+---@return riskscreen.Transaction|nil
+---@return riskscreen.Response|riskscreen.Error
+function methods.submit(self, parameters, call_options)
+  local state, given, checked = open(self, parameters, call_options)
+  return submit(state, "transaction", given, checked)
+end
+
+---Submits a transaction and awaits its result. Like every call it ends within `timeout`: the call's own, or else the
+---client's. The other call options apply to the submission and to every poll. Nothing is submitted where no result
+---could come. After a timeout `client.kyt:await(err.request_id)` goes on waiting.
+---@return table|nil result
+---@return table|riskscreen.Error
+function methods.screen(self, parameters, call_options)
+  local state, given, checked = open(self, parameters, call_options)
+  return screen(state, "transaction", given, checked)
+end
+
+---Submits a transaction for a custom risk score, like `submit`, with the parameters that the service names for it.
+---@param parameters table
+---@param call_options? table
+---@return riskscreen.Transaction|nil
+---@return riskscreen.Response|riskscreen.Error
+function methods.submit_custom_score(self, parameters, call_options)
+  local state, given, checked = open(self, parameters, call_options)
+  return submit(state, "custom_score", given, checked)
+end
+
+---Submits a transaction for a custom risk score and awaits the result, like `screen`.
+---@param parameters table
+---@param call_options? table
+---@return table|nil result
+---@return table|riskscreen.Error
+function methods.screen_custom_score(self, parameters, call_options)
+  local state, given, checked = open(self, parameters, call_options)
+  return screen(state, "custom_score", given, checked)
+end
+
+---Awaits the result of a request that any process has submitted.
+---@param request_id string
+---@param await_options_given? { timeout?: number, kind?: riskscreen.TransactionKind } by default `polling.deadline`
+---@return table|nil result
+---@return table|riskscreen.Error
+function methods.await(self, request_id, await_options_given)
+  local state, checked = calls.open(self, "client.kyt", nil, await_options, await_options_given)
+  if not state then
+    error(checked, 2)
+  elseif not tickets.is_id(request_id) then
+    local message = "requestId must be a text (got " .. text.show(request_id) .. ")"
+    return nil, errors.new("invalid_argument", message, { field = "requestId", sent = false })
+  end
+  local ids = { request_id = request_id, kind = checked.kind or "transaction" }
+  return await(new_transaction(ids, pending_of(state, ids)), checked.timeout)
+end
+
+---Resumes a transaction that any process has submitted.
+---@param ticket string
+---@return riskscreen.Transaction|nil
+---@return riskscreen.Error|nil
+function methods.resume(self, ticket)
+  local state, wrong = calls.open(self, "client.kyt")
+  if not state then
+    error(wrong, 2)
+  end
+  local content, err = tickets.decode(ticket)
+  if not content then
+    return nil, err
+  end
+  local kind = content.kind or "transaction"
+  local ids = { request_id = content.requestId, custom_id = content.customId, kind = kind }
+  local subject = { hash = content.hash, network = content.network }
+  return new_transaction(ids, pending_of(state, ids, subject))
+end
+
+return { methods = methods }

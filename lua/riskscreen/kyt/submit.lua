@@ -1,6 +1,7 @@
 -- Submits a transaction. A submission that may have taken effect is never repeated.
 
 local awaiting = require "riskscreen.kyt.await"
+local calls = require "riskscreen.call"
 local errors = require "riskscreen.errors"
 local records = require "riskscreen.interface.records"
 local shape = require "riskscreen.interface.shape"
@@ -40,7 +41,6 @@ end
 ---@field request_id? string
 ---@field result? table the result, if the service answered with it at once
 
----@param access riskscreen.Access
 ---@param state riskscreen.State
 ---@param operation riskscreen.Operation
 ---@param parameters table
@@ -48,8 +48,8 @@ end
 ---@param kind? riskscreen.TransactionKind for the ticket, where it is not the usual one
 ---@return riskscreen.Submitted|nil submitted
 ---@return riskscreen.Response|riskscreen.Error
-function M.submit(access, state, operation, parameters, options, kind)
-  local answer, other = access.perform(state, operation, parameters, options)
+function M.submit(state, operation, parameters, options, kind)
+  local answer, other = calls.perform(state, operation, parameters, options)
   if answer ~= nil then
     local request_id, result, message = read(state.settings, answer, parameters)
     if not message then

@@ -397,22 +397,19 @@ return function(runtime)
     if me then
       me.held = me.held or {}
       me.held[thing] = true
-    elseif runtime.guard then
-      return runtime.guard(thing)
+      return me
     end
+    return runtime.guard and runtime.guard(thing)
   end
 
   ---Ends `hold`.
   ---@param thing table
   ---@param hold any the result of `hold`
   function M.release(thing, hold)
-    if hold then
-      runtime.disarm(hold)
-      return
-    end
-    local me = runtime.current()
-    if me and me.held then
-      me.held[thing] = nil
+    if getmetatable(hold) ~= Task then
+      return hold and runtime.disarm(hold)
+    elseif hold.held then
+      hold.held[thing] = nil
     end
   end
 

@@ -54,13 +54,6 @@ describe("a hook", function()
     assert.equal(1, own.failures)
   end)
 
-  it("is known by its name", function()
-    local own = with(print)
-    assert.is_true(own:has "request")
-    assert.is_false(own:has "retry")
-    assert.is_false(hooks.new(nil, pcall):has "request")
-  end)
-
   it("can walk the description", function()
     local seen = {}
     local own = with(function(description)

@@ -12,7 +12,9 @@ local function settings(more)
 end
 
 local function build(name, parameters, more, call)
-  return request.build(operations.by_name[name], parameters, settings(more), call)
+  local all = settings(more)
+  local operation = operations.by_name[name]
+  return request.build(operation, request.endpoint(operation, all), parameters, all, call)
 end
 
 describe("a blacklist addition", function()
@@ -57,7 +59,9 @@ end)
 describe("a configured endpoint", function()
   local function replays(key, name, endpoint, parameters)
     local all = settings { endpoints = { [key] = endpoint } }
-    return assert(request.build(operations.by_name[name], parameters or { requestId = "r" }, all)).replay
+    local operation = operations.by_name[name]
+    local sent = parameters or { requestId = "r" }
+    return assert(request.build(operation, request.endpoint(operation, all), sent, all)).replay
   end
 
   it("is repeated only as a GET, unless the operator says otherwise", function()
@@ -175,7 +179,9 @@ describe("request.build", function()
   it("does not change its arguments", function()
     local parameters = { addresses = { "a" }, network = "eth" }
     local shared = settings { headers = { ["X-Team"] = "a" } }
-    request.build(operations.by_name.listAddressEntities, parameters, shared, { headers = { ["X-Call"] = "b" } })
+    local operation = operations.by_name.listAddressEntities
+    local endpoint = request.endpoint(operation, shared)
+    request.build(operation, endpoint, parameters, shared, { headers = { ["X-Call"] = "b" } })
     assert.same({ addresses = { "a" }, network = "eth" }, parameters)
     assert.same({ ["X-Team"] = "a" }, shared.headers)
   end)

@@ -1,0 +1,141 @@
+-- Everything of one client: its settings, its limits and what its calls have in common. A state holds the access key.
+-- So no field of a client leads to it: `of` finds it by the client or by one of its namespaces.
+local access_key = require "riskscreen.call.access_key"
+local breaker = require "riskscreen.call.breaker"
+local check = require "riskscreen.options.check"
+local errors = require "riskscreen.errors"
+local hedge = require "riskscreen.call.hedge"
+local hooks = require "riskscreen.call.hooks"
+local limiter = require "riskscreen.call.limiter"
+local random = require "riskscreen.util.random"
+local retry = require "riskscreen.call.retry"
+local stats = require "riskscreen.call.stats"
+local text = require "riskscreen.util.text"
+
+local NO_OPTIONS = {} -- a call's options have no defaults
+
+---@class riskscreen.State
+---@field settings table the client's checked options
+---@field runtime table the client's own: all waits and clock readings of the client go through it
+---@field transport? fun(request: riskscreen.Request): riskscreen.Reply|nil, table|nil absent once closed
+---@field keeps_requests boolean the transport does not change a request
+---@field shares_headers? boolean several replies of the transport may have the same table of headers
+---@field clock fun(): number Unix seconds
+---@field budget riskscreen.RetryBudget
+---@field limiter? riskscreen.Limiter
+---@field breaker? riskscreen.Breaker
+---@field hedge? riskscreen.Hedge
+---@field hooks riskscreen.Hooks
+---@field stats riskscreen.Stats
+---@field routes table<riskscreen.Operation, riskscreen.Route> of the operations called so far
+---@field hide_key fun(foreign: string): string removes the key from a text about values of the service
+---@field pendings? table<string, riskscreen.Pending> the awaited transactions by requestId; weak
+
+---@type table<table, riskscreen.State> by client and by namespace
+local states = setmetatable({}, { __mode = "k" })
+
+-- Clients of the same name share their limits.
+local function shared_name(settings)
+  local base_url = settings.base_url
+  return settings.shared_as or (base_url and base_url.origin .. base_url.prefix) or "transport"
+end
+
+local M = {}
+
+---The state of a new client.
+---@param settings table the client's checked options
+---@param runtime table
+---@param transport function
+---@return riskscreen.State
+function M.new(settings, runtime, transport)
+  settings.random = settings.random or random.new(random.seed(runtime.now()))
+  local shared, name = settings.shared_dict, shared_name(settings)
+  local keeps_requests = not (settings.transport or settings.runtime)
+  local state = {
+    settings = settings,
+    runtime = runtime,
+    transport = transport,
+    keeps_requests = keeps_requests,
+    shares_headers = keeps_requests and runtime.shares_headers,
+    clock = settings.clock or os.time,
+    budget = retry.budget(settings.retry.budget, settings.retry.reserve),
+    limiter = settings.rate_limit
+      and limiter.new(settings.rate_limit, runtime, shared, name, settings.clock or os.time),
+    breaker = settings.breaker and breaker.new(settings.breaker, runtime.now, shared, name),
+    hedge = settings.hedge and hedge.new(settings.hedge),
+    hooks = hooks.new(settings.on, runtime.tasks.contain),
+    stats = stats.new(),
+    routes = {},
+  }
+  function state.hide_key(foreign)
+    return access_key.redact(state, foreign)
+  end
+  return state
+end
+
+---Makes a table a handle of a state: a client, or one of its namespaces.
+---@param handle table
+---@param state riskscreen.State
+function M.bind(handle, state)
+  states[handle] = state
+end
+
+---The state of a handle, or nil.
+---@param handle any
+---@return riskscreen.State|nil
+function M.of(handle)
+  return states[handle]
+end
+
+---The state of a handle and the checked options of a call; or nil and a message for `error`.
+---@param handle any the `self` of a method
+---@param place string such as "client.kya"
+---@param parameters? any
+---@param specs? riskscreen.Option[]
+---@param given? any
+---@return riskscreen.State|nil
+---@return table|string
+function M.open(handle, place, parameters, specs, given)
+  local state = states[handle]
+  if not state then
+    return nil, ("call it with a colon: %s:method(…)"):format(place)
+  elseif not state.transport then
+    return nil, "the client is closed"
+  elseif parameters ~= nil and type(parameters) ~= "table" then
+    return nil, "parameters must be a table (got " .. text.kind(parameters) .. ")"
+  elseif given == nil then
+    return state, NO_OPTIONS
+  end
+  local checked, wrong = check.options(specs, given)
+  if not checked then
+    return nil, wrong.message
+  end
+  return state, checked
+end
+
+---The reason why a client cannot make a call at this point of the program, as an error; or nil.
+---@param state riskscreen.State
+---@return riskscreen.Error|nil
+function M.refusal(state)
+  -- The library calls later than its caller, and the client may be closed by then.
+  if not state.transport then
+    return errors.new("cancelled", "the client was closed")
+  end
+  local reason = state.runtime.refusal()
+  return reason and errors.new("unsupported", reason)
+end
+
+---The statistics of a client, and the status of its limits.
+---@param state riskscreen.State
+---@return table
+function M.stats(state)
+  local result = state.stats:snapshot()
+  result.retry_budget = state.budget.left
+  result.rate_limit = state.limiter and state.limiter:status() or nil
+  result.breaker = state.breaker and state.breaker:status() or nil
+  result.hook_failures = state.hooks.failures
+  result.last_hook_failure = state.hooks.last_failure
+  return result
+end
+
+return M
