@@ -94,18 +94,29 @@ local function key_of(address, network, level)
 end
 
 -- Decides each pair of address and network once while it is among the last `capacity` pairs. A repeat gets a copy of
--- the decision, and waits if the decision is still under way.
+-- the decision, and waits if the decision is still under way. Entries are dropped by the generation: where single keys
+-- are removed from a table that is nearly full, Lua rebuilds the whole table at nearly every insertion.
 local function decide_once(tasks, decide, capacity, level)
-  local entries, ring, position = {}, {}, 0
+  local young, old, count = {}, {}, 0
+
+  -- The entry of a key, unless `capacity` other pairs came later.
+  local function recall(key)
+    local entry = young[key] or old[key]
+    return entry and count - entry.number < capacity and entry or nil
+  end
+
+  local function remember(key, entry)
+    if count % capacity == 0 then
+      young, old = {}, young
+    end
+    count = count + 1
+    young[key], entry.number = entry, count
+  end
 
   local function decide_new(key, address, network, index)
     local entry = { index = index }
     if key then
-      position = position % capacity + 1
-      if ring[position] then
-        entries[ring[position]] = nil
-      end
-      ring[position], entries[key] = key, entry
+      remember(key, entry)
     end
     entry.decision = decide(address, network)
     if entry.ready then
@@ -117,7 +128,7 @@ local function decide_once(tasks, decide, capacity, level)
 
   return function(address, network, index)
     local key = capacity > 0 and key_of(address, network, level) or nil
-    local entry = key and entries[key]
+    local entry = key and recall(key)
     if not entry then
       return decide_new(key, address, network, index)
     end
