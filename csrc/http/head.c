@@ -136,6 +136,10 @@ static const char *read_field(struct rsc_head *head, struct rsc_text line) {
     return fault;
 }
 
+const char *rsc_head_folded(struct rsc_text line) {
+    return line.length > 0 && (*line.bytes == ' ' || *line.bytes == '\t') ? bad_line : NULL;
+}
+
 const char *rsc_head_read(struct rsc_head *head, struct rsc_text line) {
     if (line.length < 2 || line.bytes[line.length - 2] != '\r' || line.bytes[line.length - 1] != '\n') {
         return bad_line;

@@ -25,6 +25,9 @@ struct rsc_head {
 /* Whether the line begins a new head. */
 bool rsc_head_begins(struct rsc_text line);
 
+/* Returns NULL, or the fault of a line that continues the one before. */
+const char *rsc_head_folded(struct rsc_text line);
+
 /* Reads the next line with its line end. A status line begins the head again. Returns NULL, or the fault as a static
  * text. */
 const char *rsc_head_read(struct rsc_head *head, struct rsc_text line);

@@ -8,8 +8,8 @@
 #include "http/transfer.h"
 
 /* Before 8.2.0, libcurl keeps a pointer to the last header of a handle's earlier transfer, which it has freed. A
- * response that begins with a folded line makes it read and write there. Handles are then not used again. */
-#define POOLING_VERSION 0x080200
+ * response that begins with a folded line makes it read and write there. */
+#define UNFOLDING_FIXED 0x080200
 
 /* The model handle: the options that are the same for every transfer */
 
@@ -113,6 +113,10 @@ static int open_model(struct rsc_origin *origin, const struct rsc_origin_options
     if (code == CURLE_OK) {
         code = curl_easy_setopt(origin->model, CURLOPT_HTTP_VERSION, http_version(origin, options->http_version));
     }
+    if (code == CURLE_OK && rsc_libcurl()->number < UNFOLDING_FIXED) {
+        /* The write function then gets each header line before libcurl keeps it, and refuses a folded one. */
+        code = curl_easy_setopt(origin->model, CURLOPT_HEADER, 1L);
+    }
     if (code == CURLE_OK && origin->tls && options->http_version != RSC_HTTP_1_1) {
         /* Parallel transfers first wait whether the new connection supports HTTP/2 and can carry them all. */
         code = curl_easy_setopt(origin->model, CURLOPT_PIPEWAIT, 1L);
@@ -192,7 +196,6 @@ int rsc_origin_open(struct rsc_origin *origin, struct rsc_loop *loop, const stru
     origin->max_body = options->max_body;
     origin->max_headers = options->max_headers;
     origin->local = options->unix_socket != NULL;
-    origin->pools = rsc_libcurl()->number >= POOLING_VERSION;
     rsc_list_append(&loop->origins, &origin->link);
     rsc_loop_adjust(loop, origin->concurrency);
     int status = open_url(origin, options->base_url, error);
@@ -274,10 +277,6 @@ void rsc_origin_release(struct rsc_handle *handle) {
     struct rsc_origin *origin = handle->origin;
     (void)curl_multi_remove_handle(origin->loop->multi, handle->easy);
     handle->transfer = NULL;
-    if (!origin->pools) {
-        free_handle(handle);
-        return;
-    }
     handle->next_idle = origin->idle;
     origin->idle = handle;
     origin->idle_count++;

@@ -1,10 +1,9 @@
 /* An origin: one scheme, host and port, with the options that all its requests share.
  *
- * It keeps a pool of easy handles whose fixed options are set once, if this libcurl can use a handle again safely. The
- * pool holds no connections: libcurl keeps and reuses those in the loop (loop.h). Transfers over its concurrency limit
- * wait in a FIFO queue. (libcurl could queue them too, but its search for a free connection is linear.) The caller owns
- * the struct. It must not move, and must outlive its transfers; closing it cancels them. The thread rules are the
- * loop's. */
+ * It keeps a pool of easy handles whose fixed options are set once. The pool holds no connections: libcurl keeps and
+ * reuses those in the loop (loop.h). Transfers over its concurrency limit wait in a FIFO queue. (libcurl could queue
+ * them too, but its search for a free connection is linear.) The caller owns the struct. It must not move, and must
+ * outlive its transfers; closing it cancels them. The thread rules are the loop's. */
 #ifndef RSC_ORIGIN_H
 #define RSC_ORIGIN_H
 
@@ -77,7 +76,6 @@ struct rsc_origin {
     size_t spare_count;
     size_t typical_size; /* bytes of the largest recent response */
     bool tls, local;     /* https; a Unix domain socket */
-    bool pools;          /* handles are used again */
     bool closed;
     char name[RSC_ORIGIN_NAME_MAX]; /* host:port, for messages */
 };
@@ -93,7 +91,7 @@ void rsc_origin_close(struct rsc_origin *origin);
 /* Returns an idle handle or a new one, or NULL if memory runs out. */
 struct rsc_handle *rsc_origin_acquire(struct rsc_origin *origin);
 
-/* Removes the handle from the multi handle, which aborts its transfer, and returns it to the pool or frees it. */
+/* Removes the handle from the multi handle, which aborts its transfer, and returns it to the pool. */
 void rsc_origin_release(struct rsc_handle *handle);
 
 /* Gives an empty buffer the memory of a spare buffer, if there is one. */

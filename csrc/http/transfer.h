@@ -59,7 +59,7 @@ struct rsc_transfer {
     struct rsc_buffer received; /* lines with lower-case names, then the body */
     size_t head_size;           /* bytes of header lines in `received` */
     struct rsc_head head;
-    bool in_body;
+    bool in_line, in_body; /* received a part of a header line, or of the body */
     const char *malformed; /* the fault of the head, or NULL */
     const char *limit;     /* name of the exceeded limit, or NULL */
     size_t limit_size;

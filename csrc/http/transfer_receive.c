@@ -59,10 +59,22 @@ static size_t on_header(char *bytes, size_t size, size_t count, void *context) {
     return transfer->malformed == NULL && admit_length(transfer) ? length : 0;
 }
 
+/* With CURLOPT_HEADER, on_body gets a header line before libcurl keeps it and before on_header gets it. A long line
+ * comes in pieces. A folded line must not get further: see origin.c. */
+static bool admit_line(struct rsc_transfer *transfer, struct rsc_text piece) {
+    bool begins = !transfer->in_line;
+    transfer->in_line = piece.length > 0 && piece.bytes[piece.length - 1] != '\n';
+    transfer->malformed = begins ? rsc_head_folded(piece) : NULL;
+    return transfer->malformed == NULL;
+}
+
 static size_t on_body(char *bytes, size_t size, size_t count, void *context) {
     struct rsc_handle *handle = context;
     struct rsc_transfer *transfer = handle->transfer;
     size_t length = size * count;
+    if (!transfer->head.complete || transfer->head.status < 200) {
+        return admit_line(transfer, (struct rsc_text){bytes, length}) ? length : 0;
+    }
     if (!admit(transfer, transfer->received.length - transfer->head_size, length, "max_body",
                transfer->origin->max_body)) {
         return 0;
