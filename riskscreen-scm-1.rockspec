@@ -6,7 +6,7 @@ description = {
   summary = "Screen blockchain addresses and transactions against a risk service, and never get a wrong yes",
   license = "MIT",
 }
-dependencies = { "lua >= 5.1, < 5.5", "lua-cjson" }
+dependencies = { "lua >= 5.1, < 5.5", "lua-cjson", "argparse" }
 external_dependencies = {
   CURL = { library = "curl" },
 }
@@ -18,5 +18,7 @@ build = {
     LUA_INCLUDE_DIR = "$(LUA_INCDIR)",
     INSTALL_CMOD = "$(LIBDIR)",
     INSTALL_LMOD = "$(LUADIR)",
+    INSTALL_BINDIR = "$(BINDIR)",
+    RISKSCREEN_INTERPRETER = "$(LUA)",
   },
 }

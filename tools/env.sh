@@ -3,4 +3,4 @@
 lua=${1:-5.4}
 sh tools/build.sh "$lua"
 use_build "$lua"
-printf 'export LUA_PATH="%s" LUA_CPATH="%s"\n' "$LUA_PATH" "$LUA_CPATH"
+printf 'export LUA_PATH="%s" LUA_CPATH="%s" PATH="%s/build/%s/bin:$PATH"\n' "$LUA_PATH" "$LUA_CPATH" "$root" "$lua"

@@ -41,6 +41,7 @@ M.rules = {
     ["riskscreen.nginx.cache.epoch"] = "a change of a list empties the LRU of every worker",
     ["riskscreen.nginx.cache.subject"] = "the lists have the keys of the cache",
     ["riskscreen.policy.lookups"] = "the client makes the lookups that a policy needs",
+    ["riskscreen.client.screen"] = "the command has the options of a screening",
     ["riskscreen.call.stats"] = "nginx adds up the same figures",
     ["riskscreen.nginx.metrics.status"] = "the gate serves the status page, and the metrics know nothing of it",
     ["riskscreen.webhook.inbox"] = "nginx makes an inbox with its own store and waiters",

@@ -1,0 +1,70 @@
+-- riskscreen address check: spellings and checksums of addresses, without the service.
+
+local addresses = require "riskscreen.address"
+local status = require "riskscreen.cli.status"
+
+local columns = {
+  { name = "address", whole = true },
+  { name = "valid" },
+  { name = "networks" },
+  { name = "canonical", whole = true },
+  { name = "problem" },
+}
+
+-- What is known about a text, on a network or on all.
+local function examined(address, network)
+  if network then
+    local canonical, problem = addresses.validate(address, network)
+    return {
+      address = address,
+      valid = canonical ~= nil,
+      networks = canonical and { network } or nil,
+      canonical = canonical,
+      problem = problem,
+    }
+  end
+  local networks = addresses.networks_of(address)
+  if networks[1] then
+    return {
+      address = address,
+      valid = true,
+      networks = networks,
+      canonical = (addresses.normalize(address, networks[1])),
+    }
+  end
+  local problem = "it is an address of no network; -n NETWORK explains why it is none of that network"
+  return { address = address, valid = false, problem = problem }
+end
+
+local function run(context)
+  local output = context:output(columns)
+  local network, code = context:network(), status.done
+  for _, address in ipairs(context.arguments.address) do
+    local record = examined(address, network)
+    output:add(record)
+    code = record.valid and code or status.block
+  end
+  output:finish()
+  return code
+end
+
+return {
+  name = "address check",
+  summary = "Check the spelling and the checksum of addresses, without a call.",
+  arguments = { { name = "address", count = "+", doc = "Texts to check." } },
+  examples = {
+    {
+      line = "address check 0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed",
+      what = "The networks that an address belongs to",
+    },
+    {
+      line = "address check 0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAeD -n eth",
+      what = "Why a text is no address of Ethereum",
+    },
+  },
+  statuses = {
+    { status = status.done, what = "every text is an address" },
+    { status = status.block, what = "a text is not an address" },
+  },
+  run = run,
+}

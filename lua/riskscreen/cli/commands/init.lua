@@ -1,0 +1,49 @@
+-- The verbs of the command. Each file of this folder declares one or several; a new file gets a line here.
+
+local operation_verbs = require "riskscreen.cli.commands.operations"
+local tables = require "riskscreen.util.tables"
+
+local files = {
+  require "riskscreen.cli.commands.screen",
+  require "riskscreen.cli.commands.address",
+  require "riskscreen.cli.commands.config",
+  require "riskscreen.cli.commands.completion",
+}
+
+local groups = {
+  account = "The account.",
+  address = "Addresses, without the service.",
+  blacklist = "The account's blacklist.",
+  config = "The configuration of this command.",
+  kya = "Addresses.",
+  kyt = "Transactions.",
+  whitelist = "The account's whitelist.",
+}
+
+local M = {}
+
+---Every verb: those of the files, and one for each operation that no file has a verb for.
+---@return riskscreen.cli.Command[]
+function M.list()
+  local list, known = {}, {}
+  for _, file in ipairs(files) do
+    for _, command in ipairs(file.name and { file } or file) do
+      list[#list + 1] = command
+      known[command.name] = true
+    end
+  end
+  for _, command in ipairs(operation_verbs.list()) do
+    if not known[command.name] then
+      list[#list + 1] = command
+    end
+  end
+  return list
+end
+
+---The summary of each group of verbs.
+---@return table<string, string>
+function M.groups()
+  return tables.copy(groups)
+end
+
+return M

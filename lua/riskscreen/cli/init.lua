@@ -1,0 +1,218 @@
+-- The `riskscreen` command: parses the arguments, runs the verb, and turns every outcome into a message and an exit
+-- status. The verbs are in commands/; parser.lua says how one declares itself.
+
+local commands = require "riskscreen.cli.commands"
+local configuration = require "riskscreen.cli.configuration"
+local connection = require "riskscreen.cli.connection"
+local errors = require "riskscreen.errors"
+local option_of = require "riskscreen.cli.option"
+local outputs = require "riskscreen.cli.output"
+local parsers = require "riskscreen.cli.parser"
+local status = require "riskscreen.cli.status"
+local system = require "riskscreen.system"
+local text = require "riskscreen.util.text"
+local version = require "riskscreen.version"
+
+---@class riskscreen.cli.World what the command has of the process; tests replace parts
+---@field out table stdout
+---@field err table stderr
+---@field input table stdin
+---@field getenv fun(name: string): string|nil
+---@field columns fun(stream: table): integer|nil the width of the terminal behind a stream
+---@field warn fun(message: string) a line on stderr
+---@field notice fun(message: string) a line on stderr about the whole run, once
+
+---@class riskscreen.cli.Context what a verb gets
+---@field arguments table<string, any> by the declared name; a list where several may be given
+---@field options table<string, any> checked, with defaults
+---@field configuration riskscreen.cli.Configuration
+---@field format "table"|"json"|"jsonl"|"csv"
+---@field quiet boolean
+---@field world riskscreen.cli.World
+---@field parser table of argparse, for completion
+---@field commands riskscreen.cli.Command[]
+local Context = {}
+Context.__index = Context
+
+---The client of the configured service or of the sandbox.
+---@param changes? table options of the client that the configuration does not set
+---@return riskscreen.Client
+---@return boolean is_sandbox
+function Context:client(changes)
+  return connection.open(self.configuration, self.world, changes)
+end
+
+---A value of the configuration.
+---@param name string
+---@return any
+function Context:setting(name)
+  return configuration.get(self.configuration, name)
+end
+
+---The network: of the option, or of the configuration.
+---@return string|nil
+function Context:network()
+  return self:setting "network"
+end
+
+---An output for records. With --quiet nothing is written.
+---@param columns riskscreen.cli.Column[]
+---@param single? boolean one record, not a list
+---@return riskscreen.cli.Output
+function Context:output(columns, single)
+  local world = self.world
+  local out = self.quiet and { write = function() end, flush = function() end } or world.out
+  local width = world.columns(world.out)
+  return outputs.new({
+    format = self.format,
+    out = out,
+    width = width,
+    coloured = width ~= nil and self:may_colour(),
+  }, columns, single)
+end
+
+---Whether colours are allowed on a terminal.
+---@return boolean
+function Context:may_colour()
+  local getenv = self.world.getenv
+  return (getenv "NO_COLOR" or "") == "" and getenv "TERM" ~= "dumb"
+end
+
+---A line on stderr.
+---@param message string
+function Context:warn(message)
+  self.world.warn(message)
+end
+
+local M = {}
+
+local function default_world()
+  return {
+    out = io.stdout,
+    err = io.stderr,
+    input = io.stdin,
+    getenv = os.getenv,
+    columns = function(stream)
+      return io.type(stream) == "file" and system.columns(stream) or nil
+    end,
+  }
+end
+
+local function complete(world)
+  local noticed = {}
+  function world.warn(message)
+    world.err:write("riskscreen: ", text.printable(message, 2000), "\n")
+  end
+  function world.notice(message)
+    if not noticed[message] then
+      noticed[message] = true
+      world.warn(message)
+    end
+  end
+  return world
+end
+
+-- The values of the command line; or nil and the help or version that it asks for.
+local function parse(parser, choice, arguments)
+  local ok, parsed, result = pcall(parser.pparse, parser, arguments)
+  if choice.answer then
+    return nil, choice.answer
+  elseif not ok then
+    error(parsed, 0)
+  elseif not parsed then
+    status.misuse(parsers.message(result))
+  end
+  return result
+end
+
+local function run_command(command, result, world, parser, list)
+  local flags, given = parsers.values(result, "output."), parsers.values(result, "option.")
+  for _, option in ipairs(command.options or {}) do
+    local written = given[option.name]
+    if type(written) == "string" then
+      given[option.name] = option_of.value(option, written)
+    end
+  end
+  local checked, problem = option_of.check(command.options or {}, given)
+  if not checked then
+    status.misuse(problem)
+  end
+  local context = setmetatable({
+    arguments = parsers.values(result, "argument."),
+    options = checked,
+    configuration = configuration.read(parsers.values(result, "setting."), result.pairs or {}, world.getenv),
+    format = parsers.format(flags),
+    quiet = flags.quiet == true,
+    world = world,
+    parser = parser,
+    commands = list,
+  }, Context)
+  return command.run(context) or status.done
+end
+
+-- The status and the message of a failure.
+local function describe(failure)
+  if status.is_failure(failure) then
+    return failure.status, failure.message
+  elseif errors.is(failure) then
+    local message = tostring(failure):gsub("^riskscreen: ", "")
+    return failure.kind == "invalid_argument" and status.usage or status.unknown, message
+  elseif tostring(failure):find "interrupted!$" then
+    return status.interrupted, "interrupted"
+  end
+  return status.unknown, "failed: " .. tostring(failure)
+end
+
+-- The verb whose name the arguments begin with, or nil.
+local function named(list, arguments)
+  local words = {}
+  for _, argument in ipairs(arguments) do
+    if not argument:find "^%-" then
+      words[#words + 1] = argument
+    end
+  end
+  for _, command in ipairs(list) do
+    if command.name == words[1] or command.name == (words[1] or "") .. " " .. (words[2] or "") then
+      return command.name
+    end
+  end
+end
+
+---Runs the command.
+---@param arguments string[]
+---@param given? table parts of riskscreen.cli.World
+---@return integer status
+function M.main(arguments, given)
+  local world = default_world()
+  for name, part in pairs(given or {}) do
+    world[name] = part
+  end
+  complete(world)
+  local list = commands.list()
+  local parser, choice = parsers.new(list, commands.groups(), version)
+  local ok, outcome = pcall(function()
+    local result, answer = parse(parser, choice, arguments)
+    if answer then
+      world.out:write(answer, "\n")
+      return status.done
+    elseif not choice.command then
+      -- A script whose verb is empty must not get the status of `allow`.
+      world.err:write((choice.group or parser):get_help(), "\n")
+      return status.usage
+    end
+    return run_command(choice.command, result, world, parser, list)
+  end)
+  if ok then
+    return outcome
+  end
+  local code, message = describe(outcome)
+  world.warn(message)
+  if code == status.usage then
+    local name = named(list, arguments)
+    local line = name and ("Run 'riskscreen %s --help' for examples.\n"):format(name)
+    world.err:write(line or "Run 'riskscreen --help' for the verbs and options.\n")
+  end
+  return code
+end
+
+return M

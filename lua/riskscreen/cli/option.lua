@@ -1,0 +1,107 @@
+-- Options of the library as flags of the command: names, and values from text. The limits are the option's own.
+
+local check = require "riskscreen.options.check"
+local tables = require "riskscreen.util.tables"
+local text = require "riskscreen.util.text"
+
+---@class riskscreen.cli.Option: riskscreen.Option
+---@field short? string one letter
+---@field argument? string how the help names its value
+---@field list? boolean several values: the flag is repeated, or its value has commas
+
+local M = {}
+
+---The flag of an option: "page_size" and "pageSize" are "--page-size".
+---@param name string
+---@return string
+function M.flag(name)
+  local words = name:gsub("(%l)(%u)", "%1-%2"):gsub("[_.]", "-")
+  return "--" .. words:lower()
+end
+
+local function accepts(option, kind)
+  return ("|" .. option.type .. "|"):find("|" .. kind .. "|", 1, true) ~= nil
+end
+
+---Whether an option is a switch: a flag without a value.
+---@param option riskscreen.Option
+---@return boolean
+function M.is_switch(option)
+  return option.type == "boolean"
+end
+
+---Whether an option's value can be written as a text.
+---@param option riskscreen.cli.Option
+---@return boolean
+function M.is_writable(option)
+  return option.list
+    or accepts(option, "string")
+    or accepts(option, "number")
+    or accepts(option, "integer")
+    or accepts(option, "boolean")
+end
+
+local switches = { ["true"] = true, yes = true, on = true, ["false"] = false, no = false, off = false }
+
+---The value that a text stands for. A text of the wrong kind stays a text, so that the option's check refuses it.
+---@param option riskscreen.cli.Option
+---@param written string
+---@return any
+function M.value(option, written)
+  if option.list then
+    local list = {}
+    for item in (written .. ","):gmatch "([^,]*)," do
+      if item ~= "" then
+        list[#list + 1] = item
+      end
+    end
+    return list
+  elseif (accepts(option, "number") or accepts(option, "integer")) and tonumber(written) then
+    return tonumber(written)
+  elseif accepts(option, "boolean") and switches[written] ~= nil then
+    return switches[written]
+  end
+  return written
+end
+
+---The checked values of options; or nil and a message that names the flag.
+---@param options riskscreen.cli.Option[]
+---@param values table<string, any>
+---@return table|nil checked
+---@return string|nil message
+function M.check(options, values)
+  local checked, problem = check.options(options, values)
+  if checked then
+    return checked
+  end
+  local name = problem.field:match "^[%w_]+"
+  if problem.message:sub(1, #name) == name then
+    return nil, M.flag(name) .. problem.message:sub(#name + 1)
+  end
+  return nil, problem.message
+end
+
+---A copy of an option with changes for the command.
+---@param option riskscreen.Option
+---@param changes table
+---@return riskscreen.cli.Option
+function M.adapted(option, changes)
+  return tables.merge(option, changes)
+end
+
+---Picks options by name from a table of options.
+---@param options riskscreen.Option[]
+---@param names string[]
+---@return riskscreen.Option[]
+function M.pick(options, names)
+  local picked, by_name = {}, {}
+  for _, option in ipairs(options) do
+    by_name[option.name] = option
+  end
+  for index, name in ipairs(names) do
+    picked[index] = by_name[name] or error("there is no option " .. text.show(name), 2)
+  end
+  return picked
+end
+
+return M

@@ -1,0 +1,97 @@
+-- The columns of a record, from its shape in interface/records.lua: one for each field, and for each field of an object
+-- in it, such as "entity.entityName". A list is one cell.
+
+local json = require "riskscreen.json"
+local tables = require "riskscreen.util.tables"
+
+---@class riskscreen.cli.Column
+---@field name string
+---@field path? string[] of the value in the record; by default the name
+---@field whole? boolean a table never cuts it
+---@field colour? boolean it is an action
+
+-- What people copy from a table.
+local is_whole = tables.set { "address", "hash", "contractAddress", "contractAddr", "requestId", "customId" }
+
+local M = {}
+
+-- A value as one text: "high / scam / Provider; low / porn".
+local function flat(value, shape)
+  if value == nil or value == json.null then
+    return nil
+  elseif type(value) ~= "table" then
+    return value
+  end
+  local parts = {}
+  if json.is_array(value) then
+    for index, item in ipairs(value) do
+      parts[index] = tostring(flat(item, shape and shape.items))
+    end
+    return table.concat(parts, "; ")
+  end
+  local listed = {}
+  for _, field in ipairs(shape and shape.fields or {}) do
+    listed[field.name] = true
+    local part = flat(value[field.name], field)
+    parts[#parts + 1] = part ~= nil and part ~= "" and tostring(part) or nil
+  end
+  for _, name in ipairs(tables.sorted_keys(value)) do
+    if not listed[name] then
+      parts[#parts + 1] = tostring(name) .. " " .. tostring(flat(value[name]))
+    end
+  end
+  return table.concat(parts, " / ")
+end
+
+local function add(columns, fields, prefix, path)
+  for _, field in ipairs(fields) do
+    local own = tables.concat(path, { field.name })
+    if field.type == "object" and field.fields then
+      add(columns, field.fields, prefix .. field.name .. ".", own)
+    else
+      columns[#columns + 1] = { name = prefix .. field.name, path = own, shape = field, whole = is_whole[field.name] }
+    end
+  end
+end
+
+---The columns of a shape: those of an object's fields.
+---@param shape riskscreen.Shape
+---@return riskscreen.cli.Column[]
+function M.of_shape(shape)
+  local columns = {}
+  add(columns, shape.fields or {}, "", {})
+  return columns
+end
+
+---The columns of records that have no shape: the names of the first one's members.
+---@param record table
+---@return riskscreen.cli.Column[]
+function M.of_record(record)
+  local columns = {}
+  for index, name in ipairs(tables.sorted_keys(record)) do
+    columns[index] = { name = tostring(name), path = { name } }
+  end
+  return columns
+end
+
+---The cells of a record.
+---@param columns riskscreen.cli.Column[]
+---@param record table
+---@return any[] cells with holes
+function M.cells(columns, record)
+  local cells = {}
+  for index, column in ipairs(columns) do
+    local value = record
+    for _, name in ipairs(column.path or { column.name }) do
+      if type(value) ~= "table" or value == json.null then
+        value = nil
+        break
+      end
+      value = value[name]
+    end
+    cells[index] = flat(value, column.shape)
+  end
+  return cells
+end
+
+return M

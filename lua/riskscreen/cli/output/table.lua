@@ -1,0 +1,148 @@
+-- A table for people: aligned, no wider than the terminal, each row one line. If its columns do not fit even when they
+-- are cut, each record is a block of "name  value" lines.
+
+local text = require "riskscreen.util.text"
+
+local GAP = "  "
+local LONGEST_CELL = 4096 -- bytes
+local SHORTEST_COLUMN = 12 -- columns that are cut keep so much
+
+local colours = { allow = "32", review = "33", block = "31", unknown = "35", header = "1" }
+
+local M = {}
+
+-- The number of characters of a printable text.
+local function width(cell)
+  local _, continuations = cell:gsub("[\128-\191]", "")
+  return #cell - continuations
+end
+
+local function cut(cell, limit)
+  if width(cell) <= limit then
+    return cell
+  end
+  local kept, count, position = {}, 0, 1
+  while count < limit - 1 do
+    local character = cell:match("^[%z\1-\127\192-\255][\128-\191]*", position)
+    kept[#kept + 1], position, count = character, position + #character, count + 1
+  end
+  return table.concat(kept) .. "…"
+end
+
+local function printable(value)
+  return value == nil and "" or text.printable(tostring(value), LONGEST_CELL)
+end
+
+-- The widths that make a table fit, or nil.
+local function fitted(columns, natural, limit)
+  local widths, total = {}, #GAP * (#columns - 1)
+  for index, size in ipairs(natural) do
+    widths[index], total = size, total + size
+  end
+  while total > limit do
+    local widest
+    for index, column in ipairs(columns) do
+      if not column.whole and widths[index] > SHORTEST_COLUMN and (not widest or widths[index] > widths[widest]) then
+        widest = index
+      end
+    end
+    if not widest then
+      return nil
+    end
+    local less = math.min(total - limit, widths[widest] - SHORTEST_COLUMN)
+    -- Take from the widest column only what it has more than the others, and look again.
+    less = math.min(less, math.max(1, math.floor(less / 2)))
+    widths[widest], total = widths[widest] - less, total - less
+  end
+  return widths
+end
+
+local function painted(cell, colour, is_coloured)
+  return is_coloured and colour and ("\27[%sm%s\27[0m"):format(colour, cell) or cell
+end
+
+local function colour_of(column, cell)
+  return column.colour and colours[cell] or nil
+end
+
+local function row_line(columns, widths, cells, is_coloured, colour)
+  local parts = {}
+  for index, column in ipairs(columns) do
+    local cell = cut(cells[index], widths[index])
+    local padding = index < #columns and (" "):rep(widths[index] - width(cell)) or ""
+    parts[index] = painted(cell, colour or colour_of(column, cell), is_coloured) .. padding
+  end
+  return (table.concat(parts, GAP):gsub(" +$", "")) .. "\n"
+end
+
+local function blocks(columns, rows, is_coloured)
+  local lines, longest = {}, 0
+  for _, column in ipairs(columns) do
+    longest = math.max(longest, width(column.name))
+  end
+  for number, cells in ipairs(rows) do
+    if number > 1 then
+      lines[#lines + 1] = "\n"
+    end
+    for index, column in ipairs(columns) do
+      if cells[index] ~= "" then
+        local name = painted(column.name, colours.header, is_coloured)
+        local value = painted(cells[index], colour_of(column, cells[index]), is_coloured)
+        lines[#lines + 1] = name .. (" "):rep(longest - width(column.name)) .. GAP .. value .. "\n"
+      end
+    end
+  end
+  return table.concat(lines)
+end
+
+-- The columns that have a value in some row, and their cells.
+local function filled(columns, rows)
+  local kept, cells = {}, {}
+  for number = 1, #rows do
+    cells[number] = {}
+  end
+  for index, column in ipairs(columns) do
+    local has_value = false
+    for _, row in ipairs(rows) do
+      has_value = has_value or row[index] ~= nil
+    end
+    if has_value then
+      kept[#kept + 1] = column
+      for number, row in ipairs(rows) do
+        cells[number][#kept] = printable(row[index])
+      end
+    end
+  end
+  return kept, cells
+end
+
+---The text of a table. Columns without any value are left out.
+---@param columns riskscreen.cli.Column[]
+---@param rows any[][] cells, with holes
+---@param limit integer|nil columns of the terminal; nil: no limit
+---@param is_coloured boolean
+---@param as_block? boolean one record: a block of lines
+---@return string
+function M.render(columns, rows, limit, is_coloured, as_block)
+  local cells
+  columns, cells = filled(columns, rows)
+  local natural, header = {}, {}
+  for index, column in ipairs(columns) do
+    header[index] = column.name
+    natural[index] = width(column.name)
+    for _, row in ipairs(cells) do
+      natural[index] = math.max(natural[index], width(row[index]))
+    end
+  end
+  local widths = not as_block and fitted(columns, natural, limit or math.huge)
+  if not widths then
+    return blocks(columns, cells, is_coloured)
+  end
+  local lines = { row_line(columns, widths, header, is_coloured, colours.header) }
+  for index, row in ipairs(cells) do
+    lines[index + 1] = row_line(columns, widths, row, is_coloured)
+  end
+  return table.concat(lines)
+end
+
+return M

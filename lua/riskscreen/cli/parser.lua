@@ -1,0 +1,258 @@
+-- The parser of the command line, made of the commands' declarations by lua-argparse. Help and completion come from it.
+
+local configuration = require "riskscreen.cli.configuration"
+local option_of = require "riskscreen.cli.option"
+local outputs = require "riskscreen.cli.output"
+local status = require "riskscreen.cli.status"
+local text = require "riskscreen.util.text"
+
+local WIDTH = 96 -- columns of the help
+
+local M = {}
+
+---@class riskscreen.cli.Argument
+---@field name string
+---@field count? string "1" by default, "?", "*" or "+"
+---@field doc string
+
+---@class riskscreen.cli.Example
+---@field line string after "riskscreen "
+---@field what string
+
+---A verb. Its file in commands/ declares it; help, completion and the manual page come from the declaration.
+---@class riskscreen.cli.Command
+---@field name string "screen", or "blacklist add" in a group
+---@field summary string one sentence
+---@field description? string
+---@field arguments? riskscreen.cli.Argument[]
+---@field options? riskscreen.cli.Option[]
+---@field examples riskscreen.cli.Example[]
+---@field statuses? { status: integer, what: string }[] instead of status.of_others
+---@field run fun(context: riskscreen.cli.Context): integer|nil the exit status, 0 by default
+
+-- How the help names the value of an option.
+local function placeholder(option)
+  if option.argument then
+    return option.argument
+  elseif option.unit == "seconds" then
+    return "SECONDS"
+  elseif option.type == "integer" or option.type == "number" then
+    return "N"
+  end
+  return "VALUE"
+end
+
+---The text of an option for help and manual: its meaning, values and default.
+---@param option riskscreen.cli.Option
+---@return string
+function M.meaning(option)
+  local doc = option.doc:gsub("`", "")
+  if option.values then
+    local shown = {}
+    for index, value in ipairs(option.values) do
+      shown[index] = tostring(value)
+    end
+    doc = ("%s One of %s."):format(doc, table.concat(shown, ", "))
+  end
+  if option.default ~= nil and type(option.default) ~= "table" and type(option.default) ~= "boolean" then
+    doc = ("%s Default: %s."):format(doc, tostring(option.default))
+  end
+  return doc
+end
+
+---The flags of an option as they are typed, such as { "-n", "--network" }.
+---@param option riskscreen.cli.Option
+---@param short? string
+---@return string[] names
+---@return string|nil value the placeholder of its value
+function M.names(option, short)
+  local flag, value = option_of.flag(option.name), placeholder(option)
+  if option_of.is_switch(option) then
+    -- A switch that is on by default is turned off.
+    flag, value = option.default and flag:gsub("^%-%-", "--no-") or flag, nil
+  end
+  return short and { "-" .. short, flag } or { flag }, value
+end
+
+-- Keeps what was written; the values are converted and checked after the parse.
+local function add_option(place, option, target, short)
+  local names, value = M.names(option, short)
+  local flags = table.concat(names, " ")
+  if not value then
+    local turned = not option.default
+    return place:flag(flags):target(target):description(M.meaning(option)):action(function(result)
+      result[target] = turned
+    end)
+  end
+  local element = place:option(flags):target(target):argname(value):description(M.meaning(option))
+  if option.list then
+    element:count("*"):action(function(result, _, written)
+      result[target] = result[target] and result[target] .. "," .. written or written
+    end)
+  else
+    element:count "0-1"
+  end
+  return element
+end
+
+-- A flag that ends the parse: argparse passes on no error objects, so the text is left in `choice`.
+local function add_answer(parser, flags, doc, choice, answer)
+  parser:flag(flags):description(doc):action(function()
+    choice.answer = answer()
+    error "answered"
+  end)
+end
+
+local function add_help(parser, choice)
+  add_answer(parser, "-h --help", "Show this help.", choice, function()
+    return parser:get_help()
+  end)
+end
+
+local function examples_of(command)
+  local lines = { "Examples:" }
+  for _, example in ipairs(command.examples) do
+    lines[#lines + 1] = ("  # %s\n  riskscreen %s"):format(example.what, example.line)
+  end
+  return table.concat(lines, "\n")
+end
+
+---The exit statuses of a verb.
+---@param command riskscreen.cli.Command
+---@return { status: integer, what: string }[]
+function M.statuses(command)
+  local list = {}
+  for _, entry in ipairs(command.statuses or status.of_others) do
+    list[#list + 1] = entry
+  end
+  for _, entry in ipairs(status.of_all) do
+    list[#list + 1] = entry
+  end
+  return list
+end
+
+local function statuses_of(command)
+  local lines = { "Exit status:" }
+  for _, entry in ipairs(M.statuses(command)) do
+    lines[#lines + 1] = ("  %-4d %s"):format(entry.status, entry.what)
+  end
+  return table.concat(lines, "\n")
+end
+
+local GLOBAL =
+  "Output: --json, --jsonl, --csv, --quiet. Service: --profile, --base-url and others; see riskscreen --help."
+
+local function add_command(place, command, choice)
+  local own_name = command.name:match "%S+$"
+  local parser = place:command(own_name):summary(command.summary)
+  parser:description(command.summary .. (command.description and "\n\n" .. command.description or ""))
+  parser:add_help(false)
+  parser:epilog(table.concat({ GLOBAL, examples_of(command), statuses_of(command) }, "\n\n"))
+  parser:action(function()
+    choice.command = command
+  end)
+  for _, argument in ipairs(command.arguments or {}) do
+    parser
+      :argument(argument.name)
+      :args(argument.count or "1")
+      :description(argument.doc)
+      :target("argument." .. argument.name)
+  end
+  for _, option in ipairs(command.options or {}) do
+    add_option(parser, option, "option." .. option.name, option.short)
+  end
+  add_help(parser, choice)
+end
+
+---@type riskscreen.cli.Option[]
+M.output_options = {
+  { name = "json", type = "boolean", doc = "Write one JSON text: a list, or one record." },
+  { name = "jsonl", type = "boolean", doc = "Write JSON lines: one record a line." },
+  { name = "csv", type = "boolean", doc = "Write CSV with a header." },
+  { name = "quiet", type = "boolean", short = "q", doc = "Write no results and no progress: the exit status tells." },
+}
+
+---The parser.
+---@param commands riskscreen.cli.Command[]
+---@param groups table<string, string> the summary of each group
+---@param version string
+---@return table parser of argparse
+---@return { command?: riskscreen.cli.Command, group?: table, answer?: string } choice set by the parse
+function M.new(commands, groups, version)
+  local argparse = require "argparse"
+  local choice, places = {}, {}
+  local parser = argparse("riskscreen", "Screens blockchain addresses and transactions against a risk service.")
+  parser:help_max_width(WIDTH):add_help(false):require_command(false)
+  parser:usage "Usage: riskscreen [OPTIONS] VERB …"
+  parser:epilog "riskscreen VERB --help explains a verb and shows examples. man riskscreen has everything."
+  local output, service = {}, {}
+  for _, option in ipairs(M.output_options) do
+    output[#output + 1] = add_option(parser, option, "output." .. option.name, option.short)
+  end
+  for _, setting in ipairs(configuration.settings) do
+    if setting.has_flag then
+      service[#service + 1] = add_option(parser, setting.option, "setting." .. setting.name, setting.option.short)
+    end
+  end
+  service[#service + 1] = parser:option("--set"):argname("NAME=VALUE"):count("*"):target("pairs"):description(
+    "Set any option of the client, such as rate_limit.rate=20. riskscreen config show --all lists them."
+  )
+  parser:group("Output", (table.unpack or unpack)(output)) -- luacheck: ignore 143 113
+  parser:group("Service", (table.unpack or unpack)(service)) -- luacheck: ignore 143 113
+  add_help(parser, choice)
+  add_answer(parser, "--version", "Show the version.", choice, function()
+    return "riskscreen " .. version
+  end)
+  for _, command in ipairs(commands) do
+    local group = command.name:match "^(%S+) "
+    if group and not places[group] then
+      local place = parser:command(group):summary(groups[group]):description(groups[group])
+      place:add_help(false):require_command(false)
+      add_help(place, choice)
+      place:action(function()
+        choice.group = place
+      end)
+      places[group] = place
+    end
+    add_command(group and places[group] or parser, command, choice)
+  end
+  return parser, choice
+end
+
+---The values of a parse under a prefix, such as "option.".
+---@param result table<string, any>
+---@param prefix string
+---@return table<string, any>
+function M.values(result, prefix)
+  local values = {}
+  for name, value in pairs(result) do
+    if name:sub(1, #prefix) == prefix then
+      values[name:sub(#prefix + 1)] = value
+    end
+  end
+  return values
+end
+
+---The format that the flags ask for.
+---@param values table<string, boolean>
+---@return "table"|"json"|"jsonl"|"csv"
+function M.format(values)
+  local found
+  for _, name in ipairs(outputs.formats) do
+    if values[name] and found then
+      status.misuse(("--%s and --%s exclude each other"):format(found, name))
+    elseif values[name] then
+      found = name
+    end
+  end
+  return found or "table"
+end
+
+---A message of argparse in our words: no line ends, printable.
+---@param message string
+---@return string
+function M.message(message)
+  return (text.printable(message:gsub("\nDid you mean (.-)%?$", "; did you mean %1?"):gsub("\n", " "), 500))
+end
+
+return M

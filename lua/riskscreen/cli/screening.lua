@@ -1,0 +1,76 @@
+-- What the verbs that decide about addresses share: their options, and a decision as a record.
+
+local option_of = require "riskscreen.cli.option"
+local options = require "riskscreen.options"
+local screen = require "riskscreen.client.screen"
+local tables = require "riskscreen.util.tables"
+
+local M = {}
+
+-- `network` and `policy` belong to the configuration.
+---@type riskscreen.cli.Option[]
+M.options = option_of.pick(screen.options, { "include", "timeout", "address_check", "priority" })
+M.options[1] = option_of.adapted(M.options[1], {
+  list = true,
+  argument = "LOOKUPS",
+  doc = M.options[1].doc .. " One or several of risk, entity, freeze_events, counterparties.",
+})
+
+M.concurrency = option_of.pick(options.map, { "concurrency" })[1]
+
+---@type riskscreen.cli.Column[]
+M.columns = {
+  { name = "address", whole = true },
+  { name = "network" },
+  { name = "action", colour = true },
+  { name = "reasons", path = { "reasons" } },
+  { name = "risk_levels" },
+  { name = "risk_types" },
+  { name = "risk_sources" },
+  { name = "entity" },
+  { name = "error" },
+  { name = "degraded" },
+}
+
+local function each(list, field)
+  local values = {}
+  for _, item in ipairs(list or {}) do
+    values[#values + 1] = item[field] ~= nil and tostring(item[field]) or "?"
+  end
+  return values[1] and values or nil
+end
+
+---A decision as a record for every format. Its fields are stable.
+---@param decision riskscreen.Decision
+---@return table
+function M.record(decision)
+  local risks = type(decision.record) == "table" and decision.record.risks or nil
+  local entity = type(decision.entity) == "table" and decision.entity.entity or nil
+  return {
+    address = decision.address,
+    network = decision.network,
+    action = decision.action,
+    reasons = tables.pluck(decision.reasons, "message"),
+    risk_levels = each(risks, "riskLevel"),
+    risk_types = each(risks, "riskType"),
+    risk_sources = each(risks, "riskSource"),
+    entity = type(entity) == "table" and entity.entityName or nil,
+    error = decision.error and decision.error.kind or nil,
+    degraded = decision.degraded or nil,
+  }
+end
+
+---The request of a run over addresses.
+---@param context riskscreen.cli.Context
+---@param source any
+---@return riskscreen.ScreenAllRequest
+function M.request(context, source)
+  local request = { source = source, network = context:network() }
+  for _, option in ipairs(M.options) do
+    request[option.name] = context.options[option.name]
+  end
+  request.concurrency = context.options.concurrency
+  return request
+end
+
+return M

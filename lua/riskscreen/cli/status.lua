@@ -1,0 +1,73 @@
+-- The exit statuses of the command, and the failures that end it.
+
+local decisions = require "riskscreen.policy.decision"
+
+local M = {
+  done = 0,
+  allow = 0,
+  review = 1,
+  block = 2,
+  unknown = 3, -- also: the service did not answer
+  usage = 4, -- also: the configuration is wrong
+  invalid_rows = 5,
+  interrupted = 130, -- 128 and the number of SIGINT, as shells count
+}
+
+---@type { status: integer, what: string }[] of `screen`, for its help
+M.of_decisions = {
+  { status = M.allow, what = "every address may pass (allow)" },
+  { status = M.review, what = "the worst decision is review" },
+  { status = M.block, what = "the worst decision is block" },
+  { status = M.unknown, what = "the worst decision is unknown" },
+}
+
+---@type { status: integer, what: string }[] of the other verbs, unless they say otherwise
+M.of_others = {
+  { status = M.done, what = "done" },
+  { status = M.unknown, what = "the service did not answer, or refused" },
+}
+
+---@type { status: integer, what: string }[] of every verb
+M.of_all = {
+  { status = M.usage, what = "the arguments or the configuration are wrong" },
+  { status = M.interrupted, what = "interrupted" },
+}
+
+---The worse of two actions; the first may be absent.
+---@param before riskscreen.Action|nil
+---@param action riskscreen.Action
+---@return riskscreen.Action
+function M.worst(before, action)
+  return before and decisions.worst(before, action) or action
+end
+
+---A failure that ends the command.
+---@class riskscreen.cli.Failure
+---@field status integer
+---@field message string
+local Failure = { __name = "riskscreen.cli.Failure" }
+
+function Failure:__tostring()
+  return self.message
+end
+
+---Ends the command with a message on stderr and a status.
+---@param status integer
+---@param message string
+function M.fail(status, message)
+  error(setmetatable({ status = status, message = message }, Failure), 0)
+end
+
+---Ends the command because its arguments or its configuration are wrong.
+---@param message string
+function M.misuse(message)
+  M.fail(M.usage, message)
+end
+
+---@param value any
+---@return boolean
+function M.is_failure(value)
+  return getmetatable(value) == Failure
+end
+
+return M

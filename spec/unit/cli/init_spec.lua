@@ -1,0 +1,158 @@
+local cjson = require "cjson"
+local commands = require "riskscreen.cli.commands"
+local operations = require "riskscreen.interface.operations"
+local run = require("spec.support.cli").run
+local sandbox = require "riskscreen.sandbox"
+
+local function address(name)
+  return sandbox.scenario(name).address
+end
+
+describe("the command", function()
+  it("shows its help", function()
+    local status, out, err = run { "--help" }
+    assert.equal(0, status)
+    assert.matches("Usage: riskscreen", out, 1, true)
+    assert.matches("screen +Decide whether addresses may pass", out)
+    assert.equal("", err)
+  end)
+
+  it("shows its version", function()
+    local status, out = run { "--version" }
+    assert.equal(0, status)
+    assert.equal("riskscreen " .. require "riskscreen.version" .. "\n", out)
+  end)
+
+  it("has the status of misuse without a verb, so that an empty word is no `allow`", function()
+    for _, arguments in ipairs { {}, { "blacklist" } } do
+      local status, out, err = run(arguments)
+      assert.equal(4, status)
+      assert.equal("", out)
+      assert.matches("Usage:", err, 1, true)
+    end
+  end)
+
+  it("names the nearest verb and option", function()
+    local status, _, err = run { "scren" }
+    assert.equal(4, status)
+    assert.matches("unknown command 'scren'", err, 1, true)
+    assert.matches("screen", err, 1, true)
+    status, _, err = run { "screen", "--jsno", "x" }
+    assert.equal(4, status)
+    assert.matches("'--json'", err, 1, true)
+    assert.matches("Run 'riskscreen screen --help'", err, 1, true)
+  end)
+
+  it("checks an option by the library's own table, and names the flag", function()
+    local status, _, err = run { "risk", address "clean-eth", "-n", "eth", "--timeout", "0" }
+    assert.equal(4, status)
+    assert.matches("--timeout must be between 0.001 and 86400 seconds (got 0)", err, 1, true)
+  end)
+
+  it("says that the sandbox answers where nothing is configured", function()
+    local _, out, err = run { "risk", address "clean-eth", "-n", "eth", "--json" }
+    assert.matches("no service is configured, so the built-in sandbox answers", err, 1, true)
+    assert.equal(address "clean-eth", cjson.decode(out).address)
+  end)
+end)
+
+describe("screen", function()
+  for name, expected in pairs { ["clean-eth"] = 0, ["type-sanction"] = 2, ["fault-500"] = 3 } do
+    it(("ends with the status %d for %s"):format(expected, name), function()
+      assert.equal(expected, (run { "screen", address(name), "-n", "eth", "--set", "retry=false" }))
+    end)
+  end
+
+  it("ends with the status of the worst address", function()
+    assert.equal(2, (run { "screen", address "clean-eth", address "type-sanction", "-n", "eth" }))
+  end)
+
+  it("is unknown about a text that is no address, never allow", function()
+    local status, out = run { "screen", "0x1234", "-n", "eth" }
+    assert.equal(3, status)
+    assert.matches("unknown", out, 1, true)
+  end)
+
+  it("writes records with the same fields as JSON, JSON lines and CSV", function()
+    local function screened(format)
+      local _, out = run { "screen", address "type-sanction", "-n", "eth", format }
+      return out
+    end
+    local record = cjson.decode(screened "--json")[1]
+    assert.equal("block", record.action)
+    assert.same({ "sanction" }, record.risk_types)
+    assert.same(record, cjson.decode(screened "--jsonl"))
+    local csv = screened "--csv"
+    assert.matches("^address,network,action,reasons,risk_levels,risk_types,risk_sources,entity,error,degraded\r\n", csv)
+  end)
+
+  it("writes nothing with --quiet but the exit status", function()
+    local status, out = run { "screen", "-q", address "type-sanction", "-n", "eth" }
+    assert.equal(2, status)
+    assert.equal("", out)
+  end)
+end)
+
+describe("a verb of an operation", function()
+  local names = {}
+  for _, command in ipairs(commands.list()) do
+    names[command.name] = command
+  end
+
+  it("is there for every operation", function()
+    for _, name in ipairs {
+      "entity",
+      "risk",
+      "counterparties",
+      "basic",
+      "freeze-events",
+      "usage",
+      "blacklist list",
+      "whitelist list",
+      "kyt submit",
+    } do
+      assert.truthy(names[name], name)
+    end
+  end)
+
+  it("appears with an operation that is added to the table", function()
+    local added = {
+      name = "getAddressLabels",
+      namespace = "kya",
+      method = "labels",
+      http = "GET",
+      path = "/api/v1/tracker/kya/labels",
+      section = "0",
+      parameters = operations.by_name.getAddressRisk.parameters,
+      lookup = "network",
+      envelope = "standard",
+      idempotent = true,
+      doc = "The labels of an address.",
+    }
+    table.insert(operations.list, added)
+    operations.by_name[added.name] = added
+    finally(function()
+      table.remove(operations.list)
+      operations.by_name[added.name] = nil
+    end)
+    local _, help = run { "labels", "--help" }
+    assert.matches("The labels of an address.", help, 1, true)
+    -- The sandbox does not know it, so the call ends with its answer.
+    local status, _, err = run { "labels", address "clean-eth", "-n", "eth" }
+    assert.equal(3, status)
+    assert.matches("getAddressLabels", err, 1, true)
+  end)
+
+  it("writes one row for each record of its answer", function()
+    local status, out = run { "counterparties", address "clean-eth", "-n", "eth", "--csv" }
+    assert.equal(0, status)
+    assert.matches("entities,risks,dir,chain,address,amount,symbol,transactionNumbers\r\n", out, 1, true)
+  end)
+
+  it("reports the service's failure with the status of unknown", function()
+    local status, out, err = run { "risk", address "fault-500", "-n", "eth", "--set", "retry=false" }
+    assert.equal(3, status)
+    assert.equal("", out)
+    assert.matches("HTTP 500", err, 1, true)
+  end)
+end)
