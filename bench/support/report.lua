@@ -31,6 +31,7 @@ local M = {}
 ---@field runtime? string the Lua that runs the code; this one by default
 ---@field peers? string[] names and versions
 
+---@class riskscreen.bench.Report
 local Report = {}
 Report.__index = Report
 
@@ -77,8 +78,10 @@ function Report:goal(goal)
   self.goals[#self.goals + 1] = goal
 end
 
--- Three significant digits, without an exponent.
-local function significant(number)
+---A figure with about three digits.
+---@param number number
+---@return string
+function M.significant(number)
   if number >= 100 then
     return ("%.0f"):format(number)
   end
@@ -103,13 +106,15 @@ local function print_chart(chart)
       io.write(group, "\n")
     end
     local what = (group and "  " or "") .. row.what
-    local line = { ("%-" .. width .. "s %" .. math.max(10, #chart.unit) .. "s %7.2f"):format(
-      what,
-      significant(row.value),
-      row.ratio
-    ) }
+    local line = {
+      ("%-" .. width .. "s %" .. math.max(10, #chart.unit) .. "s %7.2f"):format(
+        what,
+        M.significant(row.value),
+        row.ratio
+      ),
+    }
     for index in ipairs(columns) do
-      line[#line + 1] = (" %12s"):format(significant(row.others[index]))
+      line[#line + 1] = (" %12s"):format(M.significant(row.others[index]))
     end
     io.write(table.concat(line), "\n")
   end
