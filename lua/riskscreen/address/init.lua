@@ -164,7 +164,10 @@ end
 function M.validate(address, network, level)
   local format = formats[network or false]
   local memory = memories[level == nil and "checksum" or level]
-  if not memory and level ~= false then
+  local young = memory and memory.young[format]
+  if young and young[address] then
+    return young[address]
+  elseif not memory and level ~= false then
     error(("level must be 'checksum', 'format' or false (got %s)"):format(text.show(level)), 2)
   elseif not format or type(address) ~= "string" or #address > LONGEST then
     return nil, problem_of(address, network)

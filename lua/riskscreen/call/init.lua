@@ -22,8 +22,7 @@ local unhealthy = { network = true, timeout = true, tls = true, server = true }
 ---@field operation? riskscreen.Operation absent for a request that no operation describes
 ---@field endpoint? riskscreen.Endpoint|false of the operation
 ---@field idempotent boolean repeating it changes nothing
----@field address_check "checksum"|"format"|false how addresses are checked, unless the call says it
----@field context riskscreen.Context of its last reply
+---@field reader? riskscreen.Reader of the operation's replies
 
 ---@class riskscreen.Call
 ---@field state riskscreen.State
@@ -78,26 +77,26 @@ local function limit_error(call, retry_after, is_daily)
   return errors.new("rate_limited", message, { retry_after = retry_after, sent = false })
 end
 
--- Waits until a request may be sent; or nil and the error.
+-- Waits until a request may be sent. Returns the error if none may.
 local function admit(call)
   local state = call.state
   if state.limiter then
     -- Do not queue while the circuit is open.
     local refused = state.breaker and state.breaker:refuses()
     if refused then
-      return nil, circuit_error(call, refused)
+      return circuit_error(call, refused)
     end
     local deadline = call.started + call.timeout
     local priority = call.options.priority or "normal"
     local taken, retry_after, is_daily = state.limiter:acquire(priority, deadline, call.cost)
     if not taken then
-      return nil, limit_error(call, retry_after, is_daily)
+      return limit_error(call, retry_after, is_daily)
     end
   end
   if not state.transport then
-    return nil, errors.new("cancelled", "the client was closed", { sent = false })
+    return errors.new("cancelled", "the client was closed", { sent = false })
   elseif call.attempt > 1 and remaining(call, state.runtime.now()) < retry.SHORTEST_ATTEMPT then
-    return nil, errors.new("timeout", ("no time was left of %g s"):format(call.timeout), { sent = false })
+    return errors.new("timeout", ("no time was left of %g s"):format(call.timeout), { sent = false })
   end
   if state.breaker then
     local permit, retry_after = state.breaker:admit(call.request.timeout)
@@ -105,36 +104,10 @@ local function admit(call)
       if state.limiter then
         state.limiter:refund(call.cost)
       end
-      return nil, circuit_error(call, retry_after)
+      return circuit_error(call, retry_after)
     end
     call.permit = permit
   end
-  return true
-end
-
--- Interpret
-
--- The value and the response of a reply, or nil and an error.
-local function interpret(call, reply, redact)
-  local state, route = call.state, call.route
-  local context = route.context
-  if context.redact ~= redact then
-    context = { clock = state.clock, redact = redact, envelope = context.envelope }
-    route.context = context
-  end
-  local value, result
-  if route.operation then
-    value, result = response.interpret(route.operation, call.parameters, reply, context)
-  else
-    value, result = response.raw(reply, context)
-  end
-  if value == nil then
-    result.sent = true
-  elseif state.shares_headers and not call.options.value_only then
-    -- The caller may change its headers.
-    result.headers = tables.copy(result.headers)
-  end
-  return value, result
 end
 
 -- Send
@@ -149,17 +122,31 @@ local function may_resend(call)
     and (not state.limiter or state.limiter:try(call.cost))
 end
 
+-- Sends one request, and interprets its reply.
 local function send_one(call, at, hedged)
+  local state = call.state
   local reply, other, dead = send.send(call, at, hedged)
   if dead and may_resend(call) then
     call.sent = true
-    call.state.stats:count "resent"
-    reply, other = send.send(call, call.state.runtime.now(), hedged, true)
+    state.stats:count "resent"
+    reply, other = send.send(call, state.runtime.now(), hedged, true)
   end
   if not reply then
     return nil, other
   end
-  return interpret(call, reply, other)
+  local value, result
+  if call.route.reader then
+    value, result = response.interpret(call.route.reader, call.parameters, reply, other)
+  else
+    value, result = response.raw(reply, other)
+  end
+  if value == nil then
+    result.sent = true
+  elseif state.shares_headers and not call.options.value_only then
+    -- The caller may change its headers.
+    result.headers = tables.copy(result.headers)
+  end
+  return value, result
 end
 
 -- The seconds after which a second request is sent, or nil.
@@ -195,8 +182,9 @@ local function attempt(call)
   local state = call.state
   -- If nothing has waited yet, the start time still holds; this saves a clock read.
   local at = (call.attempt > 1 or state.limiter) and state.runtime.now() or call.started
+  local left = remaining(call, at)
   call.attempt_started = at
-  call.attempt_timeout = math.min(call.request.timeout, remaining(call, at))
+  call.attempt_timeout = left < call.request.timeout and left or call.request.timeout
   local seconds = state.hedge and late_after(call)
   if seconds then
     return send_hedged(call, at, seconds)
@@ -267,17 +255,19 @@ end
 -- The loop
 
 local function pursue(call)
-  local failure
+  local state, failure = call.state, nil
   while true do
     call.attempt = call.attempt + 1
-    local admitted, refusal = admit(call)
-    if not admitted then
+    local refusal = admit(call)
+    if refusal then
       call.gave_up = refusal.kind
       -- Report the first error, not the refused retry.
       return nil, refusal.kind ~= "cancelled" and failure or refusal
     end
     local value, result = attempt(call)
-    learn(call, value, result)
+    if call.permit or state.limiter or state.hedge then
+      learn(call, value, result)
+    end
     if value ~= nil then
       return value, result
     end
@@ -344,21 +334,17 @@ local function address_check_of(settings, operation)
   return operation.namespace == "kya" and "format" or "checksum"
 end
 
-local function route_of(state, operation)
-  local route = state.routes[operation]
-  if not route then
-    local endpoint = request.endpoint(operation, state.settings)
-    route = {
-      name = operation.name,
-      label = operation.name,
-      operation = operation,
-      endpoint = endpoint,
-      idempotent = endpoint and endpoint.idempotent,
-      address_check = address_check_of(state.settings, operation),
-      context = { envelope = endpoint and endpoint.envelope },
-    }
-    state.routes[operation] = route
-  end
+local function new_route(state, operation)
+  local endpoint = request.endpoint(operation, state.settings)
+  local route = {
+    name = operation.name,
+    label = operation.name,
+    operation = operation,
+    endpoint = endpoint,
+    idempotent = endpoint and endpoint.idempotent,
+    reader = response.reader(operation, endpoint and endpoint.envelope or nil),
+  }
+  state.routes[operation] = route
   return route
 end
 
@@ -378,7 +364,7 @@ end
 function M.check(state, operation, parameters, options)
   local level = options.address_check
   if level == nil then
-    level = route_of(state, operation).address_check
+    level = address_check_of(state.settings, operation)
   end
   local checked, err = validate.parameters(operation, parameters, level, state.settings.extend)
   if not checked then
@@ -395,10 +381,12 @@ end
 ---@return any value
 ---@return riskscreen.Response|riskscreen.Error
 function M.make(state, operation, parameters, options)
-  local route = route_of(state, operation)
+  local route = state.routes[operation] or new_route(state, operation)
   local err, built = states.refusal(state), nil
-  if not err then
-    built, err = request.build(operation, route.endpoint, parameters, state.settings, options)
+  if not err and not route.endpoint then
+    err = request.unpublished(operation)
+  elseif not err then
+    built, err = request.build(route.endpoint, parameters, state.settings, options)
   end
   if not built then
     return unsent(err, route.name)
@@ -437,7 +425,7 @@ function M.request(state, name, method, path, options)
   if not built then
     return unsent(err, name)
   end
-  local route = { name = name, label = "request", idempotent = built.replay, context = {} }
+  local route = { name = name, label = "request", idempotent = built.replay }
   return run(state, route, built, options)
 end
 

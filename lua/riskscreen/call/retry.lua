@@ -80,7 +80,8 @@ end
 
 ---Adds the share of a call.
 function Budget:earn()
-  self.left = math.min(self.reserve, self.left + self.share)
+  local left = self.left + self.share
+  self.left = left < self.reserve and left or self.reserve
 end
 
 ---Takes one repeated request, if one is left.

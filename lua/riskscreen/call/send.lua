@@ -88,7 +88,7 @@ end
 ---@param hedged boolean whether it is the second one of a late answer
 ---@param fresh? boolean whether it needs a new connection
 ---@return riskscreen.Reply|nil reply
----@return function|riskscreen.Error redact removes the request's key from a text
+---@return riskscreen.Context|riskscreen.Error context of the reply, which removes the request's key from texts
 ---@return boolean|nil dead whether a kept connection was lost before anything of an answer came
 function M.send(call, at, hedged, fresh)
   local state = call.state
@@ -97,8 +97,9 @@ function M.send(call, at, hedged, fresh)
     return nil, err
   elseif state.redacted_key ~= key then
     state.redacted_key, state.redact = key, access_key.redactor(key)
+    state.context = { clock = state.clock, redact = state.redact }
   end
-  local redact = state.redact
+  local context = state.context
   local request = request_of(call, key, at, fresh)
   call.requests = call.requests + 1
   state.stats:sent(request.body)
@@ -110,13 +111,13 @@ function M.send(call, at, hedged, fresh)
   local elapsed = state.runtime.now() - at
 
   if not is_reply(reply) then
-    return nil, failure_error(failure, redact), type(failure) == "table" and failure.dead_connection == true
+    return nil, failure_error(failure, context.redact), type(failure) == "table" and failure.dead_connection == true
   end
   state.stats:answered(reply.status, reply.size, elapsed)
   if state.hooks.given.response then
     tell_response(call, reply, elapsed, hedged)
   end
-  return reply, redact
+  return reply, context
 end
 
 return M

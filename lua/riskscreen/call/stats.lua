@@ -8,7 +8,7 @@ local BOUNDS = { 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5
 -- The number of a duration's bucket.
 local function index_of(seconds)
   local index = 1
-  while BOUNDS[index] and seconds > BOUNDS[index] do
+  while seconds > (BOUNDS[index] or seconds) do
     index = index + 1
   end
   return index
@@ -142,12 +142,9 @@ function Stats:count(name, amount)
   self.counters[name] = self.counters[name] + (amount or 1)
 end
 
-local function of_operation(stats, name)
-  local entry = stats.operations[name]
-  if not entry then
-    entry = { calls = 0, succeeded = 0, failed = 0, cancelled = 0, latency = new_histogram() }
-    stats.operations[name] = entry
-  end
+local function new_operation(stats, name)
+  local entry = { calls = 0, succeeded = 0, failed = 0, cancelled = 0, latency = new_histogram() }
+  stats.operations[name] = entry
   return entry
 end
 
@@ -156,7 +153,7 @@ end
 ---@param operation string
 function Stats:begin(call, operation)
   self.open[call] = true
-  local entry = of_operation(self, operation)
+  local entry = self.operations[operation] or new_operation(self, operation)
   entry.calls = entry.calls + 1
 end
 
@@ -168,7 +165,7 @@ end
 ---@param kind? string of the error
 function Stats:finish(call, operation, outcome, seconds, kind)
   self.open[call] = nil
-  local entry = of_operation(self, operation)
+  local entry = self.operations[operation]
   entry[outcome] = entry[outcome] + 1
   if seconds then
     entry.latency:observe(seconds)

@@ -11,10 +11,12 @@ local function differs(names, parameters, record, path)
   for index = 1, #names do
     local name = names[index]
     local asked, answered = parameters[name], record[name]
-    if type(answered) ~= "string" then
-      return ("%s.%s is missing"):format(path, name)
-    elseif answered ~= asked and canonical[name](answered, network) ~= canonical[name](asked, network) then
-      return ("%s.%s must be '%s', which was asked (got '%s')"):format(path, name, asked, answered)
+    if answered ~= asked then
+      if type(answered) ~= "string" then
+        return ("%s.%s is missing"):format(path, name)
+      elseif canonical[name](answered, network) ~= canonical[name](asked, network) then
+        return ("%s.%s must be '%s', which was asked (got '%s')"):format(path, name, asked, answered)
+      end
     end
   end
 end

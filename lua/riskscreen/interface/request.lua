@@ -1,8 +1,8 @@
 -- From an operation and its checked parameters to a request. Pure; call/ adds the access key.
+local enums = require "riskscreen.interface.enums"
 local errors = require "riskscreen.errors"
 local json = require "riskscreen.json"
 local operations = require "riskscreen.interface.operations"
-local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 
 ---@class riskscreen.Request
@@ -20,15 +20,19 @@ local text = require "riskscreen.util.text"
 ---@field name string of the parameter
 ---@field wire string its name on the wire
 ---@field key string the encoded name and "=", for a query
+---@field written table<any, string> the values of its enumeration, encoded
 ---@field in_body boolean
 ---@field separator? string joins an array to one text
 
----@class riskscreen.Endpoint where and how an operation is sent
+---@class riskscreen.Endpoint where and how a client sends an operation: the part of a request that is always the same
+---@field operation riskscreen.Operation
 ---@field method string
+---@field has_body boolean parameters travel in the body
 ---@field path string
 ---@field target? string with the prefix of base_url, where no parameter is part of the path
 ---@field envelope string
 ---@field idempotent boolean repeating a request changes nothing
+---@field headers table<string, string> of a request without a body and without headers of its own
 ---@field in_path table<string, true> names of the parameters that are part of the path
 ---@field places? riskscreen.Place[] in the order of sending; nil where the interface lists no parameters
 
@@ -62,8 +66,19 @@ local function unsent(kind, message, field)
   return nil, errors.new(kind, message, { field = field, sent = false })
 end
 
-local function place_of(name, wire, in_body, separator)
-  return { name = name, wire = wire, key = percent_encode(wire) .. "=", in_body = in_body, separator = separator }
+local function place_of(name, wire, in_body, entry)
+  local written = {}
+  for _, value in ipairs(entry and enums.values[entry.enum] or NO_FIELDS) do
+    written[value] = percent_encode(value)
+  end
+  return {
+    name = name,
+    wire = wire,
+    key = percent_encode(wire) .. "=",
+    written = written,
+    in_body = in_body,
+    separator = entry and entry.separator,
+  }
 end
 
 local function places_of(operation, method, in_path, settings)
@@ -73,7 +88,7 @@ local function places_of(operation, method, in_path, settings)
       local wire = entry.setting and settings[entry.renamed_by or "usage_parameters"][entry.setting] or entry.name
       -- The interface's place holds for the interface's method only.
       local in_body = has_body and (entry.place == "body" or method ~= operation.http)
-      places[#places + 1] = place_of(entry.name, wire, in_body, entry.separator)
+      places[#places + 1] = place_of(entry.name, wire, in_body, entry)
     end
   end
   return places
@@ -104,11 +119,15 @@ local function distribute(target, joint, places, parameters, body)
     if value ~= nil and place.in_body then
       body[place.wire] = value
     elseif value ~= nil then
-      local written = scalar_text(value)
+      local written = place.written[value]
       if not written then
-        return unsent("invalid_argument", place.wire .. " cannot be sent in a query", place.wire)
+        local plain = scalar_text(value)
+        if not plain then
+          return unsent("invalid_argument", place.wire .. " cannot be sent in a query", place.wire)
+        end
+        written = percent_encode(plain)
       end
-      target = target .. joint .. place.key .. percent_encode(written)
+      target = target .. joint .. place.key .. written
       joint = "&"
     end
   end
@@ -148,15 +167,7 @@ local function merge_headers(common, own)
   return headers
 end
 
--- The headers of every request that adds none of its own.
-local common_headers = tables.memoize(function(settings)
-  return merge_headers(settings.headers or NO_FIELDS, NO_FIELDS)
-end)
-
 local function headers_of(body, options, settings)
-  if not (body or options.headers or options.traceparent) then
-    return common_headers(settings)
-  end
   local headers = merge_headers(settings.headers or NO_FIELDS, options.headers or NO_FIELDS)
   headers["Content-Type"] = body and "application/json"
   headers.traceparent = options.traceparent
@@ -173,8 +184,8 @@ local function encode_body(body)
   return encoded
 end
 
--- A request with the limits and headers of the client and the call.
-local function finish(method, target, body, replay, options, settings)
+-- A request with the limits and headers of the client and the call. `common` are the headers where it adds none.
+local function finish(method, target, body, common, replay, options, settings)
   local encoded, err
   if body ~= nil then
     encoded, err = encode_body(body)
@@ -190,7 +201,9 @@ local function finish(method, target, body, replay, options, settings)
   return {
     method = method,
     target = target,
-    headers = headers_of(encoded, options, settings),
+    headers = (encoded or not common or options.headers or options.traceparent)
+        and headers_of(encoded, options, settings)
+      or common,
     body = encoded,
     timeout = timeout,
     connect_timeout = connect_timeout < timeout and connect_timeout or timeout,
@@ -229,11 +242,14 @@ function M.endpoint(operation, settings)
     in_path[name] = true
   end
   return {
+    operation = operation,
     method = method,
+    has_body = not query_methods[method],
     path = path,
     target = next(in_path) == nil and prefix_of(settings) .. path or nil,
     envelope = given and given.envelope or operation.envelope,
     idempotent = is_idempotent(operation, given, method),
+    headers = headers_of(nil, NO_FIELDS, settings),
     in_path = in_path,
     places = operation.parameters and places_of(operation, method, in_path, settings),
   }
@@ -263,21 +279,23 @@ local function add_extra(target, extra, parameters, places, body)
   return distribute(target, joint, places_of_given(query, "GET", NO_FIELDS), query)
 end
 
----The request of an operation.
+---The error of an operation whose endpoint is not known.
 ---@param operation riskscreen.Operation
----@param endpoint riskscreen.Endpoint|false of the operation
+---@return riskscreen.Error
+function M.unpublished(operation)
+  local message =
+    "the interface does not publish this operation's path; set endpoints.%s = { method = …, path = … }"
+  return errors.new("unsupported", message:format(operations.endpoint_key(operation)), { sent = false })
+end
+
+---The request of an operation.
+---@param endpoint riskscreen.Endpoint
 ---@param parameters table checked
 ---@param settings table a client's checked options
----@param options? table the call's checked options
+---@param options table the call's checked options
 ---@return riskscreen.Request|nil request
 ---@return riskscreen.Error|nil err
-function M.build(operation, endpoint, parameters, settings, options)
-  if not endpoint then
-    local key = operations.endpoint_key(operation)
-    local message =
-      "the interface does not publish this operation's path; set endpoints.%s = { method = …, path = … }"
-    return unsent("unsupported", message:format(key))
-  end
+function M.build(endpoint, parameters, settings, options)
   local target, err = endpoint.target
   if not target then
     target, err = fill_path(endpoint.path, parameters)
@@ -286,22 +304,21 @@ function M.build(operation, endpoint, parameters, settings, options)
     end
     target = prefix_of(settings) .. target
   end
-  local method = endpoint.method
-  local places = endpoint.places or places_of_given(parameters, method, endpoint.in_path)
-  local body = not query_methods[method] and {} or nil
+  local places = endpoint.places or places_of_given(parameters, endpoint.method, endpoint.in_path)
+  local body = endpoint.has_body and {} or nil
   target, err = distribute(target, "?", places, parameters, body)
   if err then
     return nil, err
   end
-  if options and options.extra then
+  if options.extra then
     target, err = add_extra(target, options.extra, parameters, places, body)
     if err then
       return nil, err
     end
   end
   local request
-  request, err = finish(method, target, body, endpoint.idempotent, options or NO_FIELDS, settings)
-  if request and operation.keeps_null then
+  request, err = finish(endpoint.method, target, body, endpoint.headers, endpoint.idempotent, options, settings)
+  if request and endpoint.operation.keeps_null then
     request.keep_null = true
   end
   return request, err
@@ -320,7 +337,7 @@ function M.raw(method, path, settings, options)
   if err then
     return nil, err
   end
-  return finish(method, target, options.body, method == "GET", options, settings)
+  return finish(method, target, options.body, nil, method == "GET", options, settings)
 end
 
 return M

@@ -35,7 +35,6 @@ local MAX_WAIT = 1e9 -- seconds; hundreds of digits would make an infinite one
 ---@class riskscreen.Context
 ---@field clock fun(): number Unix seconds
 ---@field redact fun(text: string): string
----@field envelope? string in place of the operation's
 
 -- The statuses that have a meaning in the interface, and those for which a hint helps.
 local statuses = {
@@ -162,16 +161,12 @@ local function body_of(reply, context)
   return reply.value
 end
 
-local function envelope_of(reply, context, operation)
+local function envelope_of(reply, context)
   local body, err = body_of(reply, context)
-  if err then
-    return nil, err
-  elseif not shape.is_object(body) then
-    return nil, protocol_error(reply, "the body must be an object (got " .. json.kind(body) .. ")")
-  elseif operation.keeps_null then
-    return shape.drop_nulls(result_envelope, body)
+  if not err and not shape.is_object(body) then
+    err = protocol_error(reply, "the body must be an object (got " .. json.kind(body) .. ")")
   end
-  return body
+  return body, err
 end
 
 local function ill_typed(reply, envelope, field, wanted)
@@ -199,17 +194,20 @@ local envelope_error = {}
 
 -- { success = true, code = 1 }; `status` and `msg` are "SUCCESS" or absent
 function envelope_error.standard(envelope, reply, context)
-  local success, code = envelope.success, envelope.code
-  if type(success) ~= "boolean" then
+  local success, code, status, msg = envelope.success, envelope.code, envelope.status, envelope.msg
+  if success == true and code == 1 then
+    if (status == nil or status == "SUCCESS") and (msg == nil or msg == "SUCCESS") then
+      return nil
+    end
+    return not_success(status, "status", reply, context) or not_success(msg, "msg", reply, context)
+  elseif type(success) ~= "boolean" then
     return ill_typed(reply, envelope, "success", "a boolean")
   elseif not shape.is_integer(code) then
     return ill_typed(reply, envelope, "code", "an integer")
   elseif not success then
     return api_error(reply, context)
-  elseif code ~= 1 then
-    return contradiction(reply, "success is true and code", code)
   end
-  return not_success(envelope.status, "status", reply, context) or not_success(envelope.msg, "msg", reply, context)
+  return contradiction(reply, "success is true and code", code)
 end
 
 -- { code = 200 }, without `success`
@@ -233,21 +231,31 @@ local function lacks_list(operation, data)
   return list ~= "data" and shape.is_object(data) and (data[list] == nil or data[list] == json.null)
 end
 
--- The payload in its final form, or nil and the fault.
-local function payload(operation, parameters, data)
+-- A function that gives the payload in its final form, or nil and the fault.
+local function payload_reader(operation)
   if not operation.data then
     -- Where the interface shows no payload, an answer without one is still a success.
-    return data == nil and true or data
-  elseif data == nil then
-    return nil, "data is missing"
+    return function(data)
+      return data == nil and true or data
+    end
   end
-  local message = shape.check(operation.data, data, "data") or match.check(operation, parameters, data)
-  if message then
-    return nil, message
-  elseif operation.aligned then
-    return match.align(parameters[operation.aligned], data, parameters.network)
+  local check = shape.checker(operation.data)
+  return function(data, parameters)
+    if data == nil then
+      return nil, "data is missing"
+    end
+    local fault, place = check(data)
+    if fault then
+      return nil, "data" .. place .. " " .. fault
+    end
+    local message = match.check(operation, parameters, data)
+    if message then
+      return nil, message
+    elseif operation.aligned then
+      return match.align(parameters[operation.aligned], data, parameters.network)
+    end
+    return data
   end
-  return data
 end
 
 local function new_response(reply, pagination)
@@ -263,35 +271,52 @@ end
 
 local M = {}
 
----The value of an operation and its response, or nil and an error.
+---@class riskscreen.Reader how the replies to an operation are interpreted
+---@field operation riskscreen.Operation
+---@field envelope_error fun(body: table, reply: riskscreen.Reply, context: riskscreen.Context): riskscreen.Error|nil
+---@field payload fun(data: any, parameters: table): any, string|nil
+
 ---@param operation riskscreen.Operation
+---@param envelope? string in place of the operation's
+---@return riskscreen.Reader
+function M.reader(operation, envelope)
+  local checked = envelope_error[envelope or operation.envelope]
+  return { operation = operation, envelope_error = checked, payload = payload_reader(operation) }
+end
+
+---The value of an operation and its response, or nil and an error.
+---@param reader riskscreen.Reader of the operation
 ---@param parameters table checked
 ---@param reply riskscreen.Reply
 ---@param context riskscreen.Context
 ---@return any value
 ---@return riskscreen.Response|riskscreen.Error
-function M.interpret(operation, parameters, reply, context)
+function M.interpret(reader, parameters, reply, context)
   if reply.status ~= 200 then
     return nil, status_error(reply, context)
   end
-  local envelope, err = envelope_of(reply, context, operation)
-  if envelope then
-    err = envelope_error[context.envelope or operation.envelope](envelope, reply, context)
+  local operation = reader.operation
+  local body, err = envelope_of(reply, context)
+  if err then
+    return nil, err
+  elseif operation.keeps_null then
+    shape.drop_nulls(result_envelope, body)
   end
+  err = reader.envelope_error(body, reply, context)
   if err then
     return nil, err
   end
-  local value, message = payload(operation, parameters, envelope.data)
+  local value, message = reader.payload(body.data, parameters)
   local pagination
   if operation.paginated then
-    pagination = envelope.pagination
+    pagination = body.pagination
   end
   if not message and pagination ~= nil then
     message = shape.check(records.pagination, pagination, "pagination")
   end
   if message then
     err = protocol_error(reply, quote(context, message))
-    err.absent = lacks_list(operation, envelope.data) or nil
+    err.absent = lacks_list(operation, body.data) or nil
     return nil, err
   end
   return value, new_response(reply, pagination)

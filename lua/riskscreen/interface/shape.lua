@@ -15,7 +15,7 @@ local math_type = math.type -- luacheck: ignore 143
   end
 
 local function is_object(value)
-  return type(value) == "table" and not json.is_array(value)
+  return type(value) == "table" and value[1] == nil and (next(value) ~= nil or not json.is_array(value))
 end
 
 -- A whole number, which may arrive as 1.0. A double that may have been rounded is none.
@@ -75,7 +75,7 @@ local tests = {
   number = "type(V) == 'number'",
   integer = "type(V) == 'number' and V % 1 == 0 and V < 9007199254740992 and V >= MINIMUM",
   object = "type(V) == 'table' and V[1] == nil and (next(V) ~= nil or not is_array(V))",
-  array = "type(V) == 'table' and is_array(V)",
+  array = "type(V) == 'table' and (V[1] ~= nil or is_array(V))",
   -- Some writers make an array of an empty map.
   map = "type(V) == 'table' and V[1] == nil",
 }
@@ -145,8 +145,11 @@ end
 
 local load_text = loadstring or load -- luacheck: ignore 113
 
--- The check of a shape returns a fault and its place inside the value, or nothing for a good value.
-local check_of = tables.memoize(function(shape)
+local M = { is_object = is_object, is_integer = is_integer }
+
+---The check of a shape. It returns a fault and its place inside the value, or nothing for a good value.
+---@type fun(shape: riskscreen.Shape): fun(value: any): string|nil, string|nil
+M.checker = tables.memoize(function(shape)
   local code = { "local type, next, pairs, null, is_array, faults = ... return function(v0)" }
   add_check(code, shape, 0, "''")
   add(code, "end")
@@ -159,8 +162,8 @@ end)
 ---@param value any
 ---@param path string of the value, such as "data"
 ---@return string|nil message the fault and its place, such as "data.risks[3] must be an object"; nil for a good value
-local function check(shape, value, path)
-  local fault, place = check_of(shape)(value)
+function M.check(shape, value, path)
+  local fault, place = M.checker(shape)(value)
   return fault and path .. place .. " " .. fault
 end
 
@@ -180,14 +183,14 @@ end
 ---@param shape? riskscreen.Shape
 ---@param value any changed in place
 ---@return any value nil for null
-local function drop_nulls(shape, value)
+function M.drop_nulls(shape, value)
   shape = shape or NO_SHAPE
   if value == null then
     return nil
   elseif type(value) == "table" then
     for name, member in pairs(value) do
       if member ~= null then
-        value[name] = drop_nulls(shape_of(shape, name), member)
+        value[name] = M.drop_nulls(shape_of(shape, name), member)
       elseif type(name) == "string" and shape.type ~= "map" then
         value[name] = nil
       end
@@ -196,9 +199,4 @@ local function drop_nulls(shape, value)
   return value
 end
 
-return {
-  check = check,
-  drop_nulls = drop_nulls,
-  is_object = is_object,
-  is_integer = is_integer,
-}
+return M

@@ -193,17 +193,6 @@ local function check_order(specs, checked)
   return checked
 end
 
--- Nearly every call is a lookup with a plain address. In `./dev bench layers` this shortcut saves a tenth of a call on
--- Lua 5.4 and a fifth on LuaJIT.
-local function is_plain_lookup(operation, parameters)
-  local address, networks = parameters.address, operation.lookup
-  if not networks or not enums.has(networks, parameters.network) or type(address) ~= "string" then
-    return false
-  end
-  local second = next(parameters, (next(parameters)))
-  return next(parameters, second) == nil and #address <= MAX_STRING and text.is_plain(address)
-end
-
 local M = { problem = problem, not_one_of = not_one_of, fields = check_fields }
 
 -- Every address of the checked parameters: check(value, network, path) returns nil and a problem for a wrong one.
@@ -251,6 +240,22 @@ local function check_addresses(specs, checked, level, extend)
   return not wrong and checked or nil, wrong
 end
 
+-- Nearly every call is a lookup with a plain address. The copy of its parameters; nil if they are unusual or wrong. In
+-- `./dev bench layers` this shortcut saves a tenth of a call on Lua 5.4 and a fifth on LuaJIT.
+local function plain_lookup(networks, parameters, level)
+  local address, network = parameters.address, parameters.network
+  if type(address) ~= "string" or not enums.has(networks, network) then
+    return nil
+  end
+  local second = next(parameters, (next(parameters)))
+  if next(parameters, second) ~= nil then
+    return nil
+  elseif level then
+    return addresses.validate(address, network, level) and { address = address, network = network }
+  end
+  return #address <= MAX_STRING and text.is_plain(address) and { address = address, network = network }
+end
+
 ---Checks an operation's parameters. A wrong parameter is an error object and never raises: parameters are data.
 ---@param operation riskscreen.Operation
 ---@param parameters table
@@ -259,11 +264,9 @@ end
 ---@return table|nil checked a copy
 ---@return riskscreen.Error|nil err
 function M.parameters(operation, parameters, level, extend)
-  local network = parameters.network
-  if
-    is_plain_lookup(operation, parameters) and (not level or addresses.validate(parameters.address, network, level))
-  then
-    return { address = parameters.address, network = network }
+  local lookup = operation.lookup and plain_lookup(operation.lookup, parameters, level)
+  if lookup then
+    return lookup
   end
   local specs = operation.parameters
   -- The caller may give any parameters where the interface lists none.

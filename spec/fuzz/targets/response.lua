@@ -103,7 +103,8 @@ return function(input)
   local kept = reply_of(keeping, status, headers, body)
   local judged = status == 200 and kept.value ~= nil and honest.judge(operation.name, asked, kept.value) or nil
 
-  local value, result = response.interpret(operation, asked, reply_of(dropping, status, headers, body), context)
+  local reader = response.reader(operation)
+  local value, result = response.interpret(reader, asked, reply_of(dropping, status, headers, body), context)
   assert((value ~= nil) == (judged ~= nil), judged and "an honest answer is refused" or "a false answer is taken")
   if value == nil then
     check_error(status, result)
@@ -117,7 +118,7 @@ return function(input)
   end
 
   -- A transport may keep nulls.
-  value, result = response.interpret(operation, asked, kept, context)
+  value, result = response.interpret(response.reader(operation), asked, kept, context)
   assert(value == nil or judged, "a false answer is taken when nulls are kept")
   if value == nil then
     check_error(status, result)

@@ -21,7 +21,7 @@ local entities = operations.by_name.listAddressEntities
 local function changed(operation, change, parameters)
   local given, body = samples.of(operation)
   change(body)
-  return response.interpret(operation, parameters or given, recorder.reply(200, body), context)
+  return response.interpret(response.reader(operation), parameters or given, recorder.reply(200, body), context)
 end
 
 local function refused(kind, value, err)

@@ -14,7 +14,7 @@ end
 local function build(name, parameters, more, call)
   local all = settings(more)
   local operation = operations.by_name[name]
-  return request.build(operation, request.endpoint(operation, all), parameters, all, call)
+  return request.build(request.endpoint(operation, all), parameters, all, call or {})
 end
 
 describe("a blacklist addition", function()
@@ -61,7 +61,7 @@ describe("a configured endpoint", function()
     local all = settings { endpoints = { [key] = endpoint } }
     local operation = operations.by_name[name]
     local sent = parameters or { requestId = "r" }
-    return assert(request.build(operation, request.endpoint(operation, all), sent, all)).replay
+    return assert(request.build(request.endpoint(operation, all), sent, all, {})).replay
   end
 
   it("is repeated only as a GET, unless the operator says otherwise", function()
@@ -181,7 +181,7 @@ describe("request.build", function()
     local shared = settings { headers = { ["X-Team"] = "a" } }
     local operation = operations.by_name.listAddressEntities
     local endpoint = request.endpoint(operation, shared)
-    request.build(operation, endpoint, parameters, shared, { headers = { ["X-Call"] = "b" } })
+    request.build(endpoint, parameters, shared, { headers = { ["X-Call"] = "b" } })
     assert.same({ addresses = { "a" }, network = "eth" }, parameters)
     assert.same({ ["X-Team"] = "a" }, shared.headers)
   end)
@@ -189,8 +189,9 @@ end)
 
 describe("an operation whose path is not published", function()
   it("names the option to set", function()
-    local built, err = build("getAsynchronousResult", { requestId = "r" })
-    assert.is_nil(built)
+    local operation = operations.by_name.getAsynchronousResult
+    assert.is_false(request.endpoint(operation, settings()))
+    local err = request.unpublished(operation)
     assert.equal("unsupported", err.kind)
     assert.matches("endpoints.kyt_result = { method", err.message, 1, true)
   end)

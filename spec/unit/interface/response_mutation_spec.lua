@@ -19,7 +19,7 @@ local context = {
 }
 
 local function interpret(operation, parameters, body)
-  return response.interpret(operation, parameters, recorder.reply(200, body), context)
+  return response.interpret(response.reader(operation), parameters, recorder.reply(200, body), context)
 end
 
 local function published()

@@ -18,7 +18,7 @@ local risk = operations.by_name.getAddressRisk
 local list = operations.by_name.listBlacklistAddresses
 
 local function interpret(operation, reply, parameters)
-  return response.interpret(operation, parameters or samples.of(operation), reply, context)
+  return response.interpret(response.reader(operation), parameters or samples.of(operation), reply, context)
 end
 
 -- The interpretation of a good answer after `change`.

@@ -19,7 +19,7 @@ local context = {
 local risk = operations.by_name.getAddressRisk
 
 local function interpret(reply)
-  return response.interpret(risk, (samples.of(risk)), reply, context)
+  return response.interpret(response.reader(risk), (samples.of(risk)), reply, context)
 end
 
 local function refused(kind, value, err)
