@@ -199,9 +199,9 @@ static void push_times(lua_State *L, const struct rsc_response *response) {
     set_number(L, "total", response->total);
 }
 
-static void push_response(lua_State *L, const struct rsc_transfer *transfer) {
+static void push_response(lua_State *L, const struct rsc_transfer *transfer, bool brief) {
     const struct rsc_response *response = &transfer->outcome.response;
-    lua_createtable(L, 0, 5);
+    lua_createtable(L, 0, 6);
     lua_pushinteger(L, response->status);
     lua_setfield(L, -2, "status");
     lua_pushstring(L, response->http_version >= CURL_HTTP_VERSION_2_0   ? "2"
@@ -210,10 +210,12 @@ static void push_response(lua_State *L, const struct rsc_transfer *transfer) {
     lua_setfield(L, -2, "http_version");
     lua_pushinteger(L, (lua_Integer)rsc_transfer_body(transfer).length);
     lua_setfield(L, -2, "size");
-    push_headers(L, transfer);
-    lua_setfield(L, -2, "headers");
-    push_times(L, response);
-    lua_setfield(L, -2, "times");
+    if (!brief) {
+        push_headers(L, transfer);
+        lua_setfield(L, -2, "headers");
+        push_times(L, response);
+        lua_setfield(L, -2, "times");
+    }
 }
 
 static void push_failure(lua_State *L, const struct rsc_failure *failure) {
@@ -232,6 +234,7 @@ static void push_failure(lua_State *L, const struct rsc_failure *failure) {
     lua_setfield(L, -2, "phase");
 }
 
+/* transfer:result(brief). The result of a brief 200 has no headers and no times: they cost as much as decoding it. */
 static int transfer_result(lua_State *L) {
     struct rsc_transfer *transfer = check_finished(L);
     if (transfer->failed) {
@@ -239,7 +242,7 @@ static int transfer_result(lua_State *L) {
         push_failure(L, &transfer->outcome.failure);
         return 2;
     }
-    push_response(L, transfer);
+    push_response(L, transfer, lua_toboolean(L, 2) && transfer->outcome.response.status == 200);
     return 1;
 }
 

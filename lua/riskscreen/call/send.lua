@@ -79,6 +79,9 @@ local function request_of(call, key, at, fresh)
   if built.keep_null then
     request.keep_null = true
   end
+  if call.options.value_only and call.state.keeps_requests and not call.state.hooks.given.response then
+    request.value_only = true
+  end
   return request
 end
 

@@ -4,6 +4,7 @@ local scheduler = require "riskscreen.runtime.native.scheduler"
 
 local EXCERPT = 200 -- bytes of a body that is not JSON
 local MAX_HEADERS = 256 * 1024 -- bytes of an answer's headers
+local NO_HEADERS = {}
 
 local function new_origin(settings)
   return scheduler.loop():origin {
@@ -52,13 +53,14 @@ local function decode(transfer, keep_null, max_size)
 end
 
 -- The reply of a finished transfer. The body is decoded from the receive buffer, unless nulls are kept.
-local function reply_of(transfer, keep_null, max_size)
-  local reply, failure = transfer:result()
+local function reply_of(transfer, request, max_size)
+  local reply, failure = transfer:result(request.value_only)
   if not reply then
     return nil, failure
   end
+  reply.headers = reply.headers or NO_HEADERS
   if reply.size > 0 then
-    local value, message, position = decode(transfer, keep_null, max_size)
+    local value, message, position = decode(transfer, request.keep_null, max_size)
     if value == nil then
       reply.invalid = { message = message, position = position }
       reply.excerpt = transfer:body():sub(1, EXCERPT)
@@ -123,7 +125,7 @@ function M.transport(settings)
     end
     local transfer = send(origin, request, last_lines)
     scheduler.await(transfer)
-    local reply, failure = reply_of(transfer, request.keep_null, settings.max_response_size)
+    local reply, failure = reply_of(transfer, request, settings.max_response_size)
     transfer:close()
     return reply, failure
   end
