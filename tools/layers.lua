@@ -37,6 +37,7 @@ M.rules = {
     ["riskscreen.util"] = true,
   },
   open = {
+    ["riskscreen.address.digest"] = "the chain of the journal has the same SHA-256",
     ["riskscreen.policy.decision"] = "every component makes decisions with the one constructor",
     ["riskscreen.nginx.cache.epoch"] = "a change of a list empties the LRU of every worker",
     ["riskscreen.nginx.cache.subject"] = "the lists have the keys of the cache",

@@ -3,7 +3,8 @@
 
 ---@class riskscreen
 ---@field loop riskscreen.Loop
-local riskscreen = { address = {}, decimal = {}, errors = {}, webhook = {}, sandbox = {}, store = {} }
+local riskscreen = { address = {}, decimal = {}, errors = {}, webhook = {}, sandbox = {} }
+riskscreen.store, riskscreen.journal = {}, {}
 
 ---@alias riskscreen.activity_network "ethereum"|"eth"|"tron"|"btc"|"bsc"
 
@@ -59,6 +60,7 @@ local riskscreen = { address = {}, decimal = {}, errors = {}, webhook = {}, sand
 ---@field address_check? string|boolean How addresses are checked before anything is sent: `checksum`, `format`, or false for any text. By default `checksum`, and `format` for the calls of `client.kya`.
 ---@field clock? function Returns Unix seconds, to read dates in answers; by default os.time.
 ---@field random? function Returns a number from 0 up to 1, for the jitter of waits; by default its own generator.
+---@field journal? table The record of the decisions of `screen` and `screen_all`.
 ---@field runtime? table The runtime of everything that belongs to this client, in place of the program's: now(), sleep(seconds) and tasks with spawn, gather, signal, on_end, hold and release. transport(settings) is optional.
 ---@field polling? table When the client polls for a transaction's result, if `endpoints.kyt_result` is set: `first`, `growth`, `jitter`, `ceiling`, `deadline`.
 ---@field final_statuses? table Values of `status` that make a transaction's result final; by default 1003 alone.
@@ -383,6 +385,7 @@ function riskscreen.errors.is(value) end
 ---@field priority? "high"|"normal"|"low" as for a call
 ---@field traceparent? string as for a call
 ---@field address_check? "checksum"|"format"|false as for a client
+---@field request_id? string your identifier of the request, for the journal
 local riskscreen_ScreenRequest = {}
 
 ---@class riskscreen.ScreenAllRequest
@@ -450,6 +453,11 @@ function riskscreen_Client:screen(request) end
 ---@param request riskscreen.ScreenAllRequest
 ---@return riskscreen.Run
 function riskscreen_Client:screen_all(request) end
+
+---Decides as `screen` does, from results that were looked up before: a risk assessment, or the kept answer of a journal. It calls nothing and records nothing.
+---@param results riskscreen.LookupResults|table
+---@return riskscreen.Decision
+function riskscreen_Client:decide(results) end
 
 ---Calls an operation by the interface's own name.
 ---@param name string
@@ -898,6 +906,157 @@ function riskscreen_StoreSpace:each(range) end
 ---@return integer|nil
 ---@return riskscreen.Error|nil err
 function riskscreen_StoreSpace:count(prefix) end
+
+---@class riskscreen.JournalOptions
+---@field record? boolean
+---@field key? string
+---@field sync? number|false seconds
+---@field max_size? integer bytes
+---@field buffer? integer lines
+---@field lock_timeout? number seconds
+---@field on_failure? fun(err: riskscreen.Error)
+---@field clock? fun(): number
+local riskscreen_JournalOptions = {}
+
+---@class riskscreen.Journal
+local riskscreen_Journal = {}
+
+---@class riskscreen.JournalContext what the journal cannot know from the decision
+---@field address? string the canonical address; otherwise the journal finds it
+---@field policy? riskscreen.Policy
+---@field source? "service"|"list"|"cache"
+---@field request_id? string
+---@field hide? fun(text: string): string removes the access key
+local riskscreen_JournalContext = {}
+
+---@class riskscreen.JournalEntry a decoded line
+---@field id string
+---@field time string UTC, such as 2026-01-31T12:00:00Z
+---@field input any the address as the caller gave it
+---@field network? any
+---@field address? string the canonical address, where the input is one
+---@field action riskscreen.Action
+---@field reasons string[] the worst first
+---@field source "service"|"list"|"cache"
+---@field policy? string the fingerprint of the policy
+---@field degraded? boolean
+---@field stale? boolean
+---@field request_id? string as the caller gave it
+---@field answer? string the SHA-256 of the answer of the service
+---@field record? table the whole answer, with the option `record`
+---@field lost? integer in place of a decision: how many decisions before this line could not be written
+---@field version string of the library
+---@field part integer
+---@field seq integer
+---@field prev string
+---@field hash string
+local riskscreen_JournalEntry = {}
+
+---@class riskscreen.JournalHead the place in the chain after which the next line comes
+---@field part integer the number of the file
+---@field seq integer the number of the last line
+---@field hash string the hash of the last line
+local riskscreen_JournalHead = {}
+
+---@class riskscreen.JournalReport
+---@field ok boolean
+---@field lines integer
+---@field files string[]
+---@field faults riskscreen.JournalFault[] the first 100
+---@field first? integer the number of the first line
+---@field head? riskscreen.JournalHead after the last line
+local riskscreen_JournalReport = {}
+
+---@class riskscreen.JournalFault
+---@field file string
+---@field line integer in the file; 0: the file as a whole
+---@field seq? integer the number in the chain
+---@field reason "changed"|"missing"|"moved"|"repeated"|"replaced"|"malformed"|"torn"|"truncated"
+---@field message string
+local riskscreen_JournalFault = {}
+
+---@class riskscreen.ReplayRow
+---@field seq integer the number of the line
+---@field id string
+---@field time string
+---@field input any
+---@field network? any
+---@field address? string
+---@field before riskscreen.Action the action that was recorded
+---@field after? riskscreen.Action the action of the policy; absent where the decision cannot be made again
+---@field changed boolean
+---@field decision? riskscreen.Decision of the policy
+---@field problem? string why the decision cannot be made again
+local riskscreen_ReplayRow = {}
+
+---A journal in a file of JSON lines.
+---@param path string
+---@param options? riskscreen.JournalOptions
+---@return riskscreen.Journal|nil
+---@return riskscreen.Error|nil err
+function riskscreen.journal.file(path, options) end
+
+---A journal whose lines a function takes. The chain begins anew with each journal.
+---@param fn fun(line: string): any a line without the line break; it fails when it raises, or returns nil or false and an error
+---@param options? riskscreen.JournalOptions
+---@return riskscreen.Journal
+function riskscreen.journal.call(fn, options) end
+
+---A journal in a store. Several programs may write to it.
+---@param store riskscreen.Store
+---@param options? riskscreen.JournalOptions
+---@return riskscreen.Journal
+function riskscreen.journal.store(store, options) end
+
+---Checks a journal. Without a key the chain shows changes by accident, or by someone who does not compute it anew. With a key only its owner can do that. Lines that were cut at the end are found where a head is known: the one in PATH.head, or `head`, kept elsewhere.
+---@param source string|string[]|riskscreen.Store the journal's path, the files in order, or the store
+---@param options? { key?: string, head?: riskscreen.JournalHead }
+---@return riskscreen.JournalReport|nil report
+---@return riskscreen.Error|nil err where the journal cannot be read
+function riskscreen.journal.verify(source, options) end
+
+---Iterates over the entries of a journal, the oldest first. A line that is not JSON raises an error object, as does a journal that cannot be read; a torn last line is left out.
+---@param source string|string[]|riskscreen.Store the journal's path, the files in order, or the store
+---@param address? string canonical; only with a store, whose index finds the lines about it
+---@return fun(): riskscreen.JournalEntry|nil
+function riskscreen.journal.entries(source, address) end
+
+---Decides the decisions of a journal again. Iterates over a row for each of them, changed or not. It needs a journal with `record = true`. Raises an error object where the journal cannot be read.
+---@param source string|string[]|riskscreen.Store the journal's path, the files in order, or the store
+---@param policy riskscreen.Policy
+---@return fun(): riskscreen.ReplayRow|nil
+function riskscreen.journal.replay(source, policy) end
+
+---Records a decision. A failure changes nothing of the decision; it is counted and told to `on_failure`.
+---@param decision riskscreen.Decision
+---@param context? riskscreen.JournalContext
+---@return string|nil id of the line
+---@return riskscreen.Error|nil err
+function riskscreen_Journal:append(decision, context) end
+
+---Writes the lines that wait in the buffer. Where that fails they stay in it.
+---@return boolean|nil ok
+---@return riskscreen.Error|nil err
+function riskscreen_Journal:flush() end
+
+---The place in the chain. Keep it apart from the journal, for example in a message to yourself: `verify` then finds out whether the journal was cut at its end or written anew.
+---@return riskscreen.JournalHead|nil
+---@return riskscreen.Error|nil err
+function riskscreen_Journal:head() end
+
+---Begins a new file. Only the journal of a file has files.
+---@return boolean|nil ok
+---@return riskscreen.Error|nil err
+function riskscreen_Journal:rotate() end
+
+---Counters: `written` and `failed` decisions, `lost` ones of these that found the buffer full, `waiting` ones in the buffer, and torn lines that were `repaired`.
+---@return { written: integer, failed: integer, lost: integer, waiting: integer, repaired: integer }
+function riskscreen_Journal:stats() end
+
+---Writes the buffer and notes the head. The journal may be used again after that.
+---@return boolean|nil ok
+---@return riskscreen.Error|nil err
+function riskscreen_Journal:close() end
 
 ---@class riskscreen.nginx.Gate
 local riskscreen_nginx_Gate = {}

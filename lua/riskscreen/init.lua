@@ -12,6 +12,7 @@ local lazy = {
   sandbox = "riskscreen.sandbox",
   webhook = "riskscreen.webhook",
   store = "riskscreen.store",
+  journal = "riskscreen.journal",
   address = "riskscreen.address",
   decimal = "riskscreen.util.decimal",
 }

@@ -66,6 +66,7 @@ local receivers = {
   ["gate"] = "riskscreen_nginx_Gate",
   ["gates"] = "gates",
   ["inboxes"] = "inboxes",
+  ["journal"] = "riskscreen_Journal",
   ["store"] = "riskscreen_Store",
   ["space"] = "riskscreen_StoreSpace",
   ["service"] = "riskscreen_sandbox_Service",
@@ -223,7 +224,8 @@ function M.files(index, surface, option_classes)
   add(table.concat({
     "---@class riskscreen",
     "---@field loop riskscreen.Loop",
-    "local riskscreen = { address = {}, decimal = {}, errors = {}, webhook = {}, sandbox = {}, store = {} }",
+    "local riskscreen = { address = {}, decimal = {}, errors = {}, webhook = {}, sandbox = {} }",
+    "riskscreen.store, riskscreen.journal = {}, {}",
   }, "\n"))
   for _, name in ipairs(sorted_keys(enums.values)) do
     add("---@alias riskscreen." .. name .. " " .. literal_union(enums.values[name]))

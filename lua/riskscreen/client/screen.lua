@@ -28,6 +28,7 @@ local default_policy = policies.new()
 ---@field priority? "high"|"normal"|"low" as for a call
 ---@field traceparent? string as for a call
 ---@field address_check? "checksum"|"format"|false as for a client
+---@field request_id? string your identifier of the request, for the journal
 
 local is_lookup = tables.set(lookups.names)
 
@@ -57,7 +58,10 @@ M.options = tables.concat({
   build.seconds("timeout", nil, "Time for all lookups of a decision."),
 }, reliability.call)
 
-local one_options = tables.concat({ { name = "address", type = "any", doc = "The address." } }, M.options)
+local one_options = tables.concat({
+  { name = "address", type = "any", doc = "The address." },
+  { name = "request_id", type = "string", doc = "Your identifier of the request, for the journal." },
+}, M.options)
 
 ---The state of a client and the checked table given to a screening. Misuse raises at the method's caller.
 ---@param client any
@@ -201,6 +205,17 @@ local function redact_reasons(state, decision)
   end
 end
 
+-- Records a decision in the client's journal, without the access key.
+local function record(screening, decision, canonical)
+  local state = screening.state
+  state.settings.journal:append(decision, {
+    address = canonical,
+    policy = screening.policy,
+    request_id = screening.request_id,
+    hide = state.hide_key,
+  })
+end
+
 local function decide(screening, address, network, options)
   local now = screening.state.runtime.now
   local started = now()
@@ -211,6 +226,9 @@ local function decide(screening, address, network, options)
   redact_reasons(screening.state, decision)
   decision.address, decision.network = address, network
   decision.elapsed = now() - started
+  if screening.state.settings.journal then
+    record(screening, decision, canonical)
+  end
   return decision
 end
 
@@ -227,6 +245,7 @@ local function new_screening(state, policy, checked)
     policy = policy,
     wanted = wanted,
     options = options,
+    request_id = checked.request_id,
     address_check = M.address_check(state.settings, checked.address_check),
   }
 end
@@ -270,6 +289,18 @@ function M.install(Client)
     local state, checked = M.open(self, "screen", request, one_options)
     local screening = new_screening(state, self.policy, checked)
     return decide(screening, checked.address, checked.network, screening.options)
+  end
+
+  ---Decides as `screen` does, from results that were looked up before: a risk assessment, or the kept answer of a
+  ---journal. It calls nothing and records nothing.
+  ---@param results riskscreen.LookupResults|table
+  ---@return riskscreen.Decision
+  function Client:decide(results)
+    local state, misuse = calls.open(self, "client")
+    if not state then
+      error(misuse, 2)
+    end
+    return extended_policy(state, self.policy or default_policy):decide(results)
   end
 end
 

@@ -160,6 +160,7 @@ function M.install(Client)
     local is_line = io.type(checked.source) == "file"
     local source = is_line and lines_of(checked.source) or checked.source
     local level = screen.address_check(state.settings, checked.address_check)
+    local policy = checked.policy or self.policy
     local decide_new = screen.decider(state, self.policy, checked)
     local decide = decide_once(state.runtime.tasks, decide_new, checked.remember, level)
     local run, message = maps.new(state.runtime, source, function(item, index)
@@ -167,6 +168,9 @@ function M.install(Client)
       local first, repeats = decide(address, network, index)
       local own = { index = index, input = item, address = address, network = network, repeats = repeats }
       local decision = decisions.copy(first, own)
+      if repeats and state.settings.journal then
+        state.settings.journal:append(decision, { source = "cache", policy = policy, hide = state.hide_key })
+      end
       return not decision.error and decision or nil, decision.error, decision
     end, checked, decision_of)
     if not run then

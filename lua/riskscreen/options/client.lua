@@ -194,6 +194,12 @@ M.options = tables.concat({
   M.address_check,
   build.callback("clock", "Returns Unix seconds, to read dates in answers; by default os.time."),
   build.callback("random", "Returns a number from 0 up to 1, for the jitter of waits; by default its own generator."),
+  build.object(
+    "journal",
+    "riskscreen.Journal",
+    "riskscreen.journal.file, .call or .store",
+    "The record of the decisions of `screen` and `screen_all`."
+  ),
   {
     name = "runtime",
     type = "table",

@@ -1,0 +1,379 @@
+-- The file of a journal. Several programs and workers may write to one file: each batch of lines is written under a
+-- lock, after the line that is the last one then. "PATH.head" is the lock. It holds the head of the chain as it was
+-- when the file was last settled. Rotation renames PATH to PATH.1, PATH.2 and so on; the next file continues the chain.
+
+local errors = require "riskscreen.errors"
+local json = require "riskscreen.json"
+local lines = require "riskscreen.journal.line"
+local text = require "riskscreen.util.text"
+
+local BLOCK = 65536 -- bytes that are read at once to find the end of the last whole line
+local LOCK_PAUSE = 0.001 -- seconds between two attempts to take the lock
+local LONGEST_HEAD = 1024 -- bytes
+local HEAD_LENGTH = 160 -- bytes, filled with spaces
+
+---@class riskscreen.journal.File
+---@field path string
+---@field private settings table
+---@field private hash fun(text: string): string
+---@field private system table riskscreen.system
+---@field private settled_at number when the head was last written
+---@field private dirty boolean lines came after the head was written
+---@field repaired integer torn lines that were removed
+local File = {}
+File.__index = File
+
+local M = {}
+
+function M.failure(path, message, reason)
+  local shown = ("journal %s: %s"):format(text.printable(path, 200), message)
+  return errors.new("storage", shown, { reason = reason or "io" })
+end
+
+-- The error of a failed call of the system, by the system's message.
+local function system_failure(self, what, message)
+  local reason = "io"
+  if message:find("No space left", 1, true) then
+    reason = "full"
+  elseif message:find("Permission denied", 1, true) or message:find("Read-only", 1, true) then
+    reason = "read_only"
+  elseif message:find("No such file", 1, true) then
+    reason = "missing"
+  end
+  return nil, M.failure(self.path, what .. ": " .. message, reason)
+end
+
+local function open(path, mode)
+  local file, message = io.open(path, mode)
+  if file then
+    file:setvbuf "no" -- a line is handed to the system as a whole, or not at all
+  end
+  return file, message
+end
+
+---The head in the text of a head file, or nil.
+---@param content string|nil
+---@return riskscreen.JournalHead|nil
+function M.parse_head(content)
+  local head = content and #content <= LONGEST_HEAD and json.decode(content)
+  if
+    type(head) == "table"
+    and type(head.part) == "number"
+    and type(head.seq) == "number"
+    and type(head.hash) == "string"
+  then
+    return head
+  end
+end
+
+-- Takes the lock: the open head file. Waits for other writers, whose batches are short.
+local function take_lock(self)
+  local path = self.path .. ".head"
+  local file, message = open(path, "r+b")
+  if not file then
+    file, message = open(path, "a+b")
+    if file then
+      file:close()
+      file, message = open(path, "r+b")
+    end
+  end
+  if not file then
+    return system_failure(self, "the head file cannot be opened", message)
+  end
+  local waited = 0
+  while not self.system.lock(file) do
+    if waited >= self.settings.lock_timeout then
+      file:close()
+      return nil, M.failure(self.path, "another program holds the lock for too long", "busy")
+    end
+    self.settings.sleep(LOCK_PAUSE)
+    waited = waited + LOCK_PAUSE
+  end
+  return file
+end
+
+-- Cuts off what follows the last line break. Returns the size that is left.
+local function remove_torn_line(self, file, size)
+  local finish = size
+  while finish > 0 do
+    local start = math.max(0, finish - BLOCK)
+    file:seek("set", start)
+    local block = file:read(finish - start)
+    local position = block and block:match "^.*()\n"
+    if position then
+      finish = start + position
+      break
+    end
+    finish = start
+  end
+  local cut, message = self.system.truncate(file, finish)
+  if not cut then
+    return system_failure(self, "a torn line cannot be removed", message)
+  end
+  self.repaired = self.repaired + 1
+  return finish
+end
+
+-- The end of the file: its size, and the head after its last line, which is nil for an empty file.
+local function read_end(self, file)
+  local size = file:seek "end"
+  local start = math.max(0, size - lines.LONGEST_ENDING - 1)
+  file:seek("set", start)
+  local tail = size > 0 and file:read(size - start) or ""
+  if size > 0 and tail:sub(-1) ~= "\n" then
+    local left, err = remove_torn_line(self, file, size)
+    if not left then
+      return nil, err
+    end
+    return read_end(self, file)
+  elseif size == 0 then
+    return 0
+  end
+  local chain = lines.chain(tail:sub(1, -2))
+  if not chain then
+    return nil, M.failure(self.path, "the last line is not one of a journal; run `journal verify`", "damaged")
+  end
+  return size, { part = chain.part, seq = chain.seq, hash = chain.hash }
+end
+
+local function exists(path)
+  local file = io.open(path, "rb")
+  return file ~= nil and file:close()
+end
+
+-- The head for an empty or a new file: after the last line of the file before it.
+local function head_of_new_file(self, settled)
+  if not settled and exists(self.path .. ".1") then
+    return nil, M.failure(self.path, "the head file is missing, but there are older files; bring it back", "damaged")
+  elseif not settled then
+    return { part = 1, seq = 0, hash = lines.FIRST }
+  elseif settled.next then
+    return { part = settled.part + 1, seq = settled.seq, hash = settled.hash }
+  elseif exists(self.path .. "." .. settled.part) then
+    -- The program ended between the rename and the note of it.
+    return { part = settled.part + 1, seq = settled.seq, hash = settled.hash }
+  elseif settled.seq == 0 then
+    return { part = 1, seq = 0, hash = lines.FIRST }
+  end
+  local message = "the file is missing or empty, but %d lines were written to it; bring it back, or remove %s.head"
+  return nil, M.failure(self.path, message:format(settled.seq, self.path), "damaged")
+end
+
+-- The place where the next line goes: the head, and the size of the file.
+local function find_place(self, lock_file, file)
+  lock_file:seek "set"
+  local settled = M.parse_head(lock_file:read(LONGEST_HEAD))
+  local size, other = read_end(self, file)
+  if not size then
+    return nil, other
+  elseif not other then
+    local head, err = head_of_new_file(self, settled)
+    return head, err or size
+  elseif settled and settled.seq > other.seq then
+    local message = "the file ends at line %d, but %d lines were written; run `journal verify`"
+    return nil, M.failure(self.path, message:format(other.seq, settled.seq), "damaged")
+  end
+  return other, size
+end
+
+-- Writes the head into the head file, after the lines are on the disk where `sync` says so.
+local function settle(self, lock_file, file, head, is_rotated)
+  if self.settings.sync and not self.system.sync(file) then
+    return system_failure(self, "the file cannot be synchronised", "fdatasync failed")
+  end
+  local content = ('{"part":%d,"seq":%d,"hash":"%s"%s}'):format(
+    head.part,
+    head.seq,
+    head.hash,
+    is_rotated and ',"next":true' or ""
+  )
+  -- One write of always the same length: a program that is killed leaves the old head or the new one.
+  lock_file:seek "set"
+  local ok, message = lock_file:write(content .. (" "):rep(HEAD_LENGTH - 1 - #content) .. "\n")
+  if not ok then
+    return system_failure(self, "the head cannot be written", message)
+  end
+  self.settled_at, self.dirty = self.settings.now(), false
+  return true
+end
+
+local function rotate(self, lock_file, file, head)
+  local ok, err = settle(self, lock_file, file, head)
+  if not ok then
+    return nil, err
+  end
+  local target = self.path .. "." .. head.part
+  if exists(target) then
+    return nil, M.failure(self.path, target .. " exists; move it away, so that nothing is overwritten")
+  end
+  local message
+  ok, message = os.rename(self.path, target)
+  if not ok then
+    return system_failure(self, "the file cannot be rotated", message)
+  end
+  return settle(self, lock_file, file, head, true)
+end
+
+-- Runs a function with the lock, the open file, the head and the size.
+local function with_lock(self, fn)
+  local lock_file, err = take_lock(self)
+  if not lock_file then
+    return nil, err
+  end
+  local result, problem
+  local file, message = open(self.path, "a+b")
+  if not file then
+    result, problem = system_failure(self, "the file cannot be opened", message)
+  else
+    local head, size = find_place(self, lock_file, file)
+    if head then
+      result, problem = fn(lock_file, file, head, size)
+    else
+      result, problem = nil, size
+    end
+    file:close()
+  end
+  lock_file:close() -- releases the lock
+  return result, problem
+end
+
+local function sealed(self, bodies, head)
+  local list = {}
+  for index, body in ipairs(bodies) do
+    local line
+    line, head = lines.seal(body, head, self.hash)
+    list[index] = line .. "\n"
+  end
+  return table.concat(list), head
+end
+
+-- Whether the head is to be written now.
+local function is_due(self)
+  local interval = self.settings.sync or self.settings.settle
+  return self.settings.now() >= self.settled_at + interval
+end
+
+local function append(self, bodies, lock_file, file, head, size)
+  local content, after = sealed(self, bodies, head)
+  local max_size = self.settings.max_size
+  if max_size and size > 0 and size + #content > max_size then
+    local ok, err = rotate(self, lock_file, file, head)
+    if not ok then
+      return nil, err
+    end
+    local new, message = open(self.path, "a+b")
+    if not new then
+      return system_failure(self, "the file cannot be opened", message)
+    end
+    local made, problem =
+      append(self, bodies, lock_file, new, { part = head.part + 1, seq = head.seq, hash = head.hash }, 0)
+    new:close()
+    return made, problem
+  end
+  local ok, message = file:write(content)
+  if not ok then
+    -- A part of the text may have been written.
+    self.system.truncate(file, size)
+    return system_failure(self, "the line cannot be written", message)
+  end
+  self.dirty = true
+  if is_due(self) then
+    return settle(self, lock_file, file, after)
+  end
+  return true
+end
+
+---Appends lines.
+---@param bodies string[]
+---@return boolean|nil ok
+---@return riskscreen.Error|nil err
+function File:write(bodies)
+  return with_lock(self, function(lock_file, file, head, size)
+    return append(self, bodies, lock_file, file, head, size)
+  end)
+end
+
+---Begins a new file.
+---@return boolean|nil ok
+---@return riskscreen.Error|nil err
+function File:rotate()
+  return with_lock(self, function(lock_file, file, head, size)
+    return size == 0 or rotate(self, lock_file, file, head)
+  end)
+end
+
+---The head of the chain.
+---@return riskscreen.JournalHead|nil
+---@return riskscreen.Error|nil err
+function File:head()
+  return with_lock(self, function(_, _, head)
+    return head
+  end)
+end
+
+---Writes the head, so that a file that is cut at its end is found out.
+---@return boolean|nil ok
+---@return riskscreen.Error|nil err
+function File:close()
+  if not self.dirty then
+    return true
+  end
+  return with_lock(self, function(lock_file, file, head)
+    return settle(self, lock_file, file, head)
+  end)
+end
+
+-- The last line of the file must have been written with this key: a chain never changes its key.
+local function check_last_line(self)
+  local file = io.open(self.path, "rb")
+  local size = file and file:seek "end" or 0
+  local length, line = BLOCK, nil
+  while size > 0 and not line do
+    file:seek("set", math.max(0, size - length))
+    local tail = file:read(math.min(size, length))
+    line = tail:match "\n([^\n]*)\n$" or length >= size and tail:sub(1, -2)
+    length = length * 4
+  end
+  if file then
+    file:close()
+  end
+  local chain = line and lines.chain(line)
+  if chain and self.hash(chain.content) ~= chain.hash then
+    local message = "the last line does not match its hash: it was changed, or written with another key"
+    return nil, M.failure(self.path, message, "damaged")
+  end
+  return true
+end
+
+---@param path string
+---@param settings { key?: string, max_size?: integer, sync: number|false, settle: number, lock_timeout: number,
+---now: (fun(): number), sleep: fun(seconds: number) }
+---@return riskscreen.journal.File|nil
+---@return riskscreen.Error|nil err
+function M.new(path, settings)
+  local loaded, system = pcall(require, "riskscreen.system")
+  if not loaded then
+    local message = "journal.file needs riskscreen.system, which is compiled with the library"
+    return nil, errors.new("unsupported", message)
+  end
+  local file = setmetatable({
+    path = path,
+    settings = settings,
+    hash = lines.hasher(settings.key),
+    system = system,
+    settled_at = settings.now(),
+    dirty = false,
+    repaired = 0,
+  }, File)
+  local head, err = file:head()
+  local ok = head
+  if head then
+    ok, err = check_last_line(file)
+  end
+  if not ok then
+    return nil, err
+  end
+  return file
+end
+
+return M

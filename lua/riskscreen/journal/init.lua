@@ -1,0 +1,297 @@
+-- The record of decisions: one JSON line for each, chained by hashes. file.lua, a function or a store takes the lines;
+-- verify.lua checks them, replay.lua decides them again.
+
+local build = require "riskscreen.options.build"
+local check = require "riskscreen.options.check"
+local digest = require "riskscreen.address.digest"
+local errors = require "riskscreen.errors"
+local files = require "riskscreen.journal.file"
+local lines = require "riskscreen.journal.line"
+local replay = require "riskscreen.journal.replay"
+local runtime = require "riskscreen.runtime"
+local stored = require "riskscreen.journal.stored"
+local tables = require "riskscreen.util.tables"
+local text = require "riskscreen.util.text"
+local verify = require "riskscreen.journal.verify"
+
+local SHORTEST_KEY = 16 -- bytes
+local MAX_SIZE = 2 ^ 40 -- bytes
+local MAX_BUFFER = 1000000 -- lines
+local SETTLE_INTERVAL = 1 -- seconds between two notes of the head
+
+---What takes the lines of a journal.
+---@class riskscreen.JournalTarget
+---@field write fun(self, bodies: string[]): boolean|nil, riskscreen.Error|nil seals and keeps them, all or none
+---@field head fun(self): riskscreen.JournalHead|nil, riskscreen.Error|nil
+---@field close fun(self): boolean|nil, riskscreen.Error|nil
+
+---@class riskscreen.Journal
+---@field private target riskscreen.JournalTarget
+---@field private settings table
+---@field private seed string of the ids
+---@field private count integer lines that were made here
+---@field private buffer string[]
+---@field private counters { written: integer, failed: integer, lost: integer }
+---@field private unreported integer lost lines that no line of the journal tells of yet
+local Journal = {}
+Journal.__index = Journal
+Journal.__name = "riskscreen.Journal"
+
+local function report(err)
+  io.stderr:write("riskscreen: a decision was not recorded: ", tostring(err), "\n")
+end
+
+local function key_check(value)
+  if #value < SHORTEST_KEY then
+    return nil, ("must have at least %d bytes"):format(SHORTEST_KEY)
+  end
+  return value
+end
+
+local function sync_check(value)
+  if value == true or (type(value) == "number" and not (value >= 0 and value <= build.LONGEST_WAIT)) then
+    return nil, "must be seconds from 0 on, or false"
+  end
+  return value
+end
+
+---@type riskscreen.Option[]
+local shared_options = {
+  build.flag("record", false, "Keep the whole answer of the service, so that `replay` can decide again."),
+  build.checked("key", "string", key_check, "The key of the chain: HMAC-SHA256 in place of SHA-256."),
+  build.callback("on_failure", "on_failure(err): called for a decision that is not recorded; by default it is written "
+    .. "to stderr.", report),
+  build.callback("clock", "Returns the time in seconds since 1970.", os.time),
+}
+
+---@type riskscreen.Option[]
+local file_options = tables.concat(shared_options, {
+  build.checked(
+    "sync",
+    "number|boolean",
+    sync_check,
+    "Wait for the disk at the first decision so many seconds after the last time, and when the journal is closed; 0: "
+      .. "at each decision; false: never, the system writes when it likes.",
+    1
+  ),
+  build.count("max_size", "bytes", nil, 1024, MAX_SIZE, "Begin a new file before this one grows larger."),
+  build.count("buffer", "lines", nil, 1, MAX_BUFFER, "Keep up to so many lines in memory until `flush` writes them. "
+    .. "nginx needs it."),
+  build.seconds("lock_timeout", 5, "How long to wait while another program writes to the file.", 0),
+})
+
+local function new_seed()
+  local parts = { os.time(), runtime.now(), tostring({}), os.clock() }
+  return digest.sha256(table.concat(parts, " "))
+end
+
+local function new_id(self)
+  self.count = self.count + 1
+  return (digest.sha256(self.seed .. self.count):sub(1, 12):gsub(".", function(byte)
+    return ("%02x"):format(byte:byte())
+  end))
+end
+
+local function time_text(seconds)
+  return os.date("!%Y-%m-%dT%H:%M:%SZ", math.floor(seconds))
+end
+
+-- A failure is told to the operator's function, which must not change a verdict.
+local function fail(self, err, number)
+  self.counters.failed = self.counters.failed + number
+  pcall(self.settings.on_failure, err)
+  return nil, err
+end
+
+-- Passes lines to the target. A target of the operator may raise.
+local function write(self, bodies)
+  local ok, written, err = pcall(self.target.write, self.target, bodies)
+  if not ok then
+    written, err = nil, errors.is(written) and written
+      or errors.new("storage", "journal: " .. text.printable(tostring(written), 200), { reason = "other" })
+  end
+  if not written then
+    return nil, err
+  end
+  self.counters.written = self.counters.written + #bodies
+  return true
+end
+
+-- The bodies in the buffer, after a line about those that were lost.
+local function take_buffer(self)
+  local bodies = self.buffer
+  if self.unreported > 0 then
+    local now = time_text(self.settings.clock())
+    bodies = tables.concat({ lines.lost_body(self.unreported, new_id(self), now) }, bodies)
+  end
+  return bodies
+end
+
+---Records a decision. A failure changes nothing of the decision; it is counted and told to `on_failure`.
+---@param decision riskscreen.Decision
+---@param context? riskscreen.JournalContext
+---@return string|nil id of the line
+---@return riskscreen.Error|nil err
+function Journal:append(decision, context)
+  local settings = self.settings
+  local id = new_id(self)
+  local ok, body =
+    pcall(lines.body, decision, context or {}, id, time_text(settings.clock()), settings.record)
+  if not ok then
+    return fail(self, errors.new("storage", "journal: " .. tostring(body), { reason = "other" }), 1)
+  elseif not settings.buffer then
+    local written, err = write(self, { body })
+    if not written then
+      return fail(self, err, 1)
+    end
+    return id
+  elseif #self.buffer >= settings.buffer then
+    self.counters.lost, self.unreported = self.counters.lost + 1, self.unreported + 1
+    local message = ("journal: the buffer of %d lines is full"):format(settings.buffer)
+    return fail(self, errors.new("storage", message, { reason = "full" }), 1)
+  end
+  self.buffer[#self.buffer + 1] = body
+  return id
+end
+
+---Writes the lines that wait in the buffer. Where that fails they stay in it.
+---@return boolean|nil ok
+---@return riskscreen.Error|nil err
+function Journal:flush()
+  local bodies = take_buffer(self)
+  if not bodies[1] then
+    return true
+  end
+  local lost, buffer = self.unreported, self.buffer
+  -- A target may wait; decisions that are recorded meanwhile go into a new buffer.
+  self.buffer, self.unreported = {}, 0
+  local written, err = write(self, bodies)
+  if not written then
+    self.buffer = tables.concat(buffer, self.buffer)
+    self.unreported = self.unreported + lost
+    pcall(self.settings.on_failure, err)
+    return nil, err
+  end
+  return true
+end
+
+---The place in the chain. Keep it apart from the journal, for example in a message to yourself: `verify` then finds out
+---whether the journal was cut at its end or written anew.
+---@return riskscreen.JournalHead|nil
+---@return riskscreen.Error|nil err
+function Journal:head()
+  return self.target:head()
+end
+
+---Begins a new file. Only the journal of a file has files.
+---@return boolean|nil ok
+---@return riskscreen.Error|nil err
+function Journal:rotate()
+  local target = self.target
+  if not target.rotate then
+    return nil, errors.new("unsupported", "journal:rotate: this journal is not a file")
+  end
+  return target:rotate()
+end
+
+---Counters: `written` and `failed` decisions, `lost` ones of these that found the buffer full, `waiting` ones in the
+---buffer, and torn lines that were `repaired`.
+---@return { written: integer, failed: integer, lost: integer, waiting: integer, repaired: integer }
+function Journal:stats()
+  return tables.merge(self.counters, { waiting = #self.buffer, repaired = self.target.repaired or 0 })
+end
+
+---Writes the buffer and notes the head. The journal may be used again after that.
+---@return boolean|nil ok
+---@return riskscreen.Error|nil err
+function Journal:close()
+  local ok, err = self:flush()
+  if not ok then
+    return nil, err
+  end
+  return self.target:close()
+end
+
+local function new(target, settings)
+  return setmetatable({
+    target = target,
+    settings = settings,
+    seed = new_seed(),
+    count = 0,
+    buffer = {},
+    counters = { written = 0, failed = 0, lost = 0 },
+    unreported = 0,
+  }, Journal)
+end
+
+local function checked(what, specs, given)
+  local settings, wrong = check.options(specs, given or {})
+  if not settings then
+    error(what .. ": " .. wrong.message, 3)
+  end
+  return settings
+end
+
+local M = { options = file_options, verify = verify.verify, entries = verify.entries, replay = replay.replay }
+
+---@class riskscreen.JournalOptions
+---@field record? boolean
+---@field key? string
+---@field sync? number|false seconds
+---@field max_size? integer bytes
+---@field buffer? integer lines
+---@field lock_timeout? number seconds
+---@field on_failure? fun(err: riskscreen.Error)
+---@field clock? fun(): number
+
+---A journal in a file of JSON lines.
+---@param path string
+---@param options? riskscreen.JournalOptions
+---@return riskscreen.Journal|nil
+---@return riskscreen.Error|nil err
+function M.file(path, options)
+  if type(path) ~= "string" or path == "" then
+    error("journal.file: path must be a text (got " .. text.show(path) .. ")", 2)
+  end
+  local settings = checked("journal.file", file_options, options)
+  local target, err = files.new(path, {
+    key = settings.key,
+    max_size = settings.max_size,
+    sync = settings.sync,
+    settle = SETTLE_INTERVAL,
+    lock_timeout = settings.lock_timeout,
+    now = runtime.now,
+    sleep = runtime.tasks.sleep,
+  })
+  if not target then
+    return nil, err
+  end
+  return new(target, settings)
+end
+
+---A journal whose lines a function takes. The chain begins anew with each journal.
+---@param fn fun(line: string): any a line without the line break; it fails when it raises, or returns nil or false and
+---an error
+---@param options? riskscreen.JournalOptions
+---@return riskscreen.Journal
+function M.call(fn, options)
+  if type(fn) ~= "function" then
+    error("journal.call: the target must be a function (got " .. text.kind(fn) .. ")", 2)
+  end
+  local settings = checked("journal.call", shared_options, options)
+  return new(stored.of_function(fn, settings.key), settings)
+end
+
+---A journal in a store. Several programs may write to it.
+---@param store riskscreen.Store
+---@param options? riskscreen.JournalOptions
+---@return riskscreen.Journal
+function M.store(store, options)
+  if type(store) ~= "table" or type(store.space) ~= "function" then
+    error("journal.store: the target must be a store (got " .. text.kind(store) .. ")", 2)
+  end
+  local settings = checked("journal.store", shared_options, options)
+  return new(stored.of_store(store, settings.key), settings)
+end
+
+return M

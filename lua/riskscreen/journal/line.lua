@@ -1,0 +1,278 @@
+-- One line of a journal: a decision as JSON, and the chain. A line ends with its part, its number, the hash of the line
+-- before it and its own hash. The hash covers every byte before `,"hash":`, so nothing is encoded again to check it.
+
+local addresses = require "riskscreen.address"
+local digest = require "riskscreen.address.digest"
+local json = require "riskscreen.json"
+local tables = require "riskscreen.util.tables"
+local text = require "riskscreen.util.text"
+local version = require "riskscreen.version"
+
+local BLOCK = 64 -- bytes of a block of SHA-256
+local LONGEST_TEXT = 1000 -- bytes of an input or of a reason
+local MOST_REASONS = 20
+local FIRST = ("0"):rep(64) -- the previous hash of the first line
+local ENDING = '^,"part":(%d+),"seq":(%d+),"prev":"(%x+)","hash":"(%x+)"}$'
+-- The longest ending: two numbers of at most 15 digits, and two hashes.
+local LONGEST_ENDING = #(',"part":,"seq":,"prev":"","hash":""}') + 2 * 15 + 2 * 64
+
+---@class riskscreen.JournalHead the place in the chain after which the next line comes
+---@field part integer the number of the file
+---@field seq integer the number of the last line
+---@field hash string the hash of the last line
+
+---@class riskscreen.JournalEntry a decoded line
+---@field id string
+---@field time string UTC, such as 2026-01-31T12:00:00Z
+---@field input any the address as the caller gave it
+---@field network? any
+---@field address? string the canonical address, where the input is one
+---@field action riskscreen.Action
+---@field reasons string[] the worst first
+---@field source "service"|"list"|"cache"
+---@field policy? string the fingerprint of the policy
+---@field degraded? boolean
+---@field stale? boolean
+---@field request_id? string as the caller gave it
+---@field answer? string the SHA-256 of the answer of the service
+---@field record? table the whole answer, with the option `record`
+---@field lost? integer in place of a decision: how many decisions before this line could not be written
+---@field version string of the library
+---@field part integer
+---@field seq integer
+---@field prev string
+---@field hash string
+
+---@class riskscreen.JournalContext what the journal cannot know from the decision
+---@field address? string the canonical address; otherwise the journal finds it
+---@field policy? riskscreen.Policy
+---@field source? "service"|"list"|"cache"
+---@field request_id? string
+---@field hide? fun(text: string): string removes the access key
+
+local M = { FIRST = FIRST, LONGEST_ENDING = LONGEST_ENDING }
+
+local function hex(bytes)
+  return (bytes:gsub(".", function(byte)
+    return ("%02x"):format(byte:byte())
+  end))
+end
+
+-- The bytes of a text, each combined with one byte by exclusive or. Without bit operators, for Lua 5.1.
+local function xor_bytes(bytes, mask)
+  return (bytes:gsub(".", function(character)
+    local a, b, result, bit = character:byte(), mask, 0, 1
+    for _ = 1, 8 do
+      if a % 2 ~= b % 2 then
+        result = result + bit
+      end
+      a, b, bit = math.floor(a / 2), math.floor(b / 2), bit * 2
+    end
+    return string.char(result)
+  end))
+end
+
+---The function that hashes a line: SHA-256, or HMAC-SHA256 with a key. It returns 64 hexadecimal digits.
+---@param key? string
+---@return fun(text: string): string
+function M.hasher(key)
+  local sha256 = digest.sha256
+  if not key then
+    return function(content)
+      return hex(sha256(content))
+    end
+  end
+  key = #key > BLOCK and sha256(key) or key
+  key = key .. ("\0"):rep(BLOCK - #key)
+  local inner, outer = xor_bytes(key, 0x36), xor_bytes(key, 0x5c)
+  return function(content)
+    return hex(sha256(outer .. sha256(inner .. content)))
+  end
+end
+
+---The fingerprint of a policy: the same for policies with the same rules and settings.
+---@param policy riskscreen.Policy
+---@return string
+function M.policy_fingerprint(policy)
+  return hex(digest.sha256(tables.fingerprint(policy.settings))):sub(1, 16)
+end
+
+local fingerprint_of = tables.memoize(M.policy_fingerprint)
+
+-- JSON with the members in the order of their names, so that one answer has one text.
+local function canonical_json(value)
+  if type(value) ~= "table" then
+    return json.encode(value) or "null"
+  end
+  local parts = {}
+  if json.is_array(value) then
+    for index, member in ipairs(value) do
+      parts[index] = canonical_json(member)
+    end
+    return "[" .. table.concat(parts, ",") .. "]"
+  end
+  for index, name in ipairs(tables.sorted_keys(value)) do
+    parts[index] = json.encode(name) .. ":" .. canonical_json(value[name])
+  end
+  return "{" .. table.concat(parts, ",") .. "}"
+end
+
+---The SHA-256 of an answer as JSON with sorted members and without spaces.
+---@param answer table
+---@return string
+function M.answer_digest(answer)
+  return hex(digest.sha256(canonical_json(answer)))
+end
+
+-- What a policy needs to decide again.
+local function record_of(decision)
+  local record = {
+    risk = decision.record,
+    entity = decision.entity,
+    freeze_events = decision.freeze_events,
+    counterparties = decision.counterparties,
+    not_offered = decision.not_offered and tables.set(decision.not_offered),
+  }
+  local errs = decision.errors
+  if not errs and decision.error and not decision.record then
+    errs = { risk = decision.error }
+  end
+  for name, err in pairs(errs or {}) do
+    record.errors = record.errors or {}
+    record.errors[name] = {
+      kind = err.kind,
+      message = err.message,
+      status = err.status,
+      code = err.code,
+      absent = err.absent,
+    }
+  end
+  return record
+end
+
+-- JSON texts hold UTF-8 alone; other bytes of an input are shown as "?".
+local function plain(value)
+  if type(value) == "string" then
+    return text.printable(value, LONGEST_TEXT)
+  elseif value == nil or type(value) == "boolean" then
+    return value
+  end
+  return text.show(value)
+end
+
+local function messages_of(decision)
+  local messages = json.empty_array()
+  for index = 1, math.min(#decision.reasons, MOST_REASONS) do
+    messages[index] = text.printable(tostring(decision.reasons[index].message), LONGEST_TEXT)
+  end
+  return messages
+end
+
+local names = {
+  "id",
+  "time",
+  "lost",
+  "input",
+  "network",
+  "address",
+  "action",
+  "reasons",
+  "source",
+  "policy",
+  "degraded",
+  "stale",
+  "request_id",
+  "answer",
+  "version",
+  "record",
+}
+
+-- The members in one order, without the closing brace. A value that cannot be written, such as NaN, is left out.
+local function encode(values)
+  local members = {}
+  for _, name in ipairs(names) do
+    local encoded = values[name] ~= nil and json.encode(values[name])
+    if encoded then
+      members[#members + 1] = ('"%s":%s'):format(name, encoded)
+    end
+  end
+  return "{" .. table.concat(members, ",")
+end
+
+local function canonical(decision, context)
+  if context.address or type(decision.address) ~= "string" then
+    return context.address
+  end
+  return (addresses.validate(decision.address, decision.network, "format"))
+end
+
+---The text of a decision up to the chain.
+---@param decision riskscreen.Decision
+---@param context riskscreen.JournalContext
+---@param id string
+---@param time string
+---@param keep_record boolean
+---@return string body
+function M.body(decision, context, id, time, keep_record)
+  local body = encode {
+    id = id,
+    time = time,
+    input = plain(decision.address),
+    network = plain(decision.network),
+    address = canonical(decision, context),
+    action = decision.action,
+    reasons = messages_of(decision),
+    source = context.source or (decision.cached and "cache") or "service",
+    policy = context.policy and fingerprint_of(context.policy) or nil,
+    degraded = decision.degraded or nil,
+    stale = decision.stale or nil,
+    request_id = plain(context.request_id),
+    answer = type(decision.record) == "table" and M.answer_digest(decision.record) or nil,
+    version = version,
+    record = keep_record and record_of(decision) or nil,
+  }
+  return context.hide and context.hide(body) or body
+end
+
+---The text of a line that says how many decisions were lost before it.
+---@param count integer
+---@param id string
+---@param time string
+---@return string body
+function M.lost_body(count, id, time)
+  return encode { id = id, time = time, lost = count, version = version }
+end
+
+---Adds the chain to a body.
+---@param body string
+---@param head riskscreen.JournalHead
+---@param hash fun(text: string): string
+---@return string line without the line break
+---@return riskscreen.JournalHead head after the line
+function M.seal(body, head, hash)
+  local content = ('%s,"part":%d,"seq":%d,"prev":"%s"'):format(body, head.part, head.seq + 1, head.hash)
+  local own = hash(content)
+  return content .. ',"hash":"' .. own .. '"}', { part = head.part, seq = head.seq + 1, hash = own }
+end
+
+---The chain's values at the end of a line: part, number, previous hash, own hash and the text that the hash covers; or
+---nil.
+---@param line string
+---@return table|nil
+function M.chain(line)
+  local start = math.max(1, #line - LONGEST_ENDING + 1)
+  local position = line:find(',"part":', start, true)
+  local part, seq, prev, hash = line:sub(position or -1):match(ENDING)
+  if not part or #prev ~= 64 or #hash ~= 64 or #part > 15 or #seq > 15 then
+    return nil
+  end
+  return {
+    part = tonumber(part),
+    seq = tonumber(seq),
+    prev = prev,
+    hash = hash,
+    content = line:sub(1, -(#',"hash":""}' + 64 + 1)),
+  }
+end
+
+return M

@@ -1,0 +1,97 @@
+-- Decides the recorded decisions again with another policy.
+
+local errors = require "riskscreen.errors"
+local tables = require "riskscreen.util.tables"
+local text = require "riskscreen.util.text"
+local lines = require "riskscreen.journal.line"
+local verify = require "riskscreen.journal.verify"
+
+---@class riskscreen.ReplayRow
+---@field seq integer the number of the line
+---@field id string
+---@field time string
+---@field input any
+---@field network? any
+---@field address? string
+---@field before riskscreen.Action the action that was recorded
+---@field after? riskscreen.Action the action of the policy; absent where the decision cannot be made again
+---@field changed boolean
+---@field decision? riskscreen.Decision of the policy
+---@field problem? string why the decision cannot be made again
+
+local M = {}
+
+-- The lookups of an entry as they were when it was decided.
+local function lookups_of(record)
+  local results = tables.copy(record)
+  results.errors = nil
+  for name, err in pairs(record.errors or {}) do
+    results.errors = results.errors or {}
+    results.errors[name] = errors.new(err.kind, err.message, {
+      status = err.status,
+      code = err.code,
+      absent = err.absent,
+      sent = false,
+    })
+  end
+  return results
+end
+
+-- Why an entry cannot be decided again, or nil.
+local function problem_of(entry)
+  if entry.source == "list" then
+    return "a list decided, not the policy"
+  elseif type(entry.record) ~= "table" then
+    return "the answer was not kept: use record = true"
+  elseif type(entry.record.risk) == "table" and lines.answer_digest(entry.record.risk) ~= entry.answer then
+    return "the answer does not match its digest"
+  end
+end
+
+local function row_of(entry, policy)
+  local row = {
+    seq = entry.seq,
+    id = entry.id,
+    time = entry.time,
+    input = entry.input,
+    network = entry.network,
+    address = entry.address,
+    before = entry.action,
+    changed = false,
+    problem = problem_of(entry),
+  }
+  if row.problem then
+    return row
+  end
+  local ok, decision = pcall(function()
+    return policy:decide(lookups_of(entry.record))
+  end)
+  if not ok then
+    row.problem = "the record is malformed: " .. text.printable(tostring(decision), 200)
+    return row
+  end
+  decision.address, decision.network = entry.input, entry.network
+  row.decision, row.after, row.changed = decision, decision.action, decision.action ~= entry.action
+  return row
+end
+
+---Decides the decisions of a journal again. Iterates over a row for each of them, changed or not. It needs a journal
+---with `record = true`. Raises an error object where the journal cannot be read.
+---@param source string|string[]|riskscreen.Store the journal's path, the files in order, or the store
+---@param policy riskscreen.Policy
+---@return fun(): riskscreen.ReplayRow|nil
+function M.replay(source, policy)
+  if type(policy) ~= "table" or type(policy.decide) ~= "function" then
+    error("journal.replay: expected a policy (got " .. text.kind(policy) .. ")", 2)
+  end
+  local each = verify.entries(source)
+  return function()
+    local entry = each()
+    while entry and entry.lost do
+      entry = each()
+    end
+    return entry and row_of(entry, policy)
+  end
+end
+
+return M

@@ -1,0 +1,476 @@
+-- Recording decisions: what a line says, where lines go, and what happens when they cannot be written.
+local digest = require "riskscreen.address.digest"
+local journals = require "riskscreen.journal"
+local json = require "riskscreen.json"
+local program = require "spec.support.program"
+local riskscreen = require "riskscreen"
+local secrecy_key = riskscreen.sandbox.default_key
+local temporary = require "spec.support.temporary"
+
+local NOW = 1767225600 -- 2026-01-01T00:00:00Z
+
+local function clock()
+  return NOW
+end
+
+local function hex(bytes)
+  return (bytes:gsub(".", function(byte)
+    return ("%02x"):format(byte:byte())
+  end))
+end
+
+local function lines_of(path)
+  local lines = {}
+  for line in io.lines(path) do
+    lines[#lines + 1] = line
+  end
+  return lines
+end
+
+local function scenario(name)
+  local found = riskscreen.sandbox.scenario(name)
+  return { address = found.address, network = found.network }
+end
+
+describe("a journal", function()
+  local path
+
+  before_each(function()
+    path = temporary.path "decisions.jsonl"
+  end)
+
+  after_each(temporary.clean)
+
+  local function open(options)
+    options = options or {}
+    options.clock = options.clock or clock
+    return assert(journals.file(path, options))
+  end
+
+  local function record_some(journal, count)
+    local client = riskscreen.sandbox.client { journal = journal }
+    for _ = 1, count do
+      client:screen(scenario "clean-eth")
+    end
+    client:close()
+  end
+
+  it("has a line for each decision of a client", function()
+    local journal = open()
+    local client = riskscreen.sandbox.client { journal = journal, retry = false }
+    local request = scenario "type-sanction"
+    request.request_id = "withdrawal 17"
+    local decision = client:screen(request)
+    client:screen(scenario "fault-503")
+    client:screen { address = "no address", network = "eth" }
+    local entries = {}
+    for entry in journals.entries(path) do
+      entries[#entries + 1] = entry
+    end
+    assert.equal(3, #entries)
+    local entry = entries[1]
+    assert.equal("2026-01-01T00:00:00Z", entry.time)
+    assert.equal(request.address, entry.input)
+    assert.equal(request.address:lower(), entry.address)
+    assert.equal("eth", entry.network)
+    assert.equal("block", entry.action)
+    assert.same({ decision.reasons[1].message }, entry.reasons)
+    assert.equal("service", entry.source)
+    assert.equal("withdrawal 17", entry.request_id)
+    assert.equal(riskscreen._VERSION, entry.version)
+    assert.matches("^%x+$", entry.policy)
+    assert.equal(64, #entry.answer)
+    assert.is_nil(entry.record)
+    assert.equal("unknown", entries[2].action)
+    assert.is_nil(entries[2].answer)
+    assert.equal("no address", entries[3].input)
+    assert.is_nil(entries[3].address)
+    assert.not_equal(entries[1].id, entries[2].id)
+    assert.equal(entries[1].policy, entries[2].policy)
+  end)
+
+  it("has a line for each item of a run, and says which were not asked for again", function()
+    local clean = scenario "clean-eth"
+    local client = riskscreen.sandbox.client { journal = open() }
+    local count = 0
+    for _ in client:screen_all { source = { clean, scenario "low-eth", clean, clean } } do
+      count = count + 1
+    end
+    local sources = {}
+    for entry in journals.entries(path) do
+      sources[#sources + 1] = entry.source .. " " .. entry.address
+    end
+    table.sort(sources)
+    local address, low = clean.address:lower(), scenario("low-eth").address:lower()
+    local expected = { "cache " .. address, "cache " .. address, "service " .. address, "service " .. low }
+    table.sort(expected)
+    assert.equal(4, count)
+    assert.same(expected, sources)
+  end)
+
+  it("names policies by their rules", function()
+    local same = function()
+      return riskscreen.policy { rules = { { action = "review", any = true } } }
+    end
+    local journal = open()
+    local client = riskscreen.sandbox.client { journal = journal }
+    for _, policy in ipairs { same(), same(), riskscreen.policy() } do
+      local request = scenario "clean-eth"
+      request.policy = policy
+      client:screen(request)
+    end
+    local policies = {}
+    for entry in journals.entries(path) do
+      policies[#policies + 1] = entry.policy
+    end
+    assert.equal(policies[1], policies[2])
+    assert.not_equal(policies[1], policies[3])
+  end)
+
+  it("chains its lines by SHA-256, as documented", function()
+    record_some(open(), 3)
+    local previous = ("0"):rep(64)
+    for number, line in ipairs(lines_of(path)) do
+      local content, hash = line:match '^(.*),"hash":"(%x+)"}$'
+      assert.equal(hex(digest.sha256(content)), hash)
+      local entry = json.decode(line)
+      assert.equal(previous, entry.prev)
+      assert.equal(number, entry.seq)
+      previous = hash
+    end
+  end)
+
+  it("chains them by HMAC-SHA256 with a key", function()
+    -- RFC 4231, test cases 2 and 6.
+    local hasher = require("riskscreen.journal.line").hasher
+    assert.equal(
+      "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843",
+      hasher "Jefe" "what do ya want for nothing?"
+    )
+    assert.equal(
+      "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54",
+      hasher(("\170"):rep(131)) "Test Using Larger Than Block-Size Key - Hash Key First"
+    )
+    record_some(open { key = "sixteen bytes or more" }, 2)
+    assert.is_true(journals.verify(path, { key = "sixteen bytes or more" }).ok)
+    assert.is_false(journals.verify(path).ok)
+    assert.is_false(journals.verify(path, { key = "sixteen other bytes" }).ok)
+    assert.is_nil(temporary.read(path):find("sixteen bytes", 1, true))
+  end)
+
+  it("does not go on with another key", function()
+    record_some(open { key = "sixteen bytes or more" }, 2)
+    local journal, err = journals.file(path)
+    assert.is_nil(journal)
+    assert.equal("damaged", err.reason)
+    assert.matches("another key", err.message)
+  end)
+
+  it("keeps the whole answer where it should", function()
+    local client = riskscreen.sandbox.client { journal = open { record = true } }
+    local decision = client:screen(scenario "type-sanction")
+    local entry = journals.entries(path)()
+    assert.same(decision.record.risks, entry.record.risk.risks)
+  end)
+
+  it("never holds the access key", function()
+    local client = riskscreen.sandbox.client { journal = open { record = true }, retry = false }
+    client:screen { address = secrecy_key, network = "eth", request_id = "key " .. secrecy_key }
+    client:screen(scenario "fault-503")
+    client:screen_all({ source = { secrecy_key, secrecy_key }, network = "eth" })()
+    for _, name in ipairs(temporary.names()) do
+      assert.is_nil(temporary.read(temporary.path(name)):find(secrecy_key, 1, true))
+    end
+  end)
+
+  it("keeps each line a line, whatever an input holds", function()
+    local client = riskscreen.sandbox.client { journal = open { record = true } }
+    local inputs = { 'a\n","part":9,"seq":9', "\0\255\r\n", ("x"):rep(5000), 5, { "a table" }, false, 0 / 0 }
+    for _, input in ipairs(inputs) do
+      client:screen { address = input, network = "eth" }
+    end
+    assert.equal(#inputs, #lines_of(path))
+    assert.is_true(journals.verify(path).ok)
+  end)
+
+  it("goes on where an earlier program ended", function()
+    record_some(open(), 2)
+    record_some(open(), 2)
+    local report = journals.verify(path)
+    assert.is_true(report.ok)
+    assert.equal(4, report.lines)
+  end)
+
+  it("removes a torn line when it is opened", function()
+    record_some(open(), 3)
+    local whole = temporary.read(path)
+    for cut = 1, #whole - #whole:match "^.*\n(.+\n)$" do
+      if cut % 97 == 0 then
+        temporary.write(path, whole .. whole:sub(1, cut):gsub("\n", ""))
+        local journal = open()
+        assert.equal(1, journal:stats().repaired)
+        assert.equal(whole, temporary.read(path))
+      end
+    end
+    temporary.write(path, whole .. ("x"):rep(200000))
+    record_some(open(), 1)
+    assert.is_true(journals.verify(path).ok)
+    assert.equal(4, journals.verify(path).lines)
+  end)
+
+  it("refuses a file whose last line is no line of a journal", function()
+    temporary.write(path, "some other log\n")
+    local journal, err = journals.file(path)
+    assert.is_nil(journal)
+    assert.equal("damaged", err.reason)
+    assert.equal("some other log\n", temporary.read(path))
+  end)
+
+  it("refuses to go on after a file that was cut or lost", function()
+    local journal = open()
+    record_some(journal, 4)
+    assert(journal:close())
+    local whole = temporary.read(path)
+    temporary.write(path, whole:match "^(.-\n.-\n)")
+    local _, err = journals.file(path)
+    assert.equal("damaged", err.reason)
+    assert.matches("ends at line 2, but 4 lines were written", err.message)
+    os.remove(path)
+    _, err = journals.file(path)
+    assert.equal("damaged", err.reason)
+    assert.matches("missing or empty, but 4 lines were written", err.message)
+  end)
+
+  it("refuses to begin a second chain beside older files", function()
+    record_some(open(), 2)
+    assert(open():rotate())
+    os.remove(path .. ".head")
+    local journal, err = journals.file(path)
+    assert.is_nil(journal)
+    assert.equal("damaged", err.reason)
+    assert.matches("the head file is missing", err.message)
+  end)
+
+  it("keeps the chain when it rotates", function()
+    local journal = open { max_size = 1500 }
+    record_some(journal, 20)
+    assert(journal:close())
+    local report = journals.verify(path)
+    assert.is_true(report.ok)
+    assert.equal(20, report.lines)
+    assert.is_true(#report.files > 3)
+    assert.equal(path .. ".1", report.files[1])
+    assert.equal(path, report.files[#report.files])
+    for _, file in ipairs(report.files) do
+      assert.is_true(#temporary.read(file) <= 1500)
+    end
+  end)
+
+  it("rotates on demand, also several times and across programs", function()
+    record_some(open(), 2)
+    assert(open():rotate())
+    assert(open():rotate()) -- nothing to rotate
+    record_some(open(), 2)
+    assert(open():rotate())
+    local report = journals.verify(path)
+    assert.is_true(report.ok)
+    assert.same({ path .. ".1", path .. ".2" }, report.files)
+    -- The files of the past may be moved away.
+    os.remove(path .. ".1")
+    os.remove(path .. ".2")
+    record_some(open(), 1)
+    report = journals.verify(path)
+    assert.is_true(report.ok)
+    assert.equal(5, report.first)
+  end)
+
+  it("goes on after a program that ended in the middle of a rotation", function()
+    local journal = open()
+    record_some(journal, 2)
+    assert(journal:close())
+    os.rename(path, path .. ".1")
+    record_some(open(), 2)
+    local report = journals.verify(path)
+    assert.is_true(report.ok)
+    assert.equal(4, report.lines)
+  end)
+
+  it("takes the lines of several programs at the same time", function()
+    local writers = {}
+    for index = 1, 3 do
+      writers[index] = program.start("journal_writer", { path, "40", "4000" })
+    end
+    for _, writer in ipairs(writers) do
+      for line in writer:lines() do
+        assert.matches("^made ", line)
+      end
+      writer:close()
+    end
+    local report = journals.verify(path)
+    assert.is_true(report.ok)
+    assert.equal(120, report.lines)
+    assert.is_true(#report.files > 1)
+  end)
+
+  it("waits for another writer only so long", function()
+    local journal = open { lock_timeout = 0.01, on_failure = function() end }
+    local system = require "riskscreen.system"
+    local lock = assert(io.open(path .. ".head", "a+b"))
+    assert(system.lock(lock))
+    local id, err = journal:append(riskscreen.policy():decide { risk = { risks = {} } })
+    assert.is_nil(id)
+    assert.equal("busy", err.reason)
+    lock:close()
+    assert.is_string(journal:append(riskscreen.policy():decide { risk = { risks = {} } }))
+  end)
+
+  it("never changes a verdict when it cannot be written, and says so", function()
+    local failures = {}
+    local journal = journals.call(function()
+      error "the log server is down"
+    end, {
+      on_failure = function(err)
+        failures[#failures + 1] = err
+        error "even the hook fails"
+      end,
+    })
+    local client = riskscreen.sandbox.client { journal = journal }
+    assert.equal("block", client:screen(scenario("type-sanction")).action)
+    assert.equal(1, #failures)
+    assert.equal("storage", failures[1].kind)
+    assert.matches("the log server is down", failures[1].message)
+    assert.equal(1, journal:stats().failed)
+  end)
+
+  it("loses no earlier line when the system refuses to let the file grow", function()
+    local writer = program.start("journal_writer", { path, "1000" }, { before = "trap '' XFSZ; ulimit -f 40" })
+    local made, failed = 0, nil
+    for line in writer:lines() do
+      made = tonumber(line:match "^made (%d+)") or made
+      failed = failed or line:match "^failed (%S+)"
+    end
+    writer:close()
+    assert.equal("io", failed)
+    assert.is_true(made > 20)
+    local report = journals.verify(path)
+    assert.is_true(report.ok)
+    assert.equal(made, report.lines)
+    record_some(open(), 1)
+    assert.equal(made + 1, journals.verify(path).lines)
+  end)
+
+  it("tells that a disk is full", function()
+    local target = io.open "/dev/full"
+    if not target then
+      return pending "there is no /dev/full"
+    end
+    target:close()
+    os.execute("ln -s /dev/full '" .. path .. ".full'")
+    local journal, err = journals.file(path .. ".full", { on_failure = function() end })
+    if journal then
+      err = select(2, journal:append(riskscreen.policy():decide { risk = { risks = {} } }))
+    end
+    assert.equal("storage", err.kind)
+    assert.equal("full", err.reason)
+    assert.matches("No space left", err.message)
+  end)
+
+  it("keeps lines in a buffer until they are flushed", function()
+    local lost = {}
+    local journal = open {
+      buffer = 3,
+      on_failure = function(err)
+        lost[#lost + 1] = err.reason
+      end,
+    }
+    record_some(journal, 5)
+    assert.equal("", temporary.read(path))
+    assert.same({ "full", "full" }, lost)
+    assert.same({ failed = 2, lost = 2, waiting = 3, written = 0, repaired = 0 }, journal:stats())
+    assert(journal:flush())
+    record_some(journal, 1)
+    assert(journal:close())
+    assert.is_true(journals.verify(path).ok)
+    local shown = {}
+    for entry in journals.entries(path) do
+      shown[#shown + 1] = entry.lost or entry.action
+    end
+    assert.same({ 2, "allow", "allow", "allow", "allow" }, shown)
+  end)
+
+  it("keeps the lines of a flush that failed", function()
+    local journal = open { buffer = 10, lock_timeout = 0, on_failure = function() end }
+    record_some(journal, 2)
+    local lock = assert(io.open(path .. ".head", "a+b"))
+    assert(require("riskscreen.system").lock(lock))
+    assert.is_nil(journal:flush())
+    lock:close()
+    record_some(journal, 1)
+    assert(journal:flush())
+    assert.equal(3, #lines_of(path))
+  end)
+
+  it("passes its lines to a function", function()
+    local lines = {}
+    record_some(
+      journals.call(function(line)
+        lines[#lines + 1] = line
+      end),
+      3
+    )
+    temporary.write(path, table.concat(lines, "\n") .. "\n")
+    assert.is_true(journals.verify({ path }).ok)
+    assert.equal(3, #lines)
+  end)
+
+  it("keeps its lines in a store, and finds those about an address", function()
+    local store = riskscreen.store.memory()
+    local one, two = journals.store(store), journals.store(store)
+    record_some(one, 2)
+    record_some(two, 2)
+    local client = riskscreen.sandbox.client { journal = one }
+    client:screen(scenario "low-eth")
+    local report = journals.verify(store)
+    assert.is_true(report.ok)
+    assert.equal(5, report.lines)
+    local found = {}
+    for entry in journals.entries(store, scenario("low-eth").address:lower()) do
+      found[#found + 1] = entry.seq
+    end
+    assert.same({ 5 }, found)
+    store:space("journal"):delete "line:000000000000003"
+    report = journals.verify(store)
+    assert.equal("missing", report.faults[1].reason)
+    assert.equal(3, report.faults[1].seq)
+  end)
+
+  it("raises misuse at the caller's line", function()
+    for _, misuse in ipairs {
+      function()
+        journals.file(path, { key = "short" })
+      end,
+      function()
+        journals.file(path, { sink = 1 })
+      end,
+      function()
+        journals.file()
+      end,
+      function()
+        journals.call "x"
+      end,
+      function()
+        journals.verify(5)
+      end,
+      function()
+        journals.replay(path, {})
+      end,
+      function()
+        riskscreen.sandbox.client { journal = {} }
+      end,
+    } do
+      local ok, message = pcall(misuse)
+      assert.is_false(ok)
+      assert.matches("^[^:]*init_spec.lua:%d+: ", message)
+    end
+  end)
+end)

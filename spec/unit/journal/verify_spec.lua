@@ -1,0 +1,169 @@
+-- What `verify` finds in a journal that somebody or something has changed.
+local journals = require "riskscreen.journal"
+local riskscreen = require "riskscreen"
+local temporary = require "spec.support.temporary"
+
+describe("the check of a journal", function()
+  local path, lines
+
+  before_each(function()
+    path = temporary.path "decisions.jsonl"
+    local journal = assert(journals.file(path))
+    local decide = riskscreen.policy()
+    for number = 1, 8 do
+      local decision = decide:decide { risk = { whitelist = false, risks = {} } }
+      decision.address, decision.network = ("0x%040x"):format(number), "eth"
+      assert(journal:append(decision))
+    end
+    assert(journal:close())
+    lines = {}
+    for line in io.lines(path) do
+      lines[#lines + 1] = line
+    end
+  end)
+
+  after_each(temporary.clean)
+
+  -- The faults of the journal with these lines: reason, line in the file, number in the chain.
+  local function faults_of(changed, options)
+    temporary.write(path, table.concat(changed, "\n") .. "\n")
+    local report = assert(journals.verify(path, options))
+    local faults = {}
+    for _, fault in ipairs(report.faults) do
+      assert.equal(path, fault.file)
+      assert.is_string(fault.message)
+      faults[#faults + 1] = ("%s %d %s"):format(fault.reason, fault.line, fault.seq or "-")
+    end
+    assert.equal(faults[1] == nil, report.ok)
+    return faults
+  end
+
+  local function without(...)
+    local changed = {}
+    local removed = {}
+    for _, number in ipairs { ... } do
+      removed[number] = true
+    end
+    for number, line in ipairs(lines) do
+      if not removed[number] then
+        changed[#changed + 1] = line
+      end
+    end
+    return changed
+  end
+
+  it("finds nothing in one that is whole", function()
+    assert.same({}, faults_of(lines))
+  end)
+
+  it("finds a changed line, whatever byte was changed", function()
+    for position = 2, #lines[3] do
+      local byte = lines[3]:sub(position, position)
+      local other = byte == "a" and "b" or "a"
+      lines[3] = lines[3]:sub(1, position - 1) .. other .. lines[3]:sub(position + 1)
+      local faults = faults_of(lines)
+      assert.is_true(#faults > 0, position)
+      assert.matches("^%a+ [34] ", faults[1])
+      lines[3] = lines[3]:sub(1, position - 1) .. byte .. lines[3]:sub(position + 1)
+    end
+    lines[3] = lines[3]:gsub('"allow"', '"block"')
+    assert.same({ "changed 3 3" }, faults_of(lines))
+  end)
+
+  it("finds dropped lines", function()
+    assert.same({ "missing 3 3" }, faults_of(without(3)))
+    assert.same({ "missing 1 1" }, faults_of(without(1, 2)))
+    assert.same({ "missing 2 2", "missing 4 6" }, faults_of(without(2, 3, 6)))
+  end)
+
+  it("names how many lines were dropped", function()
+    temporary.write(path, table.concat(without(3, 4, 5), "\n") .. "\n")
+    local fault = journals.verify(path).faults[1]
+    assert.equal("lines 3 to 5 of the chain are missing before this one", fault.message)
+  end)
+
+  it("finds lines in another order", function()
+    lines[4], lines[5] = lines[5], lines[4]
+    assert.same({ "moved 5 4" }, faults_of(lines))
+  end)
+
+  it("finds a line that is there twice", function()
+    table.insert(lines, 5, lines[2])
+    assert.same({ "repeated 5 2" }, faults_of(lines))
+  end)
+
+  it("finds a line that was written anew with a hash of its own", function()
+    local line = require "riskscreen.journal.line"
+    local chain = line.chain(lines[3])
+    local body = lines[3]:match '^(.*),"part":':gsub('"allow"', '"block"')
+    lines[3] = line.seal(body, { part = 1, seq = 2, hash = chain.prev }, line.hasher())
+    assert.same({ "replaced 4 4" }, faults_of(lines))
+  end)
+
+  it("finds text that is no line", function()
+    table.insert(lines, 3, "hello")
+    table.insert(lines, 6, "")
+    assert.same({ "malformed 3 -", "malformed 6 -" }, faults_of(lines))
+  end)
+
+  it("finds that lines were cut at the end, from the noted head", function()
+    assert.same({ "truncated 0 8" }, faults_of(without(7, 8)))
+  end)
+
+  it("finds it from a head that was kept elsewhere, also when PATH.head is gone", function()
+    local head = journals.verify(path).head
+    os.remove(path .. ".head")
+    assert.same({}, faults_of(without(8)))
+    assert.same({ "truncated 0 8" }, faults_of(without(8), { head = head }))
+  end)
+
+  it("finds a journal that was written anew as a whole, from a head that was kept elsewhere", function()
+    local line = require "riskscreen.journal.line"
+    local head = journals.verify(path).head
+    local place = { part = 1, seq = 0, hash = line.FIRST }
+    for number in ipairs(lines) do
+      local body = lines[number]:match '^(.*),"part":':gsub('"allow"', '"block"')
+      lines[number], place = line.seal(body, place, line.hasher())
+    end
+    os.remove(path .. ".head")
+    assert.same({}, faults_of(lines)) -- a chain without a key cannot show it
+    assert.same({ "replaced 8 8" }, faults_of(lines, { head = head }))
+  end)
+
+  it("finds a torn last line", function()
+    temporary.write(path, table.concat(lines, "\n"))
+    local report = journals.verify(path)
+    assert.equal("torn", report.faults[1].reason)
+    assert.equal(8, report.faults[1].line)
+  end)
+
+  it("finds a file that is missing between two others", function()
+    local journal = assert(journals.file(path))
+    for _ = 1, 3 do
+      assert(journal:rotate())
+      assert(journal:append(riskscreen.policy():decide { risk = { whitelist = false, risks = {} } }))
+    end
+    assert.is_true(journals.verify(path).ok)
+    local report = journals.verify { path .. ".1", path .. ".3", path }
+    assert.same({ "missing", path .. ".3", 1, 9 }, {
+      report.faults[1].reason,
+      report.faults[1].file,
+      report.faults[1].line,
+      report.faults[1].seq,
+    })
+  end)
+
+  it("lists no more than a hundred faults", function()
+    local junk = {}
+    for number = 1, 300 do
+      junk[number] = "junk"
+    end
+    assert.equal(101, #faults_of(junk) + 1)
+  end)
+
+  it("says that there is no such journal", function()
+    local report, err = journals.verify(temporary.path "nowhere")
+    assert.is_nil(report)
+    assert.equal("missing", err.reason)
+  end)
+end)
