@@ -253,14 +253,14 @@ local function allot(self)
   return true
 end
 
----@param text string
+---@param pieces string[]
 ---@return true|nil, table|nil failure
-function Connection:send(text)
+function Connection:send(pieces)
   if not allot(self) then
     return self:lose("timeout", "")
   end
   self.sent = true
-  local count, reason = self.sock:send(text)
+  local count, reason = self.sock:send(pieces)
   if not count then
     return self:lose(reason, "lost the connection while sending to")
   end
@@ -268,9 +268,10 @@ function Connection:send(text)
 end
 
 ---Receives bytes as soon as there are some. At the end of the connection: nil and "closed".
+---@param most? integer bytes; the rest stays with the connection, which is then not kept
 ---@return string|nil bytes
 ---@return table|"closed"|nil failure
-function Connection:receive()
+function Connection:receive(most)
   self.pieces = self.pieces + 1
   if self.pieces % TURN == 0 then
     sleep(0)
@@ -278,7 +279,7 @@ function Connection:receive()
   if not allot(self) then
     return self:lose("timeout", "")
   end
-  local bytes, reason = self.sock:receiveany(PIECE)
+  local bytes, reason = self.sock:receiveany(most or PIECE)
   if bytes then
     if self.phase ~= "body" then
       self.phase = "body"

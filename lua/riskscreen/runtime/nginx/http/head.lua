@@ -113,7 +113,7 @@ local M = {}
 function M.parser()
   local heads, count = {}, 0
   return function(text, last)
-    local whole = sub(text, 1, last)
+    local whole = last == #text and text or sub(text, 1, last)
     local head, problem = heads[whole], nil
     if not head then
       head, problem = parse(whole)
