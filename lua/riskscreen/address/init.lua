@@ -14,7 +14,10 @@ local REMEMBERED = 8192
 
 local ZERO, SMALL_X, LARGE_X, THREE, FOUR = byte "0", byte "x", byte "X", byte "3", byte "4"
 
+local EVM_LENGTH = 42 -- bytes
+
 local is_hexadecimal = text.made_of "0-9a-fA-F"
+local is_lower_hexadecimal = text.made_of "0-9a-f"
 
 local networks = {}
 for network in pairs(formats) do
@@ -62,6 +65,12 @@ end
 local function begins_like_hexadecimal(address)
   local first, second = byte(address, 1, 2)
   return first == ZERO and (second == SMALL_X or second == LARGE_X)
+end
+
+-- Whether a text is an EVM address in lower case: it is canonical, and has no checksum. Nearly every address is one.
+local function is_canonical_evm(address)
+  local first, second = byte(address, 1, 2)
+  return first == ZERO and second == SMALL_X and #address == EVM_LENGTH and is_lower_hexadecimal(address, 3)
 end
 
 -- How texts begin that have another canonical spelling, and the format that knows it. `3…` is old on Litecoin only.
@@ -173,6 +182,8 @@ function M.validate(address, network, level)
     return nil, problem_of(address, network)
   elseif not memory then
     return (M.normalize(address, network))
+  elseif format == formats.eth and is_canonical_evm(address) then
+    return address
   end
   local canonical = recall(memory, format, address)
   if canonical then
