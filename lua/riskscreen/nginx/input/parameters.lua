@@ -61,13 +61,23 @@ local function problem_of(text, separators, wanted)
   return is_obscure and "is beside a name that can be read in two ways" or nil
 end
 
+-- The last text, and the same in lower case; false if it is not simple. A query is read once for each parameter.
+local last_text, last_lower
+
+local function simple_lower(text)
+  if text ~= last_text then
+    last_text, last_lower = text, is_simple(text) and lower(text)
+  end
+  return last_lower
+end
+
 -- The value from a simple text; nil for any other text. Nearly every query is simple. There are no patterns and no
 -- loops here, so that LuaJIT compiles it with its caller (`./dev bench nginx`).
 local function plain_value(text, name, lower_name)
-  if not is_simple(text) then
+  local lower_text = simple_lower(text)
+  if not lower_text then
     return nil
   end
-  local lower_text = lower(text)
   local first = find(lower_text, lower_name, 1, true)
   if not first or find(lower_text, lower_name, first + 1, true) then
     return nil
