@@ -26,7 +26,7 @@ local is_error_kind = tables.set(tables.pluck(errors.kinds, "kind"))
 ---@field decision riskscreen.Decision shared: nobody changes it
 ---@field expires_at number Unix seconds until which the decision is served
 ---@field at number Unix seconds when the service was asked; of a failure, when it failed
----@field json string the decision's action and reasons
+---@field known riskscreen.nginx.KnownDecision its action and its reasons
 ---@field source? "stale"|"list" of the decision, if it is not a fresh one
 ---@field failed? boolean the decision about a failure
 
@@ -35,11 +35,13 @@ local is_error_kind = tables.set(tables.pluck(errors.kinds, "kind"))
 ---@field degraded boolean
 ---@field reasons riskscreen.Reason[]
 ---@field error? riskscreen.Error
+---@field json string its text in the dict
 
 ---@class riskscreen.nginx.Entries
 ---@field private ttl table<riskscreen.Action, number> seconds
 ---@field private stale_ttl table<riskscreen.Action, number> seconds after that
 ---@field private known table<string, riskscreen.nginx.KnownDecision> by their JSON
+---@field private by_message table<string, riskscreen.nginx.KnownDecision> of one reason, by its message
 ---@field private known_count integer
 local Entries = {}
 Entries.__index = Entries
@@ -85,8 +87,7 @@ local function unpacked_reason(packed)
   }
 end
 
----@param decision riskscreen.Decision
----@return string|nil json nil if it could not be read again
+-- The decision as JSON; nil if it could not be read again.
 local function written(decision)
   local reasons = {}
   for index, reason in ipairs(decision.reasons or NOTHING) do
@@ -122,7 +123,7 @@ local function read(json)
   if not reasons[1] or reasons[1].action ~= action then
     return nil
   end
-  return { action = action, degraded = packed.degraded == true, reasons = reasons, error = first_error }
+  return { action = action, degraded = packed.degraded == true, reasons = reasons, error = first_error, json = json }
 end
 
 -- Few decisions differ in their reasons, so most have been parsed before.
@@ -132,7 +133,7 @@ local function known_decision(self, json)
     known = read(json)
     if known and #json <= LONGEST_KNOWN then
       if self.known_count == MAX_KNOWN then
-        self.known, self.known_count = {}, 0
+        self.known, self.by_message, self.known_count = {}, {}, 0
       end
       self.known[json], self.known_count = known, self.known_count + 1
     end
@@ -140,11 +141,43 @@ local function known_decision(self, json)
   return known
 end
 
-local function new(self, json, at, address, network)
-  local known = known_decision(self, json)
-  if not known then
-    return nil
+-- Whether a decision has this one reason, and so this JSON.
+local function is_same(known, decision, reason)
+  local own = known.reasons[1]
+  local rule, risk = reason.rule, reason.risk
+  local own_rule, own_risk = own.rule or NOTHING, own.risk or NOTHING
+  return decision.action == known.action
+    and (decision.degraded == true) == known.degraded
+    and reason.action == own.action
+    and reason.message == own.message
+    and type(rule) == "table"
+    and type(risk) == "table"
+    and rule.name == own_rule.name
+    and risk.riskLevel == own_risk.riskLevel
+    and risk.riskType == own_risk.riskType
+    and risk.riskSource == own_risk.riskSource
+    and reason.error == nil
+end
+
+-- The known decision of a decision of the service; nil if it could not be read again. Nearly every decision has one
+-- reason, whose message differs where anything differs: then the JSON need not be written again.
+local function known_of(self, decision)
+  local reasons = decision.reasons
+  local reason = reasons and reasons[1]
+  local is_single = reason and reasons[2] == nil and type(reason.message) == "string"
+  local known = is_single and self.by_message[reason.message]
+  if known and is_same(known, decision, reason) then
+    return known
   end
+  local json = written(decision)
+  known = json and known_decision(self, json)
+  if known and is_single and self.known[json] then
+    self.by_message[reason.message] = known
+  end
+  return known
+end
+
+local function new(self, known, at, address, network)
   local action = known.action
   local decision = decisions.new {
     action = action,
@@ -159,7 +192,7 @@ local function new(self, json, at, address, network)
   if known.error then
     decision.error = known.error
   end
-  return { decision = decision, expires_at = at + self.ttl[action], at = at, json = json }
+  return { decision = decision, expires_at = at + self.ttl[action], at = at, known = known }
 end
 
 local function make_failure(self, entry)
@@ -179,8 +212,8 @@ end
 ---@param network string canonical
 ---@return riskscreen.nginx.Entry|nil entry nil if the decision cannot be written
 function Entries:fresh(decision, at, address, network)
-  local json = written(decision)
-  return json and new(self, json, at, address, network)
+  local known = known_of(self, decision)
+  return known and new(self, known, at, address, network)
 end
 
 ---The entry of a decision about a failure. It lives as long as the ttl of unknown, whatever its action.
@@ -199,21 +232,31 @@ end
 ---@param now number Unix seconds
 ---@return riskscreen.nginx.Entry
 function Entries:stale(entry, now)
-  local copy = new(self, entry.json, entry.at, entry.decision.address, entry.decision.network)
+  local copy = new(self, entry.known, entry.at, entry.decision.address, entry.decision.network)
   return make_stale(copy, math.min(now + self.ttl.unknown, self:usable_until(entry)))
+end
+
+-- The time and the epoch as they are written. Many entries of one moment have the same.
+local last_at, last_epoch, last_head
+
+local function head_of(at, epoch)
+  if at ~= last_at or epoch ~= last_epoch then
+    last_at, last_epoch, last_head = at, epoch, TIME:format(at) .. EPOCH:format(epoch)
+  end
+  return last_head
 end
 
 ---@param entry riskscreen.nginx.Entry
 ---@param epoch number in which the service was asked
 ---@return string text
 function Entries.encode(entry, epoch)
-  local head = TIME:format(entry.at) .. EPOCH:format(epoch)
+  local head = head_of(entry.at, epoch)
   if entry.failed then
-    return FAILED .. head .. entry.json
+    return FAILED .. head .. entry.known.json
   elseif entry.source == "stale" then
-    return STALE .. head .. TIME:format(entry.expires_at) .. entry.json
+    return STALE .. head .. TIME:format(entry.expires_at) .. entry.known.json
   end
-  return FRESH .. head .. entry.json
+  return FRESH .. head .. entry.known.json
 end
 
 local function number_in(text, first, behind, maximum)
@@ -239,7 +282,8 @@ function Entries:decode(text, now, address, network)
   if not at or not epoch or not expires_at then
     return nil, 0
   end
-  local entry = new(self, sub(text, json_at), at, address, network)
+  local known = known_decision(self, sub(text, json_at))
+  local entry = known and new(self, known, at, address, network)
   if entry and kind == FAILED then
     make_failure(self, entry)
   elseif entry and kind == STALE then
@@ -287,7 +331,7 @@ local M = {}
 ---@param stale_ttl table<riskscreen.Action, number> seconds after that
 ---@return riskscreen.nginx.Entries
 function M.new(ttl, stale_ttl)
-  return setmetatable({ ttl = ttl, stale_ttl = stale_ttl, known = {}, known_count = 0 }, Entries)
+  return setmetatable({ ttl = ttl, stale_ttl = stale_ttl, known = {}, by_message = {}, known_count = 0 }, Entries)
 end
 
 return M
