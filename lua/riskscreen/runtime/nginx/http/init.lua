@@ -63,13 +63,13 @@ function M.transport(settings)
   local null_decoder = json.decoder { max_size = limit, duplicates = "refuse", null = "keep" }
 
   -- Sends once. The failure of a pooled connection that was dead before anything of an answer came says so.
-  local function send(request, text, started)
+  local function send(request, pieces, started)
     local open, failure = connection.open(peer, request, started)
     if not open then
       return nil, failure
     end
     local sent, its_head, body
-    sent, failure = open:send(text)
+    sent, failure = open:send(pieces)
     if sent then
       its_head, body, failure = response.read(open, parse, limit)
     end
@@ -82,12 +82,12 @@ function M.transport(settings)
 
   return function(request)
     local started = now()
-    local text, problem = write(request)
-    if not text then
+    local pieces, problem = write(request)
+    if not pieces then
       return nil,
         { kind = "protocol", message = "the request was not sent: " .. problem, sent = false, phase = "queue" }
     end
-    return send(request, text, started)
+    return send(request, pieces, started)
   end
 end
 

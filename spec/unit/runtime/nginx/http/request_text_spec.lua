@@ -3,7 +3,11 @@ local request_text = require "riskscreen.runtime.nginx.http.request_text"
 local SECRET = "key-5fe1"
 
 local function writer()
-  return request_text.writer({ authority = "api.example" }, "riskscreen/1")
+  local write = request_text.writer({ authority = "api.example" }, "riskscreen/1")
+  return function(request)
+    local pieces, problem = write(request)
+    return pieces and table.concat(pieces), problem
+  end
 end
 
 local function write(request)
