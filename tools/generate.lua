@@ -3,6 +3,7 @@
 package.path = "tools/?.lua;" .. package.path
 
 local annotations = require "generate.annotations"
+local assets = require "generate.assets"
 local errors = require "riskscreen.errors"
 local event_inbox = require "riskscreen.webhook.inbox"
 local faults = require "riskscreen.sandbox.faults"
@@ -169,6 +170,8 @@ generated["docs/nginx.md"] = page("docs/nginx.md", {
   inbox = markdown.options(nginx_inbox, true),
 })
 generated["docs/operating-nginx.md"] = page("docs/operating-nginx.md", { metrics = metrics_table() })
+
+generated["lua/riskscreen/report/assets.lua"] = assets.module(read)
 
 local is_check, is_stale = arg[1] == "--check", false
 for path, text in pairs(generated) do

@@ -22,7 +22,7 @@ M.rules = {
     { "policy", "runtime" },
     { "call" },
     { "client", "kyt", "lists", "store" },
-    { "webhook", "journal" },
+    { "webhook", "journal", "report" },
     { "nginx", "sandbox", "init" },
     { "cli" },
   },

@@ -9,6 +9,7 @@ local version = require "riskscreen.version"
 
 -- Loaded when first used: few programs need it.
 local lazy = {
+  report = "riskscreen.report",
   sandbox = "riskscreen.sandbox",
   webhook = "riskscreen.webhook",
   store = "riskscreen.store",

@@ -76,6 +76,23 @@ function M.printable(text, limit)
   return (short:gsub("[%z\1-\31\127]", "?"):gsub("[\128-\255]+", show_bytes))
 end
 
+---A text with bytes that are not UTF-8 replaced by U+FFFD.
+---@param text string
+---@return string
+function M.utf8(text)
+  return (
+    text:gsub("[\128-\255]+", function(bytes)
+      local pieces, position = {}, 1
+      while position <= #bytes do
+        local length = sequence_at(bytes, position)
+        pieces[#pieces + 1] = length and bytes:sub(position, position + length - 1) or "\239\191\189"
+        position = position + (length or 1)
+      end
+      return table.concat(pieces)
+    end)
+  )
+end
+
 ---A function that checks whether a text, from a position on, has characters of a class and no others.
 ---@param class string letters, digits and ranges of them, as in the brackets of a pattern
 ---@return fun(text: string, from?: integer): boolean

@@ -1,0 +1,110 @@
+-- Reads the decisions of a file: CSV with a header, or one JSON object on each line. One row is in memory at a time.
+local csv = require "riskscreen.util.csv"
+local json = require "riskscreen.json"
+local rows = require "riskscreen.report.row"
+
+local PIECE = 65536 -- bytes that are read at a time
+local MAX_LINE = 4194304 -- bytes of a line of JSON
+
+local M = {}
+
+-- A function that returns the pieces of a file, and whether the file begins as JSON.
+local function pieces_of(file)
+  local first, problem = file:read(PIECE)
+  local is_json = first and first:find "^[\239\187\191%s]*{" ~= nil
+  return function()
+    if first or problem then
+      local piece, fault = first, problem
+      first, problem = nil, nil
+      return piece, fault
+    end
+    return file:read(PIECE)
+  end,
+    is_json
+end
+
+-- A function that returns the lines of the pieces, each with its number.
+local function lines_of(read)
+  local buffer, from, number = "", 1, 0
+  return function()
+    while true do
+      local at = buffer:find("\n", from, true)
+      if at then
+        local line = buffer:sub(from, at - 1)
+        from, number = at + 1, number + 1
+        return line, number
+      elseif #buffer - from > MAX_LINE then
+        return nil, ("line %d is longer than %d bytes"):format(number + 1, MAX_LINE)
+      end
+      local piece, problem = read()
+      if not piece then
+        local rest = buffer:sub(from)
+        buffer, from, number = "", 1, number + 1
+        return rest ~= "" and rest or nil, problem or number
+      end
+      buffer, from = buffer:sub(from) .. piece, 1
+    end
+  end
+end
+
+local function json_rows(read)
+  local next_line = lines_of(read)
+  return function()
+    local line, number
+    repeat
+      line, number = next_line()
+    until not line or line:find "%S"
+    if not line then
+      return nil, type(number) == "string" and number or nil
+    end
+    local found, fault = json.decode((line:gsub("^\239\187\191", "")))
+    if type(found) == "table" and not json.is_array(found) then
+      local row, has_action = rows.of(found)
+      return row, number, not has_action and "it has no verdict" or nil
+    end
+    return false, number, found and "it is not an object" or tostring(fault)
+  end
+end
+
+local function csv_rows(read)
+  local next_row = csv.reader(read)
+  local names
+  return function()
+    local fields, number, fault = next_row()
+    if fields and not names then
+      names = fields
+      for index, name in ipairs(names) do
+        names[index] = name:match "^%s*(.-)%s*$"
+      end
+      if not rows.names_action(names) then
+        return nil, "the header has no column `action`"
+      end
+      fields, number, fault = next_row()
+    end
+    if not fields then
+      return fields, number, fault
+    end
+    local found = {}
+    for index, name in ipairs(names) do
+      found[name] = fields[index]
+    end
+    local row, has_action = rows.of(found, names)
+    if #fields ~= #names then
+      fault = ("it has %d fields, and the header has %d"):format(#fields, #names)
+      return false, number, fault
+    end
+    return row, number, not has_action and "it has no verdict" or nil
+  end
+end
+
+---A function that returns the next row of a file and the number of its line. With a fault as third value the row has no
+---verdict, and counts as `unknown`; `false` in place of the row: the line cannot be read. At the end, nil; where the
+---file cannot be read on, nil and the reason.
+---@param file file*
+---@return fun(): riskscreen.report.Row|false|nil, integer|string|nil, string|nil
+function M.reader(file)
+  local read, is_json = pieces_of(file)
+  return is_json and json_rows(read) or csv_rows(read)
+end
+
+return M

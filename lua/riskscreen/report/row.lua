@@ -1,0 +1,234 @@
+-- A decision as the report shows it, from a row of CSV or a line of JSON. Pure.
+local date = require "riskscreen.util.date"
+local enums = require "riskscreen.interface.enums"
+local json = require "riskscreen.json"
+local tables = require "riskscreen.util.tables"
+
+local LATEST_SECONDS = 1e11 -- a larger time is in milliseconds
+local MAX_COUNTERPARTIES = 40 -- of a row, those with the most transactions
+
+-- The names of each field in files of the command, of the journal, and of other programs.
+local fields = {
+  time = { "time", "timestamp", "decided_at", "date" },
+  address = { "address", "wallet" },
+  network = { "network", "chain" },
+  action = { "action", "verdict" },
+  reasons = { "reasons", "reason" },
+  level = { "level", "risk_level", "riskLevel", "levels", "risk_levels" },
+  types = { "types", "type", "risk_types", "risk_type", "riskType" },
+  entity = { "entity", "entity_name", "entityName" },
+  category = { "category", "entity_category", "entityCategory" },
+  source = { "source" },
+  error = { "error", "error_kind" },
+}
+-- Tables of a decision that the fields above are read from.
+local read_elsewhere = tables.set { "record", "risks", "counterparties", "opponents" }
+
+local field_of = {}
+for field, names in pairs(fields) do
+  for _, name in ipairs(names) do
+    field_of[name] = field
+  end
+end
+
+local is_action = tables.set { "allow", "review", "block", "unknown" }
+local level_rank = {}
+for rank, level in ipairs(enums.values.risk_level) do
+  level_rank[level] = rank
+end
+
+local function text_of(value)
+  if value == nil or value == json.null then
+    return nil
+  elseif type(value) == "number" then
+    return json.number(value) or tostring(value)
+  end
+  return tostring(value)
+end
+
+-- Unix seconds of a date, with or without a time of day and a zone; without a zone it is UTC.
+local function parse_date(text)
+  local day, rest = text:match "^(%d%d%d%d%-%d%d%-%d%d)(.*)$"
+  local days = day and date.parse_date(day)
+  if not days then
+    return nil
+  elseif rest == "" then
+    return days * 86400
+  end
+  local hour, minute, second, zone = rest:match "^[T ](%d%d):(%d%d):?([%d.]*)(.*)$"
+  local seconds = second and (tonumber(second) or (second == "" and 0))
+  if not seconds then
+    return nil
+  end
+  local sign, zone_hours, zone_minutes = zone:match "^([+-])(%d%d):?(%d%d)$"
+  local offset = sign and (zone_hours * 3600 + zone_minutes * 60) * (sign == "-" and -1 or 1) or 0
+  if not sign and zone ~= "" and zone ~= "Z" and zone ~= " UTC" then
+    return nil
+  end
+  return days * 86400 + hour * 3600 + minute * 60 + seconds - offset
+end
+
+local function time_of(value)
+  local number = tonumber(value)
+  if not number then
+    return type(value) == "string" and parse_date(value) or nil
+  elseif number ~= number or math.abs(number) == math.huge then
+    return nil
+  end
+  return number >= LATEST_SECONDS and number / 1000 or number
+end
+
+local function list_of(value)
+  return type(value) == "table" and value or {}
+end
+
+-- The texts of a list: of one, of tables that have `field`, or of a text with separators.
+local function texts_of(value, field, separators)
+  local texts = {}
+  if type(value) == "table" then
+    for _, item in ipairs(value) do
+      if type(item) == "table" then
+        item = item[field]
+      end
+      texts[#texts + 1] = text_of(item)
+    end
+  elseif value ~= nil and value ~= json.null then
+    for part in tostring(value):gmatch("[^" .. separators .. "]+") do
+      part = part:match "^%s*(.-)%s*$"
+      if part ~= "" then
+        texts[#texts + 1] = part
+      end
+    end
+  end
+  return texts
+end
+
+-- The worst of the levels. One that the interface does not know counts as worse than those that it knows.
+local function worst_level(levels)
+  local worst, worst_rank
+  for _, level in ipairs(levels) do
+    local rank = level_rank[level] or 0
+    if not worst or rank < worst_rank then
+      worst, worst_rank = level, rank
+    end
+  end
+  return worst
+end
+
+local function distinct(list)
+  local seen, kept = {}, {}
+  for _, value in ipairs(list) do
+    if not seen[value] then
+      seen[value] = true
+      kept[#kept + 1] = value
+    end
+  end
+  return kept
+end
+
+local function first_entity(record)
+  local holder = list_of(list_of(record).entity or record)
+  return text_of(holder.entityName), text_of(holder.entityCategory)
+end
+
+local function counterparties_of(found)
+  local list = {}
+  for _, opponent in ipairs(list_of(list_of(found.counterparties).opponents or found.opponents)) do
+    if type(opponent) == "table" then
+      local risks = list_of(opponent.risks)
+      list[#list + 1] = {
+        address = text_of(opponent.address),
+        direction = opponent.dir == "in" and "in" or opponent.dir == "out" and "out" or nil,
+        amount = tonumber(opponent.amount),
+        symbol = text_of(opponent.symbol),
+        transactions = tonumber(opponent.transactionNumbers),
+        entity = first_entity(list_of(opponent.entities)[1]),
+        level = worst_level(texts_of(risks, "riskLevel", ",")),
+        types = distinct(texts_of(risks, "riskType", ",")),
+      }
+    end
+  end
+  local total = #list
+  table.sort(list, function(a, b)
+    return (a.transactions or 0) > (b.transactions or 0)
+  end)
+  while #list > MAX_COUNTERPARTIES do
+    list[#list] = nil
+  end
+  return list[1] and { list = list, total = total } or nil
+end
+
+local M = {}
+
+---Whether a header has a column of verdicts.
+---@param names string[]
+---@return boolean
+function M.names_action(names)
+  for _, name in ipairs(names) do
+    if field_of[name] == "action" then
+      return true
+    end
+  end
+  return false
+end
+
+---@class riskscreen.report.Row
+---@field action riskscreen.Action
+---@field time? number Unix seconds
+---@field address? string
+---@field network? string
+---@field level? string the worst level of its risks
+---@field types string[] of its risks
+---@field entity? string
+---@field category? string
+---@field reasons? string
+---@field source? string
+---@field error? string the kind of the failure
+---@field counterparties? { list: table[], total: integer }
+---@field others { [1]: string, [2]: string }[] the other columns, each a name and a text
+
+---The row of a decision. An action that is none of the four is `unknown`.
+---@param found table<string, any> columns of CSV, or a decoded line of JSON
+---@param names? string[] the columns in their order
+---@return riskscreen.report.Row row
+---@return boolean has_action whether the action was one of the four
+function M.of(found, names)
+  local value_of, others = {}, {}
+  for _, name in ipairs(names or tables.sorted_keys(found)) do
+    local value, field = found[name], field_of[name]
+    local is_free = field and value_of[field] == nil
+    if is_free and value ~= "" and value ~= json.null then
+      value_of[field] = value
+    elseif not is_free and not read_elsewhere[name] and type(value) ~= "table" and value ~= "" then
+      others[#others + 1] = { name, text_of(value) }
+    end
+  end
+  local record = list_of(found.record)
+  local risks = list_of(record.risks or found.risks)
+  local entity, category = value_of.entity, nil
+  if type(entity) == "table" then
+    entity, category = first_entity(entity)
+  end
+  local levels = texts_of(value_of.level ~= nil and value_of.level or risks, "riskLevel", ",;|")
+  local types = texts_of(value_of.types ~= nil and value_of.types or risks, "riskType", ",;|")
+  local failure = value_of.error
+  local action = value_of.action
+  return {
+    action = is_action[action] and action or "unknown",
+    time = time_of(value_of.time),
+    address = text_of(value_of.address),
+    network = text_of(value_of.network),
+    level = worst_level(levels),
+    types = distinct(types),
+    entity = text_of(entity),
+    category = text_of(value_of.category) or category,
+    reasons = table.concat(texts_of(value_of.reasons, "message", "\n"), "\n"),
+    source = text_of(value_of.source) or (found.cached == true and "cache" or nil),
+    error = text_of(type(failure) == "table" and (failure.kind or failure.message) or failure),
+    counterparties = counterparties_of(found),
+    others = others,
+  },
+    is_action[action] == true
+end
+
+return M

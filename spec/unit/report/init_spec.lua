@@ -1,0 +1,249 @@
+local json = require "riskscreen.json"
+local report = require "riskscreen.report"
+
+local folder
+
+local function path(name)
+  return folder .. "/" .. name
+end
+
+local function file_of(name, content)
+  local file = assert(io.open(path(name), "wb"))
+  file:write(content)
+  file:close()
+  return path(name)
+end
+
+local function read(name)
+  local file = assert(io.open(path(name), "rb"))
+  local content = file:read "*a"
+  file:close()
+  return content
+end
+
+-- The page of some files, and the data in it.
+local function page_of(...)
+  local summary, err = report.write { input = { ... }, output = path "report.html", title = "T", time = 1795000000 }
+  assert(summary, err)
+  local page = read "report.html"
+  local data = page:match '<script type="application/json" id="data">(.-)</script>'
+  return assert(json.decode(data)), summary, page
+end
+
+-- The text of a row's value, which is a number where rows share it.
+local function text_of(data, value)
+  if value == 0 then
+    return nil
+  end
+  return type(value) == "number" and data.texts[value] or value
+end
+
+local columns = { "time", "address", "network", "action", "level", "entity", "category", "reasons", "source", "error" }
+
+local function row_of(data, index)
+  local row = {}
+  for place, name in ipairs(columns) do
+    local value = data.rows[index][place]
+    row[name] = place > 2 and text_of(data, value) or value
+  end
+  row.types, row.others = {}, {}
+  for place, value in ipairs(data.rows[index][11]) do
+    row.types[place] = text_of(data, value)
+  end
+  local others = data.rows[index][12]
+  for at = 1, others == 0 and 0 or #others, 2 do
+    row.others[text_of(data, others[at])] = others[at + 1]
+  end
+  return row
+end
+
+describe("a report", function()
+  before_each(function()
+    folder = os.tmpname()
+    os.remove(folder)
+    assert(os.execute("mkdir " .. folder))
+  end)
+
+  after_each(function()
+    os.execute("rm -r " .. folder)
+  end)
+
+  it("has a row for each decision of the command's CSV", function()
+    local data, summary = page_of(
+      file_of(
+        "results.csv",
+        "address,network,action,reasons,risk_levels,risk_types,risk_sources,entity,error,degraded\r\n"
+          .. 'a1,eth,block,rule 1; rule 2,"low; high","scam; hack; scam",Provider,Lazarus,,\r\n'
+          .. "a2,btc,unknown,no answer,,,,,timeout,true\r\n"
+      )
+    )
+    assert.equal(2, summary.rows)
+    assert.same({ allow = 0, review = 0, block = 1, unknown = 1 }, summary.actions)
+    local first, second = row_of(data, 1), row_of(data, 2)
+    assert.equal("a1", first.address)
+    assert.equal("eth", first.network)
+    assert.equal("block", first.action)
+    assert.equal("high", first.level)
+    assert.same({ "scam", "hack" }, first.types)
+    assert.equal("Lazarus", first.entity)
+    assert.equal("rule 1; rule 2", first.reasons)
+    assert.same({ risk_sources = "Provider" }, first.others)
+    assert.equal("timeout", second.error)
+    assert.same({ degraded = "true" }, second.others)
+  end)
+
+  it("reads the records of JSON lines: risks, entity, counterparties", function()
+    local opponents = {
+      { dir = "in", address = "b", amount = 1.5, symbol = "ETH", transactionNumbers = 2 },
+      { dir = "out", address = "c", transactionNumbers = 9, risks = { { riskLevel = "high", riskType = "hack" } } },
+    }
+    local line = assert(json.encode {
+      time = 1795000000123,
+      address = "a1",
+      network = "eth",
+      action = "review",
+      reasons = { { message = "one" }, { message = "two" } },
+      record = { risks = { { riskLevel = "generally-high", riskType = "scam" } } },
+      entity = { entity = { entityName = "Binance", entityCategory = "Exchange" } },
+      counterparties = { opponents = opponents },
+    })
+    local data = page_of(file_of("results.jsonl", line .. "\n"))
+    local row = row_of(data, 1)
+    assert.equal(1795000000.123, row.time)
+    assert.equal("generally-high", row.level)
+    assert.equal("Binance", row.entity)
+    assert.equal("Exchange", row.category)
+    assert.equal("one\ntwo", row.reasons)
+    local found = data.rows[1][13]
+    assert.equal(2, found[1])
+    assert.equal("c", found[2][1])
+    assert.equal("high", text_of(data, found[2][7]))
+    assert.equal(1.5, found[3][3])
+    assert.equal("in", text_of(data, found[3][2]))
+  end)
+
+  it("reads times as seconds, milliseconds and dates, with their zones", function()
+    local written = { "1795000000", "1795000000123", "2026-11-18T11:06:40Z", "2026-11-18 12:06:40+01:00" }
+    for _, text in ipairs { "2026-11-18", "yesterday", "2026-02-30T00:00:00Z" } do
+      written[#written + 1] = text
+    end
+    local data = page_of(file_of("times.csv", "time;action\n" .. table.concat(written, ";allow\n") .. ";allow\n"))
+    local times = {}
+    for index in ipairs(data.rows) do
+      times[index] = row_of(data, index).time or json.null
+    end
+    assert.same({ 1795000000, 1795000000.123, 1795000000, 1795000000, 1794960000, json.null, json.null }, times)
+  end)
+
+  it("counts a row without a known verdict as unknown, and says so", function()
+    local data, summary = page_of(file_of("r.csv", "address,action\na1,allowed\na2,ALLOW\na3,\n"))
+    assert.same({ allow = 0, review = 0, block = 0, unknown = 3 }, summary.actions)
+    assert.equal("r.csv, line 2 counts as unknown: it has no verdict.", data.notes[1])
+    assert.equal(3, #data.notes)
+  end)
+
+  it("names the lines that it cannot read, and keeps the others", function()
+    local data, summary = page_of(file_of("r.jsonl", '{"action":"allow"}\n{"action":\n[1]\n{"action":"block"}'))
+    assert.equal(2, summary.rows)
+    assert.equal(2, summary.unreadable)
+    assert.matches("^r.jsonl, line 2 cannot be read and is not counted: ", data.notes[1])
+    assert.equal("r.jsonl, line 3 cannot be read and is not counted: it is not an object.", data.notes[2])
+    local _, of_csv = page_of(file_of("r.csv", 'address,action\n"a"b,allow\na1\na2,allow\n'))
+    assert.equal(1, of_csv.rows)
+    assert.equal(2, of_csv.unreadable)
+  end)
+
+  it("counts further faults without naming them", function()
+    local data = page_of(file_of("r.jsonl", "{\n" .. ("{}\n"):rep(30)))
+    assert.equal(21, #data.notes)
+    assert.equal("11 more lines have a fault.", data.notes[21])
+  end)
+
+  it("puts several files together", function()
+    local data, summary = page_of(file_of("a.csv", "action\nallow\n"), file_of("b.jsonl", '{"action":"block"}\n'))
+    assert.equal(2, summary.rows)
+    assert.same({ { "a.csv", 1 }, { "b.jsonl", 1 } }, data.sources)
+  end)
+
+  it("writes no character of a field that could end the data, a line or an attribute", function()
+    local hostile = "</script><script>alert(1)</script><!--\226\128\168\226\128\169&\"'\\\1\127\226\128\174"
+    local columns_of_row = { "action", "address", "network", "reasons", "entity", "risk_types", hostile }
+    local cells = { "allow", hostile, hostile, hostile, hostile, hostile, hostile .. "\255\192\175\0" }
+    for _, list in ipairs { columns_of_row, cells } do
+      for index, text in ipairs(list) do
+        list[index] = '"' .. text:gsub('"', '""') .. '"'
+      end
+    end
+    local rows = table.concat(columns_of_row, ",") .. "\n" .. table.concat(cells, ",") .. "\n"
+    local data, _, page = page_of(file_of("r.csv", rows))
+    local row = row_of(data, 1)
+    assert.equal(hostile, row.address)
+    assert.equal(hostile, row.entity)
+    assert.equal(hostile .. "\239\191\189\239\191\189\239\191\189\0", row.others[hostile])
+    local _, scripts = page:gsub("<script", "")
+    local _, ends = page:gsub("</script", "")
+    assert.equal(2, scripts)
+    assert.equal(2, ends)
+    local embedded = page:match '<script type="application/json" id="data">(.-)</script>'
+    assert.is_nil(embedded:find "[<>&]")
+    assert.is_nil(embedded:find("\226\128\168", 1, true))
+    assert.is_nil(embedded:find "[%z\1-\9\11-\31\127\255]")
+  end)
+
+  it("replaces bytes of CSV that are not UTF-8, and cuts long texts between characters", function()
+    local data = page_of(file_of("r.csv", "address,action\na\255b," .. "allow\n" .. ("é"):rep(3000) .. ",allow\n"))
+    assert.equal("a\239\191\189b", row_of(data, 1).address)
+    assert.equal(("é"):rep(1000) .. "…", row_of(data, 2).address)
+  end)
+
+  it("escapes the title", function()
+    report.write { input = file_of("r.csv", "action\n"), output = path "t.html", title = "</title><b>" }
+    assert.matches("<title>&lt;/title&gt;&lt;b&gt;</title>", read "t.html", 1, true)
+  end)
+
+  it("allows its own script and style alone, and loads nothing", function()
+    local digest = require "riskscreen.address.digest"
+    local _, _, page = page_of(file_of("r.csv", "action\nallow\n"))
+    local policy = page:match 'Content%-Security%-Policy" content="([^"]*)"'
+    assert.matches("^default%-src 'none'; script%-src 'sha256%-[%w+/=]+'; style%-src 'sha256%-[%w+/=]+';", policy)
+    assert.equal(32, #digest.sha256(page:match "<style>(.-)</style>"))
+    assert.is_nil(page:find "https?://[^w]")
+    assert.is_nil(page:find "%ssrc=")
+  end)
+
+  it("refuses a header without verdicts", function()
+    local summary, err = report.write { input = file_of("r.csv", "address,network\na,eth\n"), output = path "r.html" }
+    assert.is_nil(summary)
+    assert.equal("r.csv cannot be read: the header has no column `action`", err.message)
+  end)
+
+  it("leaves an earlier page alone when it fails", function()
+    file_of("r.html", "the earlier page")
+    local summary, err = report.write { input = path "missing.csv", output = path "r.html" }
+    assert.is_nil(summary)
+    assert.matches("missing.csv", err.message)
+    assert.equal("the earlier page", read "r.html")
+    assert.is_nil(io.open(path "r.html.part"))
+  end)
+
+  it("reports a page that cannot be written", function()
+    local input = file_of("r.csv", "action\n" .. ("allow\n"):rep(1000))
+    local summary, err = report.write { input = input, output = path "missing/r.html" }
+    assert.is_nil(summary)
+    assert.matches("^the report cannot be written: ", err.message)
+    local full = io.open("/dev/full", "wb")
+    summary, err = report.write { input = input, output = full }
+    assert.is_nil(summary)
+    assert.matches("^the report cannot be written: ", err.message)
+    full:close()
+  end)
+
+  it("raises misuse at the caller's line", function()
+    local ok, message = pcall(report.write, { input = "a.csv", output = 7 })
+    assert.is_false(ok)
+    assert.matches("input and output must be paths or open files", message)
+    ok, message = pcall(report.write, { input = "a.csv", output = "b", titel = "" })
+    assert.is_false(ok)
+    assert.matches("did you mean 'title'", message)
+  end)
+end)
