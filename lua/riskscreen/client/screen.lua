@@ -97,13 +97,16 @@ local lookups_of = tables.memoize(lookups_with)
 
 ---@class riskscreen.Screening the part of a screening that is the same for every address of a run
 ---@field state riskscreen.State
+---@field perform fun(state: riskscreen.State, operation: riskscreen.Operation, parameters: table, options: table): any,
+---any makes a lookup's call
+---@field given_policy riskscreen.Policy without the values that the operator has added to the client
 ---@field policy riskscreen.Policy
 ---@field wanted riskscreen.Lookup[]
 ---@field options table the checked options of each lookup's call
 ---@field address_check "checksum"|"format"|false
 
 local function look_up_one(screening, lookup, subject, options)
-  return calls.perform(screening.state, operations.by_name[lookup.operation], subject, options)
+  return screening.perform(screening.state, operations.by_name[lookup.operation], subject, options)
 end
 
 -- The results of several functions. Where nothing can wait each call returns an error that says so.
@@ -232,24 +235,6 @@ local function decide(screening, address, network, options)
   return decision
 end
 
-local function new_screening(state, policy, checked)
-  policy = extended_policy(state, checked.policy or policy or default_policy)
-  -- The headers of a lookup's response are not used.
-  local options = { timeout = checked.timeout, value_only = true, address_check = false }
-  for _, option in ipairs(reliability.call) do
-    options[option.name] = checked[option.name]
-  end
-  local wanted = checked.include and lookups_with(policy, checked.include) or lookups_of(policy)
-  return {
-    state = state,
-    policy = policy,
-    wanted = wanted,
-    options = options,
-    request_id = checked.request_id,
-    address_check = M.address_check(state.settings, checked.address_check),
-  }
-end
-
 ---How a screening checks its addresses: its own option, else the client's, else by their checksums.
 ---@param settings table the client's
 ---@param own? "checksum"|"format"|false
@@ -263,13 +248,48 @@ function M.address_check(settings, own)
   return "checksum"
 end
 
+local function new_screening(state, policy, checked)
+  local level = M.address_check(state.settings, checked.address_check)
+  -- The headers of a lookup's response are not used.
+  local options = { timeout = checked.timeout, value_only = true, address_check = false }
+  for _, option in ipairs(reliability.call) do
+    options[option.name] = checked[option.name]
+  end
+  return {
+    state = state,
+    -- A canonical address of its network needs no second check. Without a check the call's own one remains.
+    perform = level and calls.make or calls.perform,
+    given_policy = policy,
+    policy = extended_policy(state, policy),
+    wanted = checked.include and lookups_with(policy, checked.include) or lookups_of(policy),
+    options = options,
+    request_id = checked.request_id,
+    address_check = level,
+  }
+end
+
+-- The screening for a request. The client keeps that of requests without options.
+local function screening_of(state, policy, checked)
+  for name in pairs(checked) do
+    if name ~= "address" and name ~= "network" then
+      return new_screening(state, policy, checked)
+    end
+  end
+  local kept = state.screening
+  if not kept or kept.given_policy ~= policy then
+    kept = new_screening(state, policy, checked)
+    state.screening = kept
+  end
+  return kept
+end
+
 ---A function that screens addresses one after another. A timeout of its own replaces the other options of the lookups.
 ---@param state riskscreen.State
 ---@param policy? riskscreen.Policy the client's
 ---@param checked table by M.options
 ---@return fun(address: any, network: any, timeout?: number): riskscreen.Decision
 function M.decider(state, policy, checked)
-  local screening = new_screening(state, policy, checked)
+  local screening = new_screening(state, checked.policy or policy or default_policy, checked)
   return function(address, network, timeout)
     local options = screening.options
     if timeout then
@@ -287,7 +307,7 @@ function M.install(Client)
   ---@return riskscreen.Decision
   function Client:screen(request)
     local state, checked = M.open(self, "screen", request, one_options)
-    local screening = new_screening(state, self.policy, checked)
+    local screening = screening_of(state, checked.policy or self.policy or default_policy, checked)
     return decide(screening, checked.address, checked.network, screening.options)
   end
 

@@ -48,8 +48,19 @@ local function unknown(name, specs, prefix, noun)
   return problem(field, ("unknown %s %s%s%s"):format(noun, text.show(name), place, hint), names)
 end
 
-local known_names = tables.memoize(function(specs)
-  return tables.set(tables.pluck(specs, "name"))
+---@class riskscreen.validate.Fields
+---@field by_name table<string, { spec: table, position: integer }>
+---@field required { spec: table, position: integer }[]
+
+---@type fun(specs: table[]): riskscreen.validate.Fields
+local fields_of = tables.memoize(function(specs)
+  local fields = { by_name = {}, required = {} }
+  for position, spec in ipairs(specs) do
+    local field = { spec = spec, position = position }
+    fields.by_name[spec.name] = field
+    fields.required[#fields.required + 1] = spec.required and field or nil
+  end
+  return fields
 end)
 
 ---Checks every field of a table against its entry.
@@ -62,28 +73,31 @@ end)
 ---@return table|nil checked a copy
 ---@return riskscreen.Problem|nil problem
 local function check_fields(specs, value, prefix, noun, check_value, extend)
-  local copy, known = {}, known_names(specs)
-  -- Unknown names first: "adress" is the better complaint when "address" is missing.
+  local copy, fields = {}, fields_of(specs)
+  local first_wrong, wrong_position = nil, math.huge
   for name, given in pairs(value) do
-    if not known[name] then
-      if noun or type(name) ~= "string" then
-        return unknown(name, specs, prefix, noun or "field")
+    local field = fields.by_name[name]
+    if field then
+      local checked, wrong = check_value(field.spec, given, prefix == "" and name or prefix .. name, extend)
+      copy[name] = checked
+      if wrong and field.position < wrong_position then
+        first_wrong, wrong_position = wrong, field.position
       end
+    elseif noun or type(name) ~= "string" then
+      -- Unknown names first: "adress" is the better complaint when "address" is missing.
+      return unknown(name, specs, prefix, noun or "field")
+    else
       copy[name] = given
     end
   end
-  for _, spec in ipairs(specs) do
-    local name = spec.name
-    local given = value[name]
-    if given ~= nil then
-      local checked, wrong = check_value(spec, given, prefix == "" and name or prefix .. name, extend)
-      if wrong then
-        return nil, wrong
-      end
-      copy[name] = checked
-    elseif spec.required then
-      return problem(prefix .. name, prefix .. name .. " is required")
+  for _, field in ipairs(fields.required) do
+    local path = prefix .. field.spec.name
+    if value[field.spec.name] == nil and field.position < wrong_position then
+      return problem(path, path .. " is required")
     end
+  end
+  if first_wrong then
+    return nil, first_wrong
   end
   return copy
 end

@@ -6,9 +6,7 @@ local validate = require "riskscreen.interface.validate"
 local M = {}
 
 local function is_a(value, name)
-  if name == "any" then
-    return true
-  elseif name == "integer" then
+  if name == "integer" then
     return type(value) == "number" and value == math.floor(value)
   end
   return type(value) == name
@@ -34,7 +32,7 @@ end
 local allowed_values = tables.memoize(tables.set)
 
 local function check_option(option, value, path)
-  if not is_any_of(value, accepted_types(option)) then
+  if option.type ~= "any" and not is_any_of(value, accepted_types(option)) then
     -- The value may be a secret in the wrong place, so the message shows only its kind.
     local wanted = option.type:gsub("|", " or a "):gsub("^integer", "whole number")
     return validate.problem(path, ("%s must be a %s (got %s)"):format(path, wanted, text.kind(value)))
@@ -55,6 +53,14 @@ local function check_option(option, value, path)
   return value
 end
 
+local with_default = tables.memoize(function(specs)
+  local list = {}
+  for _, option in ipairs(specs) do
+    list[#list + 1] = option.default ~= nil and option or nil
+  end
+  return list
+end)
+
 ---Checks options against their entries and fills in the defaults. A wrong option is misuse: the caller of this function
 ---raises the message at the program's line.
 ---@param specs riskscreen.Option[]
@@ -70,9 +76,9 @@ function M.options(specs, options, prefix)
   if not checked then
     return nil, wrong
   end
-  for _, option in ipairs(specs) do
-    local default = option.default
-    if default ~= nil and checked[option.name] == nil then
+  for _, option in ipairs(with_default(specs)) do
+    if checked[option.name] == nil then
+      local default = option.default
       local is_group = option.fields and type(default) == "table"
       checked[option.name] = is_group and M.options(option.fields, default) or default
     end

@@ -277,9 +277,6 @@ function Policy:decide(results, other)
     errors = next(failures) and failures or nil,
     not_offered = results.not_offered and sorted_names(results.not_offered),
     degraded = degraded,
-    cached = false,
-    stale = false,
-    elapsed = 0,
   }
 end
 
