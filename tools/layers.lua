@@ -20,8 +20,8 @@ M.rules = {
     { "interface", "address" },
     { "options" },
     { "policy", "runtime" },
-    { "call" },
-    { "client", "kyt", "lists", "store" },
+    { "call", "lists" },
+    { "client", "kyt", "store" },
     { "webhook", "journal", "report" },
     { "nginx", "sandbox", "init" },
     { "cli" },
@@ -40,7 +40,7 @@ M.rules = {
     ["riskscreen.address.digest"] = "the chain of the journal has the same SHA-256",
     ["riskscreen.policy.decision"] = "every component makes decisions with the one constructor",
     ["riskscreen.nginx.cache.epoch"] = "a change of a list empties the LRU of every worker",
-    ["riskscreen.nginx.cache.subject"] = "the lists have the keys of the cache",
+    ["riskscreen.lists.index"] = "the gate keeps the account's lists under the same keys",
     ["riskscreen.policy.lookups"] = "the client makes the lookups that a policy needs",
     ["riskscreen.client.screen"] = "the command has the options of a screening",
     ["riskscreen.call.stats"] = "nginx adds up the same figures",
@@ -57,8 +57,9 @@ local c_folders = {
   base = {},
   json = { base = true },
   http = { base = true },
+  lists = { base = true },
   server = { base = true },
-  lua = { base = true, json = true, http = true, server = true },
+  lua = { base = true, json = true, lists = true, http = true, server = true },
 }
 
 -- The one folder that includes each of these system headers. riskscreen.h is for programs that embed Lua.

@@ -30,6 +30,10 @@ riskscreen.store, riskscreen.journal = {}, {}
 
 ---@alias riskscreen.ErrorKind |"invalid_argument"|"unsupported"|"network"|"timeout"|"tls"|"unauthorized"|"rate_limited"|"bad_request"|"server"|"http"|"api"|"protocol"|"circuit_open"|"cancelled"|"storage"
 
+---@alias riskscreen.ListLoader fun(read: riskscreen.ListReader, sink: riskscreen.ListSink): true|nil, string|nil
+
+---@alias riskscreen.ListReader fun(): string|nil, string|nil the next piece; nil at the end, with a message at a fault
+
 ---@alias riskscreen.LookupName "risk"|"entity"|"freeze_events"|"counterparties"
 
 ---@alias riskscreen.TransactionKind "transaction"|"custom_score"
@@ -58,7 +62,8 @@ riskscreen.store, riskscreen.journal = {}, {}
 ---@field transport? function Sends requests in place of the library's HTTP: transport(request) --> reply | nil, failure.
 ---@field policy? table Policy of `screen`; by default the default policy.
 ---@field address_check? string|boolean How addresses are checked before anything is sent: `checksum`, `format`, or false for any text. By default `checksum`, and `format` for the calls of `client.kya`.
----@field clock? function Returns Unix seconds, to read dates in answers; by default os.time.
+---@field lists? table Local deny and allow lists, which decide before the service is asked.
+---@field clock? function Returns Unix seconds, for dates in answers and the age of lists; by default os.time.
 ---@field random? function Returns a number from 0 up to 1, for the jitter of waits; by default its own generator.
 ---@field journal? table The record of the decisions of `screen` and `screen_all`.
 ---@field runtime? table The runtime of everything that belongs to this client, in place of the program's: now(), sleep(seconds) and tasks with spawn, gather, signal, on_end, hold and release. transport(settings) is optional.
@@ -96,7 +101,8 @@ riskscreen.store, riskscreen.journal = {}, {}
 ---@field lru? integer How many addresses each worker caches itself; 0: none.
 ---@field ttl? table How long a decision is cached, by action.
 ---@field stale? table How long after that it may be used while the service fails, by action.
----@field lists? table Keeps the account's blacklist in the dict and blocks without a lookup. {}: the defaults.
+---@field account_lists? table Keeps the account's blacklist in the dict and blocks without a lookup. {}: the defaults.
+---@field lists? table Local deny and allow lists, which decide before the service is asked.
 ---@field webhook? table The inbox that `gate:webhook()` serves, or the options of one.
 ---@field name? string The gate's name in metrics. Gates that share a dict need different names; they do not share decisions.
 ---@field version? string Decisions cached under another version are not used.
@@ -439,6 +445,7 @@ local riskscreen_Response = {}
 ---@field last? table the last answer about a result that did not come in time
 ---@field cause? any the failure behind this one
 ---@field failures? integer of a run that stopped: its failures in a row
+---@field decision? riskscreen.Decision of a local list that forbids the request
 ---@field absent? boolean of a successful answer that leaves out the list it is about
 ---@field reason? "full"|"busy"|"locked"|"foreign"|"newer"|"damaged"|"read_only"|"missing"|"io"|"other" of a store
 ---@field page? integer of a list: the page at which the walk stopped
@@ -562,7 +569,8 @@ function riskscreen_Run:stop() end
 ---@field error? riskscreen.Error the failure that decided, or that left the decision undetermined
 ---@field errors? table<riskscreen.LookupName, riskscreen.Error> every lookup that failed
 ---@field not_offered? riskscreen.LookupName[] lookups that the service does not offer for the network
----@field degraded boolean a rule turned a failure or an unrecognised value into the action
+---@field source? "list" a local list has decided, without a call
+---@field degraded boolean a rule turned a failure or an unrecognised value into the action, or an allow list decided
 ---@field cached boolean
 ---@field stale boolean
 ---@field elapsed number seconds
@@ -574,6 +582,9 @@ local riskscreen_Decision = {}
 ---@field rule? riskscreen.Rule the operator's rule that decided
 ---@field risk? table the risk that was decided, as the service sent it
 ---@field error? riskscreen.Error the failure that was decided
+---@field list? string the file of the local list that has the address
+---@field entry? { address: string, network?: string, expires?: number } its entry there; Unix seconds
+---@field note? string of that entry
 local riskscreen_Reason = {}
 
 ---@class riskscreen.LookupResults the records by the lookup's name; a lookup that failed is in `errors`
@@ -1090,7 +1101,7 @@ function riskscreen_nginx_Gate:location(overrides) end
 ---@return riskscreen.Error|nil err
 function riskscreen_nginx_Gate:purge(address, network) end
 
----Fetches the account's lists from now on, and not from the worker's first request on: for init_worker_by_lua. Without the option `lists` it does nothing.
+---Fetches the account's lists, and looks at the files of local lists, from now on: for init_worker_by_lua. Without this call, a worker begins with its first request.
 function riskscreen_nginx_Gate:start() end
 
 ---Serves the metrics for Prometheus: a content handler.

@@ -13,6 +13,7 @@ enum rsc_status {
     RSC_ERROR_RANGE,  /* a valid value that cannot be represented */
     RSC_ERROR_LIMIT,  /* over a configured maximum */
     RSC_ERROR_MEMORY, /* an allocation failed */
+    RSC_ERROR_FILE,   /* the system refuses to open, read or write a file */
 };
 
 #define RSC_ERROR_MESSAGE_MAX 256 /* bytes, with the final NUL */

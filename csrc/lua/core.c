@@ -2,6 +2,7 @@
 
 #include "lua/decoder.h"
 #include "lua/digest.h"
+#include "lua/lists.h"
 #include "lua/loop.h"
 #include "http/libcurl.h"
 #include "riskscreen.h"
@@ -12,7 +13,7 @@ static int core_now(lua_State *L) {
 }
 
 int luaopen_riskscreen_core(lua_State *L) {
-    lua_createtable(L, 0, 10);
+    lua_createtable(L, 0, 13);
     lua_pushliteral(L, RISKSCREEN_VERSION);
     lua_setfield(L, -2, "version");
     lua_pushstring(L, rsc_libcurl()->version);
@@ -21,6 +22,7 @@ int luaopen_riskscreen_core(lua_State *L) {
     lua_setfield(L, -2, "now");
     rsc_decoder_register(L);
     rsc_digest_register(L);
+    rsc_lists_register(L);
     rsc_loop_register(L);
     return 1;
 }

@@ -32,6 +32,7 @@ local tables = require "riskscreen.util.tables"
 ---@field last? table the last answer about a result that did not come in time
 ---@field cause? any the failure behind this one
 ---@field failures? integer of a run that stopped: its failures in a row
+---@field decision? riskscreen.Decision of a local list that forbids the request
 ---@field absent? boolean of a successful answer that leaves out the list it is about
 ---@field reason? "full"|"busy"|"locked"|"foreign"|"newer"|"damaged"|"read_only"|"missing"|"io"|"other" of a store
 ---@field page? integer of a list: the page at which the walk stopped
@@ -64,6 +65,7 @@ local kinds = {
   },
   { kind = "circuit_open", retryable = true, doc = "Not sent, because the service has been failing." },
   { kind = "cancelled", retryable = false, doc = "The caller cancelled the call or closed the client." },
+  { kind = "list", retryable = false, doc = "A local list forbids it, or cannot be read; nothing was sent." },
   { kind = "storage", retryable = false, doc = "A store or a journal cannot be read or written; `reason` says why." },
 }
 

@@ -16,6 +16,7 @@ local lazy = {
   journal = "riskscreen.journal",
   address = "riskscreen.address",
   decimal = "riskscreen.util.decimal",
+  lists = "riskscreen.lists",
 }
 
 local M = {

@@ -28,7 +28,7 @@ describe("a gate with the account's lists", function()
     options = options or {}
     options.workers = options.workers or WORKERS
     options.init = ([[
-      gate = new_gate { network = "eth", on_unknown = "allow", lists = %s,
+      gate = new_gate { network = "eth", on_unknown = "allow", account_lists = %s,
         variables = { action = "action", source = "source" } }
     ]]):format(lists)
     options.locations = {
@@ -200,10 +200,10 @@ describe("a gate with the account's lists", function()
   it("are refused where they cannot work", function()
     start "{}"
     for code, message in pairs {
-      ["lists = {}, dict = false"] = "lists needs dict",
-      ["lists = { interval = 60, max_age = 60 }"] = "lists.max_age must be more than lists.interval",
-      ["lists = { white = true }"] = "unknown",
-      ["lists = {}, client = { screen = function() end }"] = "lists needs a client with",
+      ["account_lists = {}, dict = false"] = "account_lists needs dict",
+      ["account_lists = { interval = 60, max_age = 60 }"] = "lists.max_age must be more than account_lists.interval",
+      ["account_lists = { white = true }"] = "unknown",
+      ["account_lists = {}, client = { screen = function() end }"] = "account_lists needs a client with",
     } do
       local ok, failure = running.nginx:eval("return pcall(new_gate, { " .. code .. " })")
       assert.is_false(ok)

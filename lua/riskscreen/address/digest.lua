@@ -1,65 +1,13 @@
 -- SHA-256 and Keccak-256. riskscreen.core computes them; where it is not compiled, the functions below do, under any
 -- Lua.
 
+local bits = require "riskscreen.util.bits"
+
 local char, concat = string.char, table.concat
-local load_text = loadstring or load -- luacheck: ignore 113
 local unpack = table.unpack or unpack -- luacheck: ignore 113 143
 
 local WORD = 4294967296 -- 2^32
 local RATE = 136 -- bytes of a block of Keccak-256
-
--- Bit operations on words of 32 bits: those of LuaJIT, the operators of Lua 5.3, or sums over groups of four bits.
-local bits = {}
-
-function bits.of_luajit()
-  local bit = require "bit"
-  return { xor = bit.bxor, both = bit.band, rotate = bit.ror }
-end
-
-function bits.of_operators()
-  return load_text [[return {
-    xor = function(a, b) return a ~ b end,
-    both = function(a, b) return a & b end,
-    rotate = function(a, n) return (a >> n | a << (32 - n)) & 0xffffffff end,
-  }]]()
-end
-
-local function by_groups(of_bits)
-  local results = {}
-  for a = 0, 15 do
-    for b = 0, 15 do
-      local result = 0
-      for shift = 0, 3 do
-        local one, other = math.floor(a / 2 ^ shift) % 2, math.floor(b / 2 ^ shift) % 2
-        result = result + of_bits(one, other) * 2 ^ shift
-      end
-      results[a * 16 + b] = result
-    end
-  end
-  return function(a, b)
-    local result, place = 0, 1
-    while a > 0 or b > 0 do
-      local low_a, low_b = a % 16, b % 16
-      result = result + results[low_a * 16 + low_b] * place
-      a, b, place = (a - low_a) / 16, (b - low_b) / 16, place * 16
-    end
-    return result
-  end
-end
-
-function bits.of_sums()
-  local function rotate(a, n)
-    local low = a % 2 ^ n
-    return (a - low) / 2 ^ n + low * 2 ^ (32 - n)
-  end
-  local xor = by_groups(function(a, b)
-    return (a + b) % 2
-  end)
-  local both = by_groups(function(a, b)
-    return a * b
-  end)
-  return { xor = xor, both = both, rotate = rotate }
-end
 
 -- The text of words, each as four bytes from the highest on.
 local function text_of(words, count)
@@ -280,8 +228,7 @@ end
 -- A core that was compiled for another Lua does not load.
 local has_core, core = pcall(require, "riskscreen.core")
 if not has_core then
-  local kind = rawget(_G, "jit") and "of_luajit" or math.type and "of_operators" or "of_sums" -- luacheck: ignore 143
-  core = M.in_lua(kind)
+  core = M.in_lua(bits.best)
 end
 
 ---The 32 bytes of a text's SHA-256.

@@ -3,6 +3,7 @@ local bulk = require "riskscreen.client.bulk"
 local calls = require "riskscreen.call"
 local errors = require "riskscreen.errors"
 local kyt = require "riskscreen.kyt"
+local lists = require "riskscreen.lists"
 local operations = require "riskscreen.interface.operations"
 local options = require "riskscreen.options"
 local pages = require "riskscreen.client.pages"
@@ -126,7 +127,9 @@ function Client:stats()
   if not state then
     error("call it with a colon: client:stats()", 2)
   end
-  return calls.stats(state)
+  local stats = calls.stats(state)
+  stats.lists = state.lists and state.lists:facts()
+  return stats
 end
 
 ---Closes the client. Its connections are closed when they are collected, and further calls raise.
@@ -193,6 +196,12 @@ function M.new(given)
     error(problem, 2)
   end
   local state = calls.new_state(settings, runtime, transport)
+  if settings.lists then
+    state.lists, problem = lists.open(settings.lists, state.clock, settings.address_check)
+    if not state.lists then
+      error(problem, 2)
+    end
+  end
   local client = setmetatable({ policy = settings.policy }, metatable)
   calls.bind(client, state)
   for name, methods in pairs(namespaces) do

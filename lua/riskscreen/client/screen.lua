@@ -6,6 +6,7 @@ local build = require "riskscreen.options.build"
 local calls = require "riskscreen.call"
 local check = require "riskscreen.options.check"
 local client_options = require "riskscreen.options"
+local decisions = require "riskscreen.policy.decision"
 local errors = require "riskscreen.errors"
 local lookups = require "riskscreen.policy.lookups"
 local operations = require "riskscreen.interface.operations"
@@ -223,10 +224,18 @@ local function decide(screening, address, network, options)
   local now = screening.state.runtime.now
   local started = now()
   local canonical, problem, field = validate(screening, address, network)
-  local found = canonical and look_up(screening, { address = canonical, network = network }, options)
-    or refused(problem, field)
-  local decision = screening.policy:decide(found)
-  redact_reasons(screening.state, decision)
+  local lists = canonical and screening.state.lists
+  local decision, notes
+  if lists then
+    decision, notes = lists:decide(canonical, network)
+  end
+  if not decision then
+    local found = canonical and look_up(screening, { address = canonical, network = network }, options)
+      or refused(problem, field)
+    decision = screening.policy:decide(found)
+    redact_reasons(screening.state, decision)
+    decision.reasons = notes and decisions.worst_first(tables.concat(decision.reasons, notes)) or decision.reasons
+  end
   decision.address, decision.network = address, network
   decision.elapsed = now() - started
   if screening.state.settings.journal then

@@ -187,7 +187,8 @@ end
 -- Submits and awaits the result within the call's time. Nothing is submitted where no result could come.
 local function screen(state, kind, parameters, call_options)
   local settings, now = state.settings, state.runtime.now
-  local err = not settings.immediate_results and no_source(settings, true, kind)
+  local err = submission.denial(state, kinds[kind].submit, parameters)
+    or not settings.immediate_results and no_source(settings, true, kind)
   if err then
     return nil, err
   end

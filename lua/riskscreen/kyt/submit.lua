@@ -1,5 +1,6 @@
 -- Submits a transaction. A submission that may have taken effect is never repeated.
 
+local addresses = require "riskscreen.address"
 local awaiting = require "riskscreen.kyt.await"
 local calls = require "riskscreen.call"
 local errors = require "riskscreen.errors"
@@ -41,6 +42,29 @@ end
 ---@field request_id? string
 ---@field result? table the result, if the service answered with it at once
 
+---The error of a transaction whose receiving address a local deny list has; or nil. Nothing is sent then.
+---@param state riskscreen.State
+---@param operation riskscreen.Operation
+---@param parameters table
+---@return riskscreen.Error|nil
+function M.denial(state, operation, parameters)
+  local address, network = parameters.outputAddress, parameters.network
+  if not state.lists or type(address) ~= "string" or type(network) ~= "string" then
+    return nil
+  end
+  local canonical = addresses.validate(address, network, false) or addresses.normalize(address)
+  local decision = state.lists:decide(canonical, network)
+  if not decision or decision.action == "allow" then
+    return nil
+  elseif decision.error then
+    decision.error.operation = operation.name
+    return decision.error
+  end
+  decision.address, decision.network = address, network
+  local fields = { operation = operation.name, decision = decision, sent = false, attempts = 0, elapsed = 0 }
+  return errors.new("list", decision.reasons[1].message, fields)
+end
+
 ---@param state riskscreen.State
 ---@param operation riskscreen.Operation
 ---@param parameters table
@@ -49,6 +73,10 @@ end
 ---@return riskscreen.Submitted|nil submitted
 ---@return riskscreen.Response|riskscreen.Error
 function M.submit(state, operation, parameters, options, kind)
+  local denial = M.denial(state, operation, parameters)
+  if denial then
+    return nil, denial
+  end
   local answer, other = calls.perform(state, operation, parameters, options)
   if answer ~= nil then
     local request_id, result, message = read(state.settings, answer, parameters)

@@ -3,6 +3,7 @@ local addresses = require "riskscreen.address"
 local caches = require "riskscreen.nginx.cache"
 local clients = require "riskscreen.client"
 local lists = require "riskscreen.nginx.lists"
+local local_lists = require "riskscreen.nginx.local_lists"
 local metrics = require "riskscreen.nginx.metrics"
 local policies = require "riskscreen.policy"
 local tables = require "riskscreen.util.tables"
@@ -48,6 +49,7 @@ end
 ---@field policy riskscreen.Policy the policy of locations that have none of their own
 ---@field recorder riskscreen.nginx.Recorder
 ---@field lists? riskscreen.nginx.ListRefresher
+---@field local_lists? riskscreen.nginx.LocalLists
 ---@field inbox? table
 ---@field caches table<string, riskscreen.nginx.Cache> by version
 ---@field private settings table the gate's checked options
@@ -96,12 +98,21 @@ function M.new(checked)
   local client, base_url = client_of(checked.client, checked.dict, checked.webhook)
   if not client then
     return nil, base_url
-  elseif checked.lists and not (client.blacklist and client.whitelist) then
-    return nil, "lists needs a client with a blacklist and a whitelist"
+  elseif checked.account_lists and not (client.blacklist and client.whitelist) then
+    return nil, "account_lists needs a client with a blacklist and a whitelist"
   end
   local dict = checked.dict and ngx.shared[checked.dict]
   local recorder
-  local refresher = checked.lists
+  local level = address_check(checked.address_check, client)
+  local own_lists
+  if checked.lists then
+    local problem
+    own_lists, problem = local_lists.new(checked.lists, level)
+    if not own_lists then
+      return nil, problem
+    end
+  end
+  local refresher = checked.account_lists
     and lists.new(tables.merge({
       dict = dict,
       client = client,
@@ -109,22 +120,24 @@ function M.new(checked)
       refreshed = function(result)
         recorder:refreshed(result)
       end,
-    }, checked.lists))
+    }, checked.account_lists))
   recorder = metrics.new {
     dict = dict,
     name = checked.name,
     client = type(client.stats) == "function" and client or nil,
     inbox = checked.webhook,
     lists = refresher,
+    local_lists = own_lists,
   }
   return setmetatable({
     settings = checked,
     client = client,
     base_url = base_url,
     policy = checked.policy or client.policy or policies.new(),
-    read_address = address_reader(checked.is_address, address_check(checked.address_check, client)),
+    read_address = address_reader(checked.is_address, level),
     recorder = recorder,
     lists = refresher,
+    local_lists = own_lists,
     inbox = checked.webhook,
     caches = {},
   }, Context)

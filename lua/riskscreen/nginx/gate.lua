@@ -37,14 +37,26 @@ local Gate = {}
 Gate.__index = Gate
 Gate.__name = "riskscreen.nginx.Gate"
 
+-- The decision of the local lists; or nil. The account's blacklist wins over a local allow list.
+local function listed(self, address, network)
+  local decision = self.context.local_lists:decide(address, network)
+  if decision and decision.action == "allow" then
+    return self.cache:blacklisted(address, network) or decision
+  end
+  return decision
+end
+
 local function decide_one(self, address, network, problem)
   local decision, source, canonical
   if not problem then
     canonical, problem = self.context.read_address(address, network)
   end
+  if canonical and self.context.local_lists then
+    decision, source = listed(self, canonical, network), "list"
+  end
   if problem then
     decision, source = decisions.invalid(problem, address, network), "invalid"
-  else
+  elseif not decision then
     decision, source = self.cache:get(canonical, network, self.own_location.timeout)
   end
   self.recorder:decided(decision.action, source)
@@ -266,9 +278,12 @@ function Gate:purge(address, network)
   return true
 end
 
----Fetches the account's lists from now on, and not from the worker's first request on: for init_worker_by_lua. Without
----the option `lists` it does nothing.
+---Fetches the account's lists, and looks at the files of local lists, from now on: for init_worker_by_lua. Without this
+---call, a worker begins with its first request.
 function Gate:start()
+  if self.context.local_lists then
+    self.context.local_lists:start()
+  end
   if self.context.lists then
     self.context.lists:start()
   end

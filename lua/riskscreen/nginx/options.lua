@@ -5,6 +5,7 @@ local deny_response = require "riskscreen.nginx.deny_response"
 local enums = require "riskscreen.interface.enums"
 local inboxes = require "riskscreen.nginx.inbox"
 local input = require "riskscreen.nginx.input"
+local local_lists = require "riskscreen.options.lists"
 local options = require "riskscreen.options"
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
@@ -174,7 +175,7 @@ local stale_by_action = {
   ttl("block", 3600, "Of block."),
 }
 
-local lists = {
+local account_lists = {
   build.seconds("interval", 60, "How often they are fetched, by one worker for all.", 0.1),
   ttl("max_age", 300, "How long a whitelist counts that cannot be fetched again; a blacklist goes on to count."),
   build.flag(
@@ -193,10 +194,11 @@ local of_gate = {
   build.group("ttl", ttl_by_action, "How long a decision is cached, by action."),
   build.group("stale", stale_by_action, "How long after that it may be used while the service fails, by action."),
   build.group(
-    "lists",
-    lists,
+    "account_lists",
+    account_lists,
     "Keeps the account's blacklist in the dict and blocks without a lookup. {}: the defaults."
   ),
+  local_lists.option,
   build.checked("webhook", "table", inbox, "The inbox that `gate:webhook()` serves, or the options of one."),
   build.checked(
     "name",
@@ -238,15 +240,15 @@ end
 ---@param checked table
 ---@return string|nil message
 function M.contradiction(checked)
-  local wanted = checked.lists
+  local wanted = checked.account_lists
   if checked.address and checked.subjects then
     return "address and subjects exclude each other"
   elseif checked.webhook and checked.dict and checked.webhook.dict == _G.ngx.shared[checked.dict] then
     return "the dict of webhook must be another one: decisions would push its events out"
   elseif wanted and not checked.dict then
-    return "lists needs dict: the worker that fetches them shares them there"
+    return "account_lists needs dict: the worker that fetches them shares them there"
   elseif wanted and wanted.max_age <= wanted.interval then
-    return "lists.max_age must be more than lists.interval"
+    return "account_lists.max_age must be more than account_lists.interval"
   end
 end
 

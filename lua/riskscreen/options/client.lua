@@ -5,6 +5,7 @@ local check = require "riskscreen.options.check"
 local enums = require "riskscreen.interface.enums"
 local http = require "riskscreen.options.http"
 local kyt = require "riskscreen.options.kyt"
+local lists = require "riskscreen.options.lists"
 local reliability = require "riskscreen.options.reliability"
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
@@ -192,7 +193,8 @@ M.options = tables.concat({
   ),
   M.policy,
   M.address_check,
-  build.callback("clock", "Returns Unix seconds, to read dates in answers; by default os.time."),
+  lists.option,
+  build.callback("clock", "Returns Unix seconds, for dates in answers and the age of lists; by default os.time."),
   build.callback("random", "Returns a number from 0 up to 1, for the jitter of waits; by default its own generator."),
   build.object(
     "journal",

@@ -14,6 +14,9 @@ local LONGEST_LINE = 500 -- bytes of the reasons in a printed decision
 ---@field rule? riskscreen.Rule the operator's rule that decided
 ---@field risk? table the risk that was decided, as the service sent it
 ---@field error? riskscreen.Error the failure that was decided
+---@field list? string the file of the local list that has the address
+---@field entry? { address: string, network?: string, expires?: number } its entry there; Unix seconds
+---@field note? string of that entry
 
 ---@class riskscreen.Decision
 ---@field action riskscreen.Action
@@ -27,7 +30,8 @@ local LONGEST_LINE = 500 -- bytes of the reasons in a printed decision
 ---@field error? riskscreen.Error the failure that decided, or that left the decision undetermined
 ---@field errors? table<riskscreen.LookupName, riskscreen.Error> every lookup that failed
 ---@field not_offered? riskscreen.LookupName[] lookups that the service does not offer for the network
----@field degraded boolean a rule turned a failure or an unrecognised value into the action
+---@field source? "list" a local list has decided, without a call
+---@field degraded boolean a rule turned a failure or an unrecognised value into the action, or an allow list decided
 ---@field cached boolean
 ---@field stale boolean
 ---@field elapsed number seconds

@@ -248,7 +248,9 @@ end
 ---@param other? riskscreen.Error|riskscreen.Response
 ---@return riskscreen.Decision
 function Policy:decide(results, other)
-  if results == nil then
+  if results == nil and errors.is(other) and other.decision then
+    return other.decision
+  elseif results == nil then
     results = { errors = { risk = errors.is(other) and other or nil } }
   elseif results.risks ~= nil and results.risk == nil then
     results = { risk = results }

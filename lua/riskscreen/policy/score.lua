@@ -364,7 +364,9 @@ end
 ---@return riskscreen.Decision
 function ScorePolicy:decide(result, other)
   local err
-  if result == nil then
+  if result == nil and errors.is(other) and other.decision then
+    return other.decision
+  elseif result == nil then
     err = errors.is(other) and other or errors.new("protocol", "there is no result")
   else
     local message = unusable(self, result)

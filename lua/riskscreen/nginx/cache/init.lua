@@ -375,6 +375,16 @@ function Cache:get(address, network_name, timeout)
   return fetch_once(self, request, timeout)
 end
 
+---The decision of the account's blacklist about an address, or nil.
+---@param address string canonical
+---@param network_name string any name of the network
+---@return riskscreen.Decision|nil
+function Cache:blacklisted(address, network_name)
+  local now = catch_up(self)
+  local listed = self.lists and find_in_lists(self, address, subjects.network_names[network_name], now)
+  return listed and listed.decision.action == "block" and listed.decision or nil
+end
+
 ---Forgets an address in all workers. A list that has the address still counts.
 ---@param address string
 ---@param network? string without it, all networks

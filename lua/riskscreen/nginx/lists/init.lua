@@ -1,6 +1,7 @@
 -- The account's blacklist and whitelist, fetched by one worker for all. An address on a list needs no look-up. This
 -- file decides when they are fetched and how an entry decides; store.lua keeps them.
 local decisions = require "riskscreen.policy.decision"
+local index = require "riskscreen.lists.index"
 local items = require "riskscreen.nginx.lists.items"
 local stores = require "riskscreen.nginx.lists.store"
 local tables = require "riskscreen.util.tables"
@@ -256,14 +257,15 @@ end
 function Lists:find(subject, now)
   local store, settings = self.refresher.store, self.refresher.settings
   local valid_until = store:valid_until(now, settings.max_age)
-  local everywhere, here = store:blacklisted("*:" .. subject.address), store:blacklisted(subject.key)
+  local any_key, own_key = index.keys(subject.address, subject.network)
+  local everywhere, here = store:blacklisted(any_key), store:blacklisted(own_key)
   local block = block_for(self, subject, everywhere) or block_for(self, subject, here)
   if block then
     return listed(subject, block, not valid_until, now + settings.interval)
   elseif everywhere or here or not settings.whitelist or not valid_until then
     return nil
   end
-  local allow = store:whitelisted(subject.key) and allow_for(self, subject)
+  local allow = store:whitelisted(own_key) and allow_for(self, subject)
   return allow and listed(subject, allow, false, math.min(valid_until, now + settings.interval)) or nil
 end
 

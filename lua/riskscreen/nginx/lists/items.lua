@@ -1,7 +1,6 @@
 -- Turns the items of both lists into one entry for each address; the blacklist wins where an address is on both. Pure.
-local addresses = require "riskscreen.address"
 local enums = require "riskscreen.interface.enums"
-local subjects = require "riskscreen.nginx.cache.subject"
+local index = require "riskscreen.lists.index"
 
 ---@class riskscreen.nginx.ListEntry
 ---@field list "blacklist"|"whitelist"
@@ -9,21 +8,14 @@ local subjects = require "riskscreen.nginx.cache.subject"
 
 local M = {}
 
--- The keys of an entry; none for a text that can be no address. Without a network, or with an unknown one, the entry
--- holds on all networks, and a network may have a canonical address of its own.
-local function keys_of(address, network)
-  if network ~= nil and enums.has("network", network) then
-    return { (subjects.key(address, network)) }
-  end
-  local keys, seen = {}, {}
-  for _, name in ipairs(subjects.networks) do
-    local key, canonical = subjects.key(address, name)
-    if key and not seen[canonical] then
-      seen[canonical] = true
-      keys[#keys + 1] = "*:" .. canonical
-    end
-  end
-  return keys
+-- A network that is not known is none: the entry holds on all networks.
+local function known_network(network)
+  return network ~= nil and enums.has("network", network) and network or nil
+end
+
+-- The places of an entry; none for a text that can be no address. The gate may accept texts with a wrong checksum.
+local function places_of(address, network)
+  return index.places(address, known_network(network), false) or {}
 end
 
 -- The fields that a policy reads. Nil where the item has no risk: that must not become "an address without risk".
@@ -32,8 +24,8 @@ local function risks_of(item)
     return nil
   end
   local risks = {}
-  for index, risk in ipairs(item.risks) do
-    risks[index] = { riskLevel = risk.riskLevel, riskType = risk.riskType, riskSource = risk.riskSource }
+  for position, risk in ipairs(item.risks) do
+    risks[position] = { riskLevel = risk.riskLevel, riskType = risk.riskType, riskSource = risk.riskSource }
   end
   return risks
 end
@@ -67,13 +59,7 @@ local function add(self, key, entry)
 end
 
 local function check(self, address, network)
-  local is_address
-  if network ~= nil and enums.has("network", network) then
-    is_address = addresses.validate(address, network)
-  else
-    is_address = addresses.networks_of(address)[1]
-  end
-  if not is_address then
+  if not index.places(address, known_network(network)) then
     table.insert(self.invalid, address == nil and "no address" or address)
   end
 end
@@ -82,7 +68,8 @@ end
 function Content:blacklist(list)
   for _, item in ipairs(list) do
     check(self, item.address, item.network)
-    for _, key in ipairs(keys_of(item.address, item.network)) do
+    for _, place in ipairs(places_of(item.address, item.network)) do
+      local key = index.key(place)
       add(self, key, joined(self.entries[key], risks_of(item)))
     end
   end
@@ -98,11 +85,16 @@ end
 function Content:whitelist(list)
   for _, item in ipairs(list) do
     check(self, item.address, item.chain)
-    local key, address = subjects.key(item.address, item.chain)
-    if key and (is_blacklisted(self, "*:" .. address) or is_blacklisted(self, key)) then
-      table.insert(self.overruled, key)
-    elseif key then
-      add(self, key, { list = "whitelist" })
+    -- Without a known network it holds nowhere.
+    local place = known_network(item.chain) and places_of(item.address, item.chain)[1]
+    local everywhere, here
+    if place then
+      everywhere, here = index.keys(place.address, place.scope)
+    end
+    if here and (is_blacklisted(self, everywhere) or is_blacklisted(self, here)) then
+      table.insert(self.overruled, here)
+    elseif here then
+      add(self, here, { list = "whitelist" })
     end
   end
 end

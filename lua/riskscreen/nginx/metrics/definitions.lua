@@ -49,6 +49,16 @@ gauge("lists_entries", "entries", "Addresses on the account's lists at the last 
 gauge("lists_invalid_items", "lists.invalid", "Items of the account's lists that are no address.")
 gauge("circuit_state", "circuit", "1 for the current state of the circuit breaker, 0 for the others.", "state")
 gauge("lists_age_seconds", "lists.age_seconds", "Seconds since the account's lists were fetched.")
+for _, fact in ipairs {
+  { "entries", "entries", "Entries of a local list." },
+  { "bytes", "bytes", "Size of a local list's file." },
+  { "age_seconds", "age_seconds", "Seconds since a local list was built, or its text changed." },
+  { "invalid_rows", "invalid", "Rows of a local list that are no entries; of a compiled list, 0." },
+  { "stale", "stale", "1 where a local list is older than `max_age`, else 0." },
+  { "faulty", "faulty", "1 where the file of a local list cannot be loaded and its old content counts, else 0." },
+} do
+  gauge("local_list_" .. fact[1], "local_list." .. fact[2], fact[3], "kind", "file")
+end
 counter("circuit_opened_total", "breaker.opened", "Times that the circuit breaker has opened.")
 gauge("rate_limit_rate", "rate_limit.rate", "Requests a second that the rate limit allows now.")
 gauge("rate_limit_tokens", "rate_limit.tokens", "Requests that the rate limit would allow at once.")

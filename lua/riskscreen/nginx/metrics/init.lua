@@ -223,6 +223,19 @@ local function counted_since(self)
   return self.since
 end
 
+-- The facts about local lists as metrics: by fact, kind and file.
+local function local_list_gauges(facts)
+  local gauges = {}
+  for _, name in ipairs { "entries", "bytes", "age_seconds", "invalid", "stale", "faulty" } do
+    gauges[name] = { deny = {}, allow = {} }
+    for _, fact in ipairs(facts) do
+      local value = fact[name]
+      gauges[name][fact.kind][fact.file] = type(value) == "boolean" and (value and 1 or 0) or value
+    end
+  end
+  return gauges
+end
+
 ---@class riskscreen.nginx.Snapshot
 ---@field name string of the gate
 ---@field info table<string, 1> by the version of the library
@@ -243,6 +256,8 @@ end
 ---@field lists? riskscreen.nginx.ListFacts
 ---@field entries? { blacklist: integer, whitelist: integer }
 ---@field refreshes? table<string, integer> of the lists, by result
+---@field local_lists? riskscreen.ListFacts[] of the worker that answers
+---@field local_list? table<string, table<"deny"|"allow", table<string, number>>> the same by fact, kind and file
 ---@field events? { capacity_bytes: integer, free_bytes: integer } of the webhooks' own dict
 
 ---The counts of all workers; those of the other workers are up to a second old.
@@ -260,6 +275,8 @@ function Recorder:snapshot()
   end
   snapshot.lists = self.lists and self.lists:facts()
   snapshot.entries = snapshot.lists and { blacklist = snapshot.lists.blacklist, whitelist = snapshot.lists.whitelist }
+  snapshot.local_lists = self.local_lists and self.local_lists:facts()
+  snapshot.local_list = snapshot.local_lists and local_list_gauges(snapshot.local_lists)
   snapshot.dict, snapshot.events = room_of(self.dict), room_of(self.inbox and self.inbox.dict)
   return snapshot
 end
@@ -295,6 +312,7 @@ end
 ---@field client? { stats: fun(self): table }
 ---@field inbox? { dict?: table }
 ---@field lists? { facts: fun(self): riskscreen.nginx.ListFacts }
+---@field local_lists? { facts: fun(self): riskscreen.ListFacts[] }
 ---@field every? fun(seconds: number, callback: fun(premature: boolean)): any ngx.timer.every
 ---@field slot? fun(): string|integer the id of this worker, after "ending:" where it is about to exit
 ---@field worker_count? fun(): integer
@@ -313,6 +331,7 @@ function M.new(settings)
     client = settings.client,
     inbox = settings.inbox,
     lists = settings.lists,
+    local_lists = settings.local_lists,
     every = settings.every or ngx.timer.every,
     slot = settings.slot or slot_of_worker,
     worker_count = settings.worker_count or ngx.worker.count,

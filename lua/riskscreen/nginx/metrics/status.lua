@@ -93,6 +93,11 @@ local function notes_of(snapshot, gate)
   elseif lists and lists.age_seconds >= lists.max_age_seconds then
     note("The account's lists were fetched %.0f s ago: the whitelist no longer counts.", lists.age_seconds)
   end
+  for _, list in ipairs(snapshot.local_lists or {}) do
+    if list.problem then
+      note("%s.", (list.problem:gsub("^%l", string.upper)))
+    end
+  end
   if snapshot.errors.unauthorized > 0 then
     note("The service has refused the access key %d times.", snapshot.errors.unauthorized)
   end
@@ -129,7 +134,8 @@ function M.of(snapshot, gate)
     upstream = upstream_of(snapshot),
     circuit = snapshot.breaker,
     rate_limit = snapshot.rate_limit,
-    lists = snapshot.lists,
+    account_lists = snapshot.lists,
+    lists = snapshot.local_lists,
     dict = snapshot.dict,
   }
 end

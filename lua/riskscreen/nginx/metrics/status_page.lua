@@ -73,6 +73,15 @@ local function cache_table(cache)
   return html_table("Cache", rows, true)
 end
 
+local function local_lists_table(lists)
+  local rows = { { "list", "file", "entries", "age in days", "stale", "invalid rows" } }
+  for index, list in ipairs(lists) do
+    local days = list.age_seconds and list.age_seconds / 86400
+    rows[index + 1] = { list.kind, list.file, list.entries, days, list.stale, list.invalid }
+  end
+  return rows[2] and html_table("Local lists", rows, true) or ""
+end
+
 -- A table of a map's fields, sorted by name, without the fields that are tables.
 local function map_table(title, map)
   local rows = {}
@@ -107,7 +116,8 @@ function M.of(status, now)
     map_table("Client", status.upstream.client),
     map_table("Circuit breaker", status.circuit),
     map_table("Rate limit", status.rate_limit),
-    map_table("Lists of the account", status.lists),
+    map_table("Lists of the account", status.account_lists),
+    local_lists_table(status.lists or {}),
     map_table("Shared dict", status.dict),
     map_table("Effective actions", status.outcomes),
   }

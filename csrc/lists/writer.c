@@ -1,0 +1,434 @@
+#include "lists/writer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/crc32c.h"
+#include "lists/format.h"
+
+#define STREAM_BUFFER (64u << 10) /* bytes */
+#define RECORD_MAX    (RSC_LIST_RECORD_HEAD + RSC_LIST_SCOPE_MAX + RSC_LIST_ADDRESS_MAX + RSC_LIST_NOTE_MAX)
+#define SUFFIX        ".XXXXXX" /* of a temporary file */
+
+struct rsc_list_sorted {
+    uint64_t hash;
+    const unsigned char *record;
+};
+
+/* A sorted temporary file and its current record. */
+struct rsc_list_run {
+    FILE *file;
+    bool has_record;
+    uint64_t hash;
+    unsigned char record[RECORD_MAX];
+};
+
+/* The file that is written, and what is known of it so far. */
+struct output {
+    FILE *file, *index; /* the index is copied behind the records */
+    char *path;         /* its temporary name */
+    struct rsc_crc32c crc;
+    uint64_t records_size;
+    struct rsc_list_summary summary;
+};
+
+static int failed(struct rsc_error *error, const char *what) {
+    return rsc_error_set(error, RSC_ERROR_FILE, 0, "%s: %s", what, strerror(errno));
+}
+
+static int no_memory(struct rsc_error *error) {
+    return rsc_error_set(error, RSC_ERROR_MEMORY, 0, "not enough memory");
+}
+
+static size_t record_size(const unsigned char *record) {
+    return RSC_LIST_RECORD_HEAD + (size_t)record[0] + record[1] + (size_t)rsc_list_load(record + 2, 2);
+}
+
+static const unsigned char *address_of(const unsigned char *record) {
+    return record + RSC_LIST_RECORD_HEAD + record[0];
+}
+
+static int compare_bytes(const unsigned char *a, size_t a_length, const unsigned char *b, size_t b_length) {
+    int order = memcmp(a, b, a_length < b_length ? a_length : b_length);
+    return order != 0 ? order : (a_length > b_length) - (a_length < b_length);
+}
+
+/* The order of the index: hash, address, scope. */
+static int compare(uint64_t a_hash, const unsigned char *a, uint64_t b_hash, const unsigned char *b) {
+    if (a_hash != b_hash) {
+        return a_hash < b_hash ? -1 : 1;
+    }
+    int order = compare_bytes(address_of(a), a[1], address_of(b), b[1]);
+    return order != 0 ? order : compare_bytes(a + RSC_LIST_RECORD_HEAD, a[0], b + RSC_LIST_RECORD_HEAD, b[0]);
+}
+
+static int compare_sorted(const void *a, const void *b) {
+    const struct rsc_list_sorted *one = a, *other = b;
+    int order = compare(one->hash, one->record, other->hash, other->record);
+    return order != 0 ? order : (one->record > other->record) - (one->record < other->record);
+}
+
+/* Creates a temporary file beside the list. *name is its path, for the caller to free, if `name` is not NULL. */
+static FILE *create_temporary(const char *path, char **name) {
+    size_t length = strlen(path);
+    char *template = malloc(length + sizeof SUFFIX);
+    if (template == NULL) {
+        return NULL;
+    }
+    memcpy(template, path, length);
+    memcpy(template + length, SUFFIX, sizeof SUFFIX);
+    int descriptor = mkstemp(template);
+    FILE *file = descriptor < 0 ? NULL : fdopen(descriptor, "w+b");
+    if (file == NULL && descriptor >= 0) {
+        (void)close(descriptor);
+        (void)unlink(template);
+    }
+    if (file != NULL) {
+        (void)fcntl(descriptor, F_SETFD, FD_CLOEXEC);
+        (void)setvbuf(file, NULL, _IOFBF, STREAM_BUFFER);
+    }
+    if (file != NULL && name != NULL) {
+        *name = template;
+        return file;
+    }
+    if (file != NULL) {
+        (void)unlink(template);
+    }
+    free(template);
+    return file;
+}
+
+int rsc_list_writer_open(struct rsc_list_writer *writer, const char *path, size_t capacity, struct rsc_error *error) {
+    *writer = (struct rsc_list_writer){.capacity = capacity};
+    size_t size = strlen(path) + 1;
+    writer->path = malloc(size);
+    writer->buffer = malloc(capacity);
+    writer->runs = calloc(RSC_LIST_RUNS_MAX, sizeof *writer->runs);
+    if (writer->path == NULL || writer->buffer == NULL || writer->runs == NULL) {
+        return no_memory(error);
+    }
+    memcpy(writer->path, path, size);
+    return RSC_OK;
+}
+
+/* Sorts the buffer into a new run. */
+static int spill(struct rsc_list_writer *writer, struct rsc_error *error) {
+    if (writer->sorted_count == 0) {
+        return RSC_OK;
+    }
+    if (writer->run_count == RSC_LIST_RUNS_MAX) {
+        return rsc_error_set(error, RSC_ERROR_LIMIT, 0, "the list is too long for its buffer of %zu bytes",
+                             writer->capacity);
+    }
+    struct rsc_list_run *run = &writer->runs[writer->run_count];
+    run->file = create_temporary(writer->path, NULL);
+    if (run->file == NULL) {
+        return failed(error, "cannot create a temporary file beside it");
+    }
+    writer->run_count++;
+    qsort(writer->sorted, writer->sorted_count, sizeof *writer->sorted, compare_sorted);
+    for (size_t i = 0; i < writer->sorted_count; i++) {
+        const unsigned char *record = writer->sorted[i].record;
+        (void)fwrite(record, 1, record_size(record), run->file);
+    }
+    if (fflush(run->file) != 0 || ferror(run->file)) {
+        return failed(error, "cannot write a temporary file beside it");
+    }
+    writer->length = writer->sorted_count = 0;
+    return RSC_OK;
+}
+
+static int reserve_sorted(struct rsc_list_writer *writer, struct rsc_error *error) {
+    if (writer->sorted_count < writer->sorted_capacity) {
+        return RSC_OK;
+    }
+    size_t capacity = writer->sorted_capacity == 0 ? 1024 : writer->sorted_capacity * 2;
+    struct rsc_list_sorted *sorted = realloc(writer->sorted, capacity * sizeof *sorted);
+    if (sorted == NULL) {
+        return no_memory(error);
+    }
+    writer->sorted = sorted;
+    writer->sorted_capacity = capacity;
+    return RSC_OK;
+}
+
+int rsc_list_writer_add(struct rsc_list_writer *writer, const struct rsc_list_entry *entry, struct rsc_error *error) {
+    struct rsc_text scope = entry->scope, address = entry->address, note = entry->note;
+    if (scope.length == 0 || scope.length > RSC_LIST_SCOPE_MAX || address.length == 0 ||
+        address.length > RSC_LIST_ADDRESS_MAX || note.length > RSC_LIST_NOTE_MAX) {
+        return rsc_error_set(error, RSC_ERROR_LIMIT, 0, "a scope, an address or a note is empty or too long");
+    }
+    size_t size = RSC_LIST_RECORD_HEAD + scope.length + address.length + note.length;
+    int result = writer->capacity - writer->length < size ? spill(writer, error) : RSC_OK;
+    if (result != RSC_OK || (result = reserve_sorted(writer, error)) != RSC_OK) {
+        return result;
+    }
+    unsigned char *record = writer->buffer + writer->length;
+    rsc_list_store(record, 1, scope.length);
+    rsc_list_store(record + 1, 1, address.length);
+    rsc_list_store(record + 2, 2, note.length);
+    rsc_list_store(record + 4, 8, entry->expires);
+    memcpy(record + RSC_LIST_RECORD_HEAD, scope.bytes, scope.length);
+    memcpy(record + RSC_LIST_RECORD_HEAD + scope.length, address.bytes, address.length);
+    if (note.length > 0) {
+        memcpy(record + RSC_LIST_RECORD_HEAD + scope.length + address.length, note.bytes, note.length);
+    }
+    writer->sorted[writer->sorted_count++] =
+        (struct rsc_list_sorted){rsc_list_hash(address.bytes, address.length), record};
+    writer->length += size;
+    return RSC_OK;
+}
+
+/* Reads the next record of a run; at the end `has_record` becomes false. */
+static int advance(struct rsc_list_run *run, struct rsc_error *error) {
+    size_t got = fread(run->record, 1, RSC_LIST_RECORD_HEAD, run->file);
+    run->has_record = got == RSC_LIST_RECORD_HEAD;
+    if (run->has_record) {
+        size_t rest = record_size(run->record) - RSC_LIST_RECORD_HEAD;
+        if (rest > sizeof run->record - RSC_LIST_RECORD_HEAD ||
+            fread(run->record + RSC_LIST_RECORD_HEAD, 1, rest, run->file) != rest) {
+            return failed(error, "cannot read a temporary file");
+        }
+        run->hash = rsc_list_hash((const char *)address_of(run->record), run->record[1]);
+    } else if (ferror(run->file)) {
+        return failed(error, "cannot read a temporary file");
+    }
+    return RSC_OK;
+}
+
+/* A heap of runs; the first has the lowest record. Equal records come in the order of the runs. */
+struct heap {
+    struct rsc_list_run *runs[RSC_LIST_RUNS_MAX];
+    size_t count;
+};
+
+static bool is_before(const struct rsc_list_run *a, const struct rsc_list_run *b) {
+    int order = compare(a->hash, a->record, b->hash, b->record);
+    return order != 0 ? order < 0 : a < b;
+}
+
+static void sift_down(struct heap *heap, size_t at) {
+    for (;;) {
+        size_t least = at;
+        for (size_t child = 2 * at + 1; child <= 2 * at + 2 && child < heap->count; child++) {
+            least = is_before(heap->runs[child], heap->runs[least]) ? child : least;
+        }
+        if (least == at) {
+            return;
+        }
+        struct rsc_list_run *run = heap->runs[at];
+        heap->runs[at] = heap->runs[least];
+        heap->runs[least] = run;
+        at = least;
+    }
+}
+
+static int make_heap(struct rsc_list_writer *writer, struct heap *heap, struct rsc_error *error) {
+    for (size_t i = 0; i < writer->run_count; i++) {
+        rewind(writer->runs[i].file);
+        int result = advance(&writer->runs[i], error);
+        if (result != RSC_OK) {
+            return result;
+        }
+        heap->runs[heap->count++] = &writer->runs[i];
+    }
+    for (size_t at = heap->count / 2; at-- > 0;) {
+        sift_down(heap, at);
+    }
+    return RSC_OK;
+}
+
+/* Copies the lowest record and goes on to the next. */
+static int take(struct heap *heap, unsigned char *record, uint64_t *hash, struct rsc_error *error) {
+    struct rsc_list_run *run = heap->runs[0];
+    memcpy(record, run->record, record_size(run->record));
+    *hash = run->hash;
+    int result = advance(run, error);
+    if (!run->has_record) {
+        heap->runs[0] = heap->runs[--heap->count];
+    }
+    sift_down(heap, 0);
+    return result;
+}
+
+static void put(struct output *output, const void *bytes, size_t size) {
+    rsc_crc32c_add(&output->crc, bytes, size);
+    (void)fwrite(bytes, 1, size, output->file); /* errors are found by ferror */
+}
+
+static void put_record(struct output *output, const unsigned char *record, uint64_t hash) {
+    unsigned char entry[RSC_LIST_INDEX_ENTRY];
+    rsc_list_store(entry, 8, hash);
+    rsc_list_store(entry + 8, 8, output->records_size);
+    (void)fwrite(entry, 1, sizeof entry, output->index);
+    put(output, record, record_size(record));
+    output->records_size += record_size(record);
+    output->summary.count++;
+}
+
+static uint64_t expiry(const unsigned char *record) {
+    uint64_t expires = rsc_list_load(record + 4, 8);
+    return expires == 0 ? UINT64_MAX : expires;
+}
+
+/* Writes the records of all runs in order, each address and scope once. */
+static int merge(struct rsc_list_writer *writer, struct output *output, struct rsc_error *error) {
+    struct heap heap = {.count = 0};
+    unsigned char kept[RECORD_MAX], next[RECORD_MAX];
+    uint64_t kept_hash, next_hash;
+    int result = make_heap(writer, &heap, error);
+    if (result == RSC_OK && heap.count > 0) {
+        result = take(&heap, kept, &kept_hash, error);
+        while (result == RSC_OK && heap.count > 0) {
+            result = take(&heap, next, &next_hash, error);
+            bool is_other = compare(kept_hash, kept, next_hash, next) != 0;
+            if (is_other) {
+                put_record(output, kept, kept_hash);
+            } else {
+                output->summary.repeated++;
+            }
+            if (is_other || expiry(next) > expiry(kept)) {
+                memcpy(kept, next, record_size(next));
+                kept_hash = next_hash;
+            }
+        }
+        put_record(output, kept, kept_hash);
+    }
+    if (result == RSC_OK && output->summary.count > RSC_LIST_COUNT_MAX) {
+        return rsc_error_set(error, RSC_ERROR_LIMIT, 0, "the list has more than %u entries", RSC_LIST_COUNT_MAX);
+    }
+    return result;
+}
+
+static int append_index(struct output *output, struct rsc_error *error) {
+    unsigned char bytes[8192];
+    const unsigned char zeros[16] = {0};
+    size_t got;
+    put(output, zeros, (size_t)(rsc_list_padded(output->records_size) - output->records_size));
+    rewind(output->index);
+    while ((got = fread(bytes, 1, sizeof bytes, output->index)) > 0) {
+        put(output, bytes, got);
+    }
+    if (ferror(output->index) || fflush(output->file) != 0 || ferror(output->file)) {
+        return failed(error, "cannot write it");
+    }
+    return RSC_OK;
+}
+
+static int write_header(struct output *output, uint64_t built_at, struct rsc_text title, struct rsc_error *error) {
+    unsigned char header[RSC_LIST_HEADER_SIZE] = {0};
+    struct rsc_list_summary *summary = &output->summary;
+    summary->size =
+        RSC_LIST_HEADER_SIZE + rsc_list_padded(output->records_size) + summary->count * RSC_LIST_INDEX_ENTRY;
+    size_t title_length = title.length < RSC_LIST_TITLE_MAX ? title.length : RSC_LIST_TITLE_MAX;
+    memcpy(header, RSC_LIST_MAGIC, RSC_LIST_MAGIC_SIZE);
+    rsc_list_store(header + RSC_LIST_AT_VERSION, 4, RSC_LIST_VERSION);
+    rsc_list_store(header + RSC_LIST_AT_FILE_SIZE, 8, summary->size);
+    rsc_list_store(header + RSC_LIST_AT_COUNT, 8, summary->count);
+    rsc_list_store(header + RSC_LIST_AT_RECORDS_SIZE, 8, output->records_size);
+    rsc_list_store(header + RSC_LIST_AT_BUILT_AT, 8, built_at);
+    rsc_list_store(header + RSC_LIST_AT_BODY_CRC, 4, output->crc.value);
+    rsc_list_store(header + RSC_LIST_AT_TITLE_LENGTH, 2, title_length);
+    if (title_length > 0) {
+        memcpy(header + RSC_LIST_AT_TITLE, title.bytes, title_length);
+    }
+    output->crc.value = 0;
+    rsc_crc32c_add(&output->crc, header + RSC_LIST_AT_FILE_SIZE, RSC_LIST_HEADER_SIZE - RSC_LIST_AT_FILE_SIZE);
+    rsc_list_store(header + RSC_LIST_AT_HEADER_CRC, 4, output->crc.value);
+    if (fseeko(output->file, 0, SEEK_SET) != 0 || fwrite(header, 1, sizeof header, output->file) != sizeof header ||
+        fflush(output->file) != 0) {
+        return failed(error, "cannot write it");
+    }
+    return RSC_OK;
+}
+
+/* Makes the rename itself last over a power cut. */
+static void sync_directory(const char *path) {
+    const char *slash = strrchr(path, '/');
+    size_t length = slash == NULL ? 0 : (size_t)(slash - path) + 1;
+    char *directory = malloc(length + 2);
+    if (directory != NULL) {
+        memcpy(directory, path, length);
+        memcpy(directory + length, ".", 2);
+        int descriptor = open(directory, O_RDONLY | O_CLOEXEC | O_DIRECTORY);
+        if (descriptor >= 0) {
+            (void)fsync(descriptor);
+            (void)close(descriptor);
+        }
+        free(directory);
+    }
+}
+
+/* Gives the finished file its name. Nobody writes it again: a list is replaced, not changed. */
+static int publish(struct output *output, const char *path, struct rsc_error *error) {
+    int descriptor = fileno(output->file);
+    if (fsync(descriptor) != 0 || fchmod(descriptor, S_IRUSR | S_IRGRP | S_IROTH) != 0) {
+        return failed(error, "cannot write it");
+    }
+    if (rename(output->path, path) != 0) {
+        return failed(error, "cannot give it its name");
+    }
+    free(output->path);
+    output->path = NULL;
+    sync_directory(path);
+    return RSC_OK;
+}
+
+static int write_list(struct rsc_list_writer *writer, struct output *output, uint64_t built_at, struct rsc_text title,
+                      struct rsc_error *error) {
+    const unsigned char blank[RSC_LIST_HEADER_SIZE] = {0};
+    output->file = create_temporary(writer->path, &output->path);
+    output->index = create_temporary(writer->path, NULL);
+    if (output->file == NULL || output->index == NULL) {
+        return failed(error, "cannot create a file beside it");
+    }
+    (void)fwrite(blank, 1, sizeof blank, output->file);
+    rsc_crc32c_init(&output->crc);
+    int result = merge(writer, output, error);
+    if (result != RSC_OK || (result = append_index(output, error)) != RSC_OK ||
+        (result = write_header(output, built_at, title, error)) != RSC_OK) {
+        return result;
+    }
+    return publish(output, writer->path, error);
+}
+
+int rsc_list_writer_finish(struct rsc_list_writer *writer, uint64_t built_at, struct rsc_text title,
+                           struct rsc_list_summary *summary, struct rsc_error *error) {
+    struct output *output = calloc(1, sizeof *output);
+    if (output == NULL) {
+        return no_memory(error);
+    }
+    int result = spill(writer, error);
+    if (result == RSC_OK) {
+        result = write_list(writer, output, built_at, title, error);
+    }
+    *summary = output->summary;
+    if (output->path != NULL) {
+        (void)unlink(output->path);
+    }
+    if (output->file != NULL) {
+        (void)fclose(output->file);
+    }
+    if (output->index != NULL) {
+        (void)fclose(output->index);
+    }
+    free(output->path);
+    free(output);
+    return result;
+}
+
+void rsc_list_writer_close(struct rsc_list_writer *writer) {
+    for (size_t i = 0; i < writer->run_count; i++) {
+        (void)fclose(writer->runs[i].file);
+    }
+    free(writer->runs);
+    free(writer->sorted);
+    free(writer->buffer);
+    free(writer->path);
+    *writer = (struct rsc_list_writer){.path = NULL};
+}

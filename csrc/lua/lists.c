@@ -1,0 +1,205 @@
+#include "lua/lists.h"
+
+#include "lists/reader.h"
+#include "lists/writer.h"
+#include "lua/binding.h"
+
+#define LIST_TYPE   "riskscreen.core.list"
+#define WRITER_TYPE "riskscreen.core.list_writer"
+
+struct list_object {
+    bool is_open;
+    struct rsc_list list;
+};
+
+static int push_failure(lua_State *L, const struct rsc_error *error) {
+    lua_pushnil(L);
+    lua_pushstring(L, error->message);
+    return 2;
+}
+
+static struct rsc_text check_text(lua_State *L, int index) {
+    struct rsc_text text;
+    text.bytes = luaL_checklstring(L, index, &text.length);
+    return text;
+}
+
+static uint64_t check_seconds(lua_State *L, int index) {
+    lua_Number seconds = luaL_checknumber(L, index);
+    return seconds >= 1 && seconds < 9007199254740992.0 ? (uint64_t)seconds : 0;
+}
+
+static struct list_object *check_list(lua_State *L) {
+    struct list_object *object = rsc_lua_check_self(L, LIST_TYPE);
+    if (!object->is_open) {
+        luaL_error(L, "the list is closed");
+    }
+    return object;
+}
+
+/* core.list(path) --> list | nil, message. It must be verified before it is searched. */
+static int list_open(lua_State *L) {
+    struct rsc_error error;
+    const char *path = luaL_checkstring(L, 1);
+    struct list_object *object = rsc_lua_new_object(L, sizeof *object, LIST_TYPE);
+    object->is_open = true;
+    if (rsc_list_open(&object->list, path, &error) != RSC_OK) {
+        return push_failure(L, &error);
+    }
+    return 1;
+}
+
+/* list:verify(bytes) --> true at the end, false before it | nil, message */
+static int list_verify(lua_State *L) {
+    struct rsc_error error;
+    struct list_object *object = check_list(L);
+    bool done;
+    if (rsc_list_verify(&object->list, check_seconds(L, 2), &done, &error) != RSC_OK) {
+        return push_failure(L, &error);
+    }
+    lua_pushboolean(L, done);
+    return 1;
+}
+
+/* list:find(address, network, now) --> note, any_network, expires | false | nil, message */
+static int list_find(lua_State *L) {
+    struct rsc_error error;
+    struct rsc_list_hit hit;
+    struct list_object *object = check_list(L);
+    struct rsc_text address = check_text(L, 2), network = check_text(L, 3);
+    if (!object->list.is_verified) {
+        return luaL_error(L, "the list is not verified");
+    }
+    if (rsc_list_find(&object->list, address, network, check_seconds(L, 4), &hit, &error) != RSC_OK) {
+        return push_failure(L, &error);
+    }
+    if (!hit.found) {
+        lua_pushboolean(L, 0);
+        return 1;
+    }
+    lua_pushlstring(L, hit.note.bytes, hit.note.length);
+    lua_pushboolean(L, hit.any_network);
+    lua_pushnumber(L, (lua_Number)hit.expires);
+    return 3;
+}
+
+static void set_count(lua_State *L, const char *name, uint64_t value) {
+    rsc_lua_push_int64(L, (int64_t)value);
+    lua_setfield(L, -2, name);
+}
+
+/* list:facts() --> { entries, built_at, size, title } */
+static int list_facts(lua_State *L) {
+    const struct rsc_list *list = &check_list(L)->list;
+    lua_createtable(L, 0, 4);
+    set_count(L, "entries", list->count);
+    set_count(L, "built_at", list->built_at);
+    set_count(L, "size", list->identity.size);
+    lua_pushlstring(L, list->title.bytes, list->title.length);
+    lua_setfield(L, -2, "title");
+    return 1;
+}
+
+static int list_close(lua_State *L) {
+    struct list_object *object = rsc_lua_check_self(L, LIST_TYPE);
+    if (object->is_open) {
+        object->is_open = false;
+        rsc_list_close(&object->list);
+    }
+    return 0;
+}
+
+/* core.list_identity(path) --> a text that changes with the file | nil, message */
+static int list_identity(lua_State *L) {
+    struct rsc_error error;
+    struct rsc_list_identity identity;
+    char text[128];
+    if (rsc_list_identify(luaL_checkstring(L, 1), &identity, &error) != RSC_OK) {
+        return push_failure(L, &error);
+    }
+    (void)snprintf(text, sizeof text, "%llx:%llx:%llu:%lld.%09lld", (unsigned long long)identity.device,
+                   (unsigned long long)identity.inode, (unsigned long long)identity.size, (long long)identity.changed_s,
+                   (long long)identity.changed_ns);
+    lua_pushstring(L, text);
+    lua_pushnumber(L, (lua_Number)identity.changed_s);
+    lua_pushnumber(L, (lua_Number)identity.size);
+    return 3;
+}
+
+static struct rsc_list_writer *check_writer(lua_State *L) {
+    struct rsc_list_writer *writer = rsc_lua_check_self(L, WRITER_TYPE);
+    if (writer->path == NULL) {
+        luaL_error(L, "the writer is closed");
+    }
+    return writer;
+}
+
+/* core.list_writer(path, buffer_bytes) --> writer | nil, message */
+static int writer_open(lua_State *L) {
+    struct rsc_error error;
+    const char *path = luaL_checkstring(L, 1);
+    lua_Number capacity = luaL_checknumber(L, 2);
+    luaL_argcheck(L, capacity >= RSC_LIST_BUFFER_MIN && capacity <= RSC_LIST_BUFFER_MAX, 2, "out of range");
+    struct rsc_list_writer *writer = rsc_lua_new_object(L, sizeof *writer, WRITER_TYPE);
+    if (rsc_list_writer_open(writer, path, (size_t)capacity, &error) != RSC_OK) {
+        return push_failure(L, &error);
+    }
+    return 1;
+}
+
+/* writer:add(scope, address, note, expires) --> true | nil, message */
+static int writer_add(lua_State *L) {
+    struct rsc_error error;
+    struct rsc_list_writer *writer = check_writer(L);
+    struct rsc_list_entry entry = {
+        .scope = check_text(L, 2),
+        .address = check_text(L, 3),
+        .note = check_text(L, 4),
+        .expires = check_seconds(L, 5),
+    };
+    if (rsc_list_writer_add(writer, &entry, &error) != RSC_OK) {
+        return push_failure(L, &error);
+    }
+    lua_pushboolean(L, 1);
+    return 1;
+}
+
+/* writer:finish(built_at, title) --> { entries, repeated, size } | nil, message */
+static int writer_finish(lua_State *L) {
+    struct rsc_error error;
+    struct rsc_list_summary summary;
+    struct rsc_list_writer *writer = check_writer(L);
+    uint64_t built_at = check_seconds(L, 2);
+    struct rsc_text title = check_text(L, 3);
+    int result = rsc_list_writer_finish(writer, built_at, title, &summary, &error);
+    rsc_list_writer_close(writer);
+    if (result != RSC_OK) {
+        return push_failure(L, &error);
+    }
+    lua_createtable(L, 0, 3);
+    set_count(L, "entries", summary.count);
+    set_count(L, "repeated", summary.repeated);
+    set_count(L, "size", summary.size);
+    return 1;
+}
+
+static int writer_close(lua_State *L) {
+    rsc_list_writer_close(rsc_lua_check_self(L, WRITER_TYPE));
+    return 0;
+}
+
+void rsc_lists_register(lua_State *L) {
+    static const luaL_Reg functions[] = {
+        {"list", list_open},
+        {"list_identity", list_identity},
+        {"list_writer", writer_open},
+        {NULL, NULL},
+    };
+    static const luaL_Reg list_methods[] = {
+        {"verify", list_verify}, {"find", list_find}, {"facts", list_facts}, {"close", list_close}, {NULL, NULL}};
+    static const luaL_Reg writer_methods[] = {
+        {"add", writer_add}, {"finish", writer_finish}, {"close", writer_close}, {NULL, NULL}};
+    rsc_lua_new_type(L, LIST_TYPE, list_methods, list_close);
+    rsc_lua_new_type(L, WRITER_TYPE, writer_methods, writer_close);
+    rsc_lua_set_functions(L, functions);
+}

@@ -1,0 +1,109 @@
+-- A row of a list file becomes an entry: address, network, note and time of expiry are checked. Pure.
+local date = require "riskscreen.util.date"
+local index = require "riskscreen.lists.index"
+local text = require "riskscreen.util.text"
+
+local LONGEST_NOTE = 990 -- bytes
+local LATEST = 2 ^ 53 -- Unix seconds
+
+---@class riskscreen.ListRow
+---@field address any
+---@field network? any empty or absent: every network whose format fits
+---@field note? any
+---@field expires? any
+---@field line? integer
+---@field as? string the network by which the address is checked, for an entry that holds on every network
+
+---@class riskscreen.ListEntry
+---@field places riskscreen.ListPlace[]
+---@field note string
+---@field expires number Unix seconds, or 0 for never
+
+local M = {
+  ---The columns of CSV and the fields of JSON.
+  FIELDS = { "address", "network", "note", "expires" },
+}
+
+local function trimmed(value)
+  return type(value) == "string" and value:match "^%s*(.-)%s*$" or value
+end
+
+-- Unix seconds of a whole number, of a date (its first second in UTC), or of a time in UTC.
+local function seconds_of(value)
+  local number = tonumber(value)
+  if number then
+    return number >= 1 and number < LATEST and math.floor(number) or nil
+  elseif type(value) ~= "string" then
+    return nil
+  end
+  local days = date.parse_date(value:sub(1, 10))
+  if days and #value == 10 then
+    return days > 0 and days * 86400 or nil
+  end
+  local hour, minute, second = value:sub(11):match "^[T ](%d%d):(%d%d):(%d%d)Z$"
+  if not days or not hour or tonumber(hour) > 23 or tonumber(minute) > 59 or tonumber(second) > 60 then
+    return nil
+  end
+  return days * 86400 + tonumber(hour) * 3600 + tonumber(minute) * 60 + tonumber(second)
+end
+
+local function expiry_of(value)
+  if value == nil or value == "" then
+    return 0
+  end
+  local seconds = seconds_of(value)
+  if not seconds then
+    local wanted =
+      "expires must be a date such as 2026-12-31, a time such as 2026-12-31T12:00:00Z or Unix seconds (got %s)"
+    return nil, wanted:format(text.show(value))
+  end
+  return seconds
+end
+
+-- The places of a row. One with `as` holds on every network, in the spelling of that network.
+local function places_of(row, address, network, level)
+  local places, problem = index.places(address, row.as or network, level)
+  if places and row.as then
+    return { { scope = index.ANY, address = places[1].address } }
+  end
+  return places, problem
+end
+
+---@param row riskscreen.ListRow
+---@param level? "checksum"|"format"|false how addresses are checked
+---@return riskscreen.ListEntry|nil entry
+---@return string|nil problem
+function M.read(row, level)
+  local address, network, note = trimmed(row.address), trimmed(row.network), trimmed(row.note)
+  if type(address) ~= "string" or address == "" then
+    return nil, ("the address must be a text (got %s)"):format(text.show(address))
+  elseif network ~= nil and type(network) ~= "string" then
+    return nil, ("the network must be a text (got %s)"):format(text.show(network))
+  elseif note ~= nil and type(note) ~= "string" then
+    return nil, ("the note must be a text (got %s)"):format(text.show(note))
+  end
+  local places, problem = places_of(row, address, network and network ~= "" and network:lower() or nil, level)
+  local expires
+  if places then
+    expires, problem = expiry_of(trimmed(row.expires))
+  end
+  if not expires then
+    return nil, problem
+  end
+  return { places = places, note = text.printable(note or "", LONGEST_NOTE), expires = expires }
+end
+
+---The reason why a name is taken for a misspelt field; nil for a name of something else.
+---@param name any
+---@return string|nil
+function M.misspelt(name)
+  for _, field in ipairs(M.FIELDS) do
+    if name == field then
+      return nil
+    end
+  end
+  local nearest = text.nearest(name, M.FIELDS)
+  return nearest and ("%s is not a field of a list; did you mean '%s'?"):format(text.show(name), nearest)
+end
+
+return M

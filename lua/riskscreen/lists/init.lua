@@ -1,0 +1,259 @@
+-- Local deny and allow lists: they decide about an address before the service is asked, also while the network is down.
+-- A deny list wins over an allow list. file.lua loads the files, index.lua says what an entry is about.
+local builder = require "riskscreen.lists.build"
+local decisions = require "riskscreen.policy.decision"
+local enums = require "riskscreen.interface.enums"
+local errors = require "riskscreen.errors"
+local files = require "riskscreen.lists.file"
+local text = require "riskscreen.util.text"
+
+local DAY = 86400 -- seconds
+
+local M = { build = builder.build }
+
+---@class riskscreen.ListSettings the checked option `lists`
+---@field deny string[] paths
+---@field allow string[]
+---@field allow_without_call boolean an address on an allow list passes without a call
+---@field max_age? number seconds
+---@field interval number seconds between two looks at the files
+---@field on_problem? fun(message: string)
+
+---@class riskscreen.Lists
+---@field settings riskscreen.ListSettings
+---@field private files riskscreen.ListFile[] deny lists first
+---@field private now fun(): number Unix seconds
+---@field private looked_at number Unix seconds
+---@field private is_refreshing boolean
+---@field private reported table<riskscreen.ListFile, string> the last problem of each file
+local Lists = {}
+Lists.__index = Lists
+
+local function is_stale(self, file, now)
+  local max_age = self.settings.max_age
+  return max_age ~= nil and (file:age(now) or math.huge) > max_age
+end
+
+-- What is wrong with a file, for a person; or nil.
+local function problem_of(self, file, now)
+  local list = ("the %s list %s"):format(file.kind, text.show(file.path))
+  if file.fault then
+    return ("%s was not loaded again, and the old one counts: %s"):format(list, file.fault)
+  elseif is_stale(self, file, now) then
+    local age = file:age(now)
+    local old = age and ("is %.1f days old"):format(age / DAY) or "has no known age"
+    return ("%s %s%s"):format(list, old, file.kind == "deny" and "" or ", and does not count")
+  elseif file.facts.invalid > 0 then
+    return ("%s has %d rows that are no entries: %s"):format(list, file.facts.invalid, file.facts.first_invalid)
+  end
+end
+
+-- Tells the operator of each problem once.
+local function report(self, now)
+  for _, file in ipairs(self.files) do
+    local problem = problem_of(self, file, now)
+    local kind = problem and problem:gsub("%d[%d.]* days", "days")
+    if problem and kind ~= self.reported[file] and self.settings.on_problem then
+      self.settings.on_problem(problem)
+    end
+    self.reported[file] = kind
+  end
+end
+
+local function refresh_files(list, pause)
+  for _, file in ipairs(list) do
+    file:refresh(pause)
+  end
+end
+
+---Looks at the files and loads those that have changed.
+---@param pause? fun() lets other work run
+function Lists:refresh(pause)
+  if self.is_refreshing then
+    return
+  end
+  self.is_refreshing = true
+  self.looked_at = self.now()
+  local ok, failure = pcall(refresh_files, self.files, pause)
+  self.is_refreshing = false
+  if not ok then
+    error(failure, 0)
+  end
+  report(self, self.now())
+end
+
+local function reason_of(file, action, address, network, note, any_network, expires)
+  local about = any_network and "" or " on " .. network
+  local message = ("the %s list %s has the address%s"):format(file.kind, text.printable(file.path, 100), about)
+  return {
+    action = action,
+    message = note ~= "" and message .. ": " .. text.printable(note, 200) or message,
+    list = file.path,
+    entry = {
+      address = address,
+      network = not any_network and network or nil,
+      expires = expires > 0 and expires or nil,
+    },
+    note = note ~= "" and note or nil,
+  }
+end
+
+local function unreadable(file, fault)
+  local message = ("the %s list %s cannot be searched: %s"):format(file.kind, text.show(file.path), fault)
+  return errors.new("list", message, { sent = false, attempts = 0 })
+end
+
+-- The entry of a file about an address. A file that was changed in place is loaded again first.
+local function find(file, address, network, now)
+  local note, any_network, expires = file.list:find(address, network, now)
+  if note == nil and file:refresh() then
+    note, any_network, expires = file.list:find(address, network, now)
+  end
+  return note, any_network, expires
+end
+
+-- The reasons of the deny lists; or nil, and the error where a list cannot be searched.
+local function denials(self, address, network, now)
+  local reasons, err, stale = nil, nil, false
+  for _, file in ipairs(self.files) do
+    local note, any_network, expires
+    if file.kind == "deny" then
+      note, any_network, expires = find(file, address, network, now)
+    end
+    if note then
+      reasons = reasons or {}
+      reasons[#reasons + 1] = reason_of(file, "block", address, network, note, any_network, expires)
+      stale = stale or is_stale(self, file, now)
+    elseif note == nil and file.kind == "deny" then
+      err = err or unreadable(file, any_network)
+    end
+  end
+  return reasons, err, stale
+end
+
+-- The reasons of the allow lists that are fresh.
+local function allowances(self, address, network, now)
+  local reasons
+  for _, file in ipairs(self.files) do
+    if file.kind == "allow" and not is_stale(self, file, now) then
+      local note, any_network, expires = find(file, address, network, now)
+      if note then
+        reasons = reasons or {}
+        reasons[#reasons + 1] = reason_of(file, "allow", address, network, note, any_network, expires)
+      end
+    end
+  end
+  return reasons
+end
+
+local function decided(action, reasons, stale)
+  return decisions.new {
+    action = action,
+    reasons = reasons,
+    source = "list",
+    stale = stale,
+    -- An allow list speaks instead of the service: the operator wrote that, and the decision says so.
+    degraded = action == "allow",
+  }
+end
+
+---The decision of the lists about an address: block, allow where the operator says that an allow list may, or unknown
+---where a deny list cannot be searched. Nil where the service must be asked; then the reasons of the allow lists.
+---@param address string canonical
+---@param network string
+---@return riskscreen.Decision|nil decision
+---@return riskscreen.Reason[]|nil notes
+function Lists:decide(address, network)
+  local now = self.now()
+  -- Also where the clock was set back.
+  if not self.is_watched and math.abs(now - self.looked_at) >= self.settings.interval then
+    self:refresh()
+  end
+  network = enums.canonical_network(network)
+  local reasons, err, stale = denials(self, address, network, now)
+  if reasons then
+    return decided("block", reasons, stale)
+  elseif err then
+    return decisions.unknown(err)
+  elseif not self.has_allow then
+    return nil
+  end
+  local notes = allowances(self, address, network, now)
+  if notes and self.settings.allow_without_call then
+    return decided("allow", notes, false)
+  end
+  return nil, notes
+end
+
+---@class riskscreen.ListFacts
+---@field file string as the option names it
+---@field kind "deny"|"allow"
+---@field entries integer
+---@field bytes integer
+---@field age_seconds? number since it was built, or its text changed
+---@field stale boolean
+---@field invalid integer rows that are no entries
+---@field faulty boolean whether the file on disk was not loaded, and the old content counts
+---@field problem? string
+
+---The state of each list.
+---@return riskscreen.ListFacts[]
+function Lists:facts()
+  local list, now = {}, self.now()
+  for position, file in ipairs(self.files) do
+    list[position] = {
+      file = file.path,
+      kind = file.kind,
+      entries = file.facts.entries,
+      bytes = file.facts.size,
+      age_seconds = file:age(now),
+      stale = is_stale(self, file, now),
+      invalid = file.facts.invalid,
+      faulty = file.fault ~= nil,
+      problem = problem_of(self, file, now),
+    }
+  end
+  return list
+end
+
+---Loads the lists.
+---@param settings riskscreen.ListSettings
+---@param now fun(): number Unix seconds
+---@param level? "checksum"|"format"|false how the addresses of lists that are not compiled are checked
+---@param is_watched? boolean whether the caller calls `refresh`; else `decide` does
+---@return riskscreen.Lists|nil
+---@return string|nil fault
+function M.open(settings, now, level, is_watched)
+  local self = setmetatable({
+    settings = settings,
+    files = {},
+    now = now,
+    looked_at = now(),
+    is_watched = is_watched,
+    is_refreshing = false,
+    has_allow = settings.allow[1] ~= nil,
+    reported = {},
+  }, Lists)
+  for _, kind in ipairs { "deny", "allow" } do
+    for _, path in ipairs(settings[kind]) do
+      local file, fault = files.open(path, kind, level)
+      if not file then
+        return nil, fault
+      end
+      table.insert(self.files, file)
+    end
+  end
+  report(self, now())
+  return self
+end
+
+---The facts of a list file, which is verified completely; or nil and the fault.
+---@param path string
+---@return table|nil facts
+---@return string|nil fault
+function M.check(path)
+  local file, fault = files.open(path, "deny")
+  return file and file.facts, fault
+end
+
+return M

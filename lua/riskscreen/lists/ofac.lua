@@ -1,0 +1,223 @@
+-- Reads the digital currency addresses in OFAC's lists, sdn.xml and sdn_advanced.xml, in pieces. An address counts on
+-- every network: the sanction is against the person who has its key. Needs lua-expat.
+local text = require "riskscreen.util.text"
+
+local PREFIX = "^Digital Currency Address %- (.+)$"
+local LONGEST_TEXT = 4096 -- bytes of an element that is of interest
+
+-- The network by which addresses of a symbol are checked. Those of tokens are of several networks.
+local networks = {
+  XBT = "btc",
+  ETH = "eth",
+  ETC = "etc",
+  BSC = "bsc",
+  ARB = "arbitrum",
+  LTC = "ltc",
+  DOGE = "doge",
+  TRX = "tron",
+  SOL = "solana",
+}
+local tokens = { USDT = true, USDC = true }
+
+-- Symbols of networks that the service does not screen.
+local not_screened = { XMR = true, ZEC = true, DASH = true, BTG = true, BSV = true, BCH = true, XVG = true, XRP = true }
+
+local M = {}
+
+---@class riskscreen.OfacState
+---@field sink riskscreen.ListSink
+---@field line fun(): integer
+---@field party table the entry that is read: its number and name
+---@field symbols table<string, string> of sdn_advanced.xml: symbols by the number of a feature's type
+---@field wanted? fun(content: string) takes the text of the element that is read
+---@field content string[]
+
+local function emit(state, symbol, address)
+  local party = state.party
+  local line = state.line()
+  symbol = symbol:match "^%s*(.-)%s*$"
+  if not_screened[symbol] then
+    return state.sink.skipped(symbol, line, "the service does not screen its network")
+  elseif not networks[symbol] and not tokens[symbol] then
+    state.sink.skipped(symbol, line, "the symbol is not known; its addresses count where they fit a network")
+  end
+  state.sink.row {
+    address = address,
+    as = networks[symbol],
+    note = ("OFAC SDN %s: %s (%s)"):format(party.number or "?", party.name or "?", symbol),
+    line = line,
+  }
+end
+
+-- What the elements of sdn.xml mean: what to do with their text.
+local simple = {}
+
+function simple.sdnEntry(state)
+  state.party, state.id = {}, nil
+end
+
+function simple.uid(state)
+  return not state.party.number and function(content)
+    state.party.number = content
+  end
+end
+
+function simple.lastName(state)
+  return not state.party.name and function(content)
+    state.party.name = content
+  end
+end
+
+function simple.id(state)
+  state.id = {}
+end
+
+function simple.idType(state)
+  return state.id and function(content)
+    state.id.kind = content
+  end
+end
+
+function simple.idNumber(state)
+  return state.id and function(content)
+    state.id.number = content
+  end
+end
+
+local simple_end = {}
+
+function simple_end.id(state)
+  local symbol = state.id and (state.id.kind or ""):match(PREFIX)
+  if symbol then
+    emit(state, symbol, state.id.number or "")
+  end
+  state.id = nil
+end
+
+-- The same for sdn_advanced.xml.
+local advanced = {}
+
+function advanced.FeatureType(state, attributes)
+  return function(content)
+    state.symbols[attributes.ID or ""] = content:match(PREFIX)
+  end
+end
+
+function advanced.DistinctParty(state, attributes)
+  state.party = { number = attributes.FixedRef }
+end
+
+-- The parts of the first documented name.
+function advanced.DocumentedName(state)
+  state.is_named = state.party.name ~= nil
+end
+
+function advanced.NamePartValue(state)
+  return not state.is_named
+    and function(content)
+      state.party.name = state.party.name and state.party.name .. " " .. content or content
+    end
+end
+
+function advanced.Feature(state, attributes)
+  state.symbol = state.symbols[attributes.FeatureTypeID or ""]
+end
+
+function advanced.VersionDetail(state)
+  local symbol = state.symbol
+  return symbol and function(content)
+    emit(state, symbol, content)
+  end
+end
+
+local advanced_end = {}
+
+function advanced_end.Feature(state)
+  state.symbol = nil
+end
+
+local roots = {
+  sdnList = { start = simple, finish = simple_end },
+  Sanctions = { start = advanced, finish = advanced_end },
+}
+
+local function new_parser(lxp, state)
+  local handlers
+  local function start(_, name, attributes)
+    name = name:match "[^:]*$"
+    if not handlers then
+      handlers = roots[name] or error(("its root is <%s>, and not <sdnList> or <Sanctions>"):format(name), 0)
+      return
+    end
+    local handler = handlers.start[name]
+    state.wanted = handler and handler(state, attributes) or nil
+    state.content, state.size = {}, 0
+  end
+  local function finish(_, name)
+    name = name:match "[^:]*$"
+    local wanted = state.wanted
+    state.wanted = nil
+    if wanted then
+      wanted((table.concat(state.content):match "^%s*(.-)%s*$"))
+    end
+    local handler = handlers.finish[name]
+    if handler then
+      handler(state)
+    end
+  end
+  local function characters(_, content)
+    if state.wanted then
+      state.size = state.size + #content
+      if state.size > LONGEST_TEXT then
+        error(("an element has more than %d bytes of text"):format(LONGEST_TEXT), 0)
+      end
+      table.insert(state.content, content)
+    end
+  end
+  -- Neither file has one, and a document type can define entities that grow without end.
+  local function doctype()
+    error("it has a document type", 0)
+  end
+  return lxp.new { StartElement = start, EndElement = finish, CharacterData = characters, StartDoctypeDecl = doctype }
+end
+
+-- Runs the parser over one piece; without a piece it finishes.
+local function feed(parser, piece)
+  local ok, parsed, message, line = pcall(parser.parse, parser, piece)
+  if not ok then
+    return nil, tostring(parsed)
+  elseif not parsed then
+    return nil, ("line %s: %s"):format(tostring(line), text.printable(tostring(message), 200))
+  end
+  return true
+end
+
+---@type riskscreen.ListLoader
+function M.load(read, sink)
+  local has_lxp, lxp = pcall(require, "lxp")
+  if not has_lxp then
+    return nil, "reading XML needs lua-expat: install it with luarocks install luaexpat, or Debian's package lua-expat"
+  end
+  local parser
+  local state = { sink = sink, party = {}, symbols = {}, content = {}, size = 0 }
+  function state.line()
+    return (parser:pos())
+  end
+  parser = new_parser(lxp, state)
+  local ok, problem = true, nil
+  while ok do
+    local piece, failure = read()
+    if failure then
+      ok, problem = nil, failure
+    else
+      ok, problem = feed(parser, piece)
+    end
+    if not piece then
+      break
+    end
+  end
+  pcall(parser.close, parser)
+  return ok, problem
+end
+
+return M

@@ -1,0 +1,75 @@
+-- The options of local lists: of a client, of a gate, and of a build.
+local build = require "riskscreen.options.build"
+local tables = require "riskscreen.util.tables"
+
+local LONGEST_AGE = 10 * 365 * 86400 -- seconds
+local MAX_FILES = 100
+local MIB = 1024 * 1024
+
+-- A list of paths; a text is one path.
+local function paths(value)
+  value = type(value) == "string" and { value } or value
+  local count = tables.sequence_length(value)
+  if not count or count > MAX_FILES then
+    return nil, ("must be a list of at most %d file names"):format(MAX_FILES)
+  end
+  for _, path in ipairs(value) do
+    if type(path) ~= "string" or path == "" or path:find "[%z\1-\31\127]" then
+      return nil, "must hold the names of files"
+    end
+  end
+  return tables.copy(value)
+end
+
+local function given_paths(value)
+  local list, message = paths(value)
+  if list and not list[1] then
+    return nil, "must hold at least one file name"
+  end
+  return list, message
+end
+
+local fields = {
+  build.checked(
+    "deny",
+    "table|string",
+    paths,
+    "Files of addresses that are blocked without a call: .rsl, .csv, .json, .jsonl or .txt.",
+    {}
+  ),
+  build.checked("allow", "table|string", paths, "Files of addresses that are allowed, in the same formats.", {}),
+  build.flag(
+    "allow_without_call",
+    false,
+    "true: an address on an allow list passes without a call, and the decision is `degraded`. Otherwise the service is "
+      .. "asked, and the entry is one more reason."
+  ),
+  build.seconds(
+    "max_age",
+    nil,
+    "Age from which on a list is stale. A stale deny list still blocks, with a warning; a stale allow list does not "
+      .. "count.",
+    1,
+    LONGEST_AGE
+  ),
+  build.seconds("interval", 10, "Time between two looks at whether a file has changed.", 0.1),
+  build.callback("on_problem", "Called with a message about a list that is stale, invalid in part, or not loaded."),
+}
+
+local M = {}
+
+---@type riskscreen.Option
+M.option = build.group("lists", fields, "Local deny and allow lists, which decide before the service is asked.")
+
+---@type riskscreen.Option[]
+M.build = {
+  build.required { name = "output", type = "string", doc = "The file to write." },
+  build.required(build.checked("inputs", "table|string", given_paths, "The files to read.")),
+  { name = "title", type = "string", doc = "A text about the list, at most 190 bytes." },
+  build.flag("strict", false, "true: writes nothing if a row is no entry. Otherwise such rows are reported."),
+  build.choice("address_check", { "checksum", "format" }, "checksum", "How the addresses are checked."),
+  build.number("time", "Unix seconds", nil, 1, 2 ^ 40, "The time of the build; by default now."),
+  build.count("buffer", "bytes", 64 * MIB, 4096, 1024 * MIB, "Memory for sorting; a longer list is merged from files."),
+}
+
+return M

@@ -1,0 +1,52 @@
+local entries = require "riskscreen.lists.entry"
+
+local EVM = "0x12ae66cdc592e10b60f9097a7b0d3c59fce29876"
+
+local function expiry(value)
+  local entry, problem = entries.read { address = EVM, expires = value }
+  return entry and entry.expires, problem
+end
+
+describe("a row of a list", function()
+  it("becomes an entry, without the spaces around its fields", function()
+    assert.same(
+      { places = { { scope = "eth", address = EVM } }, note = "ours", expires = 0 },
+      entries.read { address = " " .. EVM:upper():gsub("^0X", "0x") .. " ", network = " ETH ", note = " ours " }
+    )
+  end)
+
+  it("has a time of expiry as a date, a time in UTC, or Unix seconds", function()
+    assert.equal(0, expiry(nil))
+    assert.equal(0, expiry " ")
+    assert.equal(1798675200, expiry "2026-12-31")
+    assert.equal(1798675200 + 43201, expiry "2026-12-31T12:00:01Z")
+    assert.equal(1798675200, expiry "1798675200")
+    assert.equal(1798675200, expiry(1798675200))
+  end)
+
+  it("is refused for a time of expiry that is none", function()
+    local wrong = { "2026-02-30", "31.12.2026", "never", "2026-12-31T25:00:00Z", "2026-12-31T12:00:00", 0, -1, true }
+    for _, value in ipairs(wrong) do
+      local seconds, problem = expiry(value)
+      assert.is_nil(seconds, tostring(value))
+      assert.matches("^expires must be a date", problem)
+    end
+  end)
+
+  it("is refused without an address, and for fields of another type", function()
+    assert.matches("address must be a text", (select(2, entries.read {})))
+    assert.matches("address must be a text", (select(2, entries.read { address = {} })))
+    assert.matches("network must be a text", (select(2, entries.read { address = EVM, network = 1 })))
+    assert.matches("note must be a text", (select(2, entries.read { address = EVM, note = {} })))
+  end)
+
+  it("has a note of one line, which is cut", function()
+    assert.equal("a?b", entries.read({ address = EVM, note = "a\nb" }).note)
+    assert.is_true(#entries.read({ address = EVM, note = ("x"):rep(5000) }).note < 1000)
+  end)
+
+  it("holds on every network where it is checked as one of a network", function()
+    assert.same({ { scope = "*", address = EVM } }, entries.read({ address = EVM, as = "eth" }).places)
+    assert.is_nil((entries.read { address = EVM, as = "btc" }))
+  end)
+end)
