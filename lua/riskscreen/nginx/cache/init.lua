@@ -42,8 +42,8 @@ Cache.__index = Cache
 ---@field began number Unix seconds
 ---@field epoch number
 ---@field abandon fun(self) ends its fetch when nginx has ended the caller that fetches
----@field flight? riskscreen.nginx.Flight of the caller that fetches
----@field locked? boolean whether it has the lock of all workers
+---@field flight riskscreen.nginx.Flight|false of the caller that fetches
+---@field locked boolean|nil whether it has the lock of all workers
 
 ---@class riskscreen.nginx.FetchResult
 ---@field decision riskscreen.Decision for the callers that waited
@@ -368,6 +368,8 @@ function Cache:get(address, network_name, timeout)
     began = now,
     epoch = self.epoch,
     abandon = finish,
+    flight = false,
+    locked = false,
   }
   if entry and entry.decision.action == "block" and now < self.entries:usable_until(entry) then
     return serve_stale(self, request, timeout, now)
@@ -444,8 +446,8 @@ local NO_LRU = { get = nothing, set = nothing, clear = nothing }
 local function of_nginx()
   local ngx = _G.ngx
   return {
-    now = ngx.now,
-    clock = ngx.now,
+    now = runtime.nginx_time,
+    clock = runtime.nginx_time,
     sleep = ngx.sleep,
     pcall = pcall,
     new_semaphore = require("ngx.semaphore").new,

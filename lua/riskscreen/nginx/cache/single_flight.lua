@@ -9,8 +9,8 @@ local GRACE = 0.25 -- seconds after its deadline until a fetch counts as dead
 ---@field dead_at number seconds
 ---@field waiting integer callers
 ---@field semaphore? table
----@field is_begun? boolean
----@field is_over? boolean
+---@field is_begun boolean
+---@field is_over boolean
 ---@field result? any
 ---@field failure? string
 
@@ -37,7 +37,7 @@ end
 ---@param deadline number seconds
 ---@return riskscreen.nginx.Flight
 function Flights:begin(key, epoch, deadline)
-  local flight = { epoch = epoch, dead_at = deadline + GRACE, waiting = 0 }
+  local flight = { epoch = epoch, dead_at = deadline + GRACE, waiting = 0, is_begun = false, is_over = false }
   self.under_way[key] = flight
   return flight
 end

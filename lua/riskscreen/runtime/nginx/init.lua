@@ -1,5 +1,6 @@
 -- The runtime inside nginx: requests over cosockets, tasks on light threads. A call yields to nginx in the phases where
 -- nginx can wait, and fails in the others.
+local clock = require "riskscreen.runtime.nginx.clock"
 local cosocket = require "riskscreen.runtime.nginx.http"
 local light_threads = require "riskscreen.runtime.nginx.threads"
 local request = require "riskscreen.runtime.nginx.serve"
@@ -7,6 +8,7 @@ local request = require "riskscreen.runtime.nginx.serve"
 local M = {
   name = "nginx",
   now = light_threads.now,
+  nginx_time = clock.now,
   tasks = light_threads.tasks,
   sleep = light_threads.tasks.sleep,
   refusal = light_threads.refusal,

@@ -1,5 +1,6 @@
 -- Tasks inside nginx. Each has a light thread of the request or timer that spawned it. The request or timer does
 -- not end before its tasks. Every wait, in a task or outside of tasks, yields to nginx.
+local nginx_now = require("riskscreen.runtime.nginx.clock").now
 local ffi = require "ffi"
 local semaphore = require "ngx.semaphore"
 local task = require "riskscreen.runtime.tasks"
@@ -75,7 +76,7 @@ end
 local function monotonic_clock()
   local clock = ffi.abi "64bit" and MONOTONIC[ffi.os]
   if not clock then
-    return ngx.now
+    return nginx_now
   end
   -- The name is the library's own, because another library may declare the function differently.
   ffi.cdef [[int riskscreen_clock_gettime(int clock, void *time) __asm__("clock_gettime");]]

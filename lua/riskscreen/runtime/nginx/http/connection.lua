@@ -3,9 +3,10 @@
 local semaphore = require "ngx.semaphore"
 
 local ngx = _G.ngx
-local now, sleep, tcp = ngx.now, ngx.sleep, ngx.socket.tcp
+local sleep, tcp = ngx.sleep, ngx.socket.tcp
 local kill, spawn, wait = ngx.thread.kill, ngx.thread.spawn, ngx.thread.wait
 local ceil, find, match, min = math.ceil, string.find, string.match, math.min
+local now = require("riskscreen.runtime.nginx.clock").now
 
 -- The connections in use, by pool. A count may be too high: a connection that nginx ends with its request is not
 -- subtracted.
@@ -35,14 +36,15 @@ local connection_failures = { ["handshake failed"] = true, closed = true, timeou
 ---@field started number
 ---@field phase string that the request has reached
 ---@field sent boolean part of the request may have left
----@field pool table options of `connect`
----@field reused boolean it comes from the pool
+---@field timed_at number the time at which the socket's timeouts were set
+---@field pieces integer received
+---@field reused? boolean it came from the pool; known when it is lost
 ---@field done? boolean the thread that connects has ended
 ---@field connected? boolean its result
 ---@field reason? string of its failure
 ---@field awaited? table semaphore of the request that waits for the thread
 ---@field taken? boolean the request has the result
----@field times table<string, number> seconds; 0 for a phase that did not happen
+---@field times? table<string, number> seconds, unless the caller wants the value alone; 0 for what did not happen
 local Connection = {}
 Connection.__index = Connection
 
@@ -53,9 +55,21 @@ function Connection:fail(kind, message)
   return nil, { kind = kind, message = message, sent = self.sent, phase = self.phase }
 end
 
+-- The options of `connect`.
+local function pool_of(self)
+  return self.request.fresh and self.peer.fresh_pool or self.peer.pool
+end
+
 local function count_off(self)
-  local pool = self.pool.pool
+  local pool = pool_of(self).pool
   in_use[pool] = in_use[pool] - 1
+end
+
+-- Notes the time that a phase has taken since the beginning.
+local function note(self, phase)
+  if self.times then
+    self.times[phase] = now() - self.started
+  end
 end
 
 local function remaining(self)
@@ -71,6 +85,7 @@ end
 
 ---Closes it because a cosocket reported a lost connection or a timeout.
 function Connection:lose(reason, what)
+  self.reused = (self.sock:getreusedtimes() or 0) > 0
   self:close()
   if reason == "timeout" then
     return self:time_out()
@@ -95,9 +110,9 @@ end
 local function connect(self)
   local peer = self.peer
   if peer.port then
-    return self.sock:connect(peer.host, peer.port, self.pool)
+    return self.sock:connect(peer.host, peer.port, pool_of(self))
   end
-  return self.sock:connect(peer.host, self.pool)
+  return self.sock:connect(peer.host, pool_of(self))
 end
 
 -- Connects in a thread of its own. The request that waits may be killed, and the thread goes on: it closes a connection
@@ -119,7 +134,8 @@ end
 -- Connects within a time. A socket's own timeout starts again after its wait in the pool's queue, and does not cover
 -- the lookup of a name. Where either may happen, a thread connects, which can be given up.
 local function connect_within(self, seconds)
-  if self.peer.is_address and in_use[self.pool.pool] <= self.pool.pool_size then
+  local pool = pool_of(self)
+  if self.peer.is_address and in_use[pool.pool] <= pool.pool_size then
     return connect(self)
   end
   local connecting = spawn(connect_for, self)
@@ -180,7 +196,7 @@ local function set_up_tls(self)
   sock:settimeouts(milliseconds(left), milliseconds(left), milliseconds(left))
   local done, reason = shake_hands(sock, peer)
   if done then
-    self.times.tls = now() - self.started
+    note(self, "tls")
     return true
   elseif not connection_failures[reason] and (find(reason, "certificate", 1, true) or find(reason, "^%d+: ")) then
     self:close()
@@ -198,25 +214,26 @@ end
 ---@return riskscreen.cosocket.Connection|nil, table|nil failure
 function M.open(peer, request, started)
   local sock = tcp()
-  local pool = request.fresh and peer.fresh_pool or peer.pool
+  -- Eight fields: LuaJIT makes twice the table for nine.
   local self = setmetatable({
     peer = peer,
-    pool = pool,
     request = request,
     started = started,
     sock = sock,
     phase = "connect",
     sent = false,
-    reused = false,
-    times = { name_lookup = 0, connect = 0, tls = 0, first_byte = 0, total = 0 },
     timed_at = started,
     pieces = 0,
   }, Connection)
+  if not request.value_only then
+    self.times = { name_lookup = 0, connect = 0, tls = 0, first_byte = 0, total = 0 }
+  end
   local left = remaining(self)
   if left <= 0 then
     return self:time_out()
   end
-  in_use[pool.pool] = (in_use[pool.pool] or 0) + 1
+  local pool = pool_of(self).pool
+  in_use[pool] = (in_use[pool] or 0) + 1
   local first = min(request.connect_timeout, left)
   self.timed_at = now()
   sock:settimeouts(milliseconds(first), milliseconds(left), milliseconds(left))
@@ -224,9 +241,8 @@ function M.open(peer, request, started)
   if not ok then
     return connect_failure(self, reason)
   end
-  self.reused = sock:getreusedtimes() > 0
-  self.times.connect = now() - started
-  if peer.server_name and not self.reused then
+  note(self, "connect")
+  if peer.server_name and sock:getreusedtimes() == 0 then
     local ready, failure = set_up_tls(self)
     if not ready then
       return nil, failure
@@ -283,7 +299,7 @@ function Connection:receive(most)
   if bytes then
     if self.phase ~= "body" then
       self.phase = "body"
-      self.times.first_byte = now() - self.started
+      note(self, "first_byte")
     end
     return bytes
   elseif reason == "closed" then
@@ -310,13 +326,13 @@ function Connection:keep(idle)
     self:close()
     return
   end
-  self.times.total = now() - self.started
+  note(self, "total")
   count_off(self)
 end
 
 ---Closes it.
 function Connection:close()
-  self.times.total = now() - self.started
+  note(self, "total")
   count_off(self)
   self.sock:close()
 end

@@ -8,7 +8,7 @@ local request_text = require "riskscreen.runtime.nginx.http.request_text"
 local response = require "riskscreen.runtime.nginx.http.response"
 local version = require "riskscreen.version"
 
-local now = _G.ngx.now
+local now = require("riskscreen.runtime.nginx.clock").now
 local sub = string.sub
 
 local EXCERPT = 200 -- bytes of a body that is not JSON
