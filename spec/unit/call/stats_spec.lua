@@ -97,6 +97,14 @@ describe("a latency histogram", function()
     assert.equal(6, latency().count)
   end)
 
+  it("counts a duration at a bound below it, and a longer one above", function()
+    for index, bound in ipairs(statistics.bounds) do
+      assert.equal(index, statistics.bucket_of(bound))
+      assert.equal(index + 1, statistics.bucket_of(bound * 1.001))
+    end
+    assert.same({ 1, #statistics.bounds + 1 }, { statistics.bucket_of(0), statistics.bucket_of(1e9) })
+  end)
+
   it("has the minimum, the maximum and the sum", function()
     for _, seconds in ipairs { 0.25, 0.5, 4 } do
       call("a", "succeeded", seconds)
