@@ -51,7 +51,7 @@ status=0
 mkdir -p build/fuzz/found
 for name in $names; do
   case $name in
-  decoder_plans | strict_cjson) seeds=decoder ;;
+  decoder_portable | strict_cjson) seeds=decoder ;;
   *) seeds=$name ;;
   esac
   mkdir -p "build/fuzz/corpus/$name"

@@ -222,10 +222,10 @@ local function long_fractions(random)
 end
 
 local function unique_keys(random)
-  return list(20, function(row)
+  return list(200, function(row)
     local members = {}
     for i = 1, 50 do
-      members[i] = ('"%s%02d%02d":%d'):format(letters(random, HEX, 12), row, i, random(1000))
+      members[i] = ('"%s%03d%02d":%d'):format(letters(random, HEX, 11), row, i, random(1000))
     end
     return "{" .. table.concat(members, ",") .. "}"
   end)
@@ -247,7 +247,7 @@ function M.all()
     { name = "escapes", what = "200 strings full of escapes", text = escaped_strings(random_source(5)) },
     { name = "foreign", what = "200 strings outside ASCII", text = foreign_strings(random_source(6)) },
     { name = "fractions", what = "1000 numbers of 17 digits", text = long_fractions(random_source(7)) },
-    { name = "unique keys", what = "1000 names that occur once", text = unique_keys(random_source(8)) },
+    { name = "unique keys", what = "10000 names that occur once", text = unique_keys(random_source(8)) },
   }
 end
 

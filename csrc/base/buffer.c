@@ -26,7 +26,7 @@ int rsc_buffer_reserve(struct rsc_buffer *buffer, size_t more) {
     if (capacity > buffer->limit) {
         capacity = buffer->limit;
     }
-    char *data = realloc(buffer->data, capacity);
+    char *data = realloc(buffer->data, capacity + 1);
     if (data == NULL) {
         return RSC_ERROR_MEMORY;
     }
@@ -40,6 +40,7 @@ int rsc_buffer_append(struct rsc_buffer *buffer, const void *bytes, size_t size)
     if (status == RSC_OK && size > 0) {
         memcpy(buffer->data + buffer->length, bytes, size);
         buffer->length += size;
+        buffer->data[buffer->length] = '\0';
     }
     return status;
 }

@@ -1,5 +1,7 @@
 /* A growable byte buffer with a maximum size.
  *
+ * NUL follows the bytes that rsc_buffer_append has added. It counts neither as length nor as capacity.
+ *
  * The caller owns the struct. The buffer owns its malloc'ed memory until rsc_buffer_free. A zeroed struct is an empty
  * buffer with a limit of 0 bytes. One thread at a time may use a buffer. */
 #ifndef RSC_BUFFER_H
@@ -8,10 +10,10 @@
 #include <stddef.h>
 
 struct rsc_buffer {
-    char *data;      /* not NUL-terminated; NULL before the first reserve */
+    char *data;      /* NULL before the first reserve */
     size_t length;   /* bytes in use */
-    size_t capacity; /* bytes allocated */
-    size_t limit;    /* maximum bytes */
+    size_t capacity; /* bytes allocated, without the one for NUL */
+    size_t limit;    /* maximum bytes, below SIZE_MAX */
 };
 
 void rsc_buffer_init(struct rsc_buffer *buffer, size_t limit);

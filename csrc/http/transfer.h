@@ -98,7 +98,7 @@ void rsc_transfer_cancel(struct rsc_transfer *transfer);
 /* Cancels the transfer and frees its buffer. Idempotent. */
 void rsc_transfer_close(struct rsc_transfer *transfer);
 
-/* Returns the body, which is valid until rsc_transfer_close. */
+/* Returns the body, which is valid until rsc_transfer_close. NUL follows it. */
 struct rsc_text rsc_transfer_body(const struct rsc_transfer *transfer);
 
 /* For transfer.c: sets the options that differ from the handle's last request. */

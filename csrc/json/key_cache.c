@@ -6,15 +6,14 @@ void rsc_key_cache_begin(struct rsc_key_cache *cache) {
     }
 }
 
-uint16_t rsc_key_cache_find_key(const struct rsc_key_cache *cache, const struct rsc_short_string *string, size_t length,
-                                uint32_t hash) {
+uint16_t rsc_key_cache_find_key(const struct rsc_key_cache *cache, const char *bytes, size_t size, uint32_t hash) {
     for (unsigned probe = 0; probe < RSC_KEY_PROBES_MAX; probe++) {
         uint16_t number = cache->buckets[(hash + probe) % RSC_KEY_BUCKETS];
         if (number == 0) {
             return 0;
         }
         const struct rsc_key *key = &cache->keys[number];
-        if (key->hash == hash && key->size == length + 1 && memcmp(key->text.words, string->words, length) == 0) {
+        if (key->hash == hash && key->size == size && rsc_short_string_equals(key->text, bytes, size)) {
             return number;
         }
     }
@@ -32,14 +31,7 @@ static uint16_t *free_bucket(struct rsc_key_cache *cache, uint32_t hash) {
     return NULL;
 }
 
-static void set_key(struct rsc_key *key, const struct rsc_short_string *string, size_t length, uint32_t hash) {
-    *key = (struct rsc_key){.text = *string, .hash = hash, .size = (uint16_t)(length + 1)};
-    memset((char *)key->text.words + length, '"', 1);
-    memset(key->mask.words, 0xFF, key->size);
-}
-
-uint16_t rsc_key_cache_learn_key(struct rsc_key_cache *cache, const struct rsc_short_string *string, size_t length,
-                                 uint32_t hash) {
+uint16_t rsc_key_cache_learn_key(struct rsc_key_cache *cache, const char *bytes, size_t size, uint32_t hash) {
     if (cache->key_count == RSC_KEYS_MAX - 1) {
         cache->unknown++;
         return 0;
@@ -54,18 +46,20 @@ uint16_t rsc_key_cache_learn_key(struct rsc_key_cache *cache, const struct rsc_s
         return 0;
     }
     *bucket = ++cache->key_count;
-    set_key(&cache->keys[*bucket], string, length, hash);
+    struct rsc_key *key = &cache->keys[*bucket];
+    *key = (struct rsc_key){.hash = hash, .size = (uint16_t)size};
+    memcpy(key->text, bytes, size);
     return *bucket;
 }
 
-bool rsc_key_cache_learn_value(struct rsc_key_cache *cache, const struct rsc_short_string *string, uint32_t hash) {
+bool rsc_key_cache_learn_value(struct rsc_key_cache *cache, const char *bytes, size_t size, uint32_t hash) {
     struct rsc_value *value = &cache->values[rsc_key_cache_value_number(hash)];
     if (value->candidate != hash) {
         value->candidate = hash;
         return false;
     }
-    value->text = *string;
-    value->is_set = true;
+    memcpy(value->text, bytes, size);
+    value->size = (uint32_t)size;
     return true;
 }
 

@@ -11,15 +11,15 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
+
+#include "json/short_string.h"
 
 #define RSC_KEYS_MAX       256 /* keys; number 0 is unused */
 #define RSC_KEY_BUCKETS    512
 #define RSC_KEYS_RELEARN   4096 /* unknown keys after which a full cache is cleared */
 #define RSC_KEY_PROBES_MAX 8    /* buckets to search for a key */
 
-#define RSC_VALUES_MAX       256 /* string values */
-#define RSC_SHORT_STRING_MAX 31  /* bytes of a key or a value */
+#define RSC_VALUES_MAX 256 /* string values */
 
 #define RSC_PLANS_MAX     32 /* plans; number 0 is unused */
 #define RSC_PLAN_KEYS_MAX 12 /* members of an object with a plan */
@@ -27,14 +27,6 @@
 
 #define RSC_PLAN_FAILURES_MAX 64   /* score at which a plan is removed: +4 per failure, -1 per success */
 #define RSC_PLAN_PAUSE        4096 /* objects until a shape that lost its plan may get another */
-
-#define RSC_SHORT_STRING_WORDS ((RSC_SHORT_STRING_MAX + 1) / 8)
-
-/* The bytes of a short string in the text, padded with zeros. The length is implied, because JSON text has no zero
- * bytes. Comparing and hashing the whole struct is faster than branching on the length. */
-struct rsc_short_string {
-    uint64_t words[RSC_SHORT_STRING_WORDS];
-};
 
 /* The usual size and layout of the objects and arrays under one key, or at the top level. */
 struct rsc_shape {
@@ -49,11 +41,9 @@ struct rsc_shape {
 };
 
 struct rsc_key {
-    struct rsc_short_string text; /* the key and its closing quote */
-    struct rsc_short_string mask; /* 0xFF for each byte of `text` */
-
-    uint32_t hash; /* of the key without the quote */
-    uint16_t size; /* bytes of `text`, with the quote */
+    char text[RSC_SHORT_STRING_ROOM];
+    uint32_t hash;
+    uint16_t size;
     uint16_t next; /* the key that last followed this one, or 0 */
     struct rsc_shape shape;
 };
@@ -67,9 +57,9 @@ struct rsc_plan {
 };
 
 struct rsc_value {
-    struct rsc_short_string text;
+    char text[RSC_SHORT_STRING_ROOM];
+    uint32_t size;      /* 0 in an empty slot */
     uint32_t candidate; /* hash of the last unknown value in this slot */
-    bool is_set;
 };
 
 struct rsc_key_cache {
@@ -87,51 +77,17 @@ struct rsc_key_cache {
 /* Call before each text. Clears a full cache that no longer matches the texts. */
 void rsc_key_cache_begin(struct rsc_key_cache *cache);
 
-/* Returns the number of a key of `length` bytes, or 0. */
-uint16_t rsc_key_cache_find_key(const struct rsc_key_cache *cache, const struct rsc_short_string *string, size_t length,
-                                uint32_t hash);
+/* The functions below take a short string: its bytes, its size and its hash; see short_string.h. */
+
+/* Returns the number of a key, or 0. */
+uint16_t rsc_key_cache_find_key(const struct rsc_key_cache *cache, const char *bytes, size_t size, uint32_t hash);
 
 /* Records a key that rsc_key_cache_find_key did not find. Returns its new number, or 0 if the key is not yet cached. */
-uint16_t rsc_key_cache_learn_key(struct rsc_key_cache *cache, const struct rsc_short_string *string, size_t length,
-                                 uint32_t hash);
+uint16_t rsc_key_cache_learn_key(struct rsc_key_cache *cache, const char *bytes, size_t size, uint32_t hash);
 
 /* Records a value that rsc_key_cache_has_value did not find. Returns whether it is now cached, under the number of its
  * hash. */
-bool rsc_key_cache_learn_value(struct rsc_key_cache *cache, const struct rsc_short_string *string, uint32_t hash);
-
-/* Returns the `length` bytes at `p`, at most RSC_SHORT_STRING_MAX, as a short string. The text ends at `end`. */
-static inline struct rsc_short_string rsc_short_string_at(const char *p, size_t length, const char *end) {
-    static const unsigned char ones_then_zeros[2 * sizeof(struct rsc_short_string)] = {
-        0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF,
-        0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF};
-    struct rsc_short_string string = {{0}};
-    struct rsc_short_string mask;
-    if ((size_t)(end - p) < sizeof string) {
-        memcpy(string.words, p, length);
-        return string;
-    }
-    memcpy(string.words, p, sizeof string);
-    memcpy(mask.words, ones_then_zeros + sizeof mask - length, sizeof mask);
-    for (int i = 0; i < RSC_SHORT_STRING_WORDS; i++) {
-        string.words[i] &= mask.words[i];
-    }
-    return string;
-}
-
-static inline bool rsc_short_string_equals(const struct rsc_short_string *a, const struct rsc_short_string *b) {
-    uint64_t different = 0;
-    for (int i = 0; i < RSC_SHORT_STRING_WORDS; i++) {
-        different |= a->words[i] ^ b->words[i];
-    }
-    return different == 0;
-}
-
-static inline uint32_t rsc_short_string_hash(const struct rsc_short_string *string) {
-    uint64_t a = string->words[0] ^ (string->words[2] << 29 | string->words[2] >> 35);
-    uint64_t b = string->words[1] ^ (string->words[3] << 29 | string->words[3] >> 35);
-    uint64_t hash = (a ^ b >> 32) * UINT64_C(0x9E3779B97F4A7C15) + b * UINT64_C(0xD6E8FEB86659FD93);
-    return (uint32_t)((hash ^ hash >> 32) * UINT64_C(0x9E3779B97F4A7C15) >> 32);
-}
+bool rsc_key_cache_learn_value(struct rsc_key_cache *cache, const char *bytes, size_t size, uint32_t hash);
 
 /* Records the keys of an object in which all keys were expected. Returns the number of a new plan if the shape is due
  * to get one, else 0. The caller activates the plan by setting the shape's `plan`. */
@@ -146,24 +102,18 @@ static inline unsigned rsc_key_cache_value_number(uint32_t hash) {
 }
 
 /* Returns whether the value is cached, under the number of its hash. */
-static inline bool rsc_key_cache_has_value(const struct rsc_key_cache *cache, const struct rsc_short_string *string,
+static inline bool rsc_key_cache_has_value(const struct rsc_key_cache *cache, const char *bytes, size_t size,
                                            uint32_t hash) {
     const struct rsc_value *value = &cache->values[rsc_key_cache_value_number(hash)];
-    return value->is_set && rsc_short_string_equals(&value->text, string);
+    return value->size == size && rsc_short_string_equals(value->text, bytes, size);
 }
 
 /* Returns whether the text at `p` begins with this key and its closing quote. */
 static inline bool rsc_key_is_at(const struct rsc_key *key, const char *p, const char *end) {
-    if ((size_t)(end - p) < sizeof key->text) {
-        return (size_t)(end - p) >= key->size && memcmp(key->text.words, p, key->size) == 0;
+    if ((size_t)(end - p) < RSC_SHORT_STRING_ROOM) {
+        return (size_t)(end - p) >= key->size && memcmp(key->text, p, key->size) == 0;
     }
-    uint64_t different = 0;
-    for (int i = 0; i < RSC_SHORT_STRING_WORDS; i++) {
-        uint64_t word;
-        memcpy(&word, p + 8 * i, sizeof word);
-        different |= (word & key->mask.words[i]) ^ key->text.words[i];
-    }
-    return different == 0;
+    return rsc_short_string_equals(key->text, p, key->size);
 }
 
 /* Updates a shape's size with one more container. Sixteenths let the maximum decay slowly in integers. */

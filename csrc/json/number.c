@@ -26,13 +26,17 @@ void rsc_numbers_free(struct rsc_numbers *numbers) {
     }
 }
 
-static bool is_digit(const char *p, const char *end) {
-    return p < end && *p >= '0' && *p <= '9';
+const double rsc_number_powers[RSC_NUMBER_POWERS] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                                     1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+                                                     1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+
+static bool is_digit(const char *p) {
+    return *p >= '0' && *p <= '9';
 }
 
 /* Adds the digits at `p` to the decimal and returns the byte after them. */
-static const char *scan_digits(const char *p, const char *end, struct decimal *decimal, bool fraction) {
-    while (is_digit(p, end)) {
+static const char *scan_digits(const char *p, struct decimal *decimal, bool fraction) {
+    while (is_digit(p)) {
         if (decimal->significant < RSC_NUMBER_DIGITS_MAX) {
             decimal->digits = decimal->digits * 10 + (uint64_t)(*p - '0');
             decimal->significant += decimal->digits != 0;
@@ -47,15 +51,15 @@ static const char *scan_digits(const char *p, const char *end, struct decimal *d
 }
 
 static const char *scan_exponent(const struct rsc_input *input, const char *p, struct decimal *decimal) {
-    bool negative = p < input->end && *p == '-';
-    if (p < input->end && (*p == '-' || *p == '+')) {
+    bool negative = *p == '-';
+    if (*p == '-' || *p == '+') {
         p++;
     }
-    if (!is_digit(p, input->end)) {
+    if (!is_digit(p)) {
         return rsc_scan_expected(input, p, "a digit of an exponent");
     }
     int64_t exponent = 0;
-    while (is_digit(p, input->end)) {
+    while (is_digit(p)) {
         if (exponent < RSC_NUMBER_EXPONENT_MAX) {
             exponent = exponent * 10 + (*p - '0');
         }
@@ -69,42 +73,30 @@ static const char *scan_exponent(const struct rsc_input *input, const char *p, s
 static const char *scan_decimal(const struct rsc_input *input, const char *p, struct decimal *decimal) {
     *decimal = (struct decimal){.negative = *p == '-', .is_integer = true};
     p += decimal->negative;
-    if (!is_digit(p, input->end)) {
+    if (!is_digit(p)) {
         return rsc_scan_expected(input, p, "a digit");
     }
     if (*p == '0') {
         p++;
-        if (is_digit(p, input->end)) {
+        if (is_digit(p)) {
             return rsc_scan_expected(input, p, "no digit after a leading zero");
         }
     } else {
-        p = scan_digits(p, input->end, decimal, false);
+        p = scan_digits(p, decimal, false);
     }
-    if (p < input->end && *p == '.') {
+    if (*p == '.') {
         p++;
-        if (!is_digit(p, input->end)) {
+        if (!is_digit(p)) {
             return rsc_scan_expected(input, p, "a digit of a fraction");
         }
         decimal->is_integer = false;
-        p = scan_digits(p, input->end, decimal, true);
+        p = scan_digits(p, decimal, true);
     }
-    if (p < input->end && (*p == 'e' || *p == 'E')) {
+    if (*p == 'e' || *p == 'E') {
         decimal->is_integer = false;
         return scan_exponent(input, p + 1, decimal);
     }
     return p;
-}
-
-/* Clinger's fast path: both operands are exact doubles, so their product or quotient is correctly rounded. Does not
- * apply if the machine computes with wider doubles. */
-static bool convert_exactly(uint64_t digits, int64_t exponent, double *real) {
-    static const double powers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
-                                    1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
-    if (FLT_EVAL_METHOD != 0 || digits > UINT64_C(1) << 53 || exponent < -22 || exponent > 22) {
-        return false;
-    }
-    *real = exponent < 0 ? (double)digits / powers[-exponent] : (double)digits * powers[exponent];
-    return true;
 }
 
 #if defined(__SIZEOF_INT128__)
@@ -189,7 +181,9 @@ static bool convert_decimal(const struct decimal *decimal, double *real) {
         *real = 0;
         return true;
     }
-    if (!decimal->truncated && convert_exactly(decimal->digits, decimal->exponent, real)) {
+    if (!decimal->truncated && rsc_number_is_exact(decimal->digits, decimal->exponent)) {
+        *real = decimal->exponent < 0 ? (double)decimal->digits / rsc_number_powers[-decimal->exponent]
+                                      : (double)decimal->digits * rsc_number_powers[decimal->exponent];
         return true;
     }
     if (!rsc_number_lemire(decimal->digits, decimal->exponent, real)) {

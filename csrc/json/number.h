@@ -5,6 +5,7 @@
 #ifndef RSC_NUMBER_H
 #define RSC_NUMBER_H
 
+#include <float.h>
 #include <locale.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -12,6 +13,7 @@
 #    include <xlocale.h>
 #endif
 
+#include "base/compiler.h"
 #include "json/scan.h"
 
 struct rsc_number {
@@ -33,29 +35,96 @@ void rsc_numbers_free(struct rsc_numbers *numbers);
 const char *rsc_number_scan(struct rsc_numbers *numbers, const struct rsc_input *input, const char *p,
                             struct rsc_number *number);
 
+/* Computes digits * 10^exponent, correctly rounded, for digits != 0. Returns false in the rare cases that the algorithm
+ * cannot decide; *real is then undefined. Overflow gives infinity. */
+bool rsc_number_lemire(uint64_t digits, int64_t exponent, double *real);
+
 #define RSC_NUMBER_SHORT_DIGITS 18 /* decimal digits that always fit int64 */
 
-/* Reads an unsigned integer of at most RSC_NUMBER_SHORT_DIGITS digits, the most frequent kind. Returns the byte after
- * it, or NULL for any other number or an invalid one: rsc_number_scan handles those. */
-static inline const char *rsc_number_short(const char *p, const char *end, int64_t *integer) {
-    const char *start = p;
-    int64_t value = 0;
-    while (p < end && *p >= '0' && *p <= '9') {
-        value = (int64_t)((uint64_t)value * 10 + (uint64_t)(*p - '0'));
-        p++;
+#define RSC_NUMBER_POWERS 23 /* powers of ten that are exact doubles, from 1e0 */
+
+extern const double rsc_number_powers[RSC_NUMBER_POWERS];
+
+/* Returns whether digits * 10^exponent is the product or quotient of two exact doubles. Then one operation rounds it
+ * correctly (Clinger's fast path), unless the machine computes with wider doubles. */
+static inline bool rsc_number_is_exact(uint64_t digits, int64_t exponent) {
+    return FLT_EVAL_METHOD == 0 && digits <= UINT64_C(1) << 53 && exponent > -RSC_NUMBER_POWERS &&
+           exponent < RSC_NUMBER_POWERS;
+}
+
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ && !defined(RSC_PORTABLE)
+/* Returns the value of eight digits, each a byte from 0 to 9, the first one in the lowest byte. Three steps join
+ * neighbours: first to numbers below 100, then 10^4, then 10^8. */
+static inline uint64_t rsc_number_join(uint64_t digits) {
+    digits = (digits * 10) + (digits >> 8);
+    uint64_t outer = (digits & UINT64_C(0x000000FF000000FF)) * (100 + (UINT64_C(1000000) << 32));
+    uint64_t inner = (digits >> 16 & UINT64_C(0x000000FF000000FF)) * (1 + (UINT64_C(10000) << 32));
+    return (outer + inner) >> 32;
+}
+#endif
+
+/* Appends the digits at `p` to *value, which may overflow. Returns the byte after them. Reads eight bytes at a time,
+ * without a branch for each digit. */
+static inline const char *rsc_number_digits(const char *p, const char *end, uint64_t *value) {
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ && !defined(RSC_PORTABLE)
+    static const uint32_t powers[8] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000};
+    while (end - p >= 8) {
+        uint64_t word;
+        memcpy(&word, p, sizeof word);
+        uint64_t digits = word ^ UINT64_C(0x3030303030303030);
+        /* The high bit of each byte that is no digit, and perhaps of the bytes above it. */
+        uint64_t others = ((digits + UINT64_C(0x7676767676767676)) | digits) & UINT64_C(0x8080808080808080);
+        if (others != 0) {
+            unsigned count = (unsigned)__builtin_ctzll(others) / 8;
+            if (count > 0) {
+                /* Zeros take the place of the digits that are missing in front. */
+                *value = *value * powers[count] + rsc_number_join(digits << (64 - 8 * count));
+            }
+            return p + count;
+        }
+        *value = *value * 100000000 + rsc_number_join(digits);
+        p += 8;
     }
-    if (p - start > RSC_NUMBER_SHORT_DIGITS || p == start || (*start == '0' && p - start > 1)) {
-        return NULL;
+#else
+    (void)end;
+#endif
+    for (; *p >= '0' && *p <= '9'; p++) {
+        *value = *value * 10 + (uint64_t)(*p - '0');
     }
-    if (p < end && (*p == '.' || *p == 'e' || *p == 'E')) {
-        return NULL;
-    }
-    *integer = value;
     return p;
 }
 
-/* Computes digits * 10^exponent, correctly rounded, for digits != 0. Returns false in the rare cases that the algorithm
- * cannot decide; *real is then undefined. Overflow gives infinity. Public for its tests only. */
-bool rsc_number_lemire(uint64_t digits, int64_t exponent, double *real);
+/* Reads a number of at most RSC_NUMBER_SHORT_DIGITS digits without an exponent, the most frequent kind. Returns the
+ * byte after it, or NULL for any other number or an invalid one: rsc_number_scan handles those. */
+RSC_ALWAYS_INLINE const char *rsc_number_short(const char *p, const char *end, struct rsc_number *number) {
+    uint64_t value = 0;
+    bool negative = *p == '-';
+    const char *start = p + negative;
+    p = rsc_number_digits(start, end, &value);
+    ptrdiff_t count = p - start;
+    if (count == 0 || count > RSC_NUMBER_SHORT_DIGITS || (*start == '0' && count > 1) || (*p | 0x20) == 'e') {
+        return NULL;
+    }
+    if (*p != '.') {
+        number->is_integer = true;
+        number->integer = negative ? -(int64_t)value : (int64_t)value;
+        return negative && value == 0 ? NULL : p; /* -0 is a double */
+    }
+    start = p + 1;
+    p = rsc_number_digits(start, end, &value);
+    ptrdiff_t places = p - start;
+    if (places == 0 || count + places > RSC_NUMBER_SHORT_DIGITS || (*p | 0x20) == 'e') {
+        return NULL;
+    }
+    double real;
+    if (rsc_number_is_exact(value, -places)) {
+        real = (double)value / rsc_number_powers[places];
+    } else if (!rsc_number_lemire(value, -places, &real)) {
+        return NULL;
+    }
+    number->is_integer = false;
+    number->real = negative ? -real : real;
+    return p;
+}
 
 #endif

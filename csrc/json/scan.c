@@ -47,9 +47,9 @@ static int utf8_shape(unsigned char lead, unsigned char *low, unsigned char *hig
     return 4;
 }
 
-bool rsc_scan_utf8(const char **cursor, const char *end) {
+bool rsc_scan_utf8(const char **cursor) {
     const char *p = *cursor;
-    while (p < end && (unsigned char)*p >= 0x80) {
+    while ((unsigned char)*p >= 0x80) {
         unsigned char low;
         unsigned char high;
         int size = utf8_shape((unsigned char)*p, &low, &high);
@@ -58,7 +58,7 @@ bool rsc_scan_utf8(const char **cursor, const char *end) {
             return false;
         }
         for (int i = 1; i < size; i++) {
-            if (p + i == end || (unsigned char)p[i] < low || (unsigned char)p[i] > high) {
+            if ((unsigned char)p[i] < low || (unsigned char)p[i] > high) {
                 *cursor = p + i;
                 return false;
             }
@@ -86,7 +86,7 @@ static int hex_digit(char c) {
 static const char *scan_unit_slowly(const struct rsc_input *input, const char *p, bool low_expected, unsigned *unit) {
     unsigned value = 0;
     for (int i = 0; i < 4; i++, p++) {
-        int digit = p < input->end ? hex_digit(*p) : -1;
+        int digit = hex_digit(*p);
         if (digit < 0) {
             return rsc_scan_expected(input, p, "a hexadecimal digit");
         }
@@ -147,7 +147,7 @@ static const char *scan_unicode(const struct rsc_input *input, const char *p, ch
     }
     if (code_point >= 0xD800 && code_point <= 0xDBFF) {
         for (int i = 0; i < 2; i++, p++) {
-            if (p == input->end || *p != "\\u"[i]) {
+            if (*p != "\\u"[i]) {
                 return rsc_scan_expected(input, p, "the low surrogate of a pair");
             }
         }
@@ -167,13 +167,13 @@ static const char *scan_escape(const struct rsc_input *input, const char *p, cha
     static const char meanings[256] = {
         ['"'] = '"', ['\\'] = '\\', ['/'] = '/', ['b'] = '\b', ['f'] = '\f', ['n'] = '\n', ['r'] = '\r', ['t'] = '\t'};
     p++;
-    char meaning = p < input->end ? meanings[(unsigned char)*p] : '\0';
+    char meaning = meanings[(unsigned char)*p];
     if (meaning != '\0') {
         *out = meaning;
         *size = 1;
         return p + 1;
     }
-    if (p < input->end && *p == 'u') {
+    if (*p == 'u') {
         return scan_unicode(input, p + 1, out, size);
     }
     return rsc_scan_expected(input, p, "an escape character");
@@ -183,16 +183,15 @@ static const char *scan_escape(const struct rsc_input *input, const char *p, cha
 static const char *scan_run(const struct rsc_input *input, const char *p) {
     for (;;) {
         p = rsc_scan_plain(p, input->end);
-        if (p == input->end) {
-            return rsc_scan_expected(input, p, "the closing quote of a string");
-        }
         if (*p == '"' || *p == '\\') {
             return p;
         }
         if ((unsigned char)*p < 0x20) {
-            return rsc_scan_expected(input, p, "an escape in place of a control character");
+            return rsc_scan_expected(input, p,
+                                     p == input->end ? "the closing quote of a string"
+                                                     : "an escape in place of a control character");
         }
-        if (!rsc_scan_utf8(&p, input->end)) {
+        if (!rsc_scan_utf8(&p)) {
             return rsc_scan_expected(input, p, "well-formed UTF-8");
         }
     }
@@ -208,7 +207,7 @@ static const char *scan_escapes(const struct rsc_input *input, const char *p) {
     struct rsc_buffer *scratch = input->scratch;
     char *out = scratch->data + scratch->length;
     const char *out_end = out + RSC_SCAN_ROOM;
-    while (p < input->end && *p == '\\' && out_end - out >= ESCAPE_SIZE_MAX) {
+    while (*p == '\\' && out_end - out >= ESCAPE_SIZE_MAX) {
         size_t size = 0;
         p = scan_escape(input, p, out, &size);
         if (p == NULL) {
@@ -246,8 +245,8 @@ static const char *scan_escaped(const struct rsc_input *input, const char *start
     }
 }
 
-const char *rsc_scan_string(const struct rsc_input *input, const char *p, struct rsc_span *span) {
-    const char *start = p;
+const char *rsc_scan_string_from(const struct rsc_input *input, const char *start, const char *p,
+                                 struct rsc_span *span) {
     p = scan_run(input, p);
     if (p == NULL) {
         return NULL;
@@ -257,4 +256,15 @@ const char *rsc_scan_string(const struct rsc_input *input, const char *p, struct
     }
     *span = (struct rsc_span){start, (size_t)(p - start), false};
     return p + 1;
+}
+
+static bool is_space(char c) {
+    return c == ' ' || c == '\n' || c == '\r' || c == '\t';
+}
+
+const char *rsc_scan_space(const char *p) {
+    while (is_space(*p)) {
+        p++;
+    }
+    return p;
 }

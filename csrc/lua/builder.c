@@ -1,5 +1,8 @@
 #include "lua/builder.h"
 
+#include <string.h>
+
+#include "base/compiler.h"
 #include "lua/plan.h"
 
 #define HELD_ELEMENTS   8 /* elements kept on the stack first, so that a smaller array gets a table of its exact size */
@@ -13,15 +16,10 @@
 
 static const char *build_value(struct rsc_builder *b, const char *p, struct rsc_shape *shape);
 
-static const char *skip_space(const struct rsc_builder *b, const char *p) {
-    if (p < b->input.end && (unsigned char)*p > ' ') {
-        return p;
-    }
-    return rsc_scan_space(p, b->input.end);
-}
+/* The functions on the way of every value are always inlined: see `./dev bench decode`. */
 
-static bool is_at(const struct rsc_builder *b, const char *p, char c) {
-    return p < b->input.end && *p == c;
+RSC_ALWAYS_INLINE const char *skip_space(const char *p) {
+    return RSC_LIKELY((unsigned char)*p > ' ') ? p : rsc_scan_space(p);
 }
 
 /* Counts one more level of nesting, for the bracket at `p`. */
@@ -39,50 +37,55 @@ static bool enter(struct rsc_builder *b, const char *p) {
     return true;
 }
 
-static void push_string(struct rsc_builder *b, const char *bytes, size_t length) {
+/* Returns a short string in memory of which RSC_SHORT_STRING_ROOM bytes can be read: `bytes`, or a copy of its `size`
+ * bytes if `end` is too near. */
+RSC_ALWAYS_INLINE const char *readable(struct rsc_builder *b, const char *bytes, size_t size, const char *end) {
+    return RSC_LIKELY(end - bytes >= RSC_SHORT_STRING_ROOM) ? bytes : memcpy(b->room, bytes, size);
+}
+
+/* Pushes the bytes, which a quote follows. */
+RSC_ALWAYS_INLINE void push_string(struct rsc_builder *b, const char *bytes, size_t length) {
     if (length > RSC_SHORT_STRING_MAX) {
         lua_pushlstring(b->L, bytes, length);
         return;
     }
-    struct rsc_short_string string = rsc_short_string_at(bytes, length, b->input.end);
-    uint32_t hash = rsc_short_string_hash(&string);
+    size_t size = length + 1;
+    const char *string = readable(b, bytes, size, b->input.end);
+    uint32_t hash = rsc_short_string_hash(string, size);
     int slot = RSC_LUA_CACHE_VALUES + 1 + (int)rsc_key_cache_value_number(hash);
-    if (rsc_key_cache_has_value(b->cache, &string, hash)) {
+    if (rsc_key_cache_has_value(b->cache, string, size, hash)) {
         lua_rawgeti(b->L, b->lua_cache, slot);
         return;
     }
     lua_pushlstring(b->L, bytes, length);
-    if (rsc_key_cache_learn_value(b->cache, &string, hash)) {
+    if (rsc_key_cache_learn_value(b->cache, string, size, hash)) {
         lua_pushvalue(b->L, -1);
         lua_rawseti(b->L, b->lua_cache, slot);
     }
 }
 
-static const char *build_string(struct rsc_builder *b, const char *p) {
-    const char *after = rsc_scan_plain(p, b->input.end);
-    if (is_at(b, after, '"')) {
-        push_string(b, p, (size_t)(after - p));
-        return after + 1;
-    }
+RSC_ALWAYS_INLINE const char *build_string(struct rsc_builder *b, const char *p) {
     struct rsc_span span;
-    after = rsc_scan_string(&b->input, p, &span);
-    if (after != NULL) {
+    p = rsc_scan_string(&b->input, p, &span);
+    if (p == NULL) {
+        return NULL;
+    }
+    if (RSC_LIKELY(!span.escaped)) {
+        push_string(b, span.bytes, span.length);
+    } else {
         lua_pushlstring(b->L, span.bytes, span.length);
     }
-    return after;
+    return p;
 }
 
-static const char *build_number(struct rsc_builder *b, const char *p) {
-    int64_t integer;
-    const char *after = rsc_number_short(p, b->input.end, &integer);
-    if (after != NULL) {
-        rsc_lua_push_int64(b->L, integer);
-        return after;
-    }
+RSC_ALWAYS_INLINE const char *build_number(struct rsc_builder *b, const char *p) {
     struct rsc_number number;
-    after = rsc_number_scan(b->numbers, &b->input, p, &number);
+    const char *after = rsc_number_short(p, b->input.end, &number);
     if (after == NULL) {
-        return NULL;
+        after = rsc_number_scan(b->numbers, &b->input, p, &number);
+        if (after == NULL) {
+            return NULL;
+        }
     }
     if (number.is_integer) {
         rsc_lua_push_int64(b->L, number.integer);
@@ -92,13 +95,16 @@ static const char *build_number(struct rsc_builder *b, const char *p) {
     return after;
 }
 
-static const char *scan_literal(const struct rsc_builder *b, const char *p, const char *literal) {
-    for (; *literal != '\0'; literal++, p++) {
-        if (!is_at(b, p, *literal)) {
-            return rsc_scan_expected(&b->input, p, "one of true, false and null");
-        }
+RSC_ALWAYS_INLINE const char *scan_literal(const struct rsc_builder *b, const char *p, const char *literal,
+                                           size_t size) {
+    if (RSC_LIKELY((size_t)(b->input.end - p) >= size && memcmp(p, literal, size) == 0)) {
+        return p + size;
     }
-    return p;
+    while (*p == *literal) {
+        p++;
+        literal++;
+    }
+    return rsc_scan_expected(&b->input, p, "one of true, false and null");
 }
 
 /* The names of an object, to find duplicates. A name in the key cache has a bit. Any other name is in the object's
@@ -159,10 +165,16 @@ static const char *push_unexpected_key(struct rsc_builder *b, const char *p, uin
         lua_pushlstring(b->L, span.bytes, span.length);
         return p;
     }
-    const char *end = span.escaped ? span.bytes + span.length : b->input.end;
-    struct rsc_short_string string = rsc_short_string_at(span.bytes, span.length, end);
-    uint32_t hash = rsc_short_string_hash(&string);
-    *number = rsc_key_cache_find_key(b->cache, &string, span.length, hash);
+    size_t size = span.length + 1;
+    const char *string;
+    if (span.escaped) {
+        string = memcpy(b->room, span.bytes, span.length);
+        b->room[span.length] = '"';
+    } else {
+        string = readable(b, span.bytes, size, b->input.end);
+    }
+    uint32_t hash = rsc_short_string_hash(string, size);
+    *number = rsc_key_cache_find_key(b->cache, string, size, hash);
     if (*number != 0) {
         lua_rawgeti(b->L, b->lua_cache, RSC_LUA_CACHE_KEYS + *number);
         return p;
@@ -170,7 +182,7 @@ static const char *push_unexpected_key(struct rsc_builder *b, const char *p, uin
     lua_pushlstring(b->L, span.bytes, span.length);
     /* The cache compares keys with the text, so it must not hold bytes that a text has to escape. */
     if (!span.escaped) {
-        *number = rsc_key_cache_learn_key(b->cache, &string, span.length, hash);
+        *number = rsc_key_cache_learn_key(b->cache, string, size, hash);
     }
     if (*number != 0) {
         lua_pushvalue(b->L, -1);
@@ -179,19 +191,19 @@ static const char *push_unexpected_key(struct rsc_builder *b, const char *p, uin
     return p;
 }
 
-static const char *skip_colon(const struct rsc_builder *b, const char *p) {
-    p = skip_space(b, p);
-    if (!is_at(b, p, ':')) {
+RSC_ALWAYS_INLINE const char *skip_colon(const struct rsc_builder *b, const char *p) {
+    p = skip_space(p);
+    if (*p != ':') {
         return rsc_scan_expected(&b->input, p, "':' after a member's name");
     }
-    return skip_space(b, p + 1);
+    return skip_space(p + 1);
 }
 
 /* Reads a key and its colon and pushes the key. *link is the number of the expected key. It becomes the number of the
  * key that came. `seen` is NULL if duplicates are allowed. */
-static const char *build_key(struct rsc_builder *b, const char *p, struct seen_names *seen, uint16_t *link,
-                             uint16_t *number) {
-    if (!is_at(b, p, '"')) {
+RSC_ALWAYS_INLINE const char *build_key(struct rsc_builder *b, const char *p, struct seen_names *seen, uint16_t *link,
+                                        uint16_t *number) {
+    if (*p != '"') {
         return rsc_scan_expected(&b->input, p, "a member's name");
     }
     const char *start = p++;
@@ -245,9 +257,9 @@ static const char *build_dropped_member(struct rsc_builder *b, const char *p, st
 }
 
 /* Reads a value and sets the member whose key is at the top. */
-static const char *build_member(struct rsc_builder *b, const char *p, struct seen_names *seen, struct rsc_shape *shape,
-                                size_t *members) {
-    if (!b->keep_null && is_at(b, p, 'n')) {
+RSC_ALWAYS_INLINE const char *build_member(struct rsc_builder *b, const char *p, struct seen_names *seen,
+                                           struct rsc_shape *shape, size_t *members) {
+    if (!b->keep_null && *p == 'n') {
         return build_dropped_member(b, p, seen, shape);
     }
     p = build_value(b, p, shape);
@@ -259,16 +271,16 @@ static const char *build_member(struct rsc_builder *b, const char *p, struct see
 }
 
 /* Moves past the comma or the closing brace after a member. *closed becomes whether it was the brace. */
-static const char *skip_comma(const struct rsc_builder *b, const char *p, bool *closed) {
-    p = skip_space(b, p);
-    *closed = is_at(b, p, '}');
+RSC_ALWAYS_INLINE const char *skip_comma(const struct rsc_builder *b, const char *p, bool *closed) {
+    p = skip_space(p);
+    *closed = *p == '}';
     if (*closed) {
         return p + 1;
     }
-    if (!is_at(b, p, ',')) {
+    if (*p != ',') {
         return rsc_scan_expected(&b->input, p, "',' or '}' after a member");
     }
-    return skip_space(b, p + 1);
+    return skip_space(p + 1);
 }
 
 /* Reads the object's members from `p` for as long as they follow the shape's plan, and pushes the object. Afterwards
@@ -282,11 +294,11 @@ static const char *build_planned(struct rsc_builder *b, const char *p, struct se
     rsc_plan_begin(b, number);
     for (*closed = false; !*closed && count < plan->count; count++) {
         struct rsc_key *key = &b->cache->keys[plan->keys[count]];
-        if (!is_at(b, p, '"') || !rsc_key_is_at(key, p + 1, b->input.end)) {
+        if (*p != '"' || !rsc_key_is_at(key, p + 1, b->input.end)) {
             break;
         }
         p = skip_colon(b, p + 1 + key->size);
-        bool dropped = p != NULL && !b->keep_null && is_at(b, p, 'n');
+        bool dropped = p != NULL && !b->keep_null && *p == 'n';
         p = p != NULL ? build_value(b, p, &key->shape) : NULL;
         p = p != NULL ? skip_comma(b, p, closed) : NULL;
         if (p == NULL) {
@@ -367,8 +379,8 @@ static const char *build_object(struct rsc_builder *b, const char *p, struct rsc
     if (!enter(b, p - 1)) {
         return NULL;
     }
-    p = skip_space(b, p);
-    bool closed = is_at(b, p, '}');
+    p = skip_space(p);
+    bool closed = *p == '}';
     uint16_t *link = &shape->first;
     struct seen_names names;
     struct seen_names *seen = NULL;
@@ -414,8 +426,8 @@ static const char *build_array(struct rsc_builder *b, const char *p, struct rsc_
     if (!enter(b, p - 1)) {
         return NULL;
     }
-    p = skip_space(b, p);
-    if (is_at(b, p, ']')) {
+    p = skip_space(p);
+    if (*p == ']') {
         push_empty_array(b);
         b->depth--;
         return p + 1;
@@ -434,14 +446,14 @@ static const char *build_array(struct rsc_builder *b, const char *p, struct rsc_
         } else if (count > HELD_ELEMENTS) {
             lua_rawseti(b->L, -2, count);
         }
-        p = skip_space(b, p);
-        if (is_at(b, p, ']')) {
+        p = skip_space(p);
+        if (*p == ']') {
             break;
         }
-        if (!is_at(b, p, ',')) {
+        if (*p != ',') {
             return rsc_scan_expected(&b->input, p, "',' or ']' after an element");
         }
-        p = skip_space(b, p + 1);
+        p = skip_space(p + 1);
     }
     if (count < HELD_ELEMENTS) {
         gather_elements(b->L, count, count);
@@ -454,7 +466,7 @@ static const char *build_array(struct rsc_builder *b, const char *p, struct rsc_
 /* Reads the value at `p`, which is not white space. */
 static const char *build_value(struct rsc_builder *b, const char *p, struct rsc_shape *shape) {
     if (p == b->input.end) {
-        return rsc_scan_expected(&b->input, p, "a value");
+        return rsc_scan_expected(&b->input, p, "a value"); /* even if the text has no more values left */
     }
     if (b->values_left-- == 0) {
         return rsc_scan_fail(&b->input, p, RSC_ERROR_LIMIT, "too many values");
@@ -480,13 +492,13 @@ static const char *build_value(struct rsc_builder *b, const char *p, struct rsc_
         return build_number(b, p);
     case 't':
         lua_pushboolean(b->L, true);
-        return scan_literal(b, p, "true");
+        return scan_literal(b, p, "true", 4);
     case 'f':
         lua_pushboolean(b->L, false);
-        return scan_literal(b, p, "false");
+        return scan_literal(b, p, "false", 5);
     case 'n':
         lua_pushlightuserdata(b->L, NULL);
-        return scan_literal(b, p, "null");
+        return scan_literal(b, p, "null", 4);
     default:
         return rsc_scan_expected(&b->input, p, "a value");
     }
@@ -494,11 +506,11 @@ static const char *build_value(struct rsc_builder *b, const char *p, struct rsc_
 
 bool rsc_builder_run(struct rsc_builder *b) {
     rsc_key_cache_begin(b->cache);
-    const char *p = build_value(b, skip_space(b, b->input.text), &b->cache->top);
+    const char *p = build_value(b, skip_space(b->input.text), &b->cache->top);
     if (p == NULL) {
         return false;
     }
-    p = skip_space(b, p);
+    p = skip_space(p);
     if (p != b->input.end) {
         rsc_scan_expected(&b->input, p, "the end of the text");
         return false;

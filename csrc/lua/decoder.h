@@ -16,7 +16,7 @@ void rsc_decoder_check(lua_State *L, int index);
  * nil, a message and the 1-based position of the fault (see json/scan.h). Returns how many values it pushed. A text
  * over max_size has its fault at byte max_size + 1. Raises if Lua runs out of memory.
  *
- * `text` need not end with NUL. The call can run finalizers, so the caller must keep the owner of `text` alive. */
+ * text[length] must be NUL. The call can run finalizers, so the caller must keep the owner of `text` alive. */
 int rsc_decoder_push(lua_State *L, int decoder_index, const char *text, size_t length);
 
 #endif

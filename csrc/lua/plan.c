@@ -2,7 +2,9 @@
 
 #include <stdio.h>
 
-/* Bytes of "local a0,a1=... return{["key"]=a0,["key"]=a1,}": each key takes at most 16 bytes beside its name. */
+/* Bytes of "return function(a0,a1) return{["key"]=a0,["key"]=a1,} end": each key takes at most 16 bytes beside its
+ * name.
+ */
 #define SOURCE_MAX (64 + RSC_PLAN_KEYS_MAX * (RSC_SHORT_STRING_MAX + 16))
 
 static bool is_plain_name(const char *bytes, size_t length) {
@@ -15,23 +17,23 @@ static bool is_plain_name(const char *bytes, size_t length) {
     return length > 0;
 }
 
+/* A function with named parameters, because LuaJIT compiles no function that takes "...". */
 static size_t write_source(const struct rsc_builder *b, const struct rsc_plan *plan, char *source) {
-    size_t at = (size_t)sprintf(source, "local a0");
+    size_t at = (size_t)sprintf(source, "return function(a0");
     for (int i = 1; i < plan->count; i++) {
         at += (size_t)sprintf(source + at, ",a%d", i);
     }
-    at += (size_t)sprintf(source + at, "=... return{");
+    at += (size_t)sprintf(source + at, ") return{");
     for (int i = 0; i < plan->count; i++) {
         const struct rsc_key *key = &b->cache->keys[plan->keys[i]];
-        const char *bytes = (const char *)key->text.words;
+        const char *bytes = key->text;
         size_t length = key->size - 1U;
         if (!is_plain_name(bytes, length)) {
             return 0;
         }
         at += (size_t)sprintf(source + at, "[\"%.*s\"]=a%d,", (int)length, bytes, i);
     }
-    source[at++] = '}';
-    return at;
+    return at + (size_t)sprintf(source + at, "} end");
 }
 
 bool rsc_plan_prepare(struct rsc_builder *b, uint16_t number) {
@@ -40,7 +42,7 @@ bool rsc_plan_prepare(struct rsc_builder *b, uint16_t number) {
     if (length == 0) {
         return false;
     }
-    if (luaL_loadbuffer(b->L, source, length, "=riskscreen") != 0) {
+    if (luaL_loadbuffer(b->L, source, length, "=riskscreen") != 0 || lua_pcall(b->L, 0, 1, 0) != 0) {
         lua_pop(b->L, 1);
         return false;
     }

@@ -99,12 +99,26 @@ struct reading {
     struct rsc_numbers numbers;
 };
 
+/* The inline reader must agree with the other one wherever it knows the answer. */
+static void check_short(const struct rsc_input *input, const char *after, const struct rsc_number *expected) {
+    struct rsc_number number;
+    if (rsc_number_short(input->text, input->end, &number) == NULL) {
+        return;
+    }
+    CHECK(rsc_number_short(input->text, input->end, &number) == after, "%s", input->text);
+    CHECK(number.is_integer == expected->is_integer, "%s", input->text);
+    bool equal = number.is_integer ? number.integer == expected->integer
+                                   : memcmp(&number.real, &expected->real, sizeof number.real) == 0;
+    CHECK(equal, "%s", input->text);
+}
+
 /* Reads all of `text` as a number. */
 static bool read_number(struct reading *reading, const char *text, struct rsc_number *number) {
     size_t length = strlen(text);
     struct rsc_input input = {text, text + length, &reading->scratch, &reading->error};
     const char *after = rsc_number_scan(&reading->numbers, &input, text, number);
     CHECK(after == NULL || after == text + length, "%s", text);
+    check_short(&input, after, number);
     return after != NULL;
 }
 
@@ -158,6 +172,32 @@ static void test_half_way(struct reading *reading) {
     }
 }
 
+/* Integers and decimals of every length, with a byte after them: the inline reader knows most of them. */
+static void test_short(struct reading *reading) {
+    uint64_t state = 7;
+    char text[64];
+    for (int i = 0; i < 200000; i++) {
+        int whole = (int)(random_bits(&state) % 20) + 1;
+        int places = (int)(random_bits(&state) % 20);
+        int size = 0;
+        text[size] = '-';
+        size += (int)(random_bits(&state) % 2);
+        for (int digit = 0; digit < whole + places; digit++) {
+            if (digit == whole) {
+                text[size++] = '.';
+            }
+            text[size++] = (char)('0' + random_bits(&state) % 10);
+        }
+        text[size] = '\0';
+        struct rsc_number number;
+        if (text[text[0] == '-'] == '0' && whole > 1) {
+            CHECK(rsc_number_short(text, text + size, &number) == NULL, "%s has a leading zero", text);
+        } else {
+            check_real(reading, text);
+        }
+    }
+}
+
 static void test_other_locale(struct reading *reading, const char *name) {
     if (name == NULL || setlocale(LC_ALL, name) == NULL || strcmp(localeconv()->decimal_point, ",") != 0) {
         printf("no locale with a decimal comma: skipped\n");
@@ -182,6 +222,7 @@ int main(int count, char **arguments) {
     test_negative_powers();
     test_beside_library(&reading);
     test_half_way(&reading);
+    test_short(&reading);
     test_other_locale(&reading, count > 1 ? arguments[1] : NULL);
     rsc_buffer_free(&reading.scratch);
     rsc_numbers_free(&reading.numbers);

@@ -1,15 +1,16 @@
-/* Tests of the scanner that need C. Texts end exactly where their memory ends. The portable code path, UTF-8 sequences
+/* Tests of the scanner that need C. Memory ends with the NUL after a text. The portable code path, UTF-8 sequences
  * and buffers at their limit are tested too. */
 #include <string.h>
 
 #include "check.h"
 #include "json/scan.h"
 
-/* Copies to an allocation of the exact size, so that a sanitizer finds a read past the end. */
+/* Copies to an allocation that ends with the NUL, so that a sanitizer finds a read past it. */
 static char *exact_copy(const char *bytes, size_t size) {
-    char *copy = malloc(size > 0 ? size : 1);
+    char *copy = malloc(size + 1);
     CHECK(copy != NULL, "out of memory");
     memcpy(copy, bytes, size);
+    copy[size] = '\0';
     return copy;
 }
 
@@ -60,7 +61,7 @@ static void test_utf8(void) {
             for (size_t size = 2; size <= 4; size++) {
                 char *copy = exact_copy((char *)bytes, size);
                 const char *p = copy;
-                bool whole = rsc_scan_utf8(&p, copy + size) && p == copy + size;
+                bool whole = rsc_scan_utf8(&p) && p == copy + size;
                 /* Four bytes can also be two sequences of two. */
                 bool pair = size == 4 && decode_utf8(bytes, 2) >= 0 && decode_utf8(bytes + 2, 2) >= 0;
                 CHECK(whole == (pair || decode_utf8(bytes, size) >= 0), "%02X %02X %02X %02X, %zu bytes", bytes[0],
@@ -96,7 +97,7 @@ static void test_every_code_point(void) {
         }
         CHECK(decode_utf8((const unsigned char *)escaped.bytes, escaped.length) == (long)code, "U+%04X", code);
         memcpy(text, escaped.bytes, escaped.length);
-        text[escaped.length] = '"';
+        memcpy(text + escaped.length, "\"", sizeof "\"");
         input.end = text + escaped.length + 1;
         CHECK(rsc_scan_string(&input, text, &raw) == input.end && raw.length == escaped.length, "U+%04X", code);
     }

@@ -81,13 +81,14 @@ static bool equal(int a, int b) {
     return alike && contains(b, a) && contains(a, b);
 }
 
-/* Decodes a copy in an allocation of the exact size, so that the sanitizer finds a read past the end. */
+/* Decodes a copy in an allocation that ends with the NUL, so that the sanitizer finds a read past it. */
 static int decode_exactly(int decoder, const uint8_t *data, size_t size) {
-    char *copy = malloc(size > 0 ? size : 1);
+    char *copy = malloc(size + 1);
     demand(copy != NULL);
     if (size > 0) {
         memcpy(copy, data, size);
     }
+    copy[size] = '\0';
     int results = rsc_decoder_push(L, decoder, copy, size);
     free(copy);
     return results;
