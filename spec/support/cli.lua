@@ -42,4 +42,49 @@ function M.run(arguments, world)
   return status, out:text(), err:text()
 end
 
+---The command as a process: a line of the shell.
+M.command = (os.getenv "RISKSCREEN_LUA" or "lua5.4") .. " bin/riskscreen.in"
+
+---A sandbox in a process of its own, which keeps the target of every request.
+---@class riskscreen.spec.CommandSandbox
+---@field environment string for the shell, in front of a command
+---@field targets fun(): string[]
+---@field close fun()
+
+---@return riskscreen.spec.CommandSandbox
+function M.sandbox()
+  local log = os.tmpname()
+  local line = "%s spec/support/logging_sandbox.lua %s & echo $!; wait"
+  local pipe = assert(io.popen(line:format(os.getenv "RISKSCREEN_LUA" or "lua5.4", log)))
+  local process = pipe:read "*l"
+  local url = assert(pipe:read "*l")
+  return {
+    environment = ("XDG_CONFIG_HOME=/nonexistent RISKSCREEN_BASE_URL=%s RISKSCREEN_ACCESS_KEY=sandbox-key"):format(url),
+    targets = function()
+      local targets = {}
+      for target in io.lines(log) do
+        targets[#targets + 1] = target
+      end
+      return targets
+    end,
+    close = function()
+      os.execute("kill " .. process)
+      pipe:close()
+      os.remove(log)
+    end,
+  }
+end
+
+---A directory that the test removes.
+---@return string path
+---@return fun() remove
+function M.directory()
+  local path = os.tmpname()
+  os.remove(path)
+  assert(os.execute("mkdir " .. path))
+  return path, function()
+    os.execute("rm -rf " .. path)
+  end
+end
+
 return M

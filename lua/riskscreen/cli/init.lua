@@ -55,6 +55,12 @@ function Context:network()
   return self:setting "network"
 end
 
+---The policy of the configuration, or nil.
+---@return riskscreen.Policy|nil
+function Context:policy()
+  return connection.policy(self.configuration)
+end
+
 ---An output for records. With --quiet nothing is written.
 ---@param columns riskscreen.cli.Column[]
 ---@param single? boolean one record, not a list
@@ -131,6 +137,8 @@ local function run_command(command, result, world, parser, list)
     local written = given[option.name]
     if type(written) == "string" then
       given[option.name] = option_of.value(option, written)
+    elseif type(written) == "table" then
+      given[option.name] = nil
     end
   end
   local checked, problem = option_of.check(command.options or {}, given)
@@ -157,7 +165,7 @@ local function describe(failure)
   elseif errors.is(failure) then
     local message = tostring(failure):gsub("^riskscreen: ", "")
     return failure.kind == "invalid_argument" and status.usage or status.unknown, message
-  elseif tostring(failure):find "interrupted!$" then
+  elseif tostring(failure):find "interrupted!" then
     return status.interrupted, "interrupted"
   end
   return status.unknown, "failed: " .. tostring(failure)

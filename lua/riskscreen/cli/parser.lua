@@ -86,8 +86,10 @@ local function add_option(place, option, target, short)
   end
   local element = place:option(flags):target(target):argname(value):description(M.meaning(option))
   if option.list then
+    -- argparse begins with an empty table.
     element:count("*"):action(function(result, _, written)
-      result[target] = result[target] and result[target] .. "," .. written or written
+      local before = result[target]
+      result[target] = type(before) == "string" and before .. "," .. written or written
     end)
   else
     element:count "0-1"

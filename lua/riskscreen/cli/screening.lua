@@ -1,9 +1,13 @@
 -- What the verbs that decide about addresses share: their options, and a decision as a record.
 
 local option_of = require "riskscreen.cli.option"
+local lookups = require "riskscreen.policy.lookups"
 local options = require "riskscreen.options"
+local policies = require "riskscreen.policy"
 local screen = require "riskscreen.client.screen"
 local tables = require "riskscreen.util.tables"
+
+local default_policy = policies.new()
 
 local M = {}
 
@@ -58,6 +62,21 @@ function M.record(decision)
     error = decision.error and decision.error.kind or nil,
     degraded = decision.degraded or nil,
   }
+end
+
+---The lookups of a decision.
+---@param policy riskscreen.Policy|nil
+---@param include riskscreen.LookupName[]|nil
+---@return riskscreen.Lookup[]
+function M.lookups(policy, include)
+  local included, wanted = tables.set(include), {}
+  policy = policy or default_policy
+  for _, lookup in ipairs(lookups.list) do
+    if lookup.name == "risk" or included[lookup.name] or policy:needs(lookup.name) then
+      wanted[#wanted + 1] = lookup
+    end
+  end
+  return wanted
 end
 
 ---The request of a run over addresses.

@@ -7,6 +7,7 @@ local files = {
   require "riskscreen.cli.commands.screen",
   require "riskscreen.cli.commands.address",
   require "riskscreen.cli.commands.config",
+  require "riskscreen.cli.commands.sandbox",
   require "riskscreen.cli.commands.completion",
 }
 

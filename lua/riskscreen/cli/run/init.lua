@@ -1,0 +1,574 @@
+-- `riskscreen screen --file`: screens every row of a file into a file of results, and survives any end of the process.
+-- input.lua reads the rows, state.lua keeps what was answered, progress.lua shows the run.
+
+local addresses = require "riskscreen.address"
+local core = require "riskscreen.core"
+local inputs = require "riskscreen.cli.run.input"
+local lookups = require "riskscreen.policy.lookups"
+local outputs = require "riskscreen.cli.output"
+local progress_line = require "riskscreen.cli.run.progress"
+local riskscreen = require "riskscreen"
+local runtime = require "riskscreen.runtime"
+local screening = require "riskscreen.cli.screening"
+local states = require "riskscreen.cli.run.state"
+local status = require "riskscreen.cli.status"
+local system = require "riskscreen.system"
+local tables = require "riskscreen.util.tables"
+
+local RECORD_EVERY = 1 -- seconds between two times that the output is forced to the disk
+local MOST_WAITING = 2000 -- answers that are not in the output, at which it is written earlier
+local DRAW_EVERY = 0.2 -- seconds
+local MOST_SHOWN = 20 -- invalid rows that are printed
+local DEFAULT_REQUESTS = 32 -- at a time
+local DEFAULT_TIMEOUT = 10 -- seconds, of a client
+
+---@class riskscreen.cli.Run
+---@field context riskscreen.cli.Context
+---@field input riskscreen.cli.Input
+---@field out file* the output
+---@field state? riskscreen.cli.State none where the output is stdout
+---@field columns riskscreen.cli.Column[]
+local Run = {}
+Run.__index = Run
+
+local M = {}
+
+-- Rows of the output: line and address first, the kept columns of the input last.
+local function columns_for(keep)
+  local columns = tables.concat({ { name = "line" } }, screening.columns, { { name = "time" } })
+  for _, name in ipairs(keep or {}) do
+    columns[#columns + 1] = { name = name }
+  end
+  return columns
+end
+
+local function order_of(columns)
+  return tables.pluck(columns, "name")
+end
+
+function Run:row_text(record)
+  if self.format == "jsonl" then
+    return outputs.json.encode(record, order_of(self.columns)) .. "\n"
+  end
+  return outputs.csv.line(outputs.columns.cells(self.columns, record), #self.columns)
+end
+
+function Run:header()
+  if self.format == "jsonl" then
+    return ""
+  end
+  return outputs.csv.line(order_of(self.columns), #self.columns)
+end
+
+-- Takes the answer about a row.
+function Run:take(number, row, record, problem)
+  record.line = row.line
+  record.time = os.date "!%Y-%m-%dT%H:%M:%SZ"
+  for index, name in ipairs(self.keep) do
+    record[name] = row.kept[index]
+  end
+  local is_invalid = record.error == "invalid_argument"
+  local answer = {
+    text = self:row_text(record),
+    action = record.action,
+    invalid = is_invalid and problem or nil,
+    line = row.line,
+    failed = record.error ~= nil and not is_invalid or nil,
+  }
+  self.waiting = self.waiting + 1
+  if self.state then
+    self.state:take(number, answer, not answer.failed)
+    self:save_soon()
+  else
+    self.answers[number] = answer
+  end
+end
+
+-- Saves once for all answers that come in the same turn of the loop.
+function Run:save_soon()
+  if self.is_saving then
+    return
+  end
+  self.is_saving = true
+  riskscreen.defer(function()
+    riskscreen.sleep(0)
+    self.is_saving = false
+    if not self.closed then
+      local ok, failure = pcall(self.state.save, self.state)
+      self.failure = self.failure or not ok and failure or nil
+    end
+  end)
+end
+
+local function copied(progress)
+  local copy = tables.copy(progress)
+  copy.counts = tables.copy(progress.counts)
+  return copy
+end
+
+function Run:report_invalid(answer)
+  self.shown = self.shown + 1
+  if self.shown <= MOST_SHOWN then
+    self:clear()
+    self.context:warn(("line %d: %s"):format(answer.line, answer.invalid))
+  end
+end
+
+-- Writes the answers that are next in the order of the input, and records them once they are on the disk.
+function Run:write_ready()
+  local progress, written = self.progress, {}
+  local answers = self.answers
+  if self.state then
+    self.state:save()
+  end
+  while answers[progress.position + 1] do
+    local answer = answers[progress.position + 1]
+    if answer.failed and not self.before_failures then
+      self.before_failures = copied(progress)
+    elseif not answer.failed and not answer.invalid then
+      self.before_failures = nil
+    end
+    local ok, problem = self.out:write(answer.text)
+    if not ok then
+      status.fail(status.unknown, "the output cannot be written: " .. tostring(problem))
+    end
+    progress.position = progress.position + 1
+    progress.offset = progress.offset + #answer.text
+    progress.counts[answer.action] = (progress.counts[answer.action] or 0) + 1
+    if answer.invalid then
+      progress.invalid = progress.invalid + 1
+      self:report_invalid(answer)
+    elseif answer.failed then
+      progress.failed = progress.failed + 1
+    end
+    written[#written + 1] = progress.position
+    if not self.state then
+      answers[progress.position] = nil
+    end
+  end
+  self.waiting = self.waiting - #written
+  self:record(written)
+end
+
+function Run:record(written)
+  local ok, problem
+  if self.state then
+    ok, problem = system.sync(self.out)
+  else
+    ok, problem = self.out:flush()
+  end
+  if not ok then
+    status.fail(status.unknown, "the output cannot be written: " .. tostring(problem))
+  end
+  if self.state then
+    self.state:record(self.progress, written)
+  end
+  self.recorded = runtime.now()
+end
+
+function Run:write_if_due()
+  if self.failure then
+    error(self.failure, 0)
+  elseif self.waiting >= MOST_WAITING or runtime.now() - self.recorded >= RECORD_EVERY then
+    self:write_ready()
+  end
+end
+
+-- Removes the progress line.
+function Run:clear()
+  if self.is_drawn then
+    self.context.world.err:write "\r\27[K"
+    self.is_drawn = false
+  end
+end
+
+function Run:draw()
+  local rows, counts = self.progress.position, tables.copy(self.progress.counts)
+  for number, answer in pairs(self.answers) do
+    if number > self.progress.position then
+      rows = rows + 1
+      counts[answer.action] = (counts[answer.action] or 0) + 1
+    end
+  end
+  local elapsed = runtime.now() - self.started
+  local rate = elapsed > 0 and (rows - self.first) / elapsed or 0
+  local share = self.input.size and self.input.size > 0 and math.min(1, self.input.read_bytes / self.input.size)
+  local known = share and share > self.first_share and elapsed > 1
+  local left = known and elapsed * (1 - share) / (share - self.first_share) or nil
+  local now = { share = share or nil, rows = rows, rate = rate, counts = counts, left = left }
+  self.context.world.err:write("\r", progress_line.line(now, self.terminal), "\27[K")
+  self.context.world.err:flush()
+  self.is_drawn = true
+end
+
+-- The address and the network of the next row that can be screened. Rows before it that cannot are answered here.
+function Run:source()
+  local network = self.context:network()
+  return function()
+    while true do
+      local row = self.input.next()
+      if not row then
+        return nil
+      end
+      self.taken = self.taken + 1
+      local number = self.taken
+      local fault = row.fault or not (row.network or network) and "it names no network; -n NETWORK gives one"
+      local is_answered = number <= self.progress.position or self.answers[number]
+      if fault and not is_answered then
+        local reasons = { fault }
+        local record = { address = row.address, action = "unknown", reasons = reasons, error = "invalid_argument" }
+        self:take(number, row, record, fault)
+        self:write_if_due()
+      elseif not is_answered then
+        self.sent = self.sent + 1
+        self.rows[self.sent] = { number = number, row = row }
+        return { address = row.address, network = row.network }
+      end
+    end
+  end
+end
+
+function Run:screen(client)
+  local request = screening.request(self.context, self:source())
+  request.ordered = false
+  request.stop_after_failures = self.context.options.stop_after_failures
+  for decision in client:screen_all(request) do
+    local entry = self.rows[decision.index]
+    self.rows[decision.index] = nil
+    local problem = decision.reasons[1] and decision.reasons[1].message:gsub("^riskscreen: %S+ ", "")
+    self:take(entry.number, entry.row, screening.record(decision), problem)
+    self:write_if_due()
+  end
+end
+
+-- Takes failures at the end of the output back: the run stops, and a failed call is made again when it is resumed.
+function Run:take_back_failures()
+  local before = self.before_failures
+  if self.state and before then
+    self.progress = before
+    local ok, problem = system.truncate(self.out, before.offset)
+    if not ok then
+      status.fail(status.unknown, "the output cannot be written: " .. problem)
+    end
+    self:record {}
+  end
+end
+
+-- Draws the progress, and writes the output also while no answer comes.
+function Run:tick()
+  riskscreen.defer(function()
+    while not self.closed do
+      if self.terminal then
+        self:draw()
+      end
+      riskscreen.sleep(DRAW_EVERY)
+      if not self.closed and self.waiting > 0 and not self.failure then
+        local ok, failure = pcall(self.write_if_due, self)
+        self.failure = not ok and failure or nil
+      end
+    end
+  end)
+end
+
+function Run:close()
+  self.closed = true
+  self:clear()
+  self.input.close()
+  if self.state then
+    self.state:close()
+    self.out:close()
+  end
+end
+
+function Run:summary()
+  local progress, parts = self.progress, {}
+  local rows = progress_line.grouped(progress.position)
+  parts[1] = ("%s rows: %s"):format(rows, progress_line.counts(progress.counts))
+  if progress.invalid > 0 then
+    parts[#parts + 1] = ("%s invalid"):format(progress_line.grouped(progress.invalid))
+  end
+  if progress.failed > 0 then
+    parts[#parts + 1] = ("%s failed"):format(progress_line.grouped(progress.failed))
+  end
+  return (self.path and self.path .. ": " or "") .. table.concat(parts, "; ")
+end
+
+function Run:exit_status()
+  local worst = "allow"
+  for action, count in pairs(self.progress.counts) do
+    worst = count > 0 and status.worst(worst, action) or worst
+  end
+  return self.progress.invalid > 0 and status.invalid_rows or status[worst]
+end
+
+-- The whole run. A failure of the service that goes on, and every other end, leaves a state that can be resumed.
+function Run:go(client)
+  self.started, self.recorded = runtime.now(), runtime.now()
+  self:tick()
+  local ok, failure = pcall(self.screen, self, client)
+  if ok then
+    self:write_ready()
+    self.progress.finished = true
+    self:record {}
+  elseif type(failure) == "table" and failure.failures then
+    self:write_ready()
+    self:take_back_failures()
+  end
+  self:close()
+  local is_told = not self.context.quiet
+  if self.shown > MOST_SHOWN then
+    self.context:warn(
+      ("and %d more invalid rows: their column 'error' is invalid_argument"):format(self.shown - MOST_SHOWN)
+    )
+  end
+  if ok then
+    if is_told then
+      self.context:warn(self:summary())
+    end
+    return self:exit_status()
+  end
+  if self.state then
+    self.context:warn(
+      ("stopped after %s rows; the same command with --resume goes on"):format(
+        progress_line.grouped(self.state.progress.position)
+      )
+    )
+  end
+  error(failure, 0)
+end
+
+local function exists(path)
+  local file = io.open(path, "rb")
+  if file then
+    file:close()
+  end
+  return file ~= nil
+end
+
+-- The path of the output: beside the input, or nil for stdout.
+local function output_path(options, format)
+  if options.output then
+    return options.output ~= "-" and options.output or nil
+  elseif options.file == "-" then
+    return nil
+  end
+  local base = options.file:gsub("%.gz$", ""):gsub("%.[%w]+$", "")
+  return base .. ".results." .. format
+end
+
+local function hexadecimal(bytes)
+  return (bytes:gsub(".", function(byte)
+    return ("%02x"):format(byte:byte())
+  end))
+end
+
+-- What must be the same when a run is resumed.
+local function identity_of(context, input, format, is_sandbox)
+  local options = context.options
+  local policy = context:setting "policy"
+  local file = policy and io.open(policy, "rb")
+  local policy_text = file and file:read "*a"
+  if file then
+    file:close()
+  end
+  local size = input.size and ("%d bytes, "):format(input.size) or ""
+  return {
+    input = size .. "beginning with the digest " .. hexadecimal(core.sha256(input.beginning)):sub(1, 16),
+    format = format,
+    network = context:network(),
+    policy = policy_text and policy .. " " .. hexadecimal(core.sha256(policy_text)):sub(1, 16) or nil,
+    include = options.include and table.concat(options.include, ",") or nil,
+    address_check = options.address_check ~= nil and tostring(options.address_check) or nil,
+    service = is_sandbox and "the sandbox" or context:setting "base_url",
+    columns = table.concat({
+      options.address_column or "",
+      options.network_column or "",
+      table.concat(options.keep or {}, ","),
+    }, ";"),
+  }
+end
+
+-- Opens the state and the output. The state's lock comes first: another run may be writing the output.
+local function open_output(run, path, identity)
+  local options = run.context.options
+  local state_path = path .. ".state"
+  if not options.resume and not options.force and (exists(path) or exists(state_path)) then
+    status.misuse(
+      ("%s exists: --resume goes on with its run, --force starts again, -o names another file"):format(path)
+    )
+  elseif options.resume and not exists(state_path) then
+    status.misuse(("there is no run to resume: %s is missing"):format(state_path))
+  end
+  local state = states.open(state_path)
+  run.state = state
+  if options.resume and state:has_begun() then
+    local difference = state:difference(identity)
+    if difference then
+      status.misuse(
+        ("--resume: this is another run: %s. Give the same arguments, or --force to start again"):format(difference)
+      )
+    end
+    run.out = io.open(path, "r+b")
+    local size = run.out and run.out:seek "end"
+    if not size or size < state.progress.offset then
+      local message = "--resume: %s is shorter than the run has recorded; it was changed. --force starts again"
+      status.misuse(message:format(path))
+    end
+    assert(system.truncate(run.out, state.progress.offset))
+    run.out:seek "end"
+  else
+    local problem
+    run.out, problem = io.open(path, "w+b")
+    if not run.out then
+      status.misuse("the output cannot be written: " .. problem)
+    end
+    state:clear()
+    state:begin(identity)
+    local header = run:header()
+    run.out:write(header)
+    state.progress.offset = #header
+    assert(system.sync(run.out))
+    state:record(state.progress, {})
+  end
+  run.progress, run.answers = state.progress, state.answers
+  for _ in pairs(state.answers) do
+    run.waiting = run.waiting + 1
+  end
+end
+
+-- The rate as a setting of the client, and no more rows at a time than it can answer before their timeouts.
+local function limit_rate(context)
+  local options, values = context.options, context.configuration.values
+  if options.rate then
+    values["rate_limit.rate"] = { value = options.rate, text = tostring(options.rate), source = "--rate" }
+  end
+  local rate = context:setting "rate_limit.rate"
+  if rate then
+    local timeout = options.timeout or context:setting "timeout" or DEFAULT_TIMEOUT
+    options.concurrency = math.max(1, math.min(options.concurrency, math.floor(rate * timeout / 4)))
+  end
+end
+
+local function new_run(context)
+  local options, world = context.options, context.world
+  local wanted = { address = options.address_column, network = options.network_column, keep = options.keep }
+  local input = inputs.open(options.file, wanted, world.input)
+  if not input.has_network and not context:network() and input.has_rows then
+    status.misuse "the file has no column 'network': give -n NETWORK, or name the column with --network-column"
+  end
+  return setmetatable({
+    context = context,
+    input = input,
+    format = context.format == "jsonl" and "jsonl" or "csv",
+    keep = options.keep or {},
+    columns = columns_for(options.keep),
+    rows = {},
+    answers = {},
+    taken = 0,
+    sent = 0,
+    waiting = 0,
+    shown = 0,
+    terminal = not context.quiet and world.columns(world.err) or nil,
+  }, Run)
+end
+
+---Screens a file.
+---@param context riskscreen.cli.Context of the verb `screen`
+---@return integer status
+function M.run(context)
+  if context.format == "json" then
+    status.misuse "--json has no place for rows as they come: use --jsonl or --csv with --file"
+  end
+  local run = new_run(context)
+  limit_rate(context)
+  local client, is_sandbox = context:client { concurrency = math.max(DEFAULT_REQUESTS, context.options.concurrency) }
+  local path = output_path(context.options, run.format)
+  run.path = path
+  if path then
+    open_output(run, path, identity_of(context, run.input, run.format, is_sandbox))
+  else
+    run.out = context.quiet
+        and {
+          write = function()
+            return true
+          end,
+          flush = function()
+            return true
+          end,
+        }
+      or context.world.out
+    run.progress = { position = 0, offset = 0, counts = {}, invalid = 0, failed = 0 }
+    run.out:write(run:header())
+  end
+  if run.progress.finished then
+    run:close()
+    context:warn("the run is complete: " .. run:summary())
+    return run:exit_status()
+  end
+  run.first, run.first_share = run.progress.position + run.waiting, 0
+  return run:go(client)
+end
+
+---Reads the whole file and says what a run would do, without a call.
+---@param context riskscreen.cli.Context
+---@return integer status
+function M.dry_run(context)
+  local run = new_run(context)
+  local network, policy = context:network(), context:policy()
+  local level = context.options.address_check
+  local wanted = screening.lookups(policy, context.options.include)
+  local figures = { rows = 0, addresses = 0, invalid = 0, calls = 0 }
+  for row in run.input.next do
+    figures.rows = figures.rows + 1
+    local its_network = row.network or network
+    local valid, problem = nil, row.fault
+    if not problem then
+      valid, problem = addresses.validate(row.address, its_network, level)
+    end
+    if valid then
+      figures.addresses = figures.addresses + 1
+      for _, lookup in ipairs(wanted) do
+        figures.calls = figures.calls + (lookups.applies(lookup, its_network) and 1 or 0)
+      end
+    else
+      figures.invalid = figures.invalid + 1
+      run:report_invalid { line = row.line, invalid = problem }
+    end
+  end
+  run.input.close()
+  local rate = context.options.rate or context:setting "rate_limit.rate"
+  local cost = context.options.cost
+  figures.credits = cost and figures.calls * cost or nil
+  figures.seconds = rate and figures.calls / rate or nil
+  if context.format ~= "table" then
+    local output = context:output({
+      { name = "rows" },
+      { name = "addresses" },
+      { name = "invalid" },
+      { name = "calls" },
+      { name = "credits" },
+      { name = "seconds" },
+    }, true)
+    output:add(figures)
+    output:finish()
+  elseif not context.quiet then
+    local grouped = progress_line.grouped
+    context.world.out:write(
+      ("rows       %s\n"):format(grouped(figures.rows)),
+      ("addresses  %s\n"):format(grouped(figures.addresses)),
+      ("invalid    %s\n"):format(grouped(figures.invalid)),
+      ("calls      %s at most: a repeated address is asked for once\n"):format(grouped(figures.calls)),
+      ("credits    %s\n"):format(
+        cost and ("%g"):format(figures.credits)
+          or "unknown: the service publishes no prices; --cost N is the price of a call"
+      ),
+      ("time       %s\n"):format(
+        rate and progress_line.duration(figures.seconds) .. " at " .. ("%g"):format(rate) .. " calls a second"
+          or "unknown without --rate"
+      )
+    )
+  end
+  return figures.invalid > 0 and status.invalid_rows or status.done
+end
+
+return M

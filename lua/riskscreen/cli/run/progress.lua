@@ -1,0 +1,64 @@
+-- The progress of a run on a terminal: one line that is drawn again.
+
+local SHORTEST_BAR = 10 -- columns
+local WIDEST_BAR = 30 -- columns
+
+local M = {}
+
+local function grouped(number)
+  local text = ("%d"):format(number)
+  local count
+  repeat
+    text, count = text:gsub("^(%d+)(%d%d%d)", "%1,%2")
+  until count == 0
+  return text
+end
+
+M.grouped = grouped
+
+---A duration for people: "1:02:03" or "0:42".
+---@param seconds number
+---@return string
+function M.duration(seconds)
+  local whole = math.floor(seconds + 0.5)
+  local hours, minutes = math.floor(whole / 3600), math.floor(whole / 60) % 60
+  if hours > 0 then
+    return ("%d:%02d:%02d"):format(hours, minutes, whole % 60)
+  end
+  return ("%d:%02d"):format(minutes, whole % 60)
+end
+
+---The counts of the verdicts: "allow 90, review 4, block 2, unknown 1".
+---@param counts table<riskscreen.Action, integer>
+---@param separator? string
+---@return string
+function M.counts(counts, separator)
+  local parts = {}
+  for _, action in ipairs { "allow", "review", "block", "unknown" } do
+    parts[#parts + 1] = ("%s %s"):format(action, grouped(counts[action] or 0))
+  end
+  return table.concat(parts, separator or ", ")
+end
+
+---The line: as much as fits, the most useful first.
+---@param now { share?: number, rows: integer, rate: number, counts: table, left?: number }
+---@param columns integer
+---@return string
+function M.line(now, columns)
+  local room = columns - 1
+  local percent = now.share and ("%3d%%"):format(math.floor(now.share * 100)) or grouped(now.rows) .. " rows"
+  local rate = ("  %s/s"):format(grouped(math.floor(now.rate + 0.5)))
+  local left = now.left and ("  %s left"):format(M.duration(now.left)) or ""
+  local line, counts = percent .. rate .. left, "  " .. M.counts(now.counts, " ")
+  if #line + #counts <= room then
+    line = percent .. counts .. rate .. left
+  end
+  local width = math.min(room - #line - 3, WIDEST_BAR)
+  if now.share and width >= SHORTEST_BAR then
+    local full = math.floor(now.share * width)
+    line = ("%s [%s%s]%s"):format(percent, ("#"):rep(full), (" "):rep(width - full), line:sub(#percent + 1))
+  end
+  return line:sub(1, room)
+end
+
+return M

@@ -1,0 +1,174 @@
+-- The state of a run over a file, in SQLite beside the output. An answer is in the state before anything else is done
+-- with it. The output is written from there in the order of the input. Whenever the output is on the disk, the state
+-- gets its length: after a crash the output is cut to that length, and the answers behind it are still in the state.
+
+local json = require "riskscreen.json"
+local encode = require("riskscreen.cli.output").json.encode
+local status = require "riskscreen.cli.status"
+local store = require "riskscreen.store"
+local text = require "riskscreen.util.text"
+
+---@class riskscreen.cli.Answer
+---@field text string the row of the output
+---@field action riskscreen.Action
+---@field invalid? boolean the row of the input has no address to screen
+
+---@class riskscreen.cli.Progress
+---@field position integer rows of the input whose answer is in the output
+---@field offset integer bytes of the output
+---@field counts table<riskscreen.Action, integer>
+---@field invalid integer
+---@field failed integer
+---@field finished boolean
+
+---@class riskscreen.cli.State
+---@field progress riskscreen.cli.Progress
+---@field answers table<integer, riskscreen.cli.Answer> by the row's number: answers that are not in the output
+---@field private quick riskscreen.Store its changes outlast the process
+---@field private durable riskscreen.Store its changes outlast a power cut; they include those made by `quick`
+---@field private unsaved integer[] numbers of answers that are in memory only
+---@field private saved table<integer, true>
+local State = {}
+State.__index = State
+
+local function key_of(number)
+  return ("%015d"):format(number)
+end
+
+local function check(made, err, path)
+  if made then
+    return made
+  end
+  local advice = "The run stops. Mend the cause and go on with --resume: no recorded answer is lost."
+  status.fail(status.unknown, ("the state %s cannot be written: %s. %s"):format(path, tostring(err), advice))
+end
+
+local function open(path, synchronous)
+  local opened, err = store.sqlite { path = path, synchronous = synchronous }
+  if not opened then
+    status.misuse(("the state %s cannot be opened: %s"):format(path, tostring(err)))
+  end
+  return opened
+end
+
+local M = {}
+
+---Opens or creates the state of a run, and locks it.
+---@param path string
+---@return riskscreen.cli.State
+function M.open(path)
+  local quick = open(path, "normal")
+  local _, err = quick:lock "run"
+  if err then
+    quick:close()
+    local message = ("another run is using %s: wait for its end, or end it (%s)"):format(path, tostring(err))
+    status.misuse(message)
+  end
+  local self = setmetatable({ path = path, quick = quick, durable = open(path, "full") }, State)
+  self.answers, self.saved, self.unsaved = {}, {}, {}
+  local run = quick:space "run"
+  local written = run:get "progress"
+  self.progress = written and json.decode(written)
+  for key, value in quick:space("answers"):each() do
+    self.answers[tonumber(key)], self.saved[tonumber(key)] = json.decode(value), true
+  end
+  return self
+end
+
+---Whether a run has begun here.
+---@return boolean
+function State:has_begun()
+  return self.progress ~= nil
+end
+
+---Forgets an earlier run.
+function State:clear()
+  local answers = self.quick:space "answers"
+  for key in answers:each() do
+    answers:delete(key)
+  end
+  self.quick:space("run"):delete "progress"
+  self.progress = nil
+  for number in pairs(self.answers) do
+    self.answers[number], self.saved[number] = nil, nil
+  end
+end
+
+---Begins a run, with what must be the same when it is resumed.
+---@param identity table<string, string>
+function State:begin(identity)
+  self.progress = { position = 0, offset = 0, counts = {}, invalid = 0, failed = 0, finished = false }
+  local made, err = self.durable:batch {
+    { kind = "put", space = "run", key = "identity", value = encode(identity) },
+    { kind = "put", space = "run", key = "progress", value = encode(self.progress) },
+  }
+  check(made, err, self.path)
+end
+
+---The first difference between this run and the one that began the state, as a sentence; or nil.
+---@param identity table<string, string>
+---@return string|nil
+function State:difference(identity)
+  local before = json.decode(self.quick:space("run"):get "identity")
+  for _, name in ipairs { "input", "format", "network", "policy", "include", "address_check", "service", "columns" } do
+    if before[name] ~= identity[name] then
+      return ("%s was %s and is %s"):format(
+        name,
+        text.show(before[name] or "none"),
+        text.show(identity[name] or "none")
+      )
+    end
+  end
+end
+
+---Takes an answer. Until `save` it is in memory only.
+---@param number integer of the row
+---@param answer riskscreen.cli.Answer
+---@param is_kept boolean whether it lasts: a failed call is made again when the run is resumed
+function State:take(number, answer, is_kept)
+  self.answers[number] = answer
+  if is_kept then
+    self.unsaved[#self.unsaved + 1] = number
+  end
+end
+
+---Makes the answers that were taken outlast the process.
+function State:save()
+  local changes = {}
+  for _, number in ipairs(self.unsaved) do
+    local answer = self.answers[number]
+    if answer then
+      changes[#changes + 1] = { kind = "put", space = "answers", key = key_of(number), value = encode(answer) }
+      self.saved[number] = true
+    end
+  end
+  self.unsaved = {}
+  if changes[1] then
+    local made, err = self.quick:batch(changes)
+    check(made, err, self.path)
+  end
+end
+
+---Records that the output is on the disk up to a row, and removes the answers up to it.
+---@param progress riskscreen.cli.Progress
+---@param written integer[] numbers of the rows that were written since the last time
+function State:record(progress, written)
+  local changes = { { kind = "put", space = "run", key = "progress", value = encode(progress) } }
+  for _, number in ipairs(written) do
+    if self.saved[number] then
+      changes[#changes + 1] = { kind = "delete", space = "answers", key = key_of(number) }
+    end
+    self.answers[number], self.saved[number] = nil, nil
+  end
+  self.progress = progress
+  local made, err = self.durable:batch(changes)
+  check(made, err, self.path)
+end
+
+---Closes the state and its lock.
+function State:close()
+  self.durable:close()
+  self.quick:close()
+end
+
+return M

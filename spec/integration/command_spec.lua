@@ -1,0 +1,82 @@
+-- The `riskscreen` command as a process: runs over files that end at any moment, real sandboxes, terminals.
+local cli = require "spec.support.cli"
+local commands = require "spec.support.page_commands"
+local runs = require "spec.support.interrupted_runs"
+
+local run = commands.run
+
+describe("screen --file", function()
+  it("has every row once, in order, however often it is ended", function()
+    local options = { rows = 5000, ends = 5, concurrency = 16, shortest = 0.3, longest = 1, seed = 20 }
+    local outcome, remove = runs.run(options)
+    local faults = runs.faults(outcome, options)
+    remove()
+    assert.same({}, faults)
+  end)
+
+  it("gives the same results as a run that was not ended", function()
+    local options = { rows = 1500, ends = 3, concurrency = 8, shortest = 0.25, longest = 0.6, seed = 7 }
+    local outcome, remove = runs.run(options)
+    local ended = runs.rows(outcome.output)
+    options.ends = 0
+    local whole, remove_whole = runs.run(options)
+    local expected = runs.rows(whole.output)
+    remove()
+    remove_whole()
+    assert.same(expected, ended)
+    assert.equal(whole.statuses[1], outcome.statuses[#outcome.statuses])
+  end)
+
+  describe("beside another run", function()
+    local directory, remove, sandbox, line
+
+    setup(function()
+      directory, remove = cli.directory()
+      sandbox = cli.sandbox()
+      local file = assert(io.open(directory .. "/input.csv", "w"))
+      file:write "address,network\n"
+      for number = 1, 50 do
+        file:write(("0x%040x,eth\n"):format(number))
+      end
+      file:close()
+      line = ("%s %s screen --file %s/input.csv"):format(sandbox.environment, cli.command, directory)
+    end)
+
+    teardown(function()
+      sandbox.close()
+      remove()
+    end)
+
+    it("refuses, and leaves the first run alone", function()
+      -- The first run takes one row in a second, and it has the state's lock before its first answer.
+      local script = (
+        "%s --rate 1 -q & first=$!; until [ -s %s/input.results.csv ]; do sleep 0.05; done; %s --resume; "
+        .. "echo status $?; kill -0 $first && echo alive; kill $first"
+      ):format(line, directory, line)
+      local output = run(script)
+      assert.matches("another run is using", output, 1, true)
+      assert.matches("status 4\nalive", output, 1, true)
+    end)
+
+    it("refuses to write over results, and says what to do", function()
+      local output, status = run(line)
+      assert.equal(4, status)
+      assert.matches("--resume goes on with its run, --force starts again", output, 1, true)
+    end)
+
+    it("goes on with the same arguments alone", function()
+      local output, status = run(line .. " --resume --address-check format")
+      assert.equal(4, status)
+      assert.matches("address_check was 'none' and is 'format'", output, 1, true)
+    end)
+
+    it("ends, and then has nothing left to do", function()
+      assert.equal(2, select(2, run(line .. " --resume")))
+      local before = #sandbox.targets()
+      local output, status = run(line .. " --resume")
+      assert.equal(2, status)
+      assert.matches("the run is complete", output, 1, true)
+      assert.equal(before, #sandbox.targets())
+    end)
+  end)
+end)

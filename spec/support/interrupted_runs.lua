@@ -1,0 +1,115 @@
+-- Runs `riskscreen screen --file` over many rows, ends it several times at random, and resumes it.
+
+local cli = require "spec.support.cli"
+local commands = require "spec.support.page_commands"
+
+local M = {}
+
+local signals = { "KILL", "INT", "KILL", "TERM" }
+
+local function write_input(path, rows)
+  local file = assert(io.open(path, "wb"))
+  file:write "customer,address,network\r\n"
+  for number = 1, rows do
+    file:write(('"c, %d",0x%040x,eth\r\n'):format(number, number))
+  end
+  file:close()
+end
+
+---The rows of the output: fields of each by line, without the time.
+---@param path string
+---@return string[]
+function M.rows(path)
+  local rows = {}
+  for row in io.lines(path) do
+    rows[#rows + 1] = row:gsub("%d%d%d%d%-%d%d%-%d%dT%d%d:%d%d:%d%dZ", "TIME")
+  end
+  return rows
+end
+
+---How often each request was made.
+---@param targets string[]
+---@return integer requests
+---@return integer repeats
+function M.repeats(targets)
+  local seen, repeats = {}, 0
+  for _, target in ipairs(targets) do
+    repeats = repeats + (seen[target] and 1 or 0)
+    seen[target] = true
+  end
+  return #targets, repeats
+end
+
+---@param options table `rows`, `ends` (times that it is ended), `concurrency`, `shortest` and `longest` (seconds of a
+---run), `seed`
+---@return table outcome `output`, `input`, `ended` (the times that a run was ended), `requests`, `repeats`, `statuses`
+---@return fun() remove
+function M.run(options)
+  local directory, remove = cli.directory()
+  local sandbox = cli.sandbox()
+  local input, output = directory .. "/input.csv", directory .. "/output.csv"
+  write_input(input, options.rows)
+  local base = ("%s %%s %s screen -q --file %s -o %s --keep customer --concurrency %d"):format(
+    sandbox.environment,
+    cli.command,
+    input,
+    output,
+    options.concurrency
+  )
+  math.randomseed(options.seed)
+  local ended, statuses = 0, {}
+  local status
+  repeat
+    local is_last = ended >= options.ends
+    local seconds = options.shortest + math.random() * (options.longest - options.shortest)
+    local signal = signals[ended % #signals + 1]
+    local limit = is_last and "" or ("timeout --preserve-status -s %s %.3f"):format(signal, seconds)
+    -- A run that was ended before it began has nothing to resume.
+    local _, missing = commands.run(("test -e %s.state"):format(output))
+    local text
+    text, status = commands.run(base:format(limit) .. (missing == 0 and " --resume" or ""))
+    statuses[#statuses + 1] = status
+    if status == 4 then
+      error("the run was refused: " .. text)
+    end
+    ended = ended + (status > 5 and 1 or 0)
+  until status <= 5
+  local requests, repeats = M.repeats(sandbox.targets())
+  sandbox.close()
+  return {
+    input = input,
+    output = output,
+    ended = ended,
+    statuses = statuses,
+    requests = requests,
+    repeats = repeats,
+  },
+    remove
+end
+
+---The faults of an outcome: rows that are missing, twice or out of order, and answers that were asked for again.
+---@param outcome table
+---@param options table those of the run
+---@return string[]
+function M.faults(outcome, options)
+  local faults, rows = {}, M.rows(outcome.output)
+  if #rows ~= options.rows + 1 then
+    faults[#faults + 1] = ("%d rows in the output, not %d"):format(#rows - 1, options.rows)
+  end
+  for number = 1, options.rows do
+    local row = rows[number + 1] or ""
+    local expected = ("%d,0x%040x,eth,"):format(number + 1, number)
+    if row:sub(1, #expected) ~= expected or not row:find(('"c, %d"\r$'):format(number)) then
+      faults[#faults + 1] = ("row %d is %s"):format(number, row)
+      break
+    end
+  end
+  -- Only what was under way at an end may be asked for again, and the answers of one turn of the loop.
+  local most = outcome.ended * options.concurrency * 2
+  if outcome.repeats > most then
+    faults[#faults + 1] = ("%d requests were repeated, more than %d"):format(outcome.repeats, most)
+  end
+  return faults
+end
+
+return M

@@ -1,0 +1,21 @@
+-- Serves the sandbox over HTTP and appends the target of every request to a file:
+-- lua spec/support/logging_sandbox.lua LOG. The first line of the output is the URL.
+
+local riskscreen = require "riskscreen"
+
+local log = assert(io.open(arg[1], "ab"))
+log:setvbuf "line"
+
+local service = riskscreen.sandbox.new { log_size = 1 }
+local handle = service.handle
+function service:handle(request)
+  log:write(request.target, "\n")
+  return handle(self, request)
+end
+
+local server = assert(riskscreen.sandbox.serve { service = service })
+print(server.url)
+io.stdout:flush()
+while true do
+  riskscreen.loop:step()
+end
