@@ -147,7 +147,7 @@ local function plain_summary(summary)
 end
 
 local function failure(message, ...)
-  return errors.new("invalid_argument", message:format(...), { sent = false })
+  return errors.new("storage", message:format(...), { sent = false })
 end
 
 -- The state of one report while it is written.

@@ -58,7 +58,9 @@ local function json_rows(read)
       return nil, type(number) == "string" and number or nil
     end
     local found, fault = json.decode((line:gsub("^\239\187\191", "")))
-    if type(found) == "table" and not json.is_array(found) then
+    if type(found) == "table" and found.lost and not found.action then
+      return false, number, ("%s decisions could not be recorded here"):format(tostring(found.lost))
+    elseif type(found) == "table" and not json.is_array(found) then
       local row, has_action = rows.of(found)
       return row, number, not has_action and "it has no verdict" or nil
     end

@@ -23,6 +23,8 @@ local fields = {
 }
 -- Tables of a decision that the fields above are read from.
 local read_elsewhere = tables.set { "record", "risks", "counterparties", "opponents" }
+-- The journal's chain, which `riskscreen journal verify` checks, says nothing to a reader.
+local is_left_out = tables.set { "part", "seq", "prev", "hash", "answer" }
 
 local field_of = {}
 for field, names in pairs(fields) do
@@ -199,13 +201,14 @@ function M.of(found, names)
     local is_free = field and value_of[field] == nil
     if is_free and value ~= "" and value ~= json.null then
       value_of[field] = value
-    elseif not is_free and not read_elsewhere[name] and type(value) ~= "table" and value ~= "" then
+    elseif not (is_free or read_elsewhere[name] or is_left_out[name] or type(value) == "table" or value == "") then
       others[#others + 1] = { name, text_of(value) }
     end
   end
+  -- A line of a journal holds every answer in `record`, a decision only the assessment.
   local record = list_of(found.record)
-  local risks = list_of(record.risks or found.risks)
-  local entity, category = value_of.entity, nil
+  local risks = list_of(list_of(record.risk).risks or record.risks or found.risks)
+  local entity, category = value_of.entity or record.entity, nil
   if type(entity) == "table" then
     entity, category = first_entity(entity)
   end
@@ -216,7 +219,7 @@ function M.of(found, names)
   return {
     action = is_action[action] and action or "unknown",
     time = time_of(value_of.time),
-    address = text_of(value_of.address),
+    address = text_of(value_of.address) or text_of(found.input),
     network = text_of(value_of.network),
     level = worst_level(levels),
     types = distinct(types),
@@ -225,7 +228,7 @@ function M.of(found, names)
     reasons = table.concat(texts_of(value_of.reasons, "message", "\n"), "\n"),
     source = text_of(value_of.source) or (found.cached == true and "cache" or nil),
     error = text_of(type(failure) == "table" and (failure.kind or failure.message) or failure),
-    counterparties = counterparties_of(found),
+    counterparties = counterparties_of(record.counterparties and record or found),
     others = others,
   },
     is_action[action] == true

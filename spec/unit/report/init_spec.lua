@@ -1,5 +1,6 @@
 local json = require "riskscreen.json"
 local report = require "riskscreen.report"
+local riskscreen = require "riskscreen"
 
 local folder
 
@@ -133,6 +134,38 @@ describe("a report", function()
       times[index] = row_of(data, index).time or json.null
     end
     assert.same({ 1795000000, 1795000000.123, 1795000000, 1795000000, 1794960000, json.null, json.null }, times)
+  end)
+
+  it("reads a journal, and says where decisions were lost", function()
+    local journal = assert(riskscreen.journal.file(path "journal.jsonl", {
+      record = true,
+      clock = function()
+        return 1795000000
+      end,
+    }))
+    local client = riskscreen.sandbox.client()
+    local hacked = riskscreen.sandbox.scenario("type-hack").address
+    for _, address in ipairs { hacked, "no address" } do
+      assert(journal:append(client:screen { address = address, network = "eth", include = { "counterparties" } }))
+    end
+    journal:close()
+    local file = io.open(path "journal.jsonl", "ab")
+    file:write '{"id":"x","time":"2026-11-18T12:00:00Z","lost":3,"version":"0"}\n'
+    file:close()
+    local data, summary = page_of(path "journal.jsonl")
+    assert.same({ 2, 1 }, { summary.rows, summary.unreadable })
+    assert.equal(
+      "journal.jsonl, line 3 cannot be read and is not counted: 3 decisions could not be recorded here.",
+      data.notes[1]
+    )
+    local first, second = row_of(data, 1), row_of(data, 2)
+    assert.same(
+      { 1795000000, hacked:lower(), "block", "high" },
+      { first.time, first.address, first.action, first.level }
+    )
+    assert.is_true(#data.rows[1][13] > 1)
+    assert.is_nil(first.others.hash)
+    assert.same({ "no address", "unknown" }, { second.address, second.action })
   end)
 
   it("counts a row without a known verdict as unknown, and says so", function()

@@ -9,6 +9,7 @@ local files = {
   require "riskscreen.cli.commands.config",
   require "riskscreen.cli.commands.sandbox",
   require "riskscreen.cli.commands.completion",
+  require "riskscreen.cli.commands.report",
 }
 
 local groups = {

@@ -1,0 +1,64 @@
+-- riskscreen report: the results of a run, or a journal, as a page for people.
+
+local option_of = require "riskscreen.cli.option"
+local report = require "riskscreen.report"
+local status = require "riskscreen.cli.status"
+
+local columns = {
+  { name = "rows" },
+  { name = "allow", path = { "actions", "allow" } },
+  { name = "review", path = { "actions", "review" } },
+  { name = "block", path = { "actions", "block" } },
+  { name = "unknown", path = { "actions", "unknown" } },
+  { name = "unreadable" },
+  { name = "output", whole = true },
+}
+
+local function run(context)
+  local inputs, path = context.arguments.file, context.options.output
+  for index, name in ipairs(inputs) do
+    inputs[index] = name == "-" and context.world.input or name
+  end
+  local summary, err = report.write {
+    input = inputs,
+    output = path == "-" and context.world.out or path,
+    title = context.options.title,
+  }
+  if not summary then
+    status.misuse(err.message)
+  end
+  for _, note in ipairs(summary.notes) do
+    context:warn(note)
+  end
+  if path ~= "-" then
+    summary.output = path
+    local output = context:output(columns, true)
+    output:add(summary)
+    output:finish()
+  end
+  return summary.unreadable > 0 and status.invalid_rows or status.done
+end
+
+return {
+  name = "report",
+  summary = "Write results as one page of charts and rows, to open in a browser.",
+  description = "The files are what `screen --csv`, `screen --jsonl` or `screen --file` write, or journals. The page holds "
+    .. "all of its data: it needs no network, and it sends nothing.",
+  arguments = { { name = "file", count = "+", doc = "CSV with a header, or JSON lines; - is the standard input." } },
+  options = {
+    option_of.adapted(
+      report.options[2],
+      { type = "string", short = "o", argument = "PATH", default = "report.html", required = false }
+    ),
+    option_of.pick(report.options, { "title" })[1],
+  },
+  examples = {
+    { line = "report results.csv -o report.html", what = "The results of a run" },
+    { line = "report journal.jsonl -o june.html --title 'June 2026'", what = "A journal, with a title" },
+  },
+  statuses = {
+    { status = status.done, what = "the page is written" },
+    { status = status.invalid_rows, what = "the page is written, but lines of the input cannot be read" },
+  },
+  run = run,
+}

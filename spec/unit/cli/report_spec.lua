@@ -1,0 +1,61 @@
+local run = require("spec.support.cli").run
+local sandbox = require "riskscreen.sandbox"
+
+local folder
+
+local function read(name)
+  local file = assert(io.open(folder .. "/" .. name, "rb"))
+  local content = file:read "*a"
+  file:close()
+  return content
+end
+
+local function write(name, content)
+  local file = assert(io.open(folder .. "/" .. name, "wb"))
+  file:write(content)
+  file:close()
+  return folder .. "/" .. name
+end
+
+describe("riskscreen report", function()
+  before_each(function()
+    folder = os.tmpname()
+    os.remove(folder)
+    assert(os.execute("mkdir " .. folder))
+  end)
+
+  after_each(function()
+    os.execute("rm -r " .. folder)
+  end)
+
+  for _, format in ipairs { "csv", "jsonl" } do
+    it("reads what screen --" .. format .. " writes", function()
+      local blocked = sandbox.scenario("type-hack").address
+      local _, results = run { "screen", blocked, sandbox.scenario("clean-eth").address, "-n", "eth", "--" .. format }
+      local input = write("results", results)
+      local status, out, err = run { "report", input, "-o", folder .. "/page.html", "--json", "--title", "Today" }
+      assert.equal(0, status, err)
+      assert.matches('"rows":2', out, 1, true)
+      assert.matches('"block":1', out, 1, true)
+      assert.matches('"allow":1', out, 1, true)
+      local page = read "page.html"
+      assert.matches(blocked, page, 1, true)
+      assert.matches("<title>Today</title>", page, 1, true)
+      assert.matches('"hack"', page, 1, true)
+    end)
+  end
+
+  it("has a status of its own for lines that cannot be read, and names them", function()
+    local status, out, err =
+      run { "report", write("r.jsonl", '{"action":"allow"}\n{"act'), "-o", folder .. "/page.html" }
+    assert.equal(5, status)
+    assert.matches("unreadable +1", out)
+    assert.matches("r.jsonl, line 2 cannot be read", err, 1, true)
+  end)
+
+  it("says which file it cannot read", function()
+    local status, _, err = run { "report", folder .. "/none.csv", "-o", folder .. "/page.html" }
+    assert.equal(4, status)
+    assert.matches("none.csv", err, 1, true)
+  end)
+end)
