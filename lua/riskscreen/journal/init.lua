@@ -59,11 +59,8 @@ end
 local shared_options = {
   build.flag("record", false, "Keep the whole answer of the service, so that `replay` can decide again."),
   build.checked("key", "string", key_check, "The key of the chain: HMAC-SHA256 in place of SHA-256."),
-  build.callback(
-    "on_failure",
-    "on_failure(err): called for a decision that is not recorded; by default it is written " .. "to stderr.",
-    report
-  ),
+  build.callback("on_failure", "on_failure(err): called for a decision that is not recorded; by default it is written "
+    .. "to stderr.", report),
   build.callback("clock", "Returns the time in seconds since 1970.", os.time),
 }
 
@@ -78,14 +75,8 @@ local file_options = tables.concat(shared_options, {
     1
   ),
   build.count("max_size", "bytes", nil, 1024, MAX_SIZE, "Begin a new file before this one grows larger."),
-  build.count(
-    "buffer",
-    "lines",
-    nil,
-    1,
-    MAX_BUFFER,
-    "Keep up to so many lines in memory until `flush` writes them. " .. "nginx needs it."
-  ),
+  build.count("buffer", "lines", nil, 1, MAX_BUFFER, "Keep up to so many lines in memory until `flush` writes them. "
+    .. "nginx needs it."),
   build.seconds("lock_timeout", 5, "How long to wait while another program writes to the file.", 0),
 })
 
@@ -96,11 +87,9 @@ end
 
 local function new_id(self)
   self.count = self.count + 1
-  return (
-    digest.sha256(self.seed .. self.count):sub(1, 12):gsub(".", function(byte)
-      return ("%02x"):format(byte:byte())
-    end)
-  )
+  return (digest.sha256(self.seed .. self.count):sub(1, 12):gsub(".", function(byte)
+    return ("%02x"):format(byte:byte())
+  end))
 end
 
 local function time_text(seconds)
@@ -118,13 +107,8 @@ end
 local function write(self, bodies)
   local ok, written, err = pcall(self.target.write, self.target, bodies)
   if not ok then
-    written, err =
-      nil,
-      errors.is(written) and written or errors.new(
-        "storage",
-        "journal: " .. text.printable(tostring(written), 200),
-        { reason = "other" }
-      )
+    written, err = nil, errors.is(written) and written
+      or errors.new("storage", "journal: " .. text.printable(tostring(written), 200), { reason = "other" })
   end
   if not written then
     return nil, err
@@ -151,7 +135,8 @@ end
 function Journal:append(decision, context)
   local settings = self.settings
   local id = new_id(self)
-  local ok, body = pcall(lines.body, decision, context or {}, id, time_text(settings.clock()), settings.record)
+  local ok, body =
+    pcall(lines.body, decision, context or {}, id, time_text(settings.clock()), settings.record)
   if not ok then
     return fail(self, errors.new("storage", "journal: " .. tostring(body), { reason = "other" }), 1)
   elseif not settings.buffer then

@@ -14,7 +14,7 @@ local MOST_REASONS = 20
 local FIRST = ("0"):rep(64) -- the previous hash of the first line
 local ENDING = '^,"part":(%d+),"seq":(%d+),"prev":"(%x+)","hash":"(%x+)"}$'
 -- The longest ending: two numbers of at most 15 digits, and two hashes.
-local LONGEST_ENDING = #',"part":,"seq":,"prev":"","hash":""}' + 2 * 15 + 2 * 64
+local LONGEST_ENDING = #(',"part":,"seq":,"prev":"","hash":""}') + 2 * 15 + 2 * 64
 
 ---@class riskscreen.JournalHead the place in the chain after which the next line comes
 ---@field part integer the number of the file
@@ -60,18 +60,16 @@ end
 
 -- The bytes of a text, each combined with one byte by exclusive or. Without bit operators, for Lua 5.1.
 local function xor_bytes(bytes, mask)
-  return (
-    bytes:gsub(".", function(character)
-      local a, b, result, bit = character:byte(), mask, 0, 1
-      for _ = 1, 8 do
-        if a % 2 ~= b % 2 then
-          result = result + bit
-        end
-        a, b, bit = math.floor(a / 2), math.floor(b / 2), bit * 2
+  return (bytes:gsub(".", function(character)
+    local a, b, result, bit = character:byte(), mask, 0, 1
+    for _ = 1, 8 do
+      if a % 2 ~= b % 2 then
+        result = result + bit
       end
-      return string.char(result)
-    end)
-  )
+      a, b, bit = math.floor(a / 2), math.floor(b / 2), bit * 2
+    end
+    return string.char(result)
+  end))
 end
 
 ---The function that hashes a line: SHA-256, or HMAC-SHA256 with a key. It returns 64 hexadecimal digits.

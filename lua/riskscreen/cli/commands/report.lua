@@ -42,8 +42,8 @@ end
 return {
   name = "report",
   summary = "Write results as one page of charts and rows, to open in a browser.",
-  description = "The files are what `screen --csv`, `screen --jsonl` or `screen --file` write, or journals. The page holds "
-    .. "all of its data: it needs no network, and it sends nothing.",
+  description = "The files are what `screen --csv`, `screen --jsonl` or `screen --file` write, or journals. "
+    .. "The page holds all of its data: it needs no network, and it sends nothing.",
   arguments = { { name = "file", count = "+", doc = "CSV with a header, or JSON lines; - is the standard input." } },
   options = {
     option_of.adapted(
