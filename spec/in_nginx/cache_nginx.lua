@@ -224,7 +224,7 @@ describe("a cached decision", function()
       return count
     ]]
     for _, change in ipairs {
-      [[return (...):gsub('"message":', '"massage":')]],
+      [[return (...) .. '{"action":"allow"}']],
       [[return (...):sub(1, -2)]],
       [[return "\255" .. (...):sub(2)]],
       [[return (...):reverse()]],

@@ -1,11 +1,13 @@
--- The shared dict of all workers: texts of entries, locks, and marks of purged addresses. It may be absent or full, and
--- it may lose any of them.
+-- The shared dict of all workers: texts of entries, reasons to which they refer, locks, and marks of purged addresses.
+-- It may be absent or full, and it may lose any of them.
 local epochs = require "riskscreen.nginx.cache.epoch"
 
 -- Prefixes of the keys: the dict may have other users.
-local ENTRY, LOCK, MARK = "riskscreen:entry:", "riskscreen:lock:", "riskscreen:purged:"
+local ENTRY, REASONS = "riskscreen:entry:", "riskscreen:reasons:"
+local LOCK, MARK = "riskscreen:lock:", "riskscreen:purged:"
 local MARK_OF_ALL = MARK .. "*"
 local SHORTEST_MARK = 600 -- seconds
+local KEPT = 60 -- seconds after which a worker makes sure that the dict has not lost the reasons
 
 ---@class riskscreen.nginx.CacheDict
 ---@field private shared? table an ngx.shared dict
@@ -16,6 +18,10 @@ local SHORTEST_MARK = 600 -- seconds
 local Dict = {}
 Dict.__index = Dict
 
+local function text_or_nil(value)
+  return type(value) == "string" and value or nil
+end
+
 ---A number that is greater after each purge.
 ---@return number
 function Dict:epoch()
@@ -24,18 +30,53 @@ end
 
 ---@param key string
 ---@return string|nil text
+---@return integer|nil flags
 function Dict:get(key)
-  local text = self.shared and self.shared:get(key)
-  return type(text) == "string" and text or nil
+  local shared = self.shared
+  if not shared then
+    return nil
+  end
+  local text, flags = shared:get(key)
+  if type(text) ~= "string" then
+    return nil
+  end
+  return text, flags
 end
 
 ---@param key string
 ---@param text string
 ---@param lifetime number seconds, more than 0
-function Dict:set(key, text, lifetime)
+---@param flags integer
+function Dict:set(key, text, lifetime, flags)
   if self.shared then
-    self.shared:set(key, text, lifetime)
+    self.shared:set(key, text, lifetime, flags)
   end
+end
+
+---Keeps the reasons of a decision for the entries whose flags refer to them.
+---@param known riskscreen.nginx.KnownDecision
+---@param now number Unix seconds
+---@return boolean kept false without room, or if other reasons have these flags
+function Dict:keep_reasons(known, now)
+  if now < known.kept_until then
+    return true
+  elseif not self.shared then
+    return false
+  end
+  local key = REASONS .. known.flags
+  local added = self.shared:add(key, known.json)
+  if added or self.shared:get(key) == known.json then
+    known.kept_until = now + KEPT
+    return true
+  end
+  return false
+end
+
+---The reasons that flags refer to, as JSON.
+---@param flags integer
+---@return string|nil
+function Dict:reasons(flags)
+  return self.shared and text_or_nil(self.shared:get(REASONS .. flags))
 end
 
 ---Whether an address was purged in a later epoch.

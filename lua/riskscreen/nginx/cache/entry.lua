@@ -1,11 +1,12 @@
 -- An entry of the cache, and its text in the shared dict. The text has no records of the service, only the decision and
--- its reasons. It is parsed strictly: a damaged or foreign text is no entry.
+-- its reasons. They are JSON, or the entry's flags refer to them: few decisions differ in their reasons. A text is
+-- parsed strictly: a damaged or foreign text is no entry.
 local cjson = require("cjson").new()
 local decisions = require "riskscreen.policy.decision"
 local errors = require "riskscreen.errors"
 local tables = require "riskscreen.util.tables"
 
-local sub = string.sub
+local byte, sub = string.byte, string.sub
 
 -- The parts of a text: version and kind, time of the fetch, epoch, end of a stale entry, decision as JSON.
 -- Numbers have a fixed width, because LuaJIT does not compile patterns (`./dev bench nginx`, "from the shared dict").
@@ -17,7 +18,9 @@ local MAX_EPOCH = 2 ^ 53
 local MAX_SKEW = 60 -- seconds that an entry may come from the future, after the clock was set back
 local MAX_KNOWN = 500 -- parsed decisions
 local LONGEST_KNOWN = 4096 -- bytes of their texts
+local REFERENCES = 2 ^ 29
 
+local action_numbers = { allow = 0, review = 1, block = 2, unknown = 3 }
 local is_action = tables.set { "allow", "review", "block", "unknown" }
 
 local is_error_kind = tables.set(tables.pluck(errors.kinds, "kind"))
@@ -35,18 +38,24 @@ local is_error_kind = tables.set(tables.pluck(errors.kinds, "kind"))
 ---@field degraded boolean
 ---@field reasons riskscreen.Reason[]
 ---@field error? riskscreen.Error
----@field json string its text in the dict
+---@field json string
+---@field flags integer that refer to it: a hash of the JSON, and the action
+---@field kept_until number Unix seconds until which the dict has the JSON, unless it loses it
 
 ---@class riskscreen.nginx.Entries
 ---@field private ttl table<riskscreen.Action, number> seconds
 ---@field private stale_ttl table<riskscreen.Action, number> seconds after that
 ---@field private known table<string, riskscreen.nginx.KnownDecision> by their JSON
 ---@field private by_message table<string, riskscreen.nginx.KnownDecision> of one reason, by its message
+---@field private by_flags table<integer, riskscreen.nginx.KnownDecision>
+---@field private text_of fun(flags: integer): string|nil the JSON in the dict
 ---@field private known_count integer
 local Entries = {}
 Entries.__index = Entries
 
 local NOTHING = {}
+
+local function nothing() end
 
 local function text_or_nil(value)
   return type(value) == "string" and value or nil
@@ -104,6 +113,15 @@ local function written(decision)
   return ok and json or nil
 end
 
+-- The action is in the flags, so that no other decision of the same hash can change it.
+local function flags_of(json, action)
+  local hash = 0
+  for index = 1, #json do
+    hash = (hash * 31 + byte(json, index)) % REFERENCES
+  end
+  return hash * 4 + action_numbers[action]
+end
+
 -- The reasons must agree with the action: the first reason has that action, and none has a worse one. A lost reason
 -- could be the reason to block.
 local function read(json)
@@ -123,7 +141,15 @@ local function read(json)
   if not reasons[1] or reasons[1].action ~= action then
     return nil
   end
-  return { action = action, degraded = packed.degraded == true, reasons = reasons, error = first_error, json = json }
+  return {
+    action = action,
+    degraded = packed.degraded == true,
+    reasons = reasons,
+    error = first_error,
+    json = json,
+    flags = flags_of(json, action),
+    kept_until = 0,
+  }
 end
 
 -- Few decisions differ in their reasons, so most have been parsed before.
@@ -133,12 +159,34 @@ local function known_decision(self, json)
     known = read(json)
     if known and #json <= LONGEST_KNOWN then
       if self.known_count == MAX_KNOWN then
-        self.known, self.by_message, self.known_count = {}, {}, 0
+        self.known, self.by_message, self.by_flags, self.known_count = {}, {}, {}, 0
       end
       self.known[json], self.known_count = known, self.known_count + 1
     end
   end
   return known
+end
+
+---Lets the flags of entries refer to a decision, whose JSON is in the dict.
+---@param known riskscreen.nginx.KnownDecision
+function Entries:refer(known)
+  if self.known[known.json] then
+    self.by_flags[known.flags] = known
+  end
+end
+
+-- The known decision that the flags of an entry refer to.
+local function referred(self, flags)
+  local known = self.by_flags[flags]
+  if known then
+    return known
+  end
+  local json = self.text_of(flags)
+  known = json and known_decision(self, json)
+  if known and known.flags == flags then
+    self:refer(known)
+    return known
+  end
 end
 
 -- Whether a decision has this one reason, and so this JSON.
@@ -248,15 +296,16 @@ end
 
 ---@param entry riskscreen.nginx.Entry
 ---@param epoch number in which the service was asked
+---@param refers? boolean whether the flags refer to the JSON
 ---@return string text
-function Entries.encode(entry, epoch)
-  local head = head_of(entry.at, epoch)
+function Entries.encode(entry, epoch, refers)
+  local head, json = head_of(entry.at, epoch), refers and "" or entry.known.json
   if entry.failed then
-    return FAILED .. head .. entry.known.json
+    return FAILED .. head .. json
   elseif entry.source == "stale" then
-    return STALE .. head .. TIME:format(entry.expires_at) .. entry.known.json
+    return STALE .. head .. TIME:format(entry.expires_at) .. json
   end
-  return FRESH .. head .. entry.known.json
+  return FRESH .. head .. json
 end
 
 local function number_in(text, first, behind, maximum)
@@ -268,9 +317,10 @@ end
 ---@param now number Unix seconds
 ---@param address string canonical
 ---@param network string canonical
+---@param flags? integer
 ---@return riskscreen.nginx.Entry|nil
 ---@return number epoch
-function Entries:decode(text, now, address, network)
+function Entries:decode(text, now, address, network, flags)
   local kind, json_at, expires_at = sub(text, 1, 2), JSON_AT, 0
   local at = number_in(text, TIME_AT, EPOCH_AT, now + MAX_SKEW)
   local epoch = number_in(text, EPOCH_AT, JSON_AT, MAX_EPOCH)
@@ -282,7 +332,12 @@ function Entries:decode(text, now, address, network)
   if not at or not epoch or not expires_at then
     return nil, 0
   end
-  local known = known_decision(self, sub(text, json_at))
+  local known
+  if flags and #text < json_at then
+    known = referred(self, flags)
+  else
+    known = known_decision(self, sub(text, json_at))
+  end
   local entry = known and new(self, known, at, address, network)
   if entry and kind == FAILED then
     make_failure(self, entry)
@@ -329,9 +384,18 @@ local M = {}
 
 ---@param ttl table<riskscreen.Action, number> seconds
 ---@param stale_ttl table<riskscreen.Action, number> seconds after that
+---@param text_of? fun(flags: integer): string|nil the JSON that flags refer to
 ---@return riskscreen.nginx.Entries
-function M.new(ttl, stale_ttl)
-  return setmetatable({ ttl = ttl, stale_ttl = stale_ttl, known = {}, by_message = {}, known_count = 0 }, Entries)
+function M.new(ttl, stale_ttl, text_of)
+  return setmetatable({
+    ttl = ttl,
+    stale_ttl = stale_ttl,
+    text_of = text_of or nothing,
+    known = {},
+    by_message = {},
+    by_flags = {},
+    known_count = 0,
+  }, Entries)
 end
 
 return M

@@ -89,11 +89,11 @@ end
 
 -- The entry that all workers share, unless the address was purged since.
 local function entry_in_dict(self, key, address, network, now)
-  local text = self.dict:get(key)
+  local text, flags = self.dict:get(key)
   if not text then
     return nil
   end
-  local entry, epoch = self.entries:decode(text, now, address, network)
+  local entry, epoch = self.entries:decode(text, now, address, network, flags)
   if entry and (epoch == self.epoch or not self.dict:was_purged(address, epoch)) then
     return entry
   end
@@ -129,7 +129,12 @@ local function keep(request, decision, failed)
   end
   local lifetime = entry and self.entries:usable_until(entry) - now or 0
   if lifetime > 0 then
-    self.dict:set(request.key, self.entries.encode(entry, request.epoch), lifetime)
+    local refers = self.dict:keep_reasons(entry.known, now)
+    if refers then
+      self.entries:refer(entry.known)
+    end
+    local text = self.entries.encode(entry, request.epoch, refers)
+    self.dict:set(request.key, text, lifetime, refers and entry.known.flags or 0)
     -- In another epoch the address may have been purged, or be on a list.
     if self.epoch == request.epoch then
       self.lru:set(request.key, entry)
@@ -472,7 +477,9 @@ end
 ---@return riskscreen.nginx.Cache
 function M.new(given)
   local self = tables.merge(tables.merge(DEFAULTS, _G.ngx and of_nginx()), given)
-  self.entries = entries.new(tables.merge(TTL, given.ttl), tables.merge(STALE, given.stale))
+  self.entries = entries.new(tables.merge(TTL, given.ttl), tables.merge(STALE, given.stale), function(flags)
+    return self.dict:reasons(flags)
+  end)
   self.dict = dicts.new(given.dict, self.version, self.entries:longest(), self.is_alone)
   self.lru = self.lru > 0 and lrus.new(self.lru) or NO_LRU
   self.flights = single_flight.new(self.clock, self.new_semaphore)

@@ -112,6 +112,47 @@ describe("an entry", function()
     assert.is_nil(encoded(decision("allow", { reason("allow", "m"), reason("block", "m") })))
   end)
 
+  describe("that refers to its reasons by flags", function()
+    local json, entry, text
+
+    before_each(function()
+      entry = codec:fresh(decision("block", { reason("block", "bad") }), NOW, "0xab", "eth")
+      json, text = entry.known.json, codec.encode(entry, 5, true)
+    end)
+
+    -- As read by another worker, which finds this text under the flags.
+    local function referred(found, flags)
+      return entries
+        .new(TTL, STALE, function()
+          return found
+        end)
+        :decode(text, NOW, "0xab", "eth", flags)
+    end
+
+    it("is read with them", function()
+      assert.is_true(#text < 40)
+      assert.same(entry.decision, referred(json, entry.known.flags).decision)
+    end)
+
+    it("is not read if they are lost, damaged or those of another decision", function()
+      local other = codec:fresh(decision("allow", { reason("allow", "good") }), NOW, "0xab", "eth").known.json
+      assert.is_nil(referred(nil, entry.known.flags))
+      assert.is_nil(referred(json:sub(2), entry.known.flags))
+      assert.is_nil(referred(json:gsub("bad", "bat"), entry.known.flags))
+      assert.is_nil(referred(other, entry.known.flags))
+      assert.is_nil((decoded(text)))
+    end)
+
+    it("has the action in its flags", function()
+      local seen = {}
+      for _, action in ipairs { "allow", "review", "block", "unknown" } do
+        local flags = codec:fresh(decision(action, { reason(action, "m") }), NOW, "0xab", "eth").known.flags
+        assert.is_nil(seen[flags % 4])
+        seen[flags % 4] = true
+      end
+    end)
+  end)
+
   it("is not read from a text of another form", function()
     local text = encoded(decision("block", { reason("block", "bad") }))
     assert.is_table(decoded(text))
