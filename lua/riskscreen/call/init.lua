@@ -122,6 +122,19 @@ local function may_resend(call)
     and (not state.limiter or state.limiter:try(call.cost))
 end
 
+-- The response of a reply, or nil where the caller does not use it.
+local function response_of(call, reply, pagination)
+  if call.options.value_only then
+    return nil
+  end
+  local made = response.response(reply, pagination)
+  if call.state.shares_headers then
+    -- The caller may change its headers.
+    made.headers = tables.copy(made.headers)
+  end
+  return made
+end
+
 -- Sends one request, and interprets its reply.
 local function send_one(call, at, hedged)
   local state = call.state
@@ -142,11 +155,9 @@ local function send_one(call, at, hedged)
   end
   if value == nil then
     result.sent = true
-  elseif state.shares_headers and not call.options.value_only then
-    -- The caller may change its headers.
-    result.headers = tables.copy(result.headers)
+    return nil, result
   end
-  return value, result
+  return value, response_of(call, reply, result)
 end
 
 -- The seconds after which a second request is sent, or nil.
@@ -307,8 +318,10 @@ local function run(state, route, built, options, parameters)
   state.runtime.tasks.release(call, hold)
 
   local elapsed = state.runtime.now() - started
-  result.elapsed = elapsed
-  result.attempts = call.requests
+  if result then
+    result.elapsed = elapsed
+    result.attempts = call.requests
+  end
   if value ~= nil then
     state.stats:finish(call, route.label, "succeeded", elapsed)
     return value, result
@@ -379,7 +392,7 @@ end
 ---@param parameters table
 ---@param options table the call's checked options
 ---@return any value
----@return riskscreen.Response|riskscreen.Error
+---@return riskscreen.Response|riskscreen.Error|nil nil beside a value where the options say value_only
 function M.make(state, operation, parameters, options)
   local route = state.routes[operation] or new_route(state, operation)
   local err, built = states.refusal(state), nil

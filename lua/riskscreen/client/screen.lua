@@ -17,6 +17,7 @@ local text = require "riskscreen.util.text"
 
 local SHORTEST_TIMEOUT = build.SHORTEST_WAIT
 local RISK_OPERATION = operations.by_name.getAddressRisk.name
+local NO_OPTIONS = {}
 local default_policy = policies.new()
 
 ---@class riskscreen.ScreenRequest
@@ -277,19 +278,27 @@ local function new_screening(state, policy, checked)
   }
 end
 
--- The screening for a request. The client keeps that of requests without options.
-local function screening_of(state, policy, checked)
-  for name in pairs(checked) do
-    if name ~= "address" and name ~= "network" then
-      return new_screening(state, policy, checked)
-    end
-  end
+-- The screening of requests without options, which the client keeps.
+local function plain_screening(state, policy)
   local kept = state.screening
   if not kept or kept.given_policy ~= policy then
-    kept = new_screening(state, policy, checked)
+    kept = new_screening(state, policy, NO_OPTIONS)
     state.screening = kept
   end
   return kept
+end
+
+-- Whether a request names an address and a network alone. Then there is nothing to check.
+local function is_plain(request)
+  if type(request) ~= "table" then
+    return false
+  end
+  for name in pairs(request) do
+    if name ~= "address" and name ~= "network" then
+      return false
+    end
+  end
+  return true
 end
 
 ---A function that screens addresses one after another. A timeout of its own replaces the other options of the lookups.
@@ -315,8 +324,16 @@ function M.install(Client)
   ---@param request riskscreen.ScreenRequest
   ---@return riskscreen.Decision
   function Client:screen(request)
+    if is_plain(request) then
+      local state, misuse = calls.open(self, "client")
+      if not state then
+        error(misuse, 2)
+      end
+      local screening = plain_screening(state, rawget(self, "policy") or default_policy)
+      return decide(screening, request.address, request.network, screening.options)
+    end
     local state, checked = M.open(self, "screen", request, one_options)
-    local screening = screening_of(state, checked.policy or self.policy or default_policy, checked)
+    local screening = new_screening(state, checked.policy or self.policy or default_policy, checked)
     return decide(screening, checked.address, checked.network, screening.options)
   end
 

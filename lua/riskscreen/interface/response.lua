@@ -258,17 +258,6 @@ local function payload_reader(operation)
   end
 end
 
-local function new_response(reply, pagination)
-  return {
-    status = reply.status,
-    headers = reply.headers,
-    times = reply.times,
-    pagination = pagination,
-    attempts = 1,
-    cached = false,
-  }
-end
-
 local M = {}
 
 ---@class riskscreen.Reader how the replies to an operation are interpreted
@@ -284,13 +273,28 @@ function M.reader(operation, envelope)
   return { operation = operation, envelope_error = checked, payload = payload_reader(operation) }
 end
 
----The value of an operation and its response, or nil and an error.
+---The response beside a value.
+---@param reply riskscreen.Reply
+---@param pagination? table
+---@return riskscreen.Response
+function M.response(reply, pagination)
+  return {
+    status = reply.status,
+    headers = reply.headers,
+    times = reply.times,
+    pagination = pagination,
+    attempts = 1,
+    cached = false,
+  }
+end
+
+---The value of an operation and its pagination, or nil and an error.
 ---@param reader riskscreen.Reader of the operation
 ---@param parameters table checked
 ---@param reply riskscreen.Reply
 ---@param context riskscreen.Context
 ---@return any value
----@return riskscreen.Response|riskscreen.Error
+---@return table|riskscreen.Error|nil
 function M.interpret(reader, parameters, reply, context)
   if reply.status ~= 200 then
     return nil, status_error(reply, context)
@@ -319,14 +323,14 @@ function M.interpret(reader, parameters, reply, context)
     err.absent = lacks_list(operation, body.data) or nil
     return nil, err
   end
-  return value, new_response(reply, pagination)
+  return value, pagination
 end
 
 ---The body of a reply that no operation describes, unless it reports a failure.
 ---@param reply riskscreen.Reply
 ---@param context riskscreen.Context
 ---@return any value
----@return riskscreen.Response|riskscreen.Error
+---@return riskscreen.Error|nil
 function M.raw(reply, context)
   if reply.status ~= 200 then
     return nil, status_error(reply, context)
@@ -337,7 +341,7 @@ function M.raw(reply, context)
   elseif type(body) == "table" and body.success == false then
     return nil, api_error(reply, context)
   end
-  return body, new_response(reply)
+  return body
 end
 
 return M

@@ -406,8 +406,10 @@ return function(runtime)
   ---@param thing table
   ---@param hold any the result of `hold`
   function M.release(thing, hold)
-    if getmetatable(hold) ~= Task then
-      return hold and runtime.disarm(hold)
+    if not hold then
+      return
+    elseif getmetatable(hold) ~= Task then
+      runtime.disarm(hold)
     elseif hold.held then
       hold.held[thing] = nil
     end

@@ -18,7 +18,12 @@ local risk = operations.by_name.getAddressRisk
 local list = operations.by_name.listBlacklistAddresses
 
 local function interpret(operation, reply, parameters)
-  return response.interpret(response.reader(operation), parameters or samples.of(operation), reply, context)
+  local reader = response.reader(operation)
+  local value, other = response.interpret(reader, parameters or samples.of(operation), reply, context)
+  if value == nil then
+    return nil, other
+  end
+  return value, response.response(reply, other)
 end
 
 -- The interpretation of a good answer after `change`.
