@@ -222,7 +222,7 @@ function M.body(decision, context, id, time, keep_record)
     address = canonical(decision, context),
     action = decision.action,
     reasons = messages_of(decision),
-    source = context.source or (decision.cached and "cache") or "service",
+    source = context.source or decision.source or (decision.cached and "cache") or "service",
     policy = context.policy and fingerprint_of(context.policy) or nil,
     degraded = decision.degraded or nil,
     stale = decision.stale or nil,

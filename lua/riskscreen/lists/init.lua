@@ -247,13 +247,25 @@ function M.open(settings, now, level, is_watched)
   return self
 end
 
----The facts of a list file, which is verified completely; or nil and the fault.
+---@class riskscreen.LoadedList
+---@field facts { entries: integer, size: integer, built_at?: number, invalid: integer, title?: string }
+---@field find fun(address: string, network: string): riskscreen.Reason|nil the entry that has not expired, as a reason
+
+---Loads and verifies one list file, to look at it.
 ---@param path string
----@return table|nil facts
+---@return riskscreen.LoadedList|nil
 ---@return string|nil fault
-function M.check(path)
+function M.load(path)
   local file, fault = files.open(path, "deny")
-  return file and file.facts, fault
+  if not file then
+    return nil, fault
+  end
+  local function find_here(address, network)
+    network = enums.canonical_network(network)
+    local note, any_network, expires = find(file, address, network, os.time())
+    return note and reason_of(file, "block", address, network, note, any_network, expires) or nil
+  end
+  return { facts = file.facts, find = find_here }
 end
 
 return M

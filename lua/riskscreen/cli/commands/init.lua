@@ -8,6 +8,7 @@ local files = {
   require "riskscreen.cli.commands.address",
   require "riskscreen.cli.commands.config",
   require "riskscreen.cli.commands.sandbox",
+  require "riskscreen.cli.commands.list",
   require "riskscreen.cli.commands.completion",
   require "riskscreen.cli.commands.report",
 }
@@ -19,6 +20,7 @@ local groups = {
   config = "The configuration of this command.",
   kya = "Addresses.",
   kyt = "Transactions.",
+  list = "Local deny and allow lists, without the service.",
   whitelist = "The account's whitelist.",
 }
 

@@ -1,0 +1,193 @@
+-- riskscreen list build, info and check: local deny and allow lists, without the service.
+
+local addresses = require "riskscreen.address"
+local lists = require "riskscreen.lists"
+local option_of = require "riskscreen.cli.option"
+local options = require "riskscreen.options.lists"
+local status = require "riskscreen.cli.status"
+local tables = require "riskscreen.util.tables"
+
+local DAY = 86400 -- seconds
+
+local report_columns = {
+  { name = "file", whole = true },
+  { name = "entries" },
+  { name = "rows" },
+  { name = "repeated" },
+  { name = "invalid" },
+  { name = "bytes" },
+}
+
+local info_columns = {
+  { name = "file", whole = true },
+  { name = "entries" },
+  { name = "built" },
+  { name = "days" },
+  { name = "invalid" },
+  { name = "bytes" },
+  { name = "title" },
+}
+
+local check_columns = {
+  { name = "address", whole = true },
+  { name = "network" },
+  { name = "listed" },
+  { name = "expires" },
+  { name = "note" },
+}
+
+local function time_of(seconds)
+  return seconds and os.date("!%Y-%m-%dT%H:%M:%SZ", seconds)
+end
+
+local function warn_of(context, report)
+  for _, problem in ipairs(report.problems) do
+    local place = problem.line and ("%s:%d"):format(problem.file, problem.line) or problem.file
+    context:warn(("%s: %s"):format(place, problem.message))
+  end
+  local more = report.invalid - #report.problems
+  if more > 0 then
+    context:warn(("%d more rows are no entries"):format(more))
+  end
+  for _, skipped in ipairs(report.skipped) do
+    context:warn(("%d addresses of %s: %s"):format(skipped.count, skipped.symbol, skipped.reason))
+  end
+end
+
+local function run_build(context)
+  local settings = tables.merge(context.options, { inputs = context.arguments.input })
+  local report, err = lists.build(settings)
+  warn_of(context, report or err.report or { problems = {}, invalid = 0, skipped = {} })
+  if not report then
+    status.fail(err.report and status.invalid_rows or status.usage, err.message)
+  end
+  local output = context:output(report_columns, true)
+  output:add {
+    file = settings.output,
+    entries = report.entries,
+    rows = report.rows,
+    repeated = report.repeated,
+    invalid = report.invalid,
+    bytes = report.size,
+  }
+  output:finish()
+  return report.invalid > 0 and status.invalid_rows or status.done
+end
+
+local function load(path)
+  local list, fault = lists.load(path)
+  if not list then
+    status.fail(status.unknown, fault)
+  end
+  return list
+end
+
+local function run_info(context)
+  local output = context:output(info_columns)
+  for _, path in ipairs(context.arguments.file) do
+    local facts = load(path).facts
+    output:add {
+      file = path,
+      entries = facts.entries,
+      built = time_of(facts.built_at),
+      days = facts.built_at and math.floor((os.time() - facts.built_at) / DAY),
+      invalid = facts.invalid,
+      bytes = facts.size,
+      title = facts.title,
+    }
+  end
+  output:finish()
+end
+
+-- The first entry of a list about a text, on one network or on all whose format fits.
+local function find(list, address, network)
+  local networks = network and { network } or addresses.networks_of(address)
+  local problem = not networks[1] and "it is an address of no network" or nil
+  for _, name in ipairs(networks) do
+    local canonical, fault = addresses.validate(address, name)
+    local reason = canonical and list.find(canonical, name)
+    if reason then
+      return reason
+    end
+    problem = problem or fault
+  end
+  return nil, problem
+end
+
+local function run_check(context)
+  local list = load(context.arguments.file)
+  local output, code = context:output(check_columns), status.done
+  for _, address in ipairs(context.arguments.address or {}) do
+    local reason, problem = find(list, address, context:network())
+    if problem then
+      status.misuse(("%s: %s"):format(address, problem))
+    end
+    local entry = reason and reason.entry or {}
+    output:add {
+      address = address,
+      network = entry.network or context:network(),
+      listed = reason ~= nil,
+      expires = time_of(entry.expires),
+      note = reason and reason.note,
+    }
+    code = reason and status.block or code
+  end
+  output:finish()
+  return code
+end
+
+local build_options = option_of.pick(options.build, { "output", "title", "strict", "address_check" })
+build_options[1] = option_of.adapted(build_options[1], { short = "o", argument = "FILE" })
+
+return {
+  {
+    name = "list build",
+    summary = "Compile list files and OFAC's XML to one file for the option `lists`.",
+    description = "A row is an address, perhaps with network, note and expires. Without a network it counts on every "
+      .. "network whose format fits. The old file counts until the new one is complete. OFAC's files are sdn.xml and "
+      .. "sdn_advanced.xml.",
+    arguments = { { name = "input", count = "+", doc = "Files: .csv, .json, .jsonl, .txt or .xml." } },
+    options = build_options,
+    examples = {
+      { line = "list build sdn.xml ours.csv --output deny.rsl", what = "One file of two lists" },
+      { line = "list build ours.csv --output deny.rsl --strict", what = "Nothing is written if a row is no entry" },
+    },
+    statuses = {
+      { status = status.done, what = "the list is written" },
+      { status = status.invalid_rows, what = "rows are no entries; with --strict nothing is written" },
+    },
+    run = run_build,
+  },
+  {
+    name = "list info",
+    summary = "Verify list files, and show their entries, age and size.",
+    arguments = { { name = "file", count = "+", doc = "List files." } },
+    examples = { { line = "list info deny.rsl", what = "What a file holds" } },
+    statuses = {
+      { status = status.done, what = "every file is complete" },
+      { status = status.unknown, what = "a file is damaged or cannot be read" },
+    },
+    run = run_info,
+  },
+  {
+    name = "list check",
+    summary = "Verify a list file, and say whether addresses are on it.",
+    arguments = {
+      { name = "file", doc = "The list file." },
+      { name = "address", count = "*", doc = "Addresses to look up." },
+    },
+    examples = {
+      { line = "list check deny.rsl", what = "Whether the file is complete" },
+      {
+        line = "list check deny.rsl 0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed -n eth",
+        what = "Whether it has an address",
+      },
+    },
+    statuses = {
+      { status = status.done, what = "the file is complete, and has none of the addresses" },
+      { status = status.block, what = "the file has one of the addresses" },
+      { status = status.unknown, what = "the file is damaged or cannot be read" },
+    },
+    run = run_check,
+  },
+}

@@ -1,0 +1,75 @@
+local json = require "riskscreen.json"
+local list_files = require "spec.support.list_files"
+local run = require("spec.support.cli").run
+
+local address = list_files.address
+
+describe("riskscreen list", function()
+  local directory, input, output
+
+  before_each(function()
+    directory = list_files.new()
+    input, output = directory:path "ours.csv", directory:path "deny.rsl"
+    directory:write("ours.csv", ("address,network,note\n%s,eth,why\n%s,,\n"):format(address(1), address(2)))
+  end)
+
+  after_each(function()
+    directory:remove()
+  end)
+
+  it("builds a list, and shows what it holds", function()
+    local status, out = run { "list", "build", input, "--output", output, "--title", "ours", "--json" }
+    assert.equal(0, status)
+    assert.same({ 2, 2, 0 }, { json.decode(out).entries, json.decode(out).rows, json.decode(out).invalid })
+    status, out = run { "list", "info", output, input, "--jsonl" }
+    assert.equal(0, status)
+    local compiled = json.decode(out:match "^[^\n]+")
+    assert.same({ 2, 0, "ours" }, { compiled.entries, compiled.days, compiled.title })
+  end)
+
+  it("says whether addresses are on it", function()
+    run { "list", "build", input, "-o", output }
+    assert.equal(0, (run { "list", "check", output }))
+    local status, out = run { "list", "check", output, address(1), address(3), "--jsonl" }
+    assert.equal(2, status)
+    local first, second = out:match "([^\n]+)\n([^\n]+)"
+    assert.same({ true, "eth", "why" }, {
+      json.decode(first).listed,
+      json.decode(first).network,
+      json.decode(first).note,
+    })
+    assert.is_false(json.decode(second).listed)
+    assert.equal(0, (run { "list", "check", output, address(1), "-n", "bsc" }))
+    assert.equal(4, (run { "list", "check", output, "abc" }))
+  end)
+
+  it("names rows that are no entries, and has a status of its own for them", function()
+    directory:write("ours.csv", ("address\nabc\n%s\n"):format(address(1)))
+    local status, _, err = run { "list", "build", input, "--output", output }
+    assert.equal(5, status)
+    assert.matches("ours.csv:2: 'abc' is not an address of any network", err, 1, true)
+    assert.equal(0, (run { "list", "check", output }))
+    os.remove(output)
+    status, _, err = run { "list", "build", input, "--output", output, "--strict" }
+    assert.equal(5, status)
+    assert.matches("1 rows are no entries", err, 1, true)
+    assert.same({ "ours.csv" }, directory:names())
+  end)
+
+  it("refuses a damaged list", function()
+    run { "list", "build", input, "--output", output }
+    directory:write("deny.rsl", directory:read("deny.rsl"):sub(1, -2))
+    for _, verb in ipairs { "info", "check" } do
+      local status, _, err = run { "list", verb, output }
+      assert.equal(3, status)
+      assert.matches("the list is damaged", err, 1, true)
+    end
+  end)
+
+  it("blocks in `screen` where the configuration names it", function()
+    run { "list", "build", input, "--output", output }
+    local status, out = run { "screen", address(2), "-n", "eth", "--set", "lists.deny=" .. output }
+    assert.equal(2, status)
+    assert.matches("the deny list", out, 1, true)
+  end)
+end)
