@@ -225,4 +225,33 @@ function M.networks_of(address, level)
   return list
 end
 
+-- One network of each format, and the formats in that order.
+local representatives = {}
+for _, network in ipairs(networks) do
+  if not representatives[formats[network]] then
+    representatives[formats[network]] = true
+    representatives[#representatives + 1] = formats[network]
+  end
+end
+
+---The canonical spellings of a text on all networks where it is an address. A script address of Bitcoin, for example,
+---is also one of Litecoin, and has another spelling there.
+---@param address any
+---@param level? "checksum"|"format" by default "checksum"
+---@return string[]
+function M.spellings(address, level)
+  local list, seen = {}, {}
+  if type(address) ~= "string" or #address > LONGEST then
+    return list
+  end
+  for _, format in ipairs(representatives) do
+    local canonical = read(format, address, level ~= "format")
+    if canonical and not seen[canonical] then
+      seen[canonical] = true
+      list[#list + 1] = canonical
+    end
+  end
+  return list
+end
+
 return M

@@ -2,7 +2,6 @@
 -- copy of the account's lists share it. Addresses are canonical, as riskscreen.address writes them. Pure.
 local addresses = require "riskscreen.address"
 local enums = require "riskscreen.interface.enums"
-local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 
 local M = {
@@ -20,14 +19,24 @@ end
 ---@field scope string a network, or "*" for every network
 ---@field address string canonical
 
-local function everywhere(address, level)
-  local places, seen = {}, {}
+-- The spellings of any text, also of one that is no address.
+local function any_spellings(address)
+  local list, seen = {}, {}
   for _, network in ipairs(networks) do
-    local canonical = addresses.validate(address, network, level)
-    if canonical and not seen[canonical] then
-      seen[canonical] = true
-      places[#places + 1] = { scope = M.ANY, address = canonical }
+    local spelling = addresses.validate(address, network, false)
+    if spelling and not seen[spelling] then
+      seen[spelling] = true
+      list[#list + 1] = spelling
     end
+  end
+  return list
+end
+
+local function everywhere(address, level)
+  local places = {}
+  local spellings = level == false and any_spellings(address) or addresses.spellings(address, level)
+  for position, spelling in ipairs(spellings) do
+    places[position] = { scope = M.ANY, address = spelling }
   end
   if places[1] then
     return places
@@ -118,9 +127,5 @@ end
 function M.new()
   return setmetatable({ count = 0, notes = {}, expiries = {} }, Index)
 end
-
----The networks, each under its one name.
----@type string[]
-M.networks = tables.copy(networks)
 
 return M

@@ -259,3 +259,14 @@ describe("an address", function()
     end
   end)
 end)
+
+describe("the spellings of a text", function()
+  it("are one for each network that spells the address in its own way", function()
+    local spellings = address_rules.spellings "3P14159f73E4gFr7JterCCQh9QjiTjiZrG"
+    assert.same({ "3P14159f73E4gFr7JterCCQh9QjiTjiZrG", "MVDCJxZd4A5VUm81QmeC1qf6U7LASsr7LT" }, spellings)
+    local evm = ("0x%040X"):format(255)
+    assert.same({ evm:lower() }, address_rules.spellings(evm))
+    assert.same({}, address_rules.spellings "abc")
+    assert.same({}, address_rules.spellings(nil))
+  end)
+end)

@@ -1,0 +1,205 @@
+-- Local lists of a gate in a real nginx with several workers: they decide before the cache and without the service, and
+-- their files are replaced while requests are served.
+local addresses = require "riskscreen.sandbox.addresses"
+local build = require("riskscreen.lists.build").build
+local gates = require "spec.support.gate"
+local list_files = require "spec.support.list_files"
+local nginx = require "spec.support.nginx"
+local prometheus = require "spec.support.prometheus"
+local sandbox = require "riskscreen.sandbox"
+local socket = require "socket"
+
+local WORKERS = 3
+local MANY = 30
+local LONG = 20000 -- entries: such a list is mapped, not copied
+local SECONDS = 2 -- of replacements under load
+
+local address = list_files.address
+
+describe("a gate with local lists", function()
+  local directory, running
+
+  before_each(function()
+    directory = list_files.new()
+    -- The workers of nginx run as root here, and everybody may read the lists.
+    os.execute("chmod 755 " .. directory.root)
+  end)
+
+  after_each(function()
+    if running then
+      running.close { "the local lists", "the deny list", "the allow list", "Connection refused", "no live upstreams" }
+    end
+    running = nil
+    directory:remove()
+  end)
+
+  local function compiled(name, rows)
+    directory:write(name .. ".csv", "address,network,note\n" .. table.concat(rows, "\n") .. "\n")
+    assert(build { output = directory:path(name), inputs = directory:path(name .. ".csv") })
+    return directory:path(name)
+  end
+
+  local function many(first)
+    local rows = {}
+    for number = first, first + LONG - 1 do
+      rows[#rows + 1] = address(number) .. ",,"
+    end
+    return rows
+  end
+
+  local function start(lists, more, account)
+    running = gates.start {
+      workers = WORKERS,
+      init = ([[gate = new_gate { network = "eth", on_unknown = "review", lists = %s, %s
+        variables = { action = "action", source = "source" } }]]):format(lists, more or ""),
+      locations = {
+        ["/withdraw"] = "gate:enforce { address = ngx.var.arg_to, network = ngx.var.arg_network or 'eth' }",
+      },
+      behind = [[
+        header_filter_by_lua_block { ngx.header["X-Source"] = ngx.ctx.riskscreen_source }
+        content_by_lua_block { ngx.print("passed") }]],
+      server = [[location = /metrics { content_by_lua_block { gate:metrics() } }
+        location = /status { content_by_lua_block { gate:status() } }]],
+      sandbox = { accounts = { [sandbox.default_key] = account or {} } },
+    }
+  end
+
+  local function ask(text, network)
+    local answer = running.get("/withdraw?to=" .. text .. (network and "&network=" .. network or ""))
+    return answer.status, answer.headers["x-source"]
+  end
+
+  -- Waits until every worker answers so; a worker notices a new file at its next look.
+  local function all_answer(status, text)
+    nginx.wait_for("all workers to answer " .. status, function()
+      for _ = 1, MANY do
+        if ask(text) ~= status then
+          return false
+        end
+      end
+      return true
+    end)
+  end
+
+  it("refuses without a call who is on a deny list, in any spelling, on its networks alone", function()
+    local clean = addresses["clean-eth"]
+    start(("{ deny = { '%s' } }"):format(compiled("deny.rsl", { clean .. ",eth,ours" })))
+    for _ = 1, MANY do
+      assert.same({ 403, "list" }, { ask(clean) })
+    end
+    assert.same({ 403, "list" }, { ask("0x" .. clean:sub(3):upper(), "ethereum") })
+    assert.equal(0, #running.service:requests())
+    assert.same({ 200, "upstream" }, { ask(clean, "bsc") })
+  end)
+
+  it("refuses him while the service is down, and lets the others wait for nothing", function()
+    start(("{ deny = '%s' }"):format(compiled("deny.rsl", { address(1) .. ",," })))
+    running.server:close()
+    assert.same({ 403, "list" }, { ask(address(1)) })
+    assert.equal(403, (ask(address(2)))) -- on_unknown = "review"
+  end)
+
+  it("lets pass by an allow list only where the operator says so, and no one on a deny list", function()
+    local risky = addresses["generally-high-eth"]
+    local allow = compiled("allow.rsl", { risky .. ",,", address(1) .. ",," })
+    local deny = compiled("deny.rsl", { address(1) .. ",," })
+    start(("{ allow = '%s', deny = '%s' }"):format(allow, deny))
+    assert.same({ 403, "upstream" }, { ask(risky) })
+    running.close()
+    start(("{ allow = '%s', deny = '%s', allow_without_call = true }"):format(allow, deny))
+    assert.same({ 200, "list" }, { ask(risky) })
+    assert.equal(0, #running.service:requests())
+    assert.same({ 403, "list" }, { ask(address(1)) })
+  end)
+
+  it("lets the account's blacklist win over a local allow list", function()
+    local clean = addresses["clean-eth"]
+    local allow = compiled("allow.rsl", { clean .. ",," })
+    local risks = { { riskLevel = "high", riskType = "scam" } }
+    local account = { blacklist = { { address = clean, network = "eth", risks = risks } } }
+    local lists = ("{ allow = '%s', allow_without_call = true }"):format(allow)
+    start(lists, "account_lists = { interval = 0.2, max_age = 60 },", account)
+    all_answer(403, clean)
+    assert.same({ 403, "list" }, { ask(clean) })
+  end)
+
+  it("follows a new file in all workers, whatever is in the cache", function()
+    local clean = addresses["clean-eth"]
+    local rows = many(1)
+    start(("{ deny = '%s', interval = 0.1 }"):format(compiled("deny.rsl", rows)))
+    all_answer(200, clean)
+    rows[1] = clean .. ",,"
+    compiled("deny.rsl", rows)
+    all_answer(403, clean)
+  end)
+
+  it("never misses an entry while its file is replaced again and again", function()
+    local rows = many(1)
+    start(("{ deny = '%s', interval = 0.1 }"):format(compiled("deny.rsl", rows)))
+    local first = directory:read "deny.rsl"
+    compiled("other.rsl", many(LONG - MANY))
+    local second = directory:read "other.rsl"
+    local until_time, round = socket.gettime() + SECONDS, 0
+    while socket.gettime() < until_time do
+      round = round + 1
+      directory:write("deny.rsl", round % 2 == 0 and first or second)
+      for number = LONG - MANY, LONG do
+        assert.same({ 403, "list" }, { ask(address(number)) })
+      end
+    end
+    assert.is_true(round > 3)
+    assert.equal(0, #running.service:requests())
+  end)
+
+  it("keeps the old list where the new file is damaged, and says so", function()
+    start(("{ deny = '%s', interval = 0.1 }"):format(compiled("deny.rsl", many(1))))
+    all_answer(403, address(LONG))
+    directory:write("deny.rsl", directory:read("deny.rsl"):sub(1, -2))
+    nginx.wait_for("the damaged file to be noticed", function()
+      return running.nginx:log():find("was not loaded again, and the old one counts", 1, true)
+    end)
+    all_answer(403, address(LONG))
+    local metrics = prometheus.parse(running.get("/metrics").body)
+    local labels = { gate = "default", kind = "deny", file = directory:path "deny.rsl" }
+    assert.equal(LONG, metrics:get("riskscreen_local_list_entries", labels))
+    assert.is_true(metrics:get("riskscreen_local_list_age_seconds", labels) >= 0)
+  end)
+
+  it("kills no worker where a file is cut in place, and lets nobody pass until there is a new one", function()
+    start(("{ deny = '%s', interval = 0.1 }"):format(compiled("deny.rsl", many(1))))
+    all_answer(403, address(LONG))
+    local good, workers = directory:read "deny.rsl", running.nginx:workers()
+    assert(os.execute(": > " .. directory:path "deny.rsl"))
+    for _ = 1, MANY do
+      assert.same({ 403, "list" }, { ask(addresses["clean-eth"]) })
+    end
+    assert.equal(0, #running.service:requests())
+    directory:write("deny.rsl", good)
+    all_answer(200, addresses["clean-eth"])
+    assert.same({ 403, "list" }, { ask(address(LONG)) })
+    table.sort(workers)
+    local later = running.nginx:workers()
+    table.sort(later)
+    assert.same(workers, later)
+  end)
+
+  it("shows its lists to Prometheus and on the status page", function()
+    local path = directory:write("allow.csv", "address\nabc\n" .. address(1) .. "\n")
+    start(("{ allow = '%s', max_age = 1e7 }"):format(path))
+    local metrics = prometheus.parse(running.get("/metrics").body)
+    local labels = { gate = "default", kind = "allow", file = path }
+    for name, value in pairs { entries = 1, invalid_rows = 1, stale = 0, faulty = 0 } do
+      assert.equal(value, metrics:get("riskscreen_local_list_" .. name, labels))
+    end
+    local page = running.get("/status", { headers = { "Accept: text/html" } }).body
+    assert.matches("Local lists", page, 1, true)
+    assert.matches("has 1 rows that are no entries", page, 1, true)
+    assert.matches('"lists":[{', running.get("/status").body, 1, true)
+  end)
+
+  it("is not made with a list that cannot be loaded", function()
+    local ok, message = pcall(start, ("{ deny = '%s' }"):format(directory:path "none.rsl"))
+    assert.is_false(ok)
+    assert.matches("gate: the list '.*none.rsl' is not loaded: cannot read it: No such file", message)
+  end)
+end)
