@@ -14,7 +14,8 @@
 #define MEMBER_BYTES_MIN  5 /* "":0, */
 #define ELEMENT_BYTES_MIN 2 /* 0, */
 
-static const char *build_value(struct rsc_builder *b, const char *p, struct rsc_shape *shape);
+static const char *build_object(struct rsc_builder *b, const char *p, struct rsc_shape *shape);
+static const char *build_array(struct rsc_builder *b, const char *p, struct rsc_shape *shape);
 
 /* The functions on the way of every value are always inlined: see `./dev bench decode`. */
 
@@ -105,6 +106,47 @@ RSC_ALWAYS_INLINE const char *scan_literal(const struct rsc_builder *b, const ch
         literal++;
     }
     return rsc_scan_expected(&b->input, p, "one of true, false and null");
+}
+
+/* Reads the value at `p`, which is not white space. */
+RSC_ALWAYS_INLINE const char *build_value(struct rsc_builder *b, const char *p, struct rsc_shape *shape) {
+    if (p == b->input.end) {
+        return rsc_scan_expected(&b->input, p, "a value"); /* even if the text has no more values left */
+    }
+    if (b->values_left-- == 0) {
+        return rsc_scan_fail(&b->input, p, RSC_ERROR_LIMIT, "too many values");
+    }
+    switch (*p) {
+    case '"':
+        return build_string(b, p + 1);
+    case '{':
+        return build_object(b, p + 1, shape);
+    case '[':
+        return build_array(b, p + 1, shape);
+    case '-':
+    case '0':
+    case '1':
+    case '2':
+    case '3':
+    case '4':
+    case '5':
+    case '6':
+    case '7':
+    case '8':
+    case '9':
+        return build_number(b, p);
+    case 't':
+        lua_pushboolean(b->L, true);
+        return scan_literal(b, p, "true", 4);
+    case 'f':
+        lua_pushboolean(b->L, false);
+        return scan_literal(b, p, "false", 5);
+    case 'n':
+        lua_pushlightuserdata(b->L, NULL);
+        return scan_literal(b, p, "null", 4);
+    default:
+        return rsc_scan_expected(&b->input, p, "a value");
+    }
 }
 
 /* The names of an object, to find duplicates. A name in the key cache has a bit. Any other name is in the object's
@@ -461,47 +503,6 @@ static const char *build_array(struct rsc_builder *b, const char *p, struct rsc_
     shape->elements = rsc_shape_learn(shape->elements, (size_t)count);
     b->depth--;
     return p + 1;
-}
-
-/* Reads the value at `p`, which is not white space. */
-static const char *build_value(struct rsc_builder *b, const char *p, struct rsc_shape *shape) {
-    if (p == b->input.end) {
-        return rsc_scan_expected(&b->input, p, "a value"); /* even if the text has no more values left */
-    }
-    if (b->values_left-- == 0) {
-        return rsc_scan_fail(&b->input, p, RSC_ERROR_LIMIT, "too many values");
-    }
-    switch (*p) {
-    case '"':
-        return build_string(b, p + 1);
-    case '{':
-        return build_object(b, p + 1, shape);
-    case '[':
-        return build_array(b, p + 1, shape);
-    case '-':
-    case '0':
-    case '1':
-    case '2':
-    case '3':
-    case '4':
-    case '5':
-    case '6':
-    case '7':
-    case '8':
-    case '9':
-        return build_number(b, p);
-    case 't':
-        lua_pushboolean(b->L, true);
-        return scan_literal(b, p, "true", 4);
-    case 'f':
-        lua_pushboolean(b->L, false);
-        return scan_literal(b, p, "false", 5);
-    case 'n':
-        lua_pushlightuserdata(b->L, NULL);
-        return scan_literal(b, p, "null", 4);
-    default:
-        return rsc_scan_expected(&b->input, p, "a value");
-    }
 }
 
 bool rsc_builder_run(struct rsc_builder *b) {
