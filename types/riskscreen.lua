@@ -104,6 +104,7 @@ riskscreen.store, riskscreen.journal = {}, {}
 ---@field account_lists? table Keeps the account's blacklist in the dict and blocks without a lookup. {}: the defaults.
 ---@field lists? table Local deny and allow lists, which decide before the service is asked.
 ---@field webhook? table The inbox that `gate:webhook()` serves, or the options of one.
+---@field journal? table Records every decision of the gate in a file: { path = … }.
 ---@field name? string The gate's name in metrics. Gates that share a dict need different names; they do not share decisions.
 ---@field version? string Decisions cached under another version are not used.
 ---@field address_check? string|boolean How addresses are checked: `checksum`, `format`, or false for any text. By default as the client does, or `checksum`.
@@ -927,6 +928,7 @@ function riskscreen_StoreSpace:count(prefix) end
 ---@field lock_timeout? number seconds
 ---@field on_failure? fun(err: riskscreen.Error)
 ---@field clock? fun(): number
+---@field sleep? fun(seconds: number)
 local riskscreen_JournalOptions = {}
 
 ---@class riskscreen.Journal
@@ -935,9 +937,11 @@ local riskscreen_Journal = {}
 ---@class riskscreen.JournalContext what the journal cannot know from the decision
 ---@field address? string the canonical address; otherwise the journal finds it
 ---@field policy? riskscreen.Policy
----@field source? "service"|"list"|"cache"
+---@field source? "service"|"list"|"cache"|"none"
 ---@field request_id? string
 ---@field hide? fun(text: string): string removes the access key
+---@field input? any the address as the caller gave it, where the decision has another spelling
+---@field is_final? boolean nobody changes the decision any more, so that its line may be made later
 local riskscreen_JournalContext = {}
 
 ---@class riskscreen.JournalEntry a decoded line
@@ -948,7 +952,7 @@ local riskscreen_JournalContext = {}
 ---@field address? string the canonical address, where the input is one
 ---@field action riskscreen.Action
 ---@field reasons string[] the worst first
----@field source "service"|"list"|"cache"
+---@field source "service"|"list"|"cache"|"none" none: nothing was asked, because there was no valid address
 ---@field policy? string the fingerprint of the policy
 ---@field degraded? boolean
 ---@field stale? boolean
@@ -1046,9 +1050,10 @@ function riskscreen.journal.replay(source, policy) end
 function riskscreen_Journal:append(decision, context) end
 
 ---Writes the lines that wait in the buffer. Where that fails they stay in it.
+---@param limit? integer the most lines to write
 ---@return boolean|nil ok
 ---@return riskscreen.Error|nil err
-function riskscreen_Journal:flush() end
+function riskscreen_Journal:flush(limit) end
 
 ---The place in the chain. Keep it apart from the journal, for example in a message to yourself: `verify` then finds out whether the journal was cut at its end or written anew.
 ---@return riskscreen.JournalHead|nil
@@ -1103,6 +1108,9 @@ function riskscreen_nginx_Gate:purge(address, network) end
 
 ---Fetches the account's lists, and looks at the files of local lists, from now on: for init_worker_by_lua. Without this call, a worker begins with its first request.
 function riskscreen_nginx_Gate:start() end
+
+---Writes what the journal has not written yet: for exit_worker_by_lua. Without it a worker that is stopped by SIGTERM loses the decisions of the last `journal.interval`. Without the option `journal` it does nothing.
+function riskscreen_nginx_Gate:stop() end
 
 ---Serves the metrics for Prometheus: a content handler.
 function riskscreen_nginx_Gate:metrics() end

@@ -215,6 +215,7 @@ return {
       fn("gate:location", "Gate:location"),
       fn("gate:purge", "Gate:purge"),
       fn("gate:start", "Gate:start"),
+      fn("gate:stop", "Gate:stop"),
       fn("gate:metrics", "Gate:metrics"),
       fn("gate:status", "Gate:status"),
       fn("gate:webhook", "Gate:webhook"),

@@ -20,6 +20,7 @@ local HEAD_LENGTH = 160 -- bytes, filled with spaces
 ---@field private settled_at number when the head was last written
 ---@field private dirty boolean lines came after the head was written
 ---@field repaired integer torn lines that were removed
+---@field private is_checked boolean the end of the file was checked once
 local File = {}
 File.__index = File
 
@@ -288,6 +289,12 @@ end
 ---@return boolean|nil ok
 ---@return riskscreen.Error|nil err
 function File:write(bodies)
+  if not self.is_checked then
+    local ok, err = self:open()
+    if not ok then
+      return nil, err
+    end
+  end
   return with_lock(self, function(lock_file, file, head, size)
     return append(self, bodies, lock_file, file, head, size)
   end)
@@ -345,6 +352,19 @@ local function check_last_line(self)
   return true
 end
 
+---Opens the file for the first time: creates it, removes a torn line, and checks that the chain can go on.
+---@return boolean|nil ok
+---@return riskscreen.Error|nil err
+function File:open()
+  local head, err = self:head()
+  local ok = head
+  if head then
+    ok, err = check_last_line(self)
+  end
+  self.is_checked = ok ~= nil
+  return ok and true or nil, err
+end
+
 ---@param path string
 ---@param settings { key?: string, max_size?: integer, sync: number|false, settle: number, lock_timeout: number,
 ---now: (fun(): number), sleep: fun(seconds: number) }
@@ -356,7 +376,7 @@ function M.new(path, settings)
     local message = "journal.file needs riskscreen.system, which is compiled with the library"
     return nil, errors.new("unsupported", message)
   end
-  local file = setmetatable({
+  return setmetatable({
     path = path,
     settings = settings,
     hash = lines.hasher(settings.key),
@@ -364,16 +384,8 @@ function M.new(path, settings)
     settled_at = settings.now(),
     dirty = false,
     repaired = 0,
+    is_checked = false,
   }, File)
-  local head, err = file:head()
-  local ok = head
-  if head then
-    ok, err = check_last_line(file)
-  end
-  if not ok then
-    return nil, err
-  end
-  return file
 end
 
 return M

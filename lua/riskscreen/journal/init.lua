@@ -28,9 +28,11 @@ local SETTLE_INTERVAL = 1 -- seconds between two notes of the head
 ---@class riskscreen.Journal
 ---@field private target riskscreen.JournalTarget
 ---@field private settings table
----@field private seed string of the ids
+---@field private seed? string of the ids
 ---@field private count integer lines that were made here
----@field private buffer string[]
+---@field private buffer table<integer, table|string> lines that wait: their text, or what makes it
+---@field private first integer the first of them
+---@field private last integer
 ---@field private counters { written: integer, failed: integer, lost: integer }
 ---@field private unreported integer lost lines that no line of the journal tells of yet
 local Journal = {}
@@ -59,8 +61,11 @@ end
 local shared_options = {
   build.flag("record", false, "Keep the whole answer of the service, so that `replay` can decide again."),
   build.checked("key", "string", key_check, "The key of the chain: HMAC-SHA256 in place of SHA-256."),
-  build.callback("on_failure", "on_failure(err): called for a decision that is not recorded; by default it is written "
-    .. "to stderr.", report),
+  build.callback(
+    "on_failure",
+    "on_failure(err): called for a decision that is not recorded; by default it is written " .. "to stderr.",
+    report
+  ),
   build.callback("clock", "Returns the time in seconds since 1970.", os.time),
 }
 
@@ -75,21 +80,37 @@ local file_options = tables.concat(shared_options, {
     1
   ),
   build.count("max_size", "bytes", nil, 1024, MAX_SIZE, "Begin a new file before this one grows larger."),
-  build.count("buffer", "lines", nil, 1, MAX_BUFFER, "Keep up to so many lines in memory until `flush` writes them. "
-    .. "nginx needs it."),
+  build.count(
+    "buffer",
+    "lines",
+    nil,
+    1,
+    MAX_BUFFER,
+    "Keep up to so many lines in memory until `flush` writes them; the " .. "file is opened then."
+  ),
   build.seconds("lock_timeout", 5, "How long to wait while another program writes to the file.", 0),
+  build.callback("sleep", "sleep(seconds): how to wait for that; by default as tasks do."),
 })
 
+-- What makes the ids of a program's lines its own.
 local function new_seed()
-  local parts = { os.time(), runtime.now(), tostring({}), os.clock() }
-  return digest.sha256(table.concat(parts, " "))
+  local file = io.open("/dev/urandom", "rb")
+  local random = file and file:read(16) or ""
+  if file then
+    file:close()
+  end
+  return random .. table.concat({ os.time(), runtime.now(), tostring({}), os.clock() }, " ")
 end
 
 local function new_id(self)
+  -- At the first line, because the workers of nginx inherit a journal that was made before them.
+  self.seed = self.seed or new_seed()
   self.count = self.count + 1
-  return (digest.sha256(self.seed .. self.count):sub(1, 12):gsub(".", function(byte)
-    return ("%02x"):format(byte:byte())
-  end))
+  return (
+    digest.sha256(self.seed .. self.count):sub(1, 12):gsub(".", function(byte)
+      return ("%02x"):format(byte:byte())
+    end)
+  )
 end
 
 local function time_text(seconds)
@@ -107,8 +128,13 @@ end
 local function write(self, bodies)
   local ok, written, err = pcall(self.target.write, self.target, bodies)
   if not ok then
-    written, err = nil, errors.is(written) and written
-      or errors.new("storage", "journal: " .. text.printable(tostring(written), 200), { reason = "other" })
+    written, err =
+      nil,
+      errors.is(written) and written or errors.new(
+        "storage",
+        "journal: " .. text.printable(tostring(written), 200),
+        { reason = "other" }
+      )
   end
   if not written then
     return nil, err
@@ -117,14 +143,14 @@ local function write(self, bodies)
   return true
 end
 
--- The bodies in the buffer, after a line about those that were lost.
-local function take_buffer(self)
-  local bodies = self.buffer
-  if self.unreported > 0 then
-    local now = time_text(self.settings.clock())
-    bodies = tables.concat({ lines.lost_body(self.unreported, new_id(self), now) }, bodies)
+-- The text of a decision, whatever it holds.
+local function body_of(self, entry)
+  local ok, body =
+    pcall(lines.body, entry.decision, entry.context, entry.id, time_text(entry.time), self.settings.record)
+  if ok then
+    return body
   end
-  return bodies
+  return nil, errors.new("storage", "journal: " .. text.printable(tostring(body), 200), { reason = "other" })
 end
 
 ---Records a decision. A failure changes nothing of the decision; it is counted and told to `on_failure`.
@@ -134,40 +160,77 @@ end
 ---@return riskscreen.Error|nil err
 function Journal:append(decision, context)
   local settings = self.settings
-  local id = new_id(self)
-  local ok, body =
-    pcall(lines.body, decision, context or {}, id, time_text(settings.clock()), settings.record)
-  if not ok then
-    return fail(self, errors.new("storage", "journal: " .. tostring(body), { reason = "other" }), 1)
-  elseif not settings.buffer then
-    local written, err = write(self, { body })
-    if not written then
-      return fail(self, err, 1)
-    end
-    return id
-  elseif #self.buffer >= settings.buffer then
+  local entry = { decision = decision, context = context or {}, id = new_id(self), time = settings.clock() }
+  if settings.buffer and self.last - self.first + 1 >= settings.buffer then
     self.counters.lost, self.unreported = self.counters.lost + 1, self.unreported + 1
     local message = ("journal: the buffer of %d lines is full"):format(settings.buffer)
     return fail(self, errors.new("storage", message, { reason = "full" }), 1)
+  elseif settings.buffer and entry.context.is_final then
+    self.last = self.last + 1
+    self.buffer[self.last] = entry
+    return entry.id
   end
-  self.buffer[#self.buffer + 1] = body
-  return id
+  local body, err = body_of(self, entry)
+  if body and settings.buffer then
+    self.last = self.last + 1
+    self.buffer[self.last] = body
+    return entry.id
+  end
+  local written
+  if body then
+    written, err = write(self, { body })
+  end
+  if not written then
+    return fail(self, err, 1)
+  end
+  return entry.id
+end
+
+-- Takes the texts of the first lines out of the buffer.
+local function take(self, limit)
+  local bodies = {}
+  for _ = self.first, math.min(self.last, self.first + (limit or math.huge) - 1) do
+    local entry, err = self.buffer[self.first], nil
+    self.buffer[self.first] = nil
+    self.first = self.first + 1
+    if type(entry) == "table" then
+      entry, err = body_of(self, entry)
+    end
+    if err then
+      fail(self, err, 1)
+    end
+    bodies[#bodies + 1] = entry
+  end
+  return bodies
+end
+
+-- Puts lines that could not be written back in front.
+local function put_back(self, bodies)
+  for index = #bodies, 1, -1 do
+    self.first = self.first - 1
+    self.buffer[self.first] = bodies[index]
+  end
 end
 
 ---Writes the lines that wait in the buffer. Where that fails they stay in it.
+---@param limit? integer the most lines to write
 ---@return boolean|nil ok
 ---@return riskscreen.Error|nil err
-function Journal:flush()
-  local bodies = take_buffer(self)
-  if not bodies[1] then
+function Journal:flush(limit)
+  local bodies, lost = take(self, limit), self.unreported
+  self.unreported = 0
+  local content = bodies
+  if lost > 0 then
+    local line = lines.lost_body(lost, new_id(self), time_text(self.settings.clock()))
+    content = tables.concat({ line }, bodies)
+  end
+  if not content[1] then
     return true
   end
-  local lost, buffer = self.unreported, self.buffer
-  -- A target may wait; decisions that are recorded meanwhile go into a new buffer.
-  self.buffer, self.unreported = {}, 0
-  local written, err = write(self, bodies)
+  -- A target may wait: more decisions may be recorded meanwhile, and flushed.
+  local written, err = write(self, content)
   if not written then
-    self.buffer = tables.concat(buffer, self.buffer)
+    put_back(self, bodies)
     self.unreported = self.unreported + lost
     pcall(self.settings.on_failure, err)
     return nil, err
@@ -198,7 +261,7 @@ end
 ---buffer, and torn lines that were `repaired`.
 ---@return { written: integer, failed: integer, lost: integer, waiting: integer, repaired: integer }
 function Journal:stats()
-  return tables.merge(self.counters, { waiting = #self.buffer, repaired = self.target.repaired or 0 })
+  return tables.merge(self.counters, { waiting = self.last - self.first + 1, repaired = self.target.repaired or 0 })
 end
 
 ---Writes the buffer and notes the head. The journal may be used again after that.
@@ -216,9 +279,10 @@ local function new(target, settings)
   return setmetatable({
     target = target,
     settings = settings,
-    seed = new_seed(),
     count = 0,
     buffer = {},
+    first = 1,
+    last = 0,
     counters = { written = 0, failed = 0, lost = 0 },
     unreported = 0,
   }, Journal)
@@ -243,6 +307,7 @@ local M = { options = file_options, verify = verify.verify, entries = verify.ent
 ---@field lock_timeout? number seconds
 ---@field on_failure? fun(err: riskscreen.Error)
 ---@field clock? fun(): number
+---@field sleep? fun(seconds: number)
 
 ---A journal in a file of JSON lines.
 ---@param path string
@@ -261,9 +326,13 @@ function M.file(path, options)
     settle = SETTLE_INTERVAL,
     lock_timeout = settings.lock_timeout,
     now = runtime.now,
-    sleep = runtime.tasks.sleep,
+    sleep = settings.sleep or runtime.tasks.sleep,
   })
-  if not target then
+  local ok = target
+  if target and not settings.buffer then
+    ok, err = target:open()
+  end
+  if not ok then
     return nil, err
   end
   return new(target, settings)

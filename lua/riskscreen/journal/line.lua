@@ -14,7 +14,7 @@ local MOST_REASONS = 20
 local FIRST = ("0"):rep(64) -- the previous hash of the first line
 local ENDING = '^,"part":(%d+),"seq":(%d+),"prev":"(%x+)","hash":"(%x+)"}$'
 -- The longest ending: two numbers of at most 15 digits, and two hashes.
-local LONGEST_ENDING = #(',"part":,"seq":,"prev":"","hash":""}') + 2 * 15 + 2 * 64
+local LONGEST_ENDING = #',"part":,"seq":,"prev":"","hash":""}' + 2 * 15 + 2 * 64
 
 ---@class riskscreen.JournalHead the place in the chain after which the next line comes
 ---@field part integer the number of the file
@@ -29,7 +29,7 @@ local LONGEST_ENDING = #(',"part":,"seq":,"prev":"","hash":""}') + 2 * 15 + 2 * 
 ---@field address? string the canonical address, where the input is one
 ---@field action riskscreen.Action
 ---@field reasons string[] the worst first
----@field source "service"|"list"|"cache"
+---@field source "service"|"list"|"cache"|"none" none: nothing was asked, because there was no valid address
 ---@field policy? string the fingerprint of the policy
 ---@field degraded? boolean
 ---@field stale? boolean
@@ -46,9 +46,11 @@ local LONGEST_ENDING = #(',"part":,"seq":,"prev":"","hash":""}') + 2 * 15 + 2 * 
 ---@class riskscreen.JournalContext what the journal cannot know from the decision
 ---@field address? string the canonical address; otherwise the journal finds it
 ---@field policy? riskscreen.Policy
----@field source? "service"|"list"|"cache"
+---@field source? "service"|"list"|"cache"|"none"
 ---@field request_id? string
 ---@field hide? fun(text: string): string removes the access key
+---@field input? any the address as the caller gave it, where the decision has another spelling
+---@field is_final? boolean nobody changes the decision any more, so that its line may be made later
 
 local M = { FIRST = FIRST, LONGEST_ENDING = LONGEST_ENDING }
 
@@ -60,16 +62,18 @@ end
 
 -- The bytes of a text, each combined with one byte by exclusive or. Without bit operators, for Lua 5.1.
 local function xor_bytes(bytes, mask)
-  return (bytes:gsub(".", function(character)
-    local a, b, result, bit = character:byte(), mask, 0, 1
-    for _ = 1, 8 do
-      if a % 2 ~= b % 2 then
-        result = result + bit
+  return (
+    bytes:gsub(".", function(character)
+      local a, b, result, bit = character:byte(), mask, 0, 1
+      for _ = 1, 8 do
+        if a % 2 ~= b % 2 then
+          result = result + bit
+        end
+        a, b, bit = math.floor(a / 2), math.floor(b / 2), bit * 2
       end
-      a, b, bit = math.floor(a / 2), math.floor(b / 2), bit * 2
-    end
-    return string.char(result)
-  end))
+      return string.char(result)
+    end)
+  )
 end
 
 ---The function that hashes a line: SHA-256, or HMAC-SHA256 with a key. It returns 64 hexadecimal digits.
@@ -206,6 +210,14 @@ local function canonical(decision, context)
   return (addresses.validate(decision.address, decision.network, "format"))
 end
 
+local function source_of(decision)
+  local err = decision.error
+  if err and err.kind == "invalid_argument" and err.sent == false then
+    return "none"
+  end
+  return decision.source or (decision.cached and "cache") or "service"
+end
+
 ---The text of a decision up to the chain.
 ---@param decision riskscreen.Decision
 ---@param context riskscreen.JournalContext
@@ -217,12 +229,12 @@ function M.body(decision, context, id, time, keep_record)
   local body = encode {
     id = id,
     time = time,
-    input = plain(decision.address),
+    input = plain(context.input == nil and decision.address or context.input),
     network = plain(decision.network),
     address = canonical(decision, context),
     action = decision.action,
     reasons = messages_of(decision),
-    source = context.source or decision.source or (decision.cached and "cache") or "service",
+    source = context.source or source_of(decision),
     policy = context.policy and fingerprint_of(context.policy) or nil,
     degraded = decision.degraded or nil,
     stale = decision.stale or nil,

@@ -1,9 +1,11 @@
 -- The parts that a gate shares with its locations: client, recorder, lists, and one cache for each policy.
 local addresses = require "riskscreen.address"
 local caches = require "riskscreen.nginx.cache"
+local calls = require "riskscreen.call"
 local clients = require "riskscreen.client"
 local lists = require "riskscreen.nginx.lists"
 local local_lists = require "riskscreen.nginx.local_lists"
+local journals = require "riskscreen.nginx.journal"
 local metrics = require "riskscreen.nginx.metrics"
 local policies = require "riskscreen.policy"
 local tables = require "riskscreen.util.tables"
@@ -44,6 +46,12 @@ local function address_check(own, client)
   return own == nil and "checksum" or own
 end
 
+-- The function that removes the access key from a text, or nil for a client that is not the library's.
+local function hide_key(client)
+  local state = calls.state_of(client)
+  return state and state.hide_key
+end
+
 ---@class riskscreen.nginx.Context
 ---@field client table
 ---@field policy riskscreen.Policy the policy of locations that have none of their own
@@ -51,6 +59,7 @@ end
 ---@field lists? riskscreen.nginx.ListRefresher
 ---@field local_lists? riskscreen.nginx.LocalLists
 ---@field inbox? table
+---@field journal? riskscreen.nginx.Journal
 ---@field caches table<string, riskscreen.nginx.Cache> by version
 ---@field private settings table the gate's checked options
 ---@field private base_url string
@@ -122,6 +131,7 @@ function M.new(checked)
       end,
     }, checked.account_lists))
   recorder = metrics.new {
+    journal = checked.journal,
     dict = dict,
     name = checked.name,
     client = type(client.stats) == "function" and client or nil,
@@ -139,6 +149,7 @@ function M.new(checked)
     lists = refresher,
     local_lists = own_lists,
     inbox = checked.webhook,
+    journal = checked.journal and journals.new(checked.journal, recorder, hide_key(client)),
     caches = {},
   }, Context)
 end

@@ -31,6 +31,7 @@ local EXEMPT = decisions.new {
 ---@field private context riskscreen.nginx.Context shared with its locations
 ---@field private options table the checked options
 ---@field private own_location riskscreen.nginx.Location
+---@field private policy riskscreen.Policy
 ---@field private cache riskscreen.nginx.Cache
 ---@field private recorder riskscreen.nginx.Recorder
 local Gate = {}
@@ -60,6 +61,9 @@ local function decide_one(self, address, network, problem)
     decision, source = self.cache:get(canonical, network, self.own_location.timeout)
   end
   self.recorder:decided(decision.action, source)
+  if self.context.journal then
+    self.context.journal:record(decision, source, self.policy, address, canonical)
+  end
   return decision, source
 end
 
@@ -108,6 +112,9 @@ local function decide(self, request)
   if location.exempt and location.exempt() then
     decision, source = EXEMPT, "exempt"
     self.recorder:decided("allow", "exempt")
+    if self.context.journal then
+      self.context.journal:record(EXEMPT, "exempt", self.policy)
+    end
   else
     local address, network, problem, subjects = input.read(location, request)
     if subjects then
@@ -151,11 +158,13 @@ local function call_contained(fn, self, request)
 end
 
 local function new_gate(context, checked)
+  local policy = checked.policy or context.policy
   return setmetatable({
     context = context,
     options = checked,
     own_location = locations.new(checked),
-    cache = context:cache_for(checked.policy or context.policy),
+    policy = policy,
+    cache = context:cache_for(policy),
     recorder = context.recorder,
   }, Gate)
 end
@@ -286,6 +295,14 @@ function Gate:start()
   end
   if self.context.lists then
     self.context.lists:start()
+  end
+end
+
+---Writes what the journal has not written yet: for exit_worker_by_lua. Without it a worker that is stopped by SIGTERM
+---loses the decisions of the last `journal.interval`. Without the option `journal` it does nothing.
+function Gate:stop()
+  if self.context.journal then
+    self.context.journal:finish()
   end
 end
 

@@ -3,6 +3,7 @@ local build = require "riskscreen.options.build"
 local check = require "riskscreen.options.check"
 local deny_response = require "riskscreen.nginx.deny_response"
 local enums = require "riskscreen.interface.enums"
+local gate_journal = require "riskscreen.nginx.journal"
 local inboxes = require "riskscreen.nginx.inbox"
 local input = require "riskscreen.nginx.input"
 local local_lists = require "riskscreen.options.lists"
@@ -200,6 +201,7 @@ local of_gate = {
   ),
   local_lists.option,
   build.checked("webhook", "table", inbox, "The inbox that `gate:webhook()` serves, or the options of one."),
+  build.group("journal", gate_journal.options, "Records every decision of the gate in a file: { path = … }."),
   build.checked(
     "name",
     "string",

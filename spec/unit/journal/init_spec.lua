@@ -108,6 +108,20 @@ describe("a journal", function()
     assert.same(expected, sources)
   end)
 
+  it("says which decisions a local list has made", function()
+    local clean = scenario "clean-eth"
+    temporary.write(temporary.path "ours.txt", clean.address .. "\n")
+    local client = riskscreen.sandbox.client {
+      journal = open { record = true },
+      lists = { deny = { temporary.path "ours.txt" } },
+    }
+    assert.equal("block", client:screen(clean).action)
+    assert.equal("list", journals.entries(path)().source)
+    local row = journals.replay(path, riskscreen.policy())()
+    assert.equal("a list decided, not the policy", row.problem)
+    assert.is_false(row.changed)
+  end)
+
   it("names policies by their rules", function()
     local same = function()
       return riskscreen.policy { rules = { { action = "review", any = true } } }
@@ -384,7 +398,7 @@ describe("a journal", function()
       end,
     }
     record_some(journal, 5)
-    assert.equal("", temporary.read(path))
+    assert.same({}, temporary.names())
     assert.same({ "full", "full" }, lost)
     assert.same({ failed = 2, lost = 2, waiting = 3, written = 0, repaired = 0 }, journal:stats())
     assert(journal:flush())

@@ -47,6 +47,7 @@ counter(
 counter("lists_refreshes_total", "refreshes", "Refreshes of the account's lists, by result.", "result")
 gauge("lists_entries", "entries", "Addresses on the account's lists at the last refresh.", "list")
 gauge("lists_invalid_items", "lists.invalid", "Items of the account's lists that are no address.")
+counter("journal_lines_total", "recorded", "Decisions for the journal, by result: written or lost.", "result")
 gauge("circuit_state", "circuit", "1 for the current state of the circuit breaker, 0 for the others.", "state")
 gauge("lists_age_seconds", "lists.age_seconds", "Seconds since the account's lists were fetched.")
 for _, fact in ipairs {

@@ -172,6 +172,15 @@ function Recorder:delivered(status)
   count_up(self, deliveries[status] or deliveries[500])
 end
 
+---Counts decisions for the journal.
+---@param result "written"|"lost"
+---@param number integer
+function Recorder:recorded(result, number)
+  local counter = self.counts.recorded[result]
+  counter.value = counter.value + number - 1
+  count_up(self, counter)
+end
+
 ---Counts a refresh of the lists.
 ---@param result "success"|"failure"
 function Recorder:refreshed(result)
@@ -258,6 +267,7 @@ end
 ---@field refreshes? table<string, integer> of the lists, by result
 ---@field local_lists? riskscreen.ListFacts[] of the worker that answers
 ---@field local_list? table<string, table<"deny"|"allow", table<string, number>>> the same by fact, kind and file
+---@field recorded? table<string, integer> decisions for the journal, by result
 ---@field events? { capacity_bytes: integer, free_bytes: integer } of the webhooks' own dict
 
 ---The counts of all workers; those of the other workers are up to a second old.
@@ -313,6 +323,7 @@ end
 ---@field inbox? { dict?: table }
 ---@field lists? { facts: fun(self): riskscreen.nginx.ListFacts }
 ---@field local_lists? { facts: fun(self): riskscreen.ListFacts[] }
+---@field journal? table
 ---@field every? fun(seconds: number, callback: fun(premature: boolean)): any ngx.timer.every
 ---@field slot? fun(): string|integer the id of this worker, after "ending:" where it is about to exit
 ---@field worker_count? fun(): integer
@@ -357,6 +368,7 @@ function M.new(settings)
     client = settings.client and counts("client", tables.pluck(stats.counters, "name")),
     answers = settings.client and counts("answers", CLASSES),
     deliveries = settings.inbox and counts("delivery", DELIVERY_STATUSES),
+    recorded = settings.journal and counts("recorded", { "written", "lost" }),
     refreshes = settings.lists and counts("refresh", { "success", "failure" }),
   }
   return self

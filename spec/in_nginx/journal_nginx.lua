@@ -1,0 +1,190 @@
+-- The journal of a gate in a real nginx: every decision is written, also when workers are replaced or stopped.
+local addresses = require "riskscreen.sandbox.addresses"
+local gates = require "spec.support.gate"
+local journals = require "riskscreen.journal"
+local nginx = require "spec.support.nginx"
+local temporary = require "spec.support.temporary"
+
+local ENFORCE = "gate:enforce { address = ngx.var.arg_to }"
+local GATE = "gate = new_gate { network = 'eth', journal = { path = '%s'%s } }"
+
+describe("the journal of a gate", function()
+  local running, path
+
+  before_each(function()
+    path = temporary.path "decisions.jsonl"
+  end)
+
+  after_each(function()
+    local ending = running
+    running = nil
+    if ending then
+      ending.close()
+    end
+    temporary.clean()
+  end)
+
+  local function start(more, workers)
+    running = gates.start {
+      init = GATE:format(path, more or ""),
+      locations = { ["/withdraw"] = ENFORCE },
+      server = "location = /metrics { content_by_lua_block { gate:metrics() } }",
+      workers = workers,
+      http = "exit_worker_by_lua_block { gate:stop() }",
+    }
+  end
+
+  local function request(name)
+    return running.status("/withdraw?to=" .. (addresses[name] or name))
+  end
+
+  local function entries()
+    local list = {}
+    local file = io.open(path)
+    if file then
+      file:close()
+      for entry in journals.entries(path) do
+        list[#list + 1] = entry
+      end
+    end
+    return list
+  end
+
+  local function wait_for_lines(count)
+    return nginx.wait_for(count .. " lines", function()
+      local list = entries()
+      return #list >= count and list
+    end)
+  end
+
+  local function check(count)
+    local report = assert(journals.verify(path))
+    assert.same({}, report.faults)
+    assert.equal(count, report.lines)
+  end
+
+  it("has a line for each request, with the source of its decision", function()
+    start ", interval = 0.05, record = true"
+    assert.equal(403, request "high-eth")
+    assert.equal(403, request "high-eth")
+    assert.equal(200, request "clean-eth")
+    assert.equal(403, request "nonsense")
+    local list = wait_for_lines(4)
+    local shown = {}
+    for index, entry in ipairs(list) do
+      shown[index] = ("%s %s %s"):format(entry.action, entry.source, entry.input)
+      assert.equal(32, #entry.request_id)
+    end
+    assert.same({
+      "block service " .. addresses["high-eth"],
+      "block cache " .. addresses["high-eth"],
+      "allow service " .. addresses["clean-eth"],
+      "unknown none nonsense",
+    }, shown)
+    assert.equal(addresses["high-eth"]:lower(), list[1].address)
+    assert.equal("high", list[1].record.risk.risks[1].riskLevel)
+    assert.matches("journal_lines_total{[^}]*written[^}]*} 4", running.get("/metrics").body)
+    check(4)
+    for _, name in ipairs(temporary.names()) do
+      assert.is_nil(temporary.read(temporary.path(name)):find(running.server.access_key, 1, true))
+    end
+  end)
+
+  it("is one file with one chain for all workers", function()
+    start(", interval = 0.02, max_size = 20000", 3)
+    for index = 1, 150 do
+      request(("0x%040x"):format(index))
+    end
+    nginx.wait_for("all lines", function()
+      return journals.verify(path) and journals.verify(path).lines >= 150
+    end)
+    check(150)
+    local ids = {}
+    for entry in journals.entries(path) do
+      assert.is_nil(ids[entry.id])
+      ids[entry.id] = true
+    end
+  end)
+
+  for _, name in ipairs { "TERM", "QUIT" } do
+    it("loses nothing when nginx is stopped by SIG" .. name, function()
+      start(", interval = 3600", 2)
+      for index = 1, 20 do
+        request(("0x%040x"):format(index))
+      end
+      assert.equal(0, #entries())
+      os.execute(("kill -%s %d"):format(name, running.nginx:master()))
+      nginx.wait_for("nginx to end", function()
+        return not running.nginx:master()
+      end)
+      check(20)
+    end)
+  end
+
+  it("loses nothing when the configuration is reloaded", function()
+    start(", interval = 3600", 2)
+    for index = 1, 20 do
+      request(("0x%040x"):format(index))
+    end
+    local old = running.nginx:workers()
+    running.nginx:reload()
+    nginx.wait_for("the old workers to end", function()
+      for _, pid in ipairs(running.nginx:workers()) do
+        if pid == old[1] or pid == old[2] then
+          return false
+        end
+      end
+      return true
+    end)
+    check(20)
+    request "clean-eth"
+    os.execute(("kill -QUIT %d"):format(running.nginx:master()))
+    nginx.wait_for("nginx to end", function()
+      return not running.nginx:master()
+    end)
+    check(21)
+  end)
+
+  it("loses no more than an interval when a worker is killed, and the chain holds", function()
+    start ", interval = 0.05"
+    for index = 1, 10 do
+      request(("0x%040x"):format(index))
+    end
+    wait_for_lines(10)
+    local worker = running.nginx:workers()[1]
+    os.execute("kill -KILL " .. worker)
+    nginx.wait_for("a new worker", function()
+      local now = running.nginx:workers()
+      return now[1] and now[1] ~= worker
+    end)
+    request "clean-eth"
+    wait_for_lines(11)
+    check(11)
+    local ending = running
+    running = nil
+    ending.close { "exited on signal 9" }
+  end)
+
+  it("fails no request when it cannot be written, and warns", function()
+    path = temporary.path "nowhere" .. "/decisions.jsonl"
+    start ", interval = 0.02, buffer = 2"
+    for _ = 1, 5 do
+      assert.equal(403, request "high-eth")
+      assert.equal(200, request "clean-eth")
+    end
+    nginx.wait_for("a warning", function()
+      return running.nginx:log():find("No such file or directory", 1, true)
+    end)
+    assert.matches("journal_lines_total{[^}]*lost[^}]*} [1-9]", running.get("/metrics").body)
+    local ending = running
+    running = nil
+    ending.close { "riskscreen: riskscreen: storage: journal" }
+  end)
+
+  it("refuses wrong options", function()
+    local ok, message = pcall(start, ", sink = 5")
+    assert.is_false(ok)
+    assert.matches("unknown option 'sink' in journal", message)
+    running = nil
+  end)
+end)
