@@ -1,13 +1,14 @@
 -- The cost of the library's Lua code for a lookup: from the caller's table to the decision. The transport answers at
--- once, so there are no sockets and no decoding. Microseconds of CPU time, medians of interleaved rounds, beside
--- minimal code written by hand. Usage: lua bench/layers.lua [rounds] [calls a round], with riskscreen on the path.
+-- once, so there are no sockets and no decoding. It stands beside minimal code written by hand. Usage: ./dev bench
+-- layers, or lua bench/layers.lua [rounds] [calls a round] with riskscreen on the path.
 
 package.path = (arg[0]:match("^(.*)/[^/]*$") or ".") .. "/?.lua;" .. package.path
 
 local bed = require("bed")
+local reports = require("support.report")
 local riskscreen = require("riskscreen")
 
-local rounds = tonumber(arg[1]) or 15
+local rounds = tonumber(arg[1]) or reports.rounds(15, 5)
 local calls = tonumber(arg[2]) or 20000
 local DIFFERENT = 1000 -- addresses
 
@@ -60,6 +61,7 @@ local ways = {
   },
   {
     what = "client:call",
+    at_most = 7,
     run = function(address)
       local record = client:call("getAddressRisk", { address = address, network = "eth" })
       return record.risks[1].riskLevel == "low" and "allow"
@@ -67,6 +69,7 @@ local ways = {
   },
   {
     what = "client:screen",
+    at_most = 10,
     run = function(address)
       return client:screen({ address = address, network = "eth" }).action
     end,
@@ -94,8 +97,24 @@ for round = 1, rounds do
   end
 end
 
-local version = rawget(_G, "jit") and rawget(_G, "jit").version or _VERSION
-io.write(("%s, median of %d rounds of %d calls, no I/O\n"):format(version, rounds, calls))
+local report = reports.new({
+  name = "layers",
+  title = "The cost of the Lua code",
+  method = ("median of %d interleaved rounds of %d calls, CPU time, no I/O"):format(rounds, calls),
+})
+local rows = {}
 for index, way in ipairs(ways) do
-  io.write(("%-16s %8.2f us\n"):format(way.what, bed.median(costs[index]) * 1e6))
+  rows[index] = { what = way.what, value = bed.median(costs[index]) * 1e6, ours = index > 1 }
 end
+report:chart({ title = "CPU time of a lookup", unit = "us", rows = rows })
+for index, way in ipairs(ways) do
+  local ratios = {}
+  for round = 1, rounds do
+    ratios[round] = costs[index][round] / costs[1][round]
+  end
+  if way.at_most then
+    local what = way.what .. ": times the cost by hand"
+    report:goal({ what = what, value = bed.median(ratios), at_most = way.at_most })
+  end
+end
+report:finish()

@@ -40,14 +40,13 @@ local unhealthy = { network = true, timeout = true, tls = true, server = true }
 ---@field sent boolean whether a request may have reached the service
 ---@field permit? riskscreen.Permit of the attempt
 ---@field gave_up? string why there was no further attempt
-local Call = {}
-Call.__index = Call
+---@field abandon fun(self)
 
----Ends the call when its task is cancelled.
-function Call:abandon()
-  self.state.stats:finish(self, self.route.label, "cancelled")
-  if self.permit then
-    self.state.breaker:forget(self.permit)
+-- Ends a call when its task is cancelled.
+local function abandon(call)
+  call.state.stats:finish(call, call.route.label, "cancelled")
+  if call.permit then
+    call.state.breaker:forget(call.permit)
   end
 end
 
@@ -122,11 +121,7 @@ local function may_resend(call)
     and (not state.limiter or state.limiter:try(call.cost))
 end
 
--- The response of a reply, or nil where the caller does not use it.
 local function response_of(call, reply, pagination)
-  if call.options.value_only then
-    return nil
-  end
   local made = response.response(reply, pagination)
   if call.state.shares_headers then
     -- The caller may change its headers.
@@ -157,7 +152,7 @@ local function send_one(call, at, hedged)
     result.sent = true
     return nil, result
   end
-  return value, response_of(call, reply, result)
+  return value, not call.options.value_only and response_of(call, reply, result) or nil
 end
 
 -- The seconds after which a second request is sent, or nil.
@@ -294,7 +289,7 @@ end
 
 local function run(state, route, built, options, parameters)
   local started = state.runtime.now()
-  local call = setmetatable({
+  local call = {
     state = state,
     route = route,
     request = built,
@@ -303,11 +298,10 @@ local function run(state, route, built, options, parameters)
     started = started,
     timeout = options.timeout or state.settings.timeout,
     attempt = 0,
-    attempt_started = started,
-    attempt_timeout = built.timeout,
     requests = 0,
     sent = false,
-  }, Call)
+    abandon = abandon,
+  }
   if state.limiter and route.operation then
     call.cost = costs.of(state.settings.rate_limit.cost, route.operation, parameters)
   end

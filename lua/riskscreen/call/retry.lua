@@ -80,8 +80,9 @@ end
 
 ---Adds the share of a call.
 function Budget:earn()
-  local left = self.left + self.share
-  self.left = left < self.reserve and left or self.reserve
+  if self.left < self.reserve then
+    self.left = math.min(self.reserve, self.left + self.share)
+  end
 end
 
 ---Takes one repeated request, if one is left.

@@ -44,7 +44,7 @@ end
 
 local function with_key(headers, key)
   local copy = { ["X-Access-Key"] = key, Accept = headers.Accept }
-  for name, value in pairs(headers) do
+  for name, value in next, headers do
     copy[name] = value
   end
   return copy
