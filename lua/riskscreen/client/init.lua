@@ -12,6 +12,7 @@ local screen = require "riskscreen.client.screen"
 local screen_all = require "riskscreen.client.screen_all"
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
+local watches = require "riskscreen.watch"
 
 ---@class riskscreen.Client
 ---@field kya riskscreen.kya
@@ -118,6 +119,18 @@ function Client:request(method, path, call_options)
     return nil, errors.new("invalid_argument", wanted:format(text.show(path)), fields)
   end
   return calls.request(state, name, method, path, checked)
+end
+
+---Screens the same addresses again and again, and reports what has changed.
+---@param request riskscreen.WatchRequest
+---@return riskscreen.Watch
+function Client:watch(request)
+  local state = calls.state_of(self)
+  if not state then
+    error("call it with a colon: client:watch { … }", 2)
+  end
+  local watch, misuse = watches.new(self, state, request)
+  return watch or error(misuse, 2)
 end
 
 ---The client's counters and latency histograms, and the status of its rate limit and circuit breaker.

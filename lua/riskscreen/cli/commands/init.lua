@@ -11,6 +11,7 @@ local files = {
   require "riskscreen.cli.commands.list",
   require "riskscreen.cli.commands.completion",
   require "riskscreen.cli.commands.report",
+  require "riskscreen.cli.commands.watch",
 }
 
 local groups = {

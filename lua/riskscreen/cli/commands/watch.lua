@@ -1,0 +1,169 @@
+-- riskscreen watch: screens a file of addresses again and again, and prints what has changed.
+
+local json = require("riskscreen.cli.output").json
+local option_of = require "riskscreen.cli.option"
+local screening = require "riskscreen.cli.screening"
+local status = require "riskscreen.cli.status"
+local store = require "riskscreen.store"
+local watch_options = require("riskscreen.watch").options
+
+local picked = option_of.pick(watch_options, { "rate", "daily_cap", "name" })
+
+local seconds_of = { s = 1, m = 60, h = 3600, d = 86400 }
+
+-- "6h" or "90" as seconds.
+local function duration(text)
+  local number, unit = text:match "^(%d+%.?%d*)([smhd]?)$"
+  if not number then
+    return nil, "must be a time such as 90s, 30m, 6h or 1d"
+  end
+  return tonumber(number) * (seconds_of[unit] or 1)
+end
+
+-- Runs a shell command with a change as its standard input; it has taken the change if its status is 0.
+local function to_command(command)
+  return function(text)
+    local pipe, problem = io.popen(command, "w")
+    if not pipe then
+      return nil, problem
+    end
+    pipe:write(text, "\n")
+    local ok, how, code = pipe:close()
+    if ok then
+      return true
+    end
+    return nil, ("the command failed (%s %s)"):format(tostring(how), tostring(code))
+  end
+end
+
+local function secret_of(context)
+  local path = context.options.webhook_secret_file
+  local secret = path == nil and context.world.getenv "RISKSCREEN_WATCH_SECRET" or nil
+  if path then
+    local file, problem = io.open(path, "rb")
+    if not file then
+      status.misuse("--webhook-secret-file: " .. problem)
+    end
+    secret = file:read "*l"
+    file:close()
+  end
+  return secret or status.misuse "--webhook needs RISKSCREEN_WATCH_SECRET or --webhook-secret-file"
+end
+
+local order = { "id", "time", "watch", "address", "network", "action", "before", "risks", "risks_before", "reasons" }
+
+-- Writes a change to the standard output, and gives it to the command.
+local function receiver(context)
+  local command = context.options.command and to_command(context.options.command)
+  return function(change)
+    local line = json.encode(change, order)
+    if command then
+      local taken, problem = command(line)
+      if not taken then
+        return nil, problem
+      end
+    end
+    if not context.quiet then
+      local written, problem = context.world.out:write(line, "\n")
+      if not written then
+        return nil, problem
+      end
+      context.world.out:flush()
+    end
+    return true
+  end
+end
+
+local function describe(summary)
+  local text = "%d screened, %d changed, %d without an answer, %d changes wait"
+  return text:format(summary.screened, summary.changed, summary.failed, summary.waiting)
+    .. (summary.finished and "" or "; the cycle goes on at the next run")
+end
+
+local function run(context)
+  local options = context.options
+  local path = options.state or options.file .. ".watch.db"
+  local kept, err = store.sqlite(path)
+  if not kept then
+    error(err, 0)
+  end
+  local client = context:client()
+  local request = {
+    source = options.file,
+    network = context:network(),
+    store = kept,
+    name = options.name,
+    every = options.every,
+    rate = options.rate,
+    daily_cap = options.daily_cap,
+    include = options.include,
+    on_change = receiver(context),
+    webhook = options.webhook and { url = options.webhook, secret = secret_of(context) } or nil,
+    on_failure = function(message)
+      context:warn("a change was not delivered and is kept: " .. message)
+    end,
+  }
+  local made, watch = pcall(client.watch, client, request)
+  if not made then
+    status.misuse((tostring(watch):gsub("^.-: watch: ", "")))
+  end
+  local summary, failure, is_done
+  if options.once then
+    summary, failure = watch:once()
+    is_done = summary and summary.finished and summary.waiting == 0 and summary.failed == 0
+  else
+    summary, failure = watch:run(function(of_cycle)
+      context:warn(describe(of_cycle))
+    end)
+    is_done = true
+  end
+  kept:close()
+  if not summary then
+    error(failure, 0)
+  end
+  if options.once then
+    context:warn(describe(summary))
+  end
+  return is_done and status.done or status.unknown
+end
+
+return {
+  name = "watch",
+  summary = "Screen a file of addresses again and again, and print what has changed, one JSON object a line.",
+  description = "The state file keeps the last verdict of each address, the place in the cycle, and changes that no "
+    .. "receiver has taken yet. The first verdict of an address is printed unless it is allow. A change may come "
+    .. "twice, with the same id, where the program was killed meanwhile. The environment variable "
+    .. "RISKSCREEN_WATCH_SECRET is the key of the webhook's signature.",
+  options = {
+    { name = "file", type = "string", required = true, argument = "PATH", doc = "CSV with a column address." },
+    {
+      name = "every",
+      type = "string",
+      argument = "TIME",
+      check = duration,
+      doc = "The time from the beginning of a cycle to the next, such as 30m or 1d; screenings are spread over it. "
+        .. "Default: 6h.",
+    },
+    { name = "once", type = "boolean", doc = "One cycle, as fast as --rate allows, for cron or a timer." },
+    picked[1],
+    picked[2],
+    screening.options[1],
+    { name = "state", type = "string", argument = "PATH", doc = "The state file; by default FILE.watch.db." },
+    { name = "command", type = "string", doc = "A shell command that gets each change as its standard input." },
+    { name = "webhook", type = "string", argument = "URL", doc = "Where each change is posted, signed." },
+    { name = "webhook_secret_file", type = "string", argument = "PATH", doc = "A file with the key of the signature." },
+    picked[3],
+  },
+  examples = {
+    { line = "watch --file customers.csv -n eth --every 6h", what = "Until it is interrupted" },
+    { line = "watch --file customers.csv -n eth --once --command 'mail -s risk ops@example.com'", what = "From cron" },
+  },
+  statuses = {
+    { status = status.done, what = "every address was screened, and every change was taken" },
+    {
+      status = status.unknown,
+      what = "--once: an address has no answer, a change waits, or the daily cap was reached",
+    },
+  },
+  run = run,
+}

@@ -1,0 +1,445 @@
+-- client:watch: screens the same addresses again and again, and reports what has changed. The store holds the last
+-- verdict of each address, the place in the cycle, and the changes that no receiver has taken yet.
+local addresses = require "riskscreen.address"
+local build = require "riskscreen.options.build"
+local check = require "riskscreen.options.check"
+local client_options = require "riskscreen.options"
+local digest = require "riskscreen.address.digest"
+local errors = require "riskscreen.errors"
+local http = require "riskscreen.options.http"
+local json = require "riskscreen.json"
+local outboxes = require "riskscreen.watch.outbox"
+local sources = require "riskscreen.watch.source"
+local tables = require "riskscreen.util.tables"
+local text = require "riskscreen.util.text"
+local webhooks = require "riskscreen.watch.webhook"
+
+local DAY = 86400 -- seconds
+local LONGEST_CYCLE = 30 * DAY
+local SPREAD = 0.9 -- of the interval: the rest is room for pauses and slow answers
+local LONGEST_SLEEP = 60 -- seconds, so that `stop` is seen
+local SHORTEST_SLEEP = 0.01 -- seconds
+local FAILURES = 3 -- cycles in a row without an answer after which an address is reported as unknown
+local SHORTEST_SECRET = 16 -- bytes
+
+local function url_check(value)
+  local checked, reason = http.base_url(value)
+  return checked and value, reason
+end
+
+local function secret_check(value)
+  if #value < SHORTEST_SECRET then
+    return nil, ("must have at least %d bytes"):format(SHORTEST_SECRET)
+  end
+  return value
+end
+
+local M = {}
+
+---@type riskscreen.Option[]
+M.options = {
+  build.required {
+    name = "source",
+    type = "string|table|function",
+    doc = "The addresses: the path of a CSV file with a column `address`, a list, or a function that returns an "
+      .. "iterator. It is read again in each cycle.",
+  },
+  { name = "network", type = "any", doc = "The network of items that name none." },
+  build.required(build.object("store", "riskscreen.Store", "riskscreen.store", "What keeps the verdicts.")),
+  build.checked("name", "string", function(value)
+    if not value:find "^[%w_-]+$" then
+      return nil, "must be of letters, digits, '_' and '-'"
+    end
+    return value
+  end, "The name of this watch in the store.", "default"),
+  build.seconds("every", 6 * 3600, "The time from the beginning of a cycle to the next.", 1, LONGEST_CYCLE),
+  build.number("rate", "screenings a second", 5, 0.001, 1000, "The most screenings a second."),
+  build.count("daily_cap", "screenings", nil, 1, 1e9, "The most screenings in a day of UTC."),
+  client_options.policy,
+  { name = "include", type = "table", doc = "Lookups to make besides those that the policy needs." },
+  build.callback(
+    "on_change",
+    "on_change(change): takes a change. Where it raises, or returns false, or nil and a "
+      .. "reason, it is called again later."
+  ),
+  build.group("webhook", {
+    build.required(build.checked("url", "string", url_check, "Where changes are posted.")),
+    build.required(build.checked("secret", "string", secret_check, "The key of the signature.")),
+    build.seconds("timeout", 10, "Time for one delivery."),
+  }, "Post each change as JSON."),
+  build.callback("on_failure", "on_failure(message): called when a change could not be delivered."),
+}
+
+---@class riskscreen.WatchRequest
+---@field source string|any[]|fun(): (fun(): any)
+---@field network? any
+---@field store riskscreen.Store
+---@field name? string
+---@field every? number seconds
+---@field rate? number screenings a second
+---@field daily_cap? integer
+---@field policy? riskscreen.Policy
+---@field include? riskscreen.LookupName[]
+---@field on_change? fun(change: riskscreen.Change): any, any
+---@field webhook? { url: string, secret: string, timeout?: number }
+---@field on_failure? fun(message: string)
+
+---@class riskscreen.Change
+---@field id string the same when the change is delivered again
+---@field time integer Unix seconds
+---@field watch string
+---@field address any as the source gave it
+---@field network any
+---@field action riskscreen.Action
+---@field before? riskscreen.Action nil for an address that is screened for the first time
+---@field risks string[] such as "high / hack"
+---@field risks_before? string[]
+---@field reasons string[]
+---@field fields? table<string, string> the other columns of its row
+
+---@class riskscreen.WatchSummary
+---@field screened integer
+---@field changed integer
+---@field failed integer screenings without an answer
+---@field waiting integer changes that a receiver has not taken yet
+---@field finished boolean all addresses of the source were screened in this cycle
+
+---@class riskscreen.Watch
+---@field private client riskscreen.Client
+---@field private settings table
+---@field private store riskscreen.Store
+---@field private verdicts riskscreen.StoreSpace
+---@field private outboxes riskscreen.watch.Outbox[]
+---@field private stopped boolean
+local Watch = { __name = "riskscreen.Watch" }
+Watch.__index = Watch
+
+-- Raises the error of a store that failed.
+local function ensure(value, err)
+  if value == nil and err ~= nil then
+    error(err, 0)
+  end
+  return value
+end
+
+local function key_of(address, network)
+  local canonical = addresses.validate(address, network, "format")
+  local plain = canonical or "?" .. text.printable(tostring(address), 500)
+  return text.printable(tostring(network), 100) .. " " .. plain
+end
+
+-- "high / hack", sorted, each once.
+local function risks_of(decision)
+  local risks = {}
+  for _, risk in ipairs(type(decision.record) == "table" and decision.record.risks or {}) do
+    if type(risk) == "table" then
+      risks[tostring(risk.riskLevel) .. " / " .. tostring(risk.riskType)] = true
+    end
+  end
+  return tables.sorted_keys(risks)
+end
+
+local function id_of(self, key)
+  local bytes = digest.sha256(("%s\n%s\n%d"):format(self.settings.name, key, self.cycle.number)):sub(1, 16)
+  return (bytes:gsub(".", function(byte)
+    return ("%02x"):format(byte:byte())
+  end))
+end
+
+local function list_of(texts)
+  return texts[1] and texts or json.empty_array()
+end
+
+-- The address could not be screened; the failure says nothing about it.
+local function has_failed(decision)
+  return decision.action == "unknown" and decision.error ~= nil and decision.error.kind ~= "invalid_argument"
+end
+
+-- The new entry of an address, and the change where there is one.
+local function settle(self, item, decision, before)
+  local entry = { cycle = self.cycle.number, action = decision.action, risks = list_of(risks_of(decision)) }
+  if has_failed(decision) then
+    entry = tables.merge(before or {}, { cycle = self.cycle.number, failures = (before and before.failures or 0) + 1 })
+    if entry.failures ~= FAILURES then
+      return entry
+    end
+    entry.action, entry.risks = "unknown", json.empty_array()
+  end
+  local known = before and before.action and before
+  local is_same = known and known.action == entry.action and tables.equal(known.risks, entry.risks)
+  if is_same or (not known and entry.action == "allow") then
+    return entry
+  end
+  return entry,
+    {
+      id = id_of(self, item.key),
+      time = math.floor(self.clock()),
+      watch = self.settings.name,
+      address = item.address,
+      network = item.network,
+      action = entry.action,
+      before = known and known.action or nil,
+      risks = entry.risks,
+      risks_before = known and list_of(known.risks) or nil,
+      reasons = list_of(tables.pluck(decision.reasons, "message")),
+      fields = item.fields and next(item.fields) and item.fields or nil,
+    }
+end
+
+local function day_of(time)
+  return ("%d"):format(math.floor(time / DAY))
+end
+
+-- Keeps a verdict, the change in every outbox, and the count of the day: all or nothing.
+local function keep(self, item, decision)
+  local before = ensure(self.verdicts:get(item.key))
+  local entry, change = settle(self, item, decision, before and json.decode(before))
+  local today, meta = day_of(self.clock()), self.meta.name
+  self.used = { day = today, count = (self.used.day == today and self.used.count or 0) + 1 }
+  local changes = {
+    { kind = "put", space = self.verdicts.name, key = item.key, value = assert(json.encode(entry)) },
+    { kind = "put", space = meta, key = "used", value = assert(json.encode(self.used)) },
+  }
+  if change then
+    self.serial = self.serial + 1
+    changes[3] = { kind = "put", space = meta, key = "serial", value = tostring(self.serial) }
+    local body = assert(json.encode(change))
+    for _, outbox in ipairs(self.outboxes) do
+      local key = ("%015d"):format(self.serial)
+      changes[#changes + 1] = { kind = "put", space = outbox.name, key = key, value = body }
+    end
+  end
+  ensure(self.store:batch(changes))
+  self.summary.screened = self.summary.screened + 1
+  self.summary.changed = self.summary.changed + (change and 1 or 0)
+  self.summary.failed = self.summary.failed + (has_failed(decision) and 1 or 0)
+end
+
+local function deliver(self, at_once)
+  for _, outbox in ipairs(self.outboxes) do
+    local problem = outbox:flush(self.clock(), at_once)
+    if problem and self.settings.on_failure then
+      self.settings.on_failure(problem)
+    end
+  end
+end
+
+-- Sleeps, and repeats deliveries meanwhile. The runtime's clock is finer than the one of dates.
+local function wait(self, seconds)
+  local now = self.runtime.now
+  local deadline = now() + seconds
+  while not self.stopped and now() < deadline do
+    local pause = math.min(deadline - now(), LONGEST_SLEEP)
+    for _, outbox in ipairs(self.outboxes) do
+      local retry_at = outbox:retry_at()
+      pause = retry_at and math.min(pause, math.max(SHORTEST_SLEEP, retry_at - self.clock())) or pause
+    end
+    self.runtime.sleep(pause)
+    deliver(self)
+  end
+end
+
+-- The items of the source that were not screened in this cycle.
+local function remaining(self)
+  local next_item = sources.open(self.settings.source)
+  return function()
+    for item in next_item do
+      item = { address = item.address, network = item.network or self.settings.network, fields = item.fields }
+      item.key = key_of(item.address, item.network)
+      local entry = ensure(self.verdicts:get(item.key))
+      if not entry or json.decode(entry).cycle ~= self.cycle.number then
+        return item
+      end
+    end
+  end
+end
+
+local function count_of(next_item)
+  local count = 0
+  for _ in next_item do
+    count = count + 1
+  end
+  return count
+end
+
+-- Addresses that have left the source are forgotten.
+local function forget(self)
+  for key, value in self.verdicts:each() do
+    if json.decode(value).cycle ~= self.cycle.number then
+      ensure(self.verdicts:delete(key))
+    end
+  end
+end
+
+local function save_cycle(self)
+  ensure(self.meta:put("cycle", assert(json.encode(self.cycle))))
+end
+
+-- The next screening may begin at the returned time, or not today where the daily cap is reached.
+local function is_capped(self)
+  local cap = self.settings.daily_cap
+  return cap and self.used.day == day_of(self.clock()) and self.used.count >= cap
+end
+
+-- Screens the items that remain. With `spread` the screenings fill the interval.
+local function pass(self, spread)
+  local settings = self.settings
+  local interval = 1 / settings.rate
+  if spread then
+    local left = self.cycle.started + settings.every * SPREAD - self.clock()
+    interval = math.max(interval, left / math.max(1, count_of(remaining(self))))
+  end
+  local now = self.runtime.now
+  local next_at = now()
+  for item in remaining(self) do
+    if is_capped(self) then
+      if not spread then
+        return false
+      end
+      wait(self, DAY - self.clock() % DAY)
+    end
+    wait(self, next_at - now())
+    if self.stopped then
+      return false
+    end
+    next_at = math.max(next_at + interval, now())
+    local decision = self.client:screen {
+      address = item.address,
+      network = item.network,
+      policy = settings.policy,
+      include = settings.include,
+    }
+    keep(self, item, decision)
+    deliver(self)
+  end
+  return true
+end
+
+-- Runs a function under the watch's lock. An error object becomes a result.
+local function locked(self, run)
+  local release, err = self.store:lock("watch-" .. self.settings.name)
+  if not release then
+    return nil, err
+  end
+  local ok, result = pcall(run)
+  release()
+  if not ok then
+    if errors.is(result) then
+      return nil, result
+    end
+    error(result, 0)
+  end
+  return result
+end
+
+local function load(self)
+  local cycle, used = ensure(self.meta:get "cycle"), ensure(self.meta:get "used")
+  self.cycle = cycle and json.decode(cycle) or { number = 0, finished = true }
+  self.used = used and json.decode(used) or { day = "", count = 0 }
+  self.serial = tonumber((ensure(self.meta:get "serial"))) or 0
+end
+
+local function begin(self)
+  self.summary = { screened = 0, changed = 0, failed = 0, waiting = 0, finished = false }
+  if self.cycle.finished then
+    self.cycle = { number = self.cycle.number + 1, started = self.clock(), finished = false }
+    save_cycle(self)
+  end
+end
+
+local function finish(self, is_complete)
+  if is_complete then
+    forget(self)
+    self.cycle.finished = true
+    save_cycle(self)
+  end
+  self.summary.finished = is_complete
+  for _, outbox in ipairs(self.outboxes) do
+    self.summary.waiting = self.summary.waiting + outbox:waiting()
+  end
+  return self.summary
+end
+
+---Screens every address once, as fast as `rate` allows, and delivers the changes. A cycle that was interrupted goes on
+---where it ended. For a timer such as cron.
+---@return riskscreen.WatchSummary|nil summary
+---@return riskscreen.Error|nil err the source or the store failed, or another process watches
+function Watch:once()
+  return locked(self, function()
+    load(self)
+    begin(self)
+    deliver(self, true)
+    return finish(self, pass(self, false))
+  end)
+end
+
+---Watches until `stop`: a cycle every `every` seconds, its screenings spread over that time.
+---@param on_cycle? fun(summary: riskscreen.WatchSummary) called after each cycle
+---@return true|nil
+---@return riskscreen.Error|nil err the source or the store failed, or another process watches
+function Watch:run(on_cycle)
+  self.stopped = false
+  return locked(self, function()
+    load(self)
+    while not self.stopped do
+      if self.cycle.finished and self.cycle.started then
+        wait(self, self.cycle.started + self.settings.every - self.clock())
+      end
+      if not self.stopped then
+        begin(self)
+        local summary = finish(self, pass(self, true))
+        if on_cycle then
+          on_cycle(summary)
+        end
+      end
+    end
+    return true
+  end)
+end
+
+---Ends `run` soon, after the screening under way.
+function Watch:stop()
+  self.stopped = true
+end
+
+---A watch of a client.
+---@param client riskscreen.Client
+---@param state { runtime: table, clock: fun(): number } of the client
+---@param request riskscreen.WatchRequest
+---@return riskscreen.Watch|nil
+---@return string|nil misuse
+function M.new(client, state, request)
+  local checked, problem = check.options(M.options, request)
+  if not checked then
+    return nil, "watch: " .. problem.message
+  elseif not (checked.on_change or checked.webhook) then
+    return nil, "watch: on_change or webhook must say where changes go"
+  end
+  local prefix = "watch:" .. checked.name
+  local self = setmetatable({
+    client = client,
+    settings = checked,
+    store = checked.store,
+    verdicts = checked.store:space(prefix .. ":verdicts"),
+    meta = checked.store:space(prefix),
+    runtime = state.runtime,
+    clock = state.clock,
+    outboxes = {},
+    stopped = false,
+  }, Watch)
+  if checked.on_change then
+    self.outboxes[1] = outboxes.new(self.store, prefix .. ":call", checked.on_change)
+  end
+  if checked.webhook then
+    if not state.runtime.transport then
+      return nil, "watch: the client's runtime has no transport for the webhook"
+    end
+    local send = webhooks.sender(checked.webhook, state.runtime, state.clock)
+    self.outboxes[#self.outboxes + 1] = outboxes.new(self.store, prefix .. ":webhook", function(change, body)
+      return send(change.id, body)
+    end)
+  end
+  return self
+end
+
+return M

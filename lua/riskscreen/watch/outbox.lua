@@ -1,0 +1,64 @@
+-- Changes on their way to one receiver. They are kept in the store until the receiver has taken them, in their order.
+local json = require "riskscreen.json"
+
+local FIRST_PAUSE = 5 -- seconds after a failed delivery; each further one doubles it
+local LONGEST_PAUSE = 3600 -- seconds
+
+---@class riskscreen.watch.Outbox
+---@field name string of its space
+---@field private space riskscreen.StoreSpace
+---@field private deliver fun(change: table, text: string): any, any
+---@field private failures integer in a row
+---@field private next_at number of the clock: when it may try again
+local Outbox = {}
+Outbox.__index = Outbox
+
+---Delivers what waits. It ends at the first failure, because the order matters.
+---@param now number Unix seconds
+---@param at_once? boolean do not wait for the end of a pause
+---@return string|nil problem of a delivery that failed
+function Outbox:flush(now, at_once)
+  if now < self.next_at and not at_once then
+    return nil
+  end
+  for key, text in self.space:each() do
+    local ok, taken, problem = pcall(self.deliver, json.decode(text), text)
+    if not ok or taken == false or (taken == nil and problem ~= nil) then
+      self.failures = self.failures + 1
+      self.next_at = now + math.min(LONGEST_PAUSE, FIRST_PAUSE * 2 ^ (self.failures - 1))
+      return tostring(not ok and taken or problem or "the change was refused")
+    end
+    self.failures, self.next_at = 0, 0
+    local deleted, err = self.space:delete(key)
+    if deleted == nil then
+      error(err, 0)
+    end
+  end
+end
+
+---When it may try again, if something waits after a failure.
+---@return number|nil
+function Outbox:retry_at()
+  return self.failures > 0 and self.next_at or nil
+end
+
+---@return integer
+function Outbox:waiting()
+  local count, err = self.space:count()
+  if not count then
+    error(err, 0)
+  end
+  return count
+end
+
+local M = {}
+
+---@param store riskscreen.Store
+---@param name string
+---@param deliver fun(change: table, text: string): any, any a failure raises, or returns false, or nil and a reason
+---@return riskscreen.watch.Outbox
+function M.new(store, name, deliver)
+  return setmetatable({ name = name, space = store:space(name), deliver = deliver, failures = 0, next_at = 0 }, Outbox)
+end
+
+return M

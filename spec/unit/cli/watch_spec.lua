@@ -1,0 +1,71 @@
+local cjson = require "cjson"
+local run = require("spec.support.cli").run
+local sandbox = require "riskscreen.sandbox"
+local temporary = require "spec.support.temporary"
+
+local function address(name)
+  return sandbox.scenario(name).address
+end
+
+local function lines_of(out)
+  local list = {}
+  for line in out:gmatch "[^\n]+" do
+    list[#list + 1] = cjson.decode(line)
+  end
+  return list
+end
+
+describe("riskscreen watch", function()
+  local path
+
+  before_each(function()
+    path = temporary.path "customers.csv"
+    temporary.write(path, "customer,address\nC-1," .. address "type-hack" .. "\nC-2," .. address "clean-eth" .. "\n")
+  end)
+
+  after_each(temporary.clean)
+
+  it("prints the first verdict that is not allow, and at the next run nothing", function()
+    local arguments = { "watch", "--file", path, "-n", "eth", "--once", "--rate", "1000" }
+    local status, out, err = run(arguments)
+    assert.equal(0, status, err)
+    local changes = lines_of(out)
+    assert.equal(1, #changes)
+    assert.equal("block", changes[1].action)
+    assert.equal("C-1", changes[1].fields.customer)
+    assert.matches("2 screened, 1 changed, 0 without an answer, 0 changes wait", err, 1, true)
+    status, out = run(arguments)
+    assert.equal(0, status)
+    assert.equal("", out)
+  end)
+
+  it("gives each change to a command, and keeps it where the command fails", function()
+    local got = temporary.path "got"
+    local function watch(command)
+      return run { "watch", "--file", path, "-n", "eth", "--once", "--rate", "1000", "--command", command }
+    end
+    local status, _, err = watch "exit 3"
+    assert.equal(3, status)
+    assert.matches("a change was not delivered and is kept: the command failed", err, 1, true)
+    status = watch("cat > " .. got)
+    assert.equal(0, status)
+    assert.equal("block", cjson.decode(temporary.read(got)).action)
+  end)
+
+  it("refuses a wrong time and a webhook without a secret", function()
+    local status, _, err = run { "watch", "--file", path, "--every", "6x" }
+    assert.equal(4, status)
+    assert.matches("--every must be a time such as 90s, 30m, 6h or 1d", err, 1, true)
+    status, _, err = run { "watch", "--file", path, "-n", "eth", "--once", "--webhook", "https://example.com/" }
+    assert.equal(4, status)
+    assert.matches("--webhook needs RISKSCREEN_WATCH_SECRET", err, 1, true)
+    status, _, err = run { "watch", "--file", path, "-n", "eth", "--once", "--webhook", "https://example.com/" }
+    assert.equal(4, status, err)
+  end)
+
+  it("needs a file", function()
+    local status, _, err = run { "watch", "--once" }
+    assert.equal(4, status)
+    assert.matches("--file", err, 1, true)
+  end)
+end)

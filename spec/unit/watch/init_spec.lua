@@ -1,0 +1,251 @@
+local decisions = require "riskscreen.policy.decision"
+local errors = require "riskscreen.errors"
+local riskscreen = require "riskscreen"
+local temporary = require "spec.support.temporary"
+local virtual_time = require "spec.support.virtual_time"
+
+local START = 1795000000
+local A = "0xf9410a55b94b72b3be0e33912be89d4f7da143f3"
+local B = "0xa430d6f0a8960fb6b71450c7286de52dd9b28fd3"
+local C = "0x16e998a4a64a384aa74dd757e5a6858ab909262e"
+
+-- A client with a virtual clock whose decisions come from `answers`: an action, or an error, by address.
+local function new_world(answers)
+  local runtime = virtual_time.new()
+  local world = { runtime = runtime, answers = answers, times = {}, screened = {}, changes = {} }
+  function world.clock()
+    return START + runtime.now()
+  end
+  world.client = riskscreen.sandbox.client { clock = world.clock, runtime = runtime }
+  rawset(world.client, "screen", function(_, request)
+    world.times[#world.times + 1] = runtime.now()
+    world.screened[#world.screened + 1] = request.address
+    local answer = world.answers[request.address]
+    if type(answer) == "table" then
+      return decisions.unknown(answer, request.address, request.network)
+    end
+    local risks = answer == "allow" and {} or { { riskLevel = "high", riskType = "hack" } }
+    local reasons = { { action = answer, message = "it is " .. answer } }
+    return decisions.new { action = answer, reasons = reasons, record = { risks = risks } }
+  end)
+  world.store = riskscreen.store.memory { clock = world.clock }
+  return world
+end
+
+local function watch_of(world, request)
+  request.store = request.store or world.store
+  request.network = "eth"
+  request.on_change = request.on_change or function(change)
+    world.changes[#world.changes + 1] = change
+  end
+  return world.client:watch(request)
+end
+
+local function told(world)
+  local list = {}
+  for index, change in ipairs(world.changes) do
+    list[index] = ("%s %s>%s"):format(change.address:sub(1, 4), change.before or "", change.action)
+  end
+  world.changes = {}
+  return list
+end
+
+local timeout = errors.new("timeout", "no answer")
+
+describe("a watch", function()
+  after_each(temporary.clean)
+
+  it("reports the first verdicts that are not allow, and then changes only", function()
+    local world = new_world { [A] = "block", [B] = "allow" }
+    local watch = watch_of(world, { source = { A, B } })
+    assert.same({ screened = 2, changed = 1, failed = 0, waiting = 0, finished = true }, watch:once())
+    assert.same({ "0xf9 >block" }, told(world))
+    watch:once()
+    assert.same({}, told(world))
+    world.answers[B], world.answers[A] = "review", "allow"
+    watch:once()
+    local change = world.changes[2]
+    assert.same({ "0xf9 block>allow", "0xa4 allow>review" }, told(world))
+    assert.same({ "high / hack" }, change.risks)
+    assert.same({}, change.risks_before)
+    assert.same({ "it is review" }, change.reasons)
+    assert.matches("^%x+$", change.id)
+  end)
+
+  it("keeps the last verdict over failures, and reports unknown after three cycles without an answer", function()
+    local world = new_world { [A] = "allow" }
+    local watch = watch_of(world, { source = { A } })
+    watch:once()
+    world.answers[A] = timeout
+    assert.equal(1, watch:once().failed)
+    watch:once()
+    assert.same({}, told(world))
+    watch:once()
+    watch:once()
+    assert.same({ "0xf9 allow>unknown" }, told(world))
+    world.answers[A] = "allow"
+    watch:once()
+    assert.same({ "0xf9 unknown>allow" }, told(world))
+  end)
+
+  it("reports an address that is none at once", function()
+    local world = new_world { ["no address"] = errors.new("invalid_argument", "not an address") }
+    watch_of(world, { source = { "no address" } }):once()
+    assert.same({ "no a >unknown" }, told(world))
+  end)
+
+  it("repeats a change that was not taken, with the same id and in order", function()
+    local world = new_world { [A] = "block", [B] = "block" }
+    local refuse, seen = true, {}
+    local watch = watch_of(world, {
+      source = { A, B },
+      on_change = function(change)
+        seen[#seen + 1] = change.id
+        if refuse then
+          return nil, "down"
+        end
+      end,
+    })
+    assert.equal(2, watch:once().waiting)
+    refuse = false
+    assert.equal(0, watch:once().waiting)
+    assert.equal(seen[1], seen[#seen - 1])
+    assert.are_not.equal(seen[1], seen[#seen])
+  end)
+
+  it("goes on where a cycle ended, and screens nothing twice", function()
+    local world = new_world { [A] = "allow", [B] = "allow", [C] = "block" }
+    local calls = 0
+    local function list()
+      local position = 0
+      return function()
+        position = position + 1
+        if position == 3 and calls == 0 then
+          calls = 1
+          error(errors.new("storage", "the disk is gone"), 0)
+        end
+        return ({ A, B, C })[position]
+      end
+    end
+    local summary, err = watch_of(world, { source = list }):once()
+    assert.is_nil(summary)
+    assert.equal("storage", err.kind)
+    summary = watch_of(world, { source = list }):once()
+    assert.is_true(summary.finished)
+    assert.same({ A, B, C }, world.screened)
+  end)
+
+  it("forgets addresses that have left the source", function()
+    local world = new_world { [A] = "block", [B] = "allow" }
+    watch_of(world, { source = { A, B } }):once()
+    watch_of(world, { source = { B } }):once()
+    assert.equal(1, world.store:space("watch:default:verdicts"):count())
+    watch_of(world, { source = { A, B } }):once()
+    assert.same({ "0xf9 >block", "0xf9 >block" }, told(world))
+  end)
+
+  it("screens no faster than `rate`, and an address once that stands twice in the source", function()
+    local world = new_world { [A] = "allow", [B] = "allow", [C] = "allow" }
+    watch_of(world, { source = { A, B, A:upper():gsub("^0X", "0x"), C }, rate = 2 }):once()
+    assert.same({ A, B, C }, world.screened)
+    assert.same({ 0, 0.5, 1 }, world.times)
+  end)
+
+  it("spreads the screenings over the interval, cycle after cycle", function()
+    local world = new_world { [A] = "allow", [B] = "allow", [C] = "allow" }
+    local watch = watch_of(world, { source = { A, B, C }, every = 3000 })
+    local cycles = 0
+    assert(watch:run(function()
+      cycles = cycles + 1
+      if cycles == 2 then
+        watch:stop()
+      end
+    end))
+    assert.same({ 0, 900, 1800, 3000, 3900, 4800 }, world.times)
+  end)
+
+  it("ends a day at the daily cap", function()
+    local world = new_world { [A] = "allow", [B] = "allow", [C] = "allow" }
+    local watch = watch_of(world, { source = { A, B, C }, daily_cap = 2, every = 3600 })
+    local summary = watch:once()
+    assert.same({ 2, false }, { summary.screened, summary.finished })
+    assert.equal(0, watch:once().screened)
+    assert(watch:run(function()
+      watch:stop()
+    end))
+    assert.same({ A, B, C }, world.screened)
+    local midnight = (math.floor(START / 86400) + 1) * 86400 - START
+    assert.is_true(math.abs(midnight - world.times[3]) < 0.001)
+  end)
+
+  it("repeats a delivery with longer and longer pauses while it waits", function()
+    local world = new_world { [A] = "block" }
+    local attempts = {}
+    local watch = watch_of(world, {
+      source = { A },
+      every = 600,
+      on_change = function()
+        attempts[#attempts + 1] = world.runtime.now()
+        return #attempts == 5 or nil, "down"
+      end,
+    })
+    local cycles = 0
+    watch:run(function()
+      cycles = cycles + 1
+      if cycles == 2 then
+        watch:stop()
+      end
+    end)
+    assert.same({ 0, 5, 15, 35, 75 }, attempts)
+  end)
+
+  it("is refused where another process watches", function()
+    local world = new_world { [A] = "allow" }
+    local path = temporary.path "state.db"
+    local one, other = assert(riskscreen.store.sqlite(path)), assert(riskscreen.store.sqlite(path))
+    local release = assert(one:lock "watch-default")
+    local summary, err = watch_of(world, { source = { A }, store = other }):once()
+    assert.is_nil(summary)
+    assert.equal("locked", err.reason)
+    release()
+    one:close()
+    other:close()
+  end)
+
+  it("reads a CSV file with further columns, which the change has", function()
+    local world = new_world { [A] = "block", [B] = "allow" }
+    local path = temporary.path "customers.csv"
+    temporary.write(path, "\239\187\191customer;Address;network\r\nC-1;" .. A .. ";eth\r\nC-2;" .. B .. ";\r\n")
+    watch_of(world, { source = path }):once()
+    assert.equal(1, #world.changes)
+    assert.same({ customer = "C-1" }, world.changes[1].fields)
+  end)
+
+  it("fails where the file has no addresses or a row that cannot be read", function()
+    local world = new_world {}
+    local path = temporary.path "customers.csv"
+    for content, message in pairs {
+      ["customer\nC-1\n"] = "the header has no column `address`",
+      ["address,customer\n" .. A .. "\n"] = "line 2: it has not as many fields as the header",
+    } do
+      temporary.write(path, content)
+      local summary, err = watch_of(world, { source = path }):once()
+      assert.is_nil(summary)
+      assert.matches(message, err.message, 1, true)
+    end
+  end)
+
+  it("raises misuse at the caller's line", function()
+    local world = new_world {}
+    for message, request in pairs {
+      ["on_change or webhook must say where changes go"] = { source = {}, store = world.store },
+      ["store must be made by riskscreen.store"] = { source = {}, store = {}, on_change = print },
+      ["webhook.url must be"] = { source = {}, store = world.store, webhook = { url = "x", secret = ("s"):rep(16) } },
+      ["at least 16 bytes"] = { source = {}, store = world.store, webhook = { url = "https://x", secret = "s" } },
+    } do
+      local ok, problem = pcall(world.client.watch, world.client, request)
+      assert.is_false(ok)
+      assert.matches(message, problem, 1, true)
+    end
+  end)
+end)

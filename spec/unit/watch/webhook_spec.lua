@@ -1,0 +1,110 @@
+-- Changes over real HTTP: the signature as openssl computes it, and a receiver that is down.
+local command_line = require "spec.support.command_line"
+local riskscreen = require "riskscreen"
+local runtime = require "riskscreen.runtime"
+local server = require "riskscreen.server"
+local temporary = require "spec.support.temporary"
+
+local SECRET = "a secret of the receiver"
+
+-- A receiver that answers with `self.status` and keeps what it gets.
+local function new_receiver()
+  local http = assert(server.new { host = "127.0.0.1", port = 0, max_body = 65536 })
+  local self = { status = 200, got = {}, url = ("http://127.0.0.1:%d/changes"):format(http:port()) }
+  local object = {}
+  for _, name in ipairs { "pollfd", "events", "timeout" } do
+    object[name] = function()
+      return http[name](http)
+    end
+  end
+  function object.step(_, seconds)
+    http:step(seconds)
+    local request = http:next()
+    while request do
+      table.insert(self.got, { path = request.path, headers = request.headers, body = request.body })
+      request:respond(self.status, {}, "")
+      request = http:next()
+    end
+  end
+  runtime.attach(object)
+  function self.close()
+    runtime.detach(object)
+    http:close()
+  end
+  return self
+end
+
+local function header(request, name)
+  for key, value in pairs(request.headers) do
+    if tostring(key):lower() == name then
+      return type(value) == "table" and value[1] or value
+    end
+  end
+end
+
+describe("the webhook of a watch", function()
+  local receiver
+
+  before_each(function()
+    receiver = new_receiver()
+  end)
+
+  after_each(function()
+    receiver.close()
+    temporary.clean()
+  end)
+
+  local function watch_of(store, problems)
+    local client = riskscreen.sandbox.client()
+    return client:watch {
+      source = { riskscreen.sandbox.scenario("type-hack").address },
+      network = "eth",
+      store = store,
+      webhook = { url = receiver.url, secret = SECRET },
+      on_failure = function(message)
+        table.insert(problems, message)
+      end,
+    }
+  end
+
+  it("posts a change as JSON, with its id and a signature over the time and the body", function()
+    local summary = assert(watch_of(riskscreen.store.memory(), {}):once())
+    assert.equal(0, summary.waiting)
+    local request = receiver.got[1]
+    assert.equal("/changes", request.path)
+    local time, signature = header(request, "x-riskscreen-signature"):match "^t=(%d+),v1=(%x+)$"
+    local path = temporary.path "signed"
+    temporary.write(path, time .. "." .. request.body)
+    local output = command_line.run(("openssl dgst -sha256 -hmac '%s' %s"):format(SECRET, path))
+    assert.equal(output:match "= (%x+)", signature)
+    assert.matches('"id":"' .. header(request, "x-riskscreen-id") .. '"', request.body, 1, true)
+    assert.matches('"action":"block"', request.body, 1, true)
+    assert.is_nil(header(request, "x-access-key"))
+  end)
+
+  it("keeps a change while the receiver is down, also over a restart, and sends it with the same id", function()
+    local path, problems = temporary.path "state.db", {}
+    local store = assert(riskscreen.store.sqlite(path))
+    receiver.status = 503
+    assert.equal(1, watch_of(store, problems):once().waiting)
+    assert.same({ "the webhook's receiver answered 503" }, problems)
+    store:close()
+    store = assert(riskscreen.store.sqlite(path))
+    receiver.status = 204
+    local summary = watch_of(store, problems):once()
+    assert.same({ 0, 0 }, { summary.waiting, summary.changed })
+    assert.equal(2, #receiver.got)
+    assert.equal(header(receiver.got[1], "x-riskscreen-id"), header(receiver.got[2], "x-riskscreen-id"))
+    assert.equal(receiver.got[1].body, receiver.got[2].body)
+    store:close()
+  end)
+
+  it("keeps a change when nothing listens", function()
+    local problems = {}
+    local watch = watch_of(riskscreen.store.memory(), problems)
+    receiver.close()
+    assert.equal(1, watch:once().waiting)
+    assert.matches("the webhook cannot be sent", problems[1], 1, true)
+    receiver = new_receiver()
+  end)
+end)
