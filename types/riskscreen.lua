@@ -71,6 +71,7 @@ riskscreen.store, riskscreen.journal = {}, {}
 ---@field final_statuses? table Values of `status` that make a transaction's result final; by default 1003 alone.
 ---@field pending_statuses? table Values of `status` under which the wait for a result goes on; by default 1000, 1001 and 1002. A result without a status is pending, too. Any other status ends the wait with an error.
 ---@field immediate_results? boolean Whether the answer to a submission is the result itself. Then `screen` needs no source of later results.
+---@field store? table Store that keeps submitted transactions, so that a program that starts again submits none twice.
 ---@field inbox? table Inbox whose webhooks bring results, made by `table`.
 ---@field retry? table|boolean When a failed request is sent again; false: never.
 ---@field rate_limit? table The token bucket at which calls wait for their turn.
@@ -535,10 +536,26 @@ function riskscreen_kyt:resume(ticket) end
 ---@return table|riskscreen.Error other on success `source` ("submission", "poll" or "webhook"), `event`, `elapsed`, `attempts`
 function riskscreen_Transaction:await(given) end
 
+---Iterates over the transactions that the client's store keeps: submitted by any program, and not forgotten yet. Where it is not known whether one was submitted, the transaction is nil; the error has `uncertain` and perhaps a `ticket`.
+---@return fun(): boolean|nil, riskscreen.Transaction|nil, riskscreen.Error|nil the first value is true for each
+function riskscreen_kyt:kept() end
+
+---Removes from the client's store what it keeps of a submission with these parameters, so that it may be submitted again: for one whose outcome is not known, when you have found out that it did not reach the service.
+---@param parameters table
+---@param given? { kind?: riskscreen.TransactionKind }
+---@return boolean|nil ok
+---@return riskscreen.Error|nil err
+function riskscreen_kyt:forget(parameters, given) end
+
 ---A text with which any process can resume the transaction: `client.kyt:resume(ticket)`. A transaction that finished at once may have no requestId, and then nothing can be resumed.
 ---@return string|nil
 ---@return riskscreen.Error|nil
 function riskscreen_Transaction:ticket() end
+
+---Removes the transaction from the client's store: its result is handled. Until then it is not submitted again. Without a store it does nothing.
+---@return boolean|nil ok
+---@return riskscreen.Error|nil err
+function riskscreen_Transaction:forget() end
 
 ---@class riskscreen.Run one pass over a source: an iterator that can be stopped
 local riskscreen_Run = {}
@@ -739,7 +756,7 @@ function riskscreen_Loop:step(wait) end
 ---@field verify? fun(body: string, headers: table<string, string>, delivery: riskscreen.Delivery): boolean|nil, string?
 ---@field accept_unauthenticated? boolean
 ---@field fetch? fun(request_id: string): table|nil, any gives the result that is used in place of the event's data
----@field store? riskscreen.WebhookStore
+---@field store? riskscreen.Store|riskscreen.WebhookStore
 ---@field remember? { limit?: integer, ttl?: number } of handled events
 ---@field early? { limit?: integer, ttl?: number } of events whose transaction is not awaited yet
 ---@field on_failure? fun(failure: any, event: riskscreen.WebhookEvent)

@@ -6,6 +6,7 @@ local calls = require "riskscreen.call"
 local check = require "riskscreen.options.check"
 local build = require "riskscreen.options.build"
 local errors = require "riskscreen.errors"
+local keep = require "riskscreen.kyt.keep"
 local operations = require "riskscreen.interface.operations"
 local options = require "riskscreen.options"
 local request = require "riskscreen.interface.request"
@@ -34,9 +35,11 @@ local wait_options = {
   build.seconds("timeout", nil, "How long to wait; by default `polling.deadline`.", 0, LONGEST_WAIT),
 }
 
-local await_options = tables.concat(wait_options, {
+local kind_options = {
   build.choice("kind", { "transaction", "custom_score" }, "transaction", "The kind of the request."),
-})
+}
+
+local await_options = tables.concat(wait_options, kind_options)
 
 ---@class riskscreen.Transaction a submitted transaction
 ---@field requestId? string absent when the outcome of the submission is uncertain
@@ -48,6 +51,10 @@ Transaction.__name = "riskscreen.Transaction"
 -- Apart from the transactions, because the client's settings hold the access key.
 ---@type table<riskscreen.Transaction, riskscreen.Pending>
 local pendings = setmetatable({}, { __mode = "k" })
+
+-- What the store keeps of transactions.
+---@type table<riskscreen.Transaction, riskscreen.kyt.Entry>
+local entries = setmetatable({}, { __mode = "k" })
 
 -- The operation by which results of a kind are polled, or nil.
 local function result_operation(kind, settings)
@@ -165,10 +172,53 @@ function Transaction:ticket()
   }
 end
 
+---Removes the transaction from the client's store: its result is handled. Until then it is not submitted again.
+---Without a store it does nothing.
+---@return boolean|nil ok
+---@return riskscreen.Error|nil err
+function Transaction:forget()
+  if not pendings[self] then
+    error("call it with a colon: transaction:forget()", 2)
+  elseif not entries[self] then
+    return true
+  end
+  return entries[self]:forget()
+end
+
 -- The methods of `client.kyt` that are more than a call.
 local methods = {}
 
-local function submit(state, kind, parameters, call_options)
+-- The transaction of a ticket.
+local function resume(state, ticket)
+  local content, err = tickets.decode(ticket)
+  if not content then
+    return nil, err
+  end
+  local kind = content.kind or "transaction"
+  local ids = { request_id = content.requestId, custom_id = content.customId, kind = kind }
+  local subject = { hash = content.hash, network = content.network }
+  return new_transaction(ids, pending_of(state, ids, subject))
+end
+
+-- The transaction that the store keeps; or nil and an error where it is not known whether it was submitted.
+local function kept_transaction(state, entry)
+  local content = entry.content
+  local transaction, err
+  if content.state == "submitted" then
+    transaction, err = resume(state, content.ticket)
+  elseif content.state == "finished" and type(content.result) == "table" then
+    local ids = { request_id = content.requestId, custom_id = content.customId, kind = "transaction" }
+    transaction = new_transaction(ids, awaiting.finished(state, ids, content.result, {}))
+  else
+    return nil, keep.uncertain(content)
+  end
+  if transaction then
+    entries[transaction] = entry
+  end
+  return transaction, err
+end
+
+local function send(state, kind, parameters, call_options)
   local inbox = state.settings.inbox
   local mark = inbox and inbox.waiters:mark()
   local submitted, other = submission.submit(state, kinds[kind].submit, parameters, call_options, kinds[kind].ticket)
@@ -182,6 +232,38 @@ local function submit(state, kind, parameters, call_options)
   local delay = awaiting.interval(state.settings.polling, 1, state.settings.random)
   local subject = { hash = parameters.hash, network = parameters.network }
   return new_transaction(ids, new_pending(state, ids, delay, { subject = subject, mark = mark })), other
+end
+
+-- Notes in the store how a submission went.
+local function note(entry, transaction, err)
+  if transaction then
+    entries[transaction] = entry
+    local outcome = pendings[transaction].outcome
+    local ids = { requestId = transaction.requestId, customId = transaction.customId }
+    entry:note(outcome and tables.merge(ids, { state = "finished", result = outcome.result })
+      or { state = "submitted", ticket = transaction:ticket() })
+  elseif not err.uncertain then
+    entry:forget()
+  end
+end
+
+-- Submits a transaction, unless the store keeps it from before.
+local function submit(state, kind, parameters, call_options)
+  if not state.settings.store then
+    return send(state, kind, parameters, call_options)
+  end
+  local ticket = submission.ticket_before(state, parameters, kinds[kind].ticket)
+  local entry, err = keep.begin(state, kind, parameters, ticket)
+  if not entry then
+    return nil, err
+  elseif entry.content then
+    local transaction
+    transaction, err = kept_transaction(state, entry)
+    return transaction, err or { kept = true, attempts = 0 }
+  end
+  local transaction, other = send(state, kind, parameters, call_options)
+  note(entry, transaction, other)
+  return transaction, other
 end
 
 -- Submits and awaits the result within the call's time. Nothing is submitted where no result could come.
@@ -200,7 +282,11 @@ local function screen(state, kind, parameters, call_options)
   end
   local poll_options = tables.copy(call_options)
   poll_options.extra = nil -- for the submission alone
-  return await(transaction, math.max(seconds - (now() - started), 0), poll_options)
+  local result, problem = await(transaction, math.max(seconds - (now() - started), 0), poll_options)
+  if result and entries[transaction] then
+    entries[transaction]:forget()
+  end
+  return result, problem
 end
 
 -- The state of the client and the checked arguments of a method. Misuse raises at the method's caller.
@@ -276,14 +362,42 @@ function methods.resume(self, ticket)
   if not state then
     error(wrong, 2)
   end
-  local content, err = tickets.decode(ticket)
-  if not content then
-    return nil, err
+  return resume(state, ticket)
+end
+
+---Iterates over the transactions that the client's store keeps: submitted by any program, and not forgotten yet. Where
+---it is not known whether one was submitted, the transaction is nil; the error has `uncertain` and perhaps a `ticket`.
+---@return fun(): boolean|nil, riskscreen.Transaction|nil, riskscreen.Error|nil the first value is true for each
+function methods.kept(self)
+  local state, wrong = calls.open(self, "client.kyt")
+  if not state then
+    error(wrong, 2)
+  elseif not state.settings.store then
+    error("kept: the client has no store", 2)
   end
-  local kind = content.kind or "transaction"
-  local ids = { request_id = content.requestId, custom_id = content.customId, kind = kind }
-  local subject = { hash = content.hash, network = content.network }
-  return new_transaction(ids, pending_of(state, ids, subject))
+  local each = keep.each(state)
+  return function()
+    local entry = each()
+    if entry then
+      return true, kept_transaction(state, entry)
+    end
+  end
+end
+
+---Removes from the client's store what it keeps of a submission with these parameters, so that it may be submitted
+---again: for one whose outcome is not known, when you have found out that it did not reach the service.
+---@param parameters table
+---@param given? { kind?: riskscreen.TransactionKind }
+---@return boolean|nil ok
+---@return riskscreen.Error|nil err
+function methods.forget(self, parameters, given)
+  local state, checked = calls.open(self, "client.kyt", parameters, kind_options, given)
+  if not state then
+    error(checked, 2)
+  elseif not state.settings.store then
+    error("forget: the client has no store", 2)
+  end
+  return keep.forget(state, checked.kind or "transaction", parameters or {})
 end
 
 return { methods = methods }

@@ -65,6 +65,25 @@ function M.denial(state, operation, parameters)
   return errors.new("list", decision.reasons[1].message, fields)
 end
 
+---The ticket of a submission without an answer, or nil: by the caller's own identifier an inbox may still receive the
+---result.
+---@param state riskscreen.State
+---@param parameters table
+---@param kind? riskscreen.TransactionKind for the ticket, where it is not the usual one
+---@return string|nil
+function M.ticket_before(state, parameters, kind)
+  local inbox = state.settings.inbox
+  if not (tickets.is_id(parameters.customId) and inbox and inbox.waiters.by_custom_id) then
+    return nil
+  end
+  return tickets.encode {
+    customId = parameters.customId,
+    hash = parameters.hash,
+    network = parameters.network,
+    kind = kind,
+  }
+end
+
 ---@param state riskscreen.State
 ---@param operation riskscreen.Operation
 ---@param parameters table
@@ -88,16 +107,7 @@ function M.submit(state, operation, parameters, options, kind)
   end
   if errors.is_uncertain(other) then
     other.uncertain = true
-    -- By the caller's own identifier an inbox may still receive the result.
-    local inbox = state.settings.inbox
-    if parameters.customId and inbox and inbox.waiters.by_custom_id then
-      other.ticket = tickets.encode {
-        customId = parameters.customId,
-        hash = parameters.hash,
-        network = parameters.network,
-        kind = kind,
-      }
-    end
+    other.ticket = M.ticket_before(state, parameters, kind)
   end
   return nil, other
 end

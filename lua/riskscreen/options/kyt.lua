@@ -78,6 +78,12 @@ M.client = {
     false,
     "Whether the answer to a submission is the result itself. Then `screen` needs no source of later results."
   ),
+  build.object(
+    "store",
+    "riskscreen.Store",
+    "riskscreen.store.sqlite or .memory",
+    "Store that keeps submitted transactions, so that a program that starts again submits none twice."
+  ),
   build.checked("inbox", "table", inbox, "Inbox whose webhooks bring results, made by `riskscreen.webhook.inbox`."),
 }
 

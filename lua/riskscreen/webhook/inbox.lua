@@ -3,6 +3,7 @@
 
 local auth = require "riskscreen.webhook.auth"
 local build = require "riskscreen.options.build"
+local durable = require "riskscreen.webhook.durable"
 local check = require "riskscreen.options.check"
 local errors = require "riskscreen.errors"
 local event_parser = require "riskscreen.webhook.event"
@@ -26,7 +27,7 @@ local RETRY_AFTER = "1" -- seconds, for a delivery of an event that is being han
 ---@field verify? fun(body: string, headers: table<string, string>, delivery: riskscreen.Delivery): boolean|nil, string?
 ---@field accept_unauthenticated? boolean
 ---@field fetch? fun(request_id: string): table|nil, any gives the result that is used in place of the event's data
----@field store? riskscreen.WebhookStore
+---@field store? riskscreen.Store|riskscreen.WebhookStore
 ---@field remember? { limit?: integer, ttl?: number } of handled events
 ---@field early? { limit?: integer, ttl?: number } of events whose transaction is not awaited yet
 ---@field on_failure? fun(failure: any, event: riskscreen.WebhookEvent)
@@ -43,7 +44,14 @@ local function handlers(value)
   return copy
 end
 
+local function is_store(value)
+  return type(value.space) == "function"
+end
+
 local function store_of_operator(value)
+  if is_store(value) then
+    return value
+  end
   for _, method in ipairs { "claim", "complete", "release" } do
     if type(value[method]) ~= "function" then
       return nil, "must have a method " .. method
@@ -81,7 +89,13 @@ local shared_options = tables.concat(auth.options, {
 
 ---@type riskscreen.Option[]
 local inbox_options = tables.concat(shared_options, {
-  build.checked("store", "table", store_of_operator, "Which events were handled; by default in memory."),
+  build.checked(
+    "store",
+    "table",
+    store_of_operator,
+    "A store that keeps which events were handled, and early events; or a table with `claim`, `complete` and `release` "
+      .. "for handled events alone. By default both are in memory."
+  ),
   bounds("early", 1000, 3600, "How many events are kept for transactions that are awaited later, and for how long."),
   build.callback(
     "on_failure",
@@ -347,6 +361,9 @@ function M.new(given)
     error("webhook.inbox: " .. message, 2)
   end
   local remember, early, clock = settings.remember, settings.early, settings.clock
+  if settings.store and is_store(settings.store) then
+    return M.assemble(settings, durable.new(settings.store, remember, early, clock))
+  end
   local handled = settings.store
     or setmetatable({ done = ttl_queue.new(remember.limit, remember.ttl, clock), claimed = {} }, Store)
   return M.assemble(settings, handled, waiters.new(early.limit, early.ttl, clock))

@@ -1,0 +1,151 @@
+-- Transactions that a store keeps: a program that starts again goes on waiting and submits none twice.
+local recorder = require "spec.support.recorder"
+local riskscreen = require "riskscreen"
+local temporary = require "spec.support.temporary"
+
+local parameters = { network = "eth", hash = "0xabc", direction = "in" }
+local quick = { first = 0.001, growth = 1, jitter = 0, ceiling = 0.001, deadline = 5 }
+local endpoints = { kyt_result = { method = "GET", path = "/results" } }
+
+local function success(data)
+  return recorder.reply(200, { success = true, code = 1, data = data })
+end
+
+local submitted = success { requestId = "r1" }
+local done = success { requestId = "r1", status = 1003, maxScore = "12.5" }
+
+describe("a client with a store", function()
+  local path, store
+
+  -- A program that starts again: a new client, and the store opened anew.
+  local function start(...)
+    if store then
+      store:close()
+    end
+    store = assert(riskscreen.store.sqlite(path))
+    local transport, requests = recorder.new(...)
+    local client = riskscreen.new {
+      transport = transport,
+      access_key = "key-of-the-keep-specs",
+      polling = quick,
+      endpoints = endpoints,
+      store = store,
+      retry = false,
+    }
+    return client, requests
+  end
+
+  before_each(function()
+    path = temporary.path "transactions.db"
+  end)
+
+  after_each(function()
+    if store then
+      store:close()
+    end
+    store = nil
+    temporary.clean()
+  end)
+
+  local function kept_of(client)
+    local list = {}
+    for _, transaction, err in client.kyt:kept() do
+      list[#list + 1] = transaction and transaction.requestId or err.kind
+    end
+    return list
+  end
+
+  it("goes on waiting after it has started again, without a second submission", function()
+    local client, requests = start(submitted)
+    assert.equal("r1", client.kyt:submit(parameters).requestId)
+    assert.equal(1, #requests)
+    client, requests = start(done)
+    local transaction, other = client.kyt:submit(parameters)
+    assert.is_true(other.kept)
+    assert.equal(0, #requests)
+    assert.equal("12.5", transaction:await().maxScore)
+    assert.equal("GET", requests[1].method)
+    assert.equal(1, #requests)
+  end)
+
+  it("lists what it keeps, until it is forgotten", function()
+    local client = start(submitted)
+    client.kyt:submit(parameters)
+    client = start(done)
+    assert.same({ "r1" }, kept_of(client))
+    for _, transaction in client.kyt:kept() do
+      assert.equal("12.5", transaction:await().maxScore)
+      assert(transaction:forget())
+    end
+    assert.same({}, kept_of(client))
+  end)
+
+  it("does not send a transaction whose submission was interrupted", function()
+    local client = start(function()
+      error("the program ends here", 0)
+    end)
+    pcall(client.kyt.submit, client.kyt, parameters)
+    local requests
+    client, requests = start(submitted)
+    local transaction, err = client.kyt:submit(parameters)
+    assert.is_nil(transaction)
+    assert.is_true(err.uncertain)
+    assert.equal(0, #requests)
+    assert.same({ "cancelled" }, kept_of(client))
+    assert(client.kyt:forget(parameters))
+    assert.equal("r1", client.kyt:submit(parameters).requestId)
+  end)
+
+  it("does not send one whose answer was lost", function()
+    local client = start(recorder.failure("network", "reset", true))
+    local _, err = client.kyt:submit(parameters)
+    assert.is_true(err.uncertain)
+    local requests
+    client, requests = start(submitted)
+    _, err = client.kyt:submit(parameters)
+    assert.is_true(err.uncertain)
+    assert.equal(0, #requests)
+  end)
+
+  it("sends one again that the service refused", function()
+    local client = start(recorder.reply(400, { success = false, code = 2, msg = "no" }))
+    local _, err = client.kyt:submit(parameters)
+    assert.is_nil(err.uncertain)
+    client = start(submitted)
+    assert.equal("r1", client.kyt:submit(parameters).requestId)
+  end)
+
+  it("keeps a result that came with the answer to the submission", function()
+    local client = start(success { requestId = "r1", status = 1003, maxScore = "7" })
+    client.kyt:submit(parameters)
+    local requests
+    client, requests = start()
+    assert.equal("7", client.kyt:submit(parameters):await().maxScore)
+    assert.equal(0, #requests)
+  end)
+
+  it("forgets a transaction whose result `screen` has returned", function()
+    local client = start(submitted, done, submitted, done)
+    assert.equal("12.5", client.kyt:screen(parameters).maxScore)
+    assert.same({}, kept_of(client))
+  end)
+
+  it("refuses another transaction with a customId that is kept", function()
+    local client = start(submitted)
+    client.kyt:submit { network = "eth", hash = "0xabc", direction = "in", customId = "mine" }
+    local transaction, err = client.kyt:submit { network = "eth", hash = "0xdef", direction = "in", customId = "mine" }
+    assert.is_nil(transaction)
+    assert.equal("customId", err.field)
+  end)
+
+  it("sends nothing when the store fails", function()
+    local client, requests = start(submitted)
+    store.backend.apply = function()
+      return nil, riskscreen.errors.new("storage", "the disk is full", { reason = "full" })
+    end
+    local transaction, err = client.kyt:submit(parameters)
+    assert.is_nil(transaction)
+    assert.equal("full", err.reason)
+    assert.equal(0, #requests)
+  end)
+end)

@@ -1,0 +1,94 @@
+-- An inbox whose events are in a store: a program that starts again knows them.
+local json = require "riskscreen.json"
+local riskscreen = require "riskscreen"
+local temporary = require "spec.support.temporary"
+
+local TYPE = "getTxHashCustomRiskScore"
+
+describe("an inbox with a store", function()
+  local path, store, handled
+
+  local function start(handler)
+    if store then
+      store:close()
+    end
+    store = assert(riskscreen.store.sqlite(path))
+    handled = {}
+    return riskscreen.webhook.inbox {
+      accept_unauthenticated = true,
+      store = store,
+      on_failure = function() end,
+      handlers = {
+        [TYPE] = handler or function(event)
+          handled[#handled + 1] = event.webhookId
+        end,
+      },
+    }
+  end
+
+  local function deliver(inbox, id, data)
+    local body = json.encode {
+      webhookId = id,
+      eventType = TYPE,
+      timestamp = "2026-01-01 00:00:00",
+      data = data or { requestId = "r-" .. id, maxScore = "1", status = 1003 },
+    }
+    return (inbox:deliver("POST", {}, body))
+  end
+
+  before_each(function()
+    path = temporary.path "inbox.db"
+  end)
+
+  after_each(function()
+    store:close()
+    store = nil
+    temporary.clean()
+  end)
+
+  it("handles an event once, also over a restart", function()
+    local inbox = start()
+    assert.equal(200, deliver(inbox, "w1"))
+    assert.equal(200, deliver(inbox, "w1"))
+    assert.same({ "w1" }, handled)
+    inbox = start()
+    assert.equal(200, deliver(inbox, "w1"))
+    assert.same({}, handled)
+    assert.equal(200, deliver(inbox, "w2"))
+    assert.same({ "w2" }, handled)
+  end)
+
+  it("takes an event again whose handler failed", function()
+    local inbox = start(function()
+      error "the database is down"
+    end)
+    assert.equal(500, deliver(inbox, "w1"))
+    inbox = start()
+    assert.equal(200, deliver(inbox, "w1"))
+    assert.same({ "w1" }, handled)
+  end)
+
+  it("gives an event that came early to a transaction that is awaited after a restart", function()
+    deliver(start(), "w1", { requestId = "r1", maxScore = "42", status = 1003 })
+    local inbox = start()
+    local client = riskscreen.new {
+      transport = function()
+        error "nothing is to be sent"
+      end,
+      access_key = "key-of-the-durable-specs",
+      inbox = inbox,
+    }
+    local result, other = client.kyt:await("r1", { timeout = 1 })
+    assert.equal("42", result.maxScore)
+    assert.equal("webhook", other.source)
+  end)
+
+  it("answers 503 when the store fails, so that the event comes again", function()
+    local inbox = start()
+    store.backend.apply = function()
+      return nil, riskscreen.errors.new("storage", "the disk is full", { reason = "full" })
+    end
+    assert.equal(503, deliver(inbox, "w1"))
+    assert.same({}, handled)
+  end)
+end)
