@@ -239,3 +239,41 @@ write(
   "1s1700000000.00000000000000000051700000001.000" .. ('{"action":"allow","reasons":[%s]}'):format(allowed)
 )
 write("verdict", "json", ('{"action":"allow","reasons":[%s]}'):format(allowed))
+
+-- Journals: whole, and with lines that are changed, dropped, moved, torn or no lines.
+local lines = require "riskscreen.journal.line"
+
+local function journal(change)
+  local list, head = {}, { part = 1, seq = 0, hash = lines.FIRST }
+  for number = 1, 3 do
+    local risks = number == 2 and '[{"riskLevel":"high","riskType":"hack","riskSource":"Provider"}]' or "[]"
+    local body = ('{"id":"%d","time":"2026-01-01T00:00:00Z","input":"0xab","network":"eth",'):format(number)
+      .. '"action":"allow",'
+      .. '"reasons":["none"],"source":"service","record":{"risk":{"whitelist":false,"risks":'
+      .. risks
+      .. "}}"
+    list[number], head = lines.seal(body, head, lines.hasher())
+  end
+  change(list)
+  return table.concat(list, "\n") .. "\n"
+end
+
+for name, change in pairs {
+  whole = function() end,
+  changed = function(list)
+    list[2] = list[2]:gsub("allow", "block")
+  end,
+  dropped = function(list)
+    table.remove(list, 2)
+  end,
+  moved = function(list)
+    list[2], list[3] = list[3], list[2]
+  end,
+  text = function(list)
+    list[2] = "no line"
+  end,
+} do
+  write("journal", name, journal(change))
+end
+write("journal", "torn", journal(function() end):sub(1, -40))
+write("journal", "empty", "")
