@@ -3,7 +3,7 @@
 #
 # ./dev soak nginx [SECONDS]: the same for the gate inside nginx, with requests from wrk, for ten minutes by default.
 #
-# ./dev soak kills [RUNS]: kills programs that write to a store or a journal, 200 times by default.
+# ./dev soak kills [RUNS]: kills programs that write to a store or a journal, or submit transactions, 200 times.
 . tools/common.sh
 lua=${RISKSCREEN_LUA:-5.4}
 # shellcheck disable=SC2086

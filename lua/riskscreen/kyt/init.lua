@@ -240,8 +240,10 @@ local function note(entry, transaction, err)
     entries[transaction] = entry
     local outcome = pendings[transaction].outcome
     local ids = { requestId = transaction.requestId, customId = transaction.customId }
-    entry:note(outcome and tables.merge(ids, { state = "finished", result = outcome.result })
-      or { state = "submitted", ticket = transaction:ticket() })
+    entry:note(
+      outcome and tables.merge(ids, { state = "finished", result = outcome.result })
+        or { state = "submitted", ticket = transaction:ticket() }
+    )
   elseif not err.uncertain then
     entry:forget()
   end
