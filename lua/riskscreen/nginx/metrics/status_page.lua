@@ -7,13 +7,15 @@ local PAGE = [[
 <html lang="en">
 <head>
 <meta charset="utf-8">
-<meta name="viewport" content="width=device-width">
+<meta name="viewport" content="width=device-width, initial-scale=1">
 <meta http-equiv="refresh" content="10">
 <title>riskscreen: %s</title>
 <style>
 :root { color-scheme: light dark; }
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 60em; margin: 2em auto; padding: 0 1em; }
 h1 { font-size: 1.4em; } h2 { font-size: 1.1em; margin-top: 1.5em; }
+/* A table that is wider than a phone scrolls by itself, the page does not. */
+div { overflow-x: auto; } h1, p, td:first-child { overflow-wrap: anywhere; }
 table { border-collapse: collapse; } td, th { padding: .2em .8em .2em 0; text-align: right; }
 td:first-child, th:first-child { text-align: left; } tr + tr { border-top: 1px solid #8884; }
 .note { border-left: 4px solid #d80; padding-left: .6em; }
@@ -50,7 +52,8 @@ local function html_table(title, rows, head)
     end
     lines[index] = "<tr>" .. table.concat(parts) .. "</tr>"
   end
-  return lines[1] and ("<h2>%s</h2>\n<table>%s</table>"):format(title, table.concat(lines, "\n")) or ""
+  local rows_text = table.concat(lines, "\n")
+  return lines[1] and ('<h2>%s</h2>\n<div tabindex="0"><table>%s</table></div>'):format(title, rows_text) or ""
 end
 
 local function decision_table(decisions)
@@ -107,15 +110,16 @@ function M.of(status, now)
   for _, note in ipairs(status.notes) do
     parts[#parts + 1] = '<p class="note">' .. escape(note) .. "</p>"
   end
+  -- What an operator acts on comes first.
   local sections = {
+    map_table("Circuit breaker", status.circuit),
+    map_table("Failed fetches", status.upstream.errors),
+    map_table("Rate limit", status.rate_limit),
     decision_table(status.decisions),
     cache_table(status.cache),
     map_table("Fetches from the service", status.upstream),
-    map_table("Failed fetches", status.upstream.errors),
     map_table("Answers of the service", status.upstream.answers),
     map_table("Client", status.upstream.client),
-    map_table("Circuit breaker", status.circuit),
-    map_table("Rate limit", status.rate_limit),
     map_table("Lists of the account", status.account_lists),
     local_lists_table(status.lists or {}),
     map_table("Shared dict", status.dict),

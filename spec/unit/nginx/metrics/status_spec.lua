@@ -185,6 +185,14 @@ describe("the page", function()
     assert.matches("timeout 1", text, 1, true)
   end)
 
+  it("has the circuit and the errors before the counts", function()
+    recorder:error "timeout"
+    local text = page()
+    local circuit, failed = text:find("Circuit breaker", 1, true), text:find("Failed fetches", 1, true)
+    local decided = text:find("Decisions", 1, true)
+    assert.is_true(circuit < failed and failed < decided)
+  end)
+
   it("escapes the name of the gate", function()
     recorder = new_recorder [[<script>"a" & 'b'</script>]]
     local html = status_page.of(status(), now)
