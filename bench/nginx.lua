@@ -1,20 +1,18 @@
--- The gate beside a no-op access phase, a gate written by hand (nginx/hand_written.lua), and plain `return 200`, which
--- has no access phase. One nginx worker, wrk with 64 connections. Ratios, medians of interleaved rounds: requests a
--- second, the worker's CPU time for each, and the 99th percentile of latency. It measures twice. First the worker has a
--- core of its own where there are two; wrk and the service share the other. The column `busy` is the share of time in
--- which the worker ran or waited for its core. Then nothing is pinned, and wrk has two threads. On a busy machine trust
--- the ratio of CPU times. Needs nginx with its Lua module, wrk and LuaSocket. Usage: lua bench/nginx.lua [rounds]
-
-package.path = (arg[0]:match("^(.*)/[^/]*$") or ".") .. "/?.lua;" .. package.path
+-- The gate beside gates written by hand (nginx/hand_written.lua) and a no-op access phase. nginx, and wrk with 64
+-- connections. The figures are the CPU time of nginx's workers for a request, and the 99th percentile of latency. They
+-- are medians of interleaved rounds; a ratio is the median of the rounds' ratios. One worker has a core of its own
+-- where there are two; wrk and the service share the other. Needs nginx with its Lua module, wrk and LuaSocket.
+-- lua-resty-http is measured where LUA_PATH leads to it.
 
 local median = require("bed").median
+local reports = require("support.report")
 local servers = require("nginx.servers")
 
-local rounds = tonumber(arg[1]) or 9
+local rounds = reports.rounds(9, 3)
 local CONNECTIONS = 64
 local ROUND = 1 -- seconds; wrk takes whole ones
 local OFTEN = 100 -- different addresses, few enough for every cache
-local SELDOM = 5000 -- addresses, too many for the gate's own memory, which has room for a fifth of them
+local SELDOM = 5000 -- addresses, too many for the memory of a worker, which has room for a fifth of them
 local MOST_MISSES = 0.01 -- of the requests of a row that is called a hit
 local LONGEST_WARMING = 10 -- rounds
 
@@ -25,6 +23,7 @@ local HTTP = [[
   lua_shared_dict hand_written 64m;
   lua_shared_dict riskscreen 64m;
   init_by_lua_block {
+    PREPARE
     hand_written = require("nginx.hand_written")
     gate = require("riskscreen.nginx.gate").new {
       client = {
@@ -42,77 +41,155 @@ local HTTP = [[
 local SERVER = [[
     location = /return { return 200; }
     location = /nothing { access_by_lua_block { return } empty_gif; }
-    location = /hand-written {
+    location = /by-hand {
       access_by_lua_block { hand_written.enforce(ngx.shared.hand_written, BEHIND) }
       empty_gif;
     }
+    location = /by-hand-lru {
+      access_by_lua_block { hand_written.enforce_with_lru(ngx.shared.hand_written, BEHIND) }
+      empty_gif;
+    }
+    location = /by-hand-http {
+      access_by_lua_block { hand_written.enforce_by_http(ngx.shared.hand_written, BEHIND) }
+      empty_gif;
+    }
     location = /gate { access_by_lua_block { gate:enforce() } empty_gif; }
+    location = /lua-resty-http { content_by_lua_block { ngx.print(hand_written.http_version or "") } }
     location = /application { access_by_lua_block { return } proxy_pass http://application; }
     location = /gate-application { access_by_lua_block { gate:enforce() } proxy_pass http://application; }
 ]]
 
+local WITHOUT_CORE = [[package.preload["riskscreen.core"] = function() error("no core") end]]
+
 ---@class riskscreen.bench.Row
+---@field name string for goals
+---@field group string the rows beside which it stands; the first one is the base of the ratios
 ---@field what string
 ---@field path string
----@field base? integer the row that it is compared with; the access phase that does nothing without it
 ---@field different? integer addresses in turn; without it each request has a new one
 ---@field calls? integer requests that each one leads to behind the gateway
+---@field ours? boolean
+---@field needs_http? boolean
 
-local BASE, APPLICATION = 2, 9
+local NO_GATE, HIT, MANY = "no gate", "an address of 100 different ones", "an address of 5000 different ones"
+local MISS, APPLICATION = "a new address", "before an application"
 
----@type riskscreen.bench.Row[]
-local rows = {
-  { what = "return 200, no access phase", path = "/return", different = OFTEN },
-  { what = "an access phase that does nothing", path = "/nothing", different = OFTEN },
-  { what = "a gate by hand, from its shared dict", path = "/hand-written", different = OFTEN },
-  { what = "the same, of many addresses", path = "/hand-written", different = SELDOM },
-  { what = "a gate by hand, over a cosocket", path = "/hand-written", calls = 1 },
-  { what = "the gate, from the worker's memory", path = "/gate", different = OFTEN },
-  { what = "the gate, from the shared dict", path = "/gate", different = SELDOM },
-  { what = "the gate, over a cosocket", path = "/gate", calls = 1 },
-  { what = "an application without a gate", path = "/application", different = OFTEN, calls = 1, base = APPLICATION },
-  {
-    what = "behind the gate, worker's memory",
-    path = "/gate-application",
-    different = OFTEN,
-    calls = 1,
-    base = APPLICATION,
-  },
-  {
-    what = "behind the gate, shared dict",
-    path = "/gate-application",
-    different = SELDOM,
-    calls = 1,
-    base = APPLICATION,
-  },
-  { what = "behind the gate, over a cosocket", path = "/gate-application", calls = 2, base = APPLICATION },
+local nothing = { name = "nothing", group = NO_GATE, what = "an access phase that does nothing", path = "/nothing" }
+local plain = { name = "return", group = NO_GATE, what = "return 200, without an access phase", path = "/return" }
+local hand_hit = { name = "hand hit", group = HIT, what = "by hand, from its shared dict", path = "/by-hand" }
+local hand_lru =
+  { name = "hand lru", group = HIT, what = "by hand, lua-resty-lrucache before its dict", path = "/by-hand-lru" }
+local hit = { name = "hit", group = HIT, what = "the gate, from the worker's memory", path = "/gate", ours = true }
+for _, row in ipairs({ nothing, plain, hand_hit, hand_lru, hit }) do
+  row.different = OFTEN
+end
+
+local hand_many = {
+  name = "hand many",
+  group = MANY,
+  what = "by hand, from its shared dict",
+  path = "/by-hand",
+  different = SELDOM,
 }
+local many = {
+  name = "many",
+  group = MANY,
+  what = "the gate, from the shared dict",
+  path = "/gate",
+  different = SELDOM,
+  ours = true,
+}
+local hand_miss = { name = "hand miss", group = MISS, what = "by hand, over a cosocket", path = "/by-hand", calls = 1 }
+local http_miss = {
+  name = "http miss",
+  group = MISS,
+  what = "by hand, lua-resty-http",
+  path = "/by-hand-http",
+  calls = 1,
+  needs_http = true,
+}
+local miss = { name = "miss", group = MISS, what = "the gate", path = "/gate", calls = 1, ours = true }
+
+local function before_application(name, what, path, different, calls)
+  return {
+    name = name,
+    group = APPLICATION,
+    what = what,
+    path = path,
+    different = different,
+    calls = calls,
+    ours = path ~= "/application",
+  }
+end
 
 ---@class riskscreen.bench.Bed
----@field what string
----@field pinned boolean
----@field wrk string the command
----@field rows integer how many of the rows
+---@field title string
+---@field workers integer
+---@field prepare string Lua code before the gate is made
+---@field rows riskscreen.bench.Row[]
+---@field goals { what: string, row: string, peer: string, at_most: number }[]
 
-local GATES = 8 -- the rows before those with an application
+local one = {
+  title = "nginx with one worker",
+  workers = 1,
+  prepare = "",
+  rows = {
+    nothing,
+    plain,
+    hand_hit,
+    hand_lru,
+    hit,
+    hand_many,
+    many,
+    hand_miss,
+    http_miss,
+    miss,
+    before_application("application", "the application alone", "/application", OFTEN, 1),
+    before_application("application hit", "the gate, from the worker's memory", "/gate-application", OFTEN, 1),
+    before_application("application many", "the gate, from the shared dict", "/gate-application", SELDOM, 1),
+    before_application("application miss", "the gate, a new address", "/gate-application", nil, 2),
+  },
+  goals = {
+    { what = "a hit in the worker's memory / by hand from a dict", row = "hit", peer = "hand hit", at_most = 1 },
+    { what = "a hit in the shared dict / by hand", row = "many", peer = "hand many", at_most = 1.1 },
+    { what = "a new address / by hand", row = "miss", peer = "hand miss", at_most = 1.05 },
+    { what = "a new address / by hand with lua-resty-http", row = "miss", peer = "http miss", at_most = 0.55 },
+  },
+}
 
 ---@type riskscreen.bench.Bed[]
 local beds = {
+  one,
   {
-    what = "the worker on its own core",
-    pinned = servers.can_pin,
-    wrk = servers.can_pin and "taskset -c 1 wrk -t1" or "wrk -t1",
-    rows = #rows,
+    title = "nginx with two workers",
+    workers = 2,
+    prepare = "",
+    rows = { hand_hit, hit, hand_many, many, hand_miss, miss },
+    goals = {
+      { what = "two workers, a new address / by hand", row = "miss", peer = "hand miss", at_most = 1.15 },
+    },
   },
-  { what = "nothing pinned, wrk with two threads", pinned = false, wrk = "wrk -t2", rows = GATES },
+  {
+    title = "nginx with one worker, without the C core",
+    workers = 1,
+    prepare = WITHOUT_CORE,
+    rows = { hand_miss, miss },
+    goals = {
+      { what = "without the core, a new address / by hand", row = "miss", peer = "hand miss", at_most = 1.3 },
+    },
+  },
 }
+
+local P99_AT_MOST = 1.2
 
 local first = 0 -- of the addresses that nobody has asked for yet
 
 local function wrk(bed, running, row)
   local from = row.different and 0 or first
-  local command = ("%s -c%d -d%ds -s bench/nginx/requests.lua %s -- %s %d %s"):format(
-    bed.wrk,
+  local pinned = bed.workers == 1 and servers.can_pin and "taskset -c 1 " or ""
+  local command = ("%swrk -t%d -c%d -d%ds -s bench/nginx/requests.lua %s -- %s %d %s"):format(
+    pinned,
+    bed.workers,
     CONNECTIONS,
     ROUND,
     running.url,
@@ -144,9 +221,9 @@ end
 
 -- Measures one round of a row. Raises where the row was not measured as named, unless that check is off.
 local function measure(bed, running, row, is_warming)
-  local looked_up, ran, waited = running:looked_up(), running:cpu()
+  local looked_up, ran = running:looked_up(), running:cpu()
   local result = wrk(bed, running, row)
-  local ran_then, waited_then = running:cpu()
+  local cpu = running:cpu() - ran
   assert(result.refused + result.failed == 0, row.what .. ": requests failed")
   local off = misses(row, result, running:looked_up() - looked_up - 1)
   local is_right = off <= CONNECTIONS * (1 + (row.calls or 0)) + MOST_MISSES * result.requests
@@ -154,9 +231,8 @@ local function measure(bed, running, row, is_warming)
   return {
     is_right = is_right,
     rate = result.requests / result.seconds,
-    cpu = (ran_then - ran) / result.requests,
-    busy = (ran_then - ran + waited_then - waited) / result.seconds,
-    p99 = result.p99,
+    cpu = cpu / result.requests * 1e6,
+    p99 = result.p99 / 1e3,
   }
 end
 
@@ -169,6 +245,7 @@ local function warm(bed, running, row)
   end
 end
 
+-- The median of a figure over the rounds, or of its ratios to a peer's.
 local function each(results, field, others)
   local list = {}
   for round, result in ipairs(results) do
@@ -177,41 +254,71 @@ local function each(results, field, others)
   return median(list)
 end
 
-local function report(bed, results)
-  io.write(
-    ("nginx, one worker, %s, wrk -c%d, median of %d rounds of %d s\n"):format(bed.what, CONNECTIONS, rounds, ROUND)
-  )
-  local form = "%-36s %10s %6s %6s %8s %6s %8s %6s\n"
-  io.write(form:format("", "requests/s", "ratio", "busy", "us CPU", "ratio", "p99 ms", "ratio"))
-  form = "%-36s %10.0f %6.2f %6.2f %8.1f %6.2f %8.2f %6.2f\n"
-  for index = 1, bed.rows do
-    local row, own = rows[index], results[index]
-    local base = results[row.base or BASE]
-    local rate, busy, cpu, p99 = each(own, "rate"), each(own, "busy"), each(own, "cpu") * 1e6, each(own, "p99") / 1e3
-    local cpu_ratio = 1 / each(own, "cpu", base)
-    local rate_ratio, p99_ratio = each(own, "rate", base), each(own, "p99", base)
-    io.write(form:format(row.what, rate, rate_ratio, busy, cpu, cpu_ratio, p99, p99_ratio))
-  end
-end
-
-local function run(bed, running)
-  local results = {}
-  for index = 1, bed.rows do
-    warm(bed, running, rows[index])
-    results[index] = {}
-  end
-  for round = 1, rounds do
-    for index = 1, bed.rows do
-      results[index][round] = measure(bed, running, rows[index])
+-- The rows that can be measured: lua-resty-http may be absent.
+local function rows_of(bed, running)
+  local version, rows = running:page("/lua-resty-http"), {}
+  for _, row in ipairs(bed.rows) do
+    if version ~= "" or not row.needs_http then
+      rows[#rows + 1] = row
     end
   end
-  report(bed, results)
-  assert(running:log() == "", "the error log is not empty:\n" .. running:log())
+  return rows, version
 end
 
+local function run(report, bed, running)
+  -- lua-resty-http warns about modules that it does not find.
+  local results, log = {}, running:log()
+  local rows, version = rows_of(bed, running)
+  report.peers = { version == "" and "no lua-resty-http (it is not on LUA_PATH)" or "lua-resty-http " .. version }
+  for _, row in ipairs(rows) do
+    warm(bed, running, row)
+    results[row.name] = {}
+  end
+  for round = 1, rounds do
+    for _, row in ipairs(rows) do
+      results[row.name][round] = measure(bed, running, row)
+    end
+  end
+  local costs = {}
+  for index, row in ipairs(rows) do
+    local own = results[row.name]
+    costs[index] = {
+      what = row.what,
+      group = row.group,
+      ours = row.ours,
+      value = each(own, "cpu"),
+      others = { each(own, "rate"), each(own, "p99") },
+    }
+  end
+  report:chart({ title = bed.title, unit = "us CPU", columns = { "requests/s", "p99 ms" }, rows = costs })
+  for _, goal in ipairs(bed.goals) do
+    local own, peer = results[goal.row], results[goal.peer]
+    if peer then
+      report:goal({ what = goal.what .. ", CPU", value = each(own, "cpu", peer), at_most = goal.at_most })
+      report:goal({ what = goal.what .. ", p99", value = each(own, "p99", peer), at_most = P99_AT_MOST })
+    end
+  end
+  assert(running:log() == log, "nginx has logged something:\n" .. running:log())
+end
+
+local method = ("wrk -c%d, medians of %d interleaved rounds of %d s, ratios of CPU time"):format(
+  CONNECTIONS,
+  rounds,
+  ROUND
+)
+local report = reports.new({
+  name = "nginx",
+  title = "the gate in nginx",
+  method = method,
+  runtime = "LuaJIT in nginx",
+})
+
 for _, bed in ipairs(beds) do
-  local running = servers.start({ http = HTTP, server = SERVER }, bed.pinned)
-  local ok, message = pcall(run, bed, running)
+  local http = HTTP:gsub("PREPARE", bed.prepare)
+  local running = servers.start({ http = http, server = SERVER }, bed.workers, bed.workers == 1 and servers.can_pin)
+  local ok, message = pcall(run, report, bed, running)
   running:stop()
   assert(ok, message)
 end
+
+report:finish()

@@ -4,6 +4,7 @@
 # ./dev bench --report [--quick]: runs all of them on Lua 5.4 and LuaJIT, and writes docs/performance.md.
 . tools/common.sh
 
+given_path=${LUA_PATH:-} # of modules that a user brings, such as lua-resty-http
 report=
 name=
 for argument in "$@"; do
@@ -29,7 +30,7 @@ measure() {
   shift
   build_preset "$lua"
   use_build "$lua"
-  LUA_PATH="$root/bench/?.lua;$LUA_PATH"
+  LUA_PATH="$root/bench/?.lua;$LUA_PATH${given_path:+;$given_path}"
   for file in "$@"; do
     say "== $file (Lua $lua)"
     "$(interpreter "$lua")" "bench/$file.lua"

@@ -1,13 +1,18 @@
 -- A gate written by hand in an afternoon, for comparison: a shared dict, one request over a cosocket, lua-cjson, and
--- few checks.
+-- few checks. Variants have lua-resty-lrucache before the dict, or lua-resty-http in place of the cosocket.
 
 local cjson = require("cjson.safe")
+local lrucache = require("resty.lrucache")
+
+local has_http, http = pcall(require, "resty.http")
 
 local ngx = ngx -- luacheck: ignore 113
 
 local TTL = 300 -- seconds
 local TIMEOUT = 2000 -- milliseconds
 local KEPT = { timeout = 60000, connections = 128 }
+local ACCESS_KEY = "0123456789abcdef0123456789abcdef"
+local REMEMBERED = 1000 -- addresses
 
 local M = {}
 
@@ -20,7 +25,9 @@ local function request_text(address, network, port)
     .. network
     .. " HTTP/1.1\r\nHost: 127.0.0.1:"
     .. port
-    .. "\r\nX-Access-Key: 0123456789abcdef0123456789abcdef\r\nAccept: application/json\r\n\r\n"
+    .. "\r\nX-Access-Key: "
+    .. ACCESS_KEY
+    .. "\r\nAccept: application/json\r\n\r\n"
 end
 
 local function read_answer(socket)
@@ -65,6 +72,31 @@ local function look_up(address, network, port)
   return answer
 end
 
+-- The same with lua-resty-http.
+local function look_up_by_http(address, network, port)
+  local client = http.new()
+  client:set_timeout(TIMEOUT)
+  local ok, err = client:connect({ scheme = "http", host = "127.0.0.1", port = port })
+  if not ok then
+    return nil, err
+  end
+  local answer
+  answer, err = client:request({
+    path = "/api/v1/tracker/kya/risks?address=" .. address .. "&network=" .. network,
+    headers = { ["X-Access-Key"] = ACCESS_KEY, Accept = "application/json" },
+  })
+  if not answer then
+    return nil, err
+  end
+  local body
+  body, err = answer:read_body()
+  if not body then
+    return nil, err
+  end
+  client:set_keepalive(KEPT.timeout, KEPT.connections)
+  return answer.status == 200 and cjson.decode(body)
+end
+
 local function verdict_of(answer)
   for _, risk in ipairs(answer.data.risks) do
     if blocked[risk.riskLevel] then
@@ -74,25 +106,57 @@ local function verdict_of(answer)
   return "allow"
 end
 
+local function verdict_for(dict, key, address, network, port, ask)
+  local verdict = dict:get(key)
+  if not verdict then
+    local answer, err = ask(address, network, port)
+    if not answer then
+      ngx.log(ngx.ERR, "look-up failed: ", err)
+      return nil
+    end
+    verdict = verdict_of(answer)
+    dict:set(key, verdict, TTL)
+  end
+  return verdict
+end
+
+local function act(verdict)
+  if not verdict then
+    return ngx.exit(503)
+  elseif verdict ~= "allow" then
+    return ngx.exit(403)
+  end
+end
+
 ---For the access phase: lets the request pass, or ends it.
 ---@param dict table a shared dict
 ---@param port integer of the service on this machine
 function M.enforce(dict, port)
   local address, network = ngx.var.arg_address, ngx.var.arg_network
-  local key = network .. ":" .. address:lower()
-  local verdict = dict:get(key)
-  if not verdict then
-    local answer, err = look_up(address, network, port)
-    if not answer then
-      ngx.log(ngx.ERR, "look-up failed: ", err)
-      return ngx.exit(503)
-    end
-    verdict = verdict_of(answer)
-    dict:set(key, verdict, TTL)
-  end
-  if verdict ~= "allow" then
-    return ngx.exit(403)
-  end
+  act(verdict_for(dict, network .. ":" .. address:lower(), address, network, port, look_up))
 end
+
+local remembered = lrucache.new(REMEMBERED)
+
+---The same, with the verdicts of this worker before the dict.
+function M.enforce_with_lru(dict, port)
+  local address, network = ngx.var.arg_address, ngx.var.arg_network
+  local key = network .. ":" .. address:lower()
+  local verdict = remembered:get(key)
+  if not verdict then
+    verdict = verdict_for(dict, key, address, network, port, look_up)
+    remembered:set(key, verdict, TTL)
+  end
+  act(verdict)
+end
+
+---The same, with lua-resty-http.
+function M.enforce_by_http(dict, port)
+  local address, network = ngx.var.arg_address, ngx.var.arg_network
+  act(verdict_for(dict, network .. ":" .. address:lower(), address, network, port, look_up_by_http))
+end
+
+---The version of lua-resty-http, where it is on the path.
+M.http_version = has_http and http._VERSION or nil
 
 return M

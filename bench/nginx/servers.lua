@@ -1,4 +1,4 @@
--- The two nginx of bench/nginx.lua, each with one worker: the measured gateway, and the service with its fixed answer.
+-- The two nginx of bench/nginx.lua: the measured gateway, and the service with its fixed answer, which has one worker.
 -- Linux only: CPU times are read from /proc.
 
 local program = require("spec.support.nginx_program")
@@ -6,13 +6,13 @@ local socket = require("socket")
 
 local GATEWAY = [[
 MODULES
-user root; worker_processes 1; AFFINITY1 pid DIR/gateway.pid; error_log DIR/error.log warn;
+user root; worker_processes WORKERS; AFFINITY1 pid DIR/gateway.pid; error_log DIR/error.log warn;
 events { worker_connections 4096; }
 http {
   access_log off; keepalive_requests 1000000000; keepalive_timeout 3600s;
   client_body_temp_path DIR/body; proxy_temp_path DIR/proxy; fastcgi_temp_path DIR/fastcgi;
   uwsgi_temp_path DIR/uwsgi; scgi_temp_path DIR/scgi;
-  lua_package_path "ROOT/lua/?.lua;ROOT/lua/?/init.lua;ROOT/bench/?.lua;;";
+  lua_package_path "ROOT/lua/?.lua;ROOT/lua/?/init.lua;ROOT/bench/?.lua;GIVEN;;";
   lua_package_cpath "ROOT/build/luajit/?.so;;";
 HTTP
   server {
@@ -63,6 +63,15 @@ local function first_line_of(command)
   return line
 end
 
+local function lines_of(command)
+  local pipe, lines = assert(io.popen(command)), {}
+  for line in pipe:lines() do
+    lines[#lines + 1] = line
+  end
+  pipe:close()
+  return lines
+end
+
 local function free_port()
   local listener = assert(socket.bind("127.0.0.1", 0))
   local port = select(2, listener:getsockname())
@@ -86,7 +95,7 @@ end
 ---@field url string of the gateway
 ---@field directory string
 ---@field private port integer of the service
----@field private worker integer the process that is measured
+---@field private workers string[] the processes that are measured
 local Servers = {}
 Servers.__index = Servers
 
@@ -97,14 +106,18 @@ M.can_pin = tonumber(first_line_of("nproc")) >= 2
 
 ---Starts both. ROOT, DIR and BEHIND (the service's port) are replaced in the directives.
 ---@param directives { http: string, server: string }
----@param pinned? boolean whether each has its own core
+---@param workers integer of the gateway
+---@param pinned? boolean whether the gateway's one worker has its own core
 ---@return riskscreen.bench.Servers
-function M.start(directives, pinned)
+function M.start(directives, workers, pinned)
   local directory = os.tmpname()
   os.remove(directory)
   execute("mkdir " .. directory)
   local values = { DIR = directory, ROOT = first_line_of("pwd"), MODULES = program.modules(), BODY = BODY }
   values.PORT, values.BEHIND = tostring(free_port()), tostring(free_port())
+  -- nginx does not read LUA_PATH.
+  values.GIVEN = (os.getenv("LUA_PATH") or ""):gsub(";;+", ";")
+  values.WORKERS = tostring(workers)
   values.AFFINITY1 = pinned and "worker_cpu_affinity 01;" or ""
   values.AFFINITY2 = pinned and "worker_cpu_affinity 10;" or ""
   values.HTTP, values.SERVER = fill(directives.http, values), fill(directives.server, values)
@@ -114,8 +127,8 @@ function M.start(directives, pinned)
   start(directory, "gateway", GATEWAY, values)
   local deadline = socket.gettime() + 10
   repeat
-    self.worker = tonumber(first_line_of(("pgrep -P $(cat %s/gateway.pid)"):format(directory)) or nil)
-  until self.worker or socket.gettime() > deadline
+    self.workers = lines_of(("pgrep -P $(cat %s/gateway.pid)"):format(directory))
+  until self.workers[workers] or socket.gettime() > deadline
   return self
 end
 
@@ -144,12 +157,14 @@ function Servers:looked_up()
   return tonumber((page(self.port, "/requests"):match("%d+ %d+ (%d+)")))
 end
 
----The seconds for which the measured worker has run, and for which it has waited for its core.
----@return number ran
----@return number waited
+---The seconds for which the measured workers have run.
+---@return number
 function Servers:cpu()
-  local ran, waited = read(("/proc/%d/schedstat"):format(self.worker)):match("(%d+) (%d+)")
-  return ran / 1e9, waited / 1e9
+  local ran = 0
+  for _, worker in ipairs(self.workers) do
+    ran = ran + tonumber(read(("/proc/%s/schedstat"):format(worker)):match("%d+")) / 1e9
+  end
+  return ran
 end
 
 ---Everything in the error log.
