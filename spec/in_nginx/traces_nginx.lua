@@ -1,0 +1,100 @@
+-- LuaJIT compiles the gate's way of a hit and of a miss. Where it gives up, it must not try again and again: then the
+-- code would be interpreted, and each try costs more than the request.
+local nginx = require "spec.support.nginx"
+
+local REQUESTS = 4000
+local WARMING = 3 -- times so many before
+local MOST_TRIES = 8 -- at one place, while REQUESTS are served; LuaJIT tries each exit of a trace four times
+
+local HTTP = [[
+lua_shared_dict riskscreen 8m;
+server {
+  listen unix:DIR/service.sock;
+  location / {
+    default_type application/json;
+    set $risk '{"riskLevel":"low","riskType":"online-gambling","riskSource":"Provider"}';
+    set $subject '"address":"$arg_address","network":"$arg_network"';
+    set $data '{"time":1767225600000,$subject,"whitelist":false,"risks":[$risk]}';
+    return 200 '{"success":true,"code":1,"msg":"SUCCESS","data":$data}';
+  }
+}
+init_by_lua_block {
+  gave_up = {}
+  require("jit").attach(function(what, _, fn, pc)
+    if what == "abort" then
+      local info = require("jit.util").funcinfo(fn, pc)
+      local place = info.loc or "?"
+      gave_up[place] = (gave_up[place] or 0) + 1
+    end
+  end, "trace")
+  gate = require("riskscreen.nginx.gate").new {
+    client = { base_url = "http://127.0.0.1", unix_socket = "DIR/service.sock", access_key = "key-71ab" },
+    dict = "riskscreen", lru = 100, on_unknown = "block",
+    address = { argument = "address" }, network = { argument = "network" },
+  }
+}
+]]
+
+local SERVER = [[
+location = /decide {
+  content_by_lua_block {
+    local _, source = gate:decide()
+    ngx.print(source)
+  }
+}
+]]
+
+-- Asks for these addresses in turn; the sources of the decisions and the places where LuaJIT gave up, with counts.
+local ASK = [[
+local request = ...
+local sources = {}
+gave_up = {}
+for number = request.first, request.first + request.count - 1 do
+  local address = ("0x%040x"):format(number % request.different)
+  local source = ngx.location.capture("/decide?network=eth&address=" .. address).body
+  sources[source] = (sources[source] or 0) + 1
+end
+return sources, gave_up
+]]
+
+local server
+
+setup(function()
+  server = nginx.start { http = HTTP, server = SERVER }
+end)
+
+teardown(function()
+  server:stop()
+end)
+
+local first = 0
+
+local function ask(different)
+  first = first + REQUESTS
+  return server:eval(ASK, { first = first, count = REQUESTS, different = different })
+end
+
+local function check(different, source)
+  for _ = 1, WARMING do
+    ask(different)
+  end
+  local sources, gave_up = ask(different)
+  assert.is_true((sources[source] or 0) > 0.9 * REQUESTS)
+  for place, count in pairs(gave_up) do
+    assert.is_true(count <= MOST_TRIES, ("%s: %d times"):format(place, count))
+  end
+end
+
+describe("LuaJIT does not try in vain to compile", function()
+  it("a miss", function()
+    check(1e9, "upstream")
+  end)
+
+  it("a hit in the shared dict", function()
+    check(1000, "dict")
+  end)
+
+  it("a hit in the worker's memory", function()
+    check(40, "lru")
+  end)
+end)
