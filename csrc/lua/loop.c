@@ -30,6 +30,11 @@ void rsc_lua_release(lua_State *L, int registry_index, struct rsc_operation *ope
     operation->reference = LUA_NOREF;
 }
 
+int rsc_lua_push_id(lua_State *L, const struct rsc_operation *operation) {
+    lua_pushinteger(L, operation->reference);
+    return 1;
+}
+
 /* The loop */
 
 static struct rsc_loop *check_loop(lua_State *L) {
@@ -114,6 +119,7 @@ static int loop_step(lua_State *L) {
     return 1;
 }
 
+/* loop:next(): the oldest finished operation and its id, or nil. */
 static int loop_next(lua_State *L) {
     struct rsc_loop *loop = check_loop(L);
     struct rsc_operation *operation = rsc_loop_first(loop);
@@ -123,12 +129,13 @@ static int loop_next(lua_State *L) {
     }
     int registry = push_registry(L);
     lua_rawgeti(L, registry, operation->reference);
+    lua_pushinteger(L, operation->reference);
     if (operation->kind != RSC_WATCH) {
         rsc_lua_release(L, registry, operation);
     }
     rsc_operation_take(operation);
     rsc_loop_sync(loop);
-    return 1;
+    return 2;
 }
 
 static int loop_timer(lua_State *L) {
@@ -227,6 +234,14 @@ static int cancel(lua_State *L, const char *type) {
     return 0;
 }
 
+static int timer_id(lua_State *L) {
+    return rsc_lua_push_id(L, rsc_lua_check_self(L, TIMER_TYPE));
+}
+
+static int watch_id(lua_State *L) {
+    return rsc_lua_push_id(L, rsc_lua_check_self(L, WATCH_TYPE));
+}
+
 static int timer_cancel(lua_State *L) {
     return cancel(L, TIMER_TYPE);
 }
@@ -261,8 +276,8 @@ void rsc_loop_register(lua_State *L) {
         {"close", loop_close},
         {NULL, NULL},
     };
-    static const luaL_Reg timer_methods[] = {{"cancel", timer_cancel}, {NULL, NULL}};
-    static const luaL_Reg watch_methods[] = {{"cancel", watch_cancel}, {NULL, NULL}};
+    static const luaL_Reg timer_methods[] = {{"cancel", timer_cancel}, {"id", timer_id}, {NULL, NULL}};
+    static const luaL_Reg watch_methods[] = {{"cancel", watch_cancel}, {"id", watch_id}, {NULL, NULL}};
     rsc_lua_new_type(L, RSC_LOOP_TYPE, loop_methods, loop_gc);
     rsc_lua_new_type(L, TIMER_TYPE, timer_methods, timer_gc);
     rsc_lua_new_type(L, WATCH_TYPE, watch_methods, watch_gc);

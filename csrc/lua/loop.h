@@ -39,4 +39,8 @@ void rsc_lua_anchor(lua_State *L, int registry_index, struct rsc_operation *oper
 /* Lets the registry forget the userdata. Never raises. */
 void rsc_lua_release(lua_State *L, int registry_index, struct rsc_operation *operation);
 
+/* Pushes the id of an operation that has not been taken or cancelled: a small integer, which a later operation gets
+ * again. A table by ids needs no hash part. */
+int rsc_lua_push_id(lua_State *L, const struct rsc_operation *operation);
+
 #endif

@@ -277,6 +277,11 @@ static int transfer_done(lua_State *L) {
     return 1;
 }
 
+static int transfer_id(lua_State *L) {
+    struct object *object = rsc_lua_check_self(L, RSC_TRANSFER_TYPE);
+    return rsc_lua_push_id(L, &object->transfer.operation);
+}
+
 /* Ending */
 
 static void cancel(lua_State *L, struct rsc_transfer *transfer) {
@@ -316,6 +321,7 @@ static int transfer_gc(lua_State *L) {
 void rsc_transfer_register(lua_State *L) {
     static const luaL_Reg methods[] = {
         {"done", transfer_done},
+        {"id", transfer_id},
         {"cancel", transfer_cancel},
         {"result", transfer_result},
         {"decode", transfer_decode},

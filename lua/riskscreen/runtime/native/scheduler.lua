@@ -20,8 +20,9 @@ local yields_in_for = _VERSION ~= "Lua 5.1" or rawget(_G, "jit") ~= nil
 
 local loop -- of this Lua state, created at its first use
 
--- The functions to call, once, when an operation of the loop has finished.
----@type table<userdata, fun()>
+-- The functions to call, once, when an operation of the loop has finished, by the operation's id. (By the operation
+-- itself, 64 requests in flight fill a table exactly, and Lua rebuilds it for each further one.)
+---@type table<integer, fun()>
 local handlers = {}
 
 -- The list is replaced instead of changed, so that an object may attach or detach another one during its step.
@@ -52,7 +53,7 @@ end
 local function announce_ready()
   if nesting == 0 and not nudge and head <= tail then
     nudge = the_loop():timer(0)
-    handlers[nudge] = function()
+    handlers[nudge:id()] = function()
       nudge = nil
     end
   end
@@ -106,10 +107,13 @@ end
 
 function runtime.timer(seconds, callback)
   local operation = the_loop():timer(seconds)
-  handlers[operation] = callback
+  local id = operation:id()
+  handlers[id] = callback
   return {
     cancel = function()
-      handlers[operation] = nil
+      if handlers[id] == callback then
+        handlers[id] = nil
+      end
       operation:cancel()
     end,
   }
@@ -150,10 +154,14 @@ end
 -- Resumes the tasks that were ready at the start. A task that stays ready cannot keep others waiting.
 local function resume_ready(out_of_time)
   local last = tail
-  while head <= last and not out_of_time() do
+  while head <= last and head <= tail and not out_of_time() do
     local entry = ready[head]
     ready[head] = nil
     head = head + 1
+    if head > tail then
+      -- Low positions stay in the array part of the table.
+      head, tail, last = 1, 0, 0
+    end
     resume(entry)
   end
 end
@@ -183,13 +191,13 @@ end
 -- Takes finished operations out of the loop one by one, so that a step with a budget leaves the rest in it.
 local function dispatch(this, resuming, out_of_time)
   while not out_of_time() do
-    local finished = this:next()
+    local finished, id = this:next()
     if not finished then
       return
     end
-    local handle = handlers[finished]
+    local handle = handlers[id]
     if handle then
-      handlers[finished] = nil
+      handlers[id] = nil
       handle()
     end
     if resuming then
@@ -268,19 +276,19 @@ M.tasks = tasks
 ---Waits until an operation of the loop has finished. When the waiting task is stopped, the operation is cancelled.
 ---@param operation userdata
 function M.await(operation)
-  local me = current()
+  local me, id = current(), operation:id()
   if me then
-    handlers[operation] = function()
+    handlers[id] = function()
       runtime.wake(me)
     end
     tasks.pause(me, function()
-      handlers[operation] = nil
+      handlers[id] = nil
       operation:cancel()
     end)
     return
   end
   local finished = false
-  handlers[operation] = function()
+  handlers[id] = function()
     finished = true
   end
   block(function()
@@ -322,11 +330,12 @@ M.loop = the_loop
 ---@param object riskscreen.Pollable
 function M.attach(object)
   local entry = { object = object, stepping = false, watch = the_loop():watch(object:pollfd(), object:events()) }
+  local id = entry.watch:id()
   local function handle()
-    handlers[entry.watch] = handle
+    handlers[id] = handle
     step_object(entry)
   end
-  handlers[entry.watch] = handle
+  entry.id, handlers[id] = id, handle
   attached = tables.concat({ entry }, attached)
 end
 
@@ -336,7 +345,7 @@ function M.detach(object)
   local rest = {}
   for _, entry in ipairs(attached) do
     if entry.object == object then
-      handlers[entry.watch] = nil
+      handlers[entry.id] = nil
       entry.watch:cancel()
     else
       rest[#rest + 1] = entry
