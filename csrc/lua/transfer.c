@@ -320,14 +320,8 @@ static int transfer_gc(lua_State *L) {
 
 void rsc_transfer_register(lua_State *L) {
     static const luaL_Reg methods[] = {
-        {"done", transfer_done},
-        {"id", transfer_id},
-        {"cancel", transfer_cancel},
-        {"result", transfer_result},
-        {"decode", transfer_decode},
-        {"body", transfer_body},
-        {"close", transfer_close},
-        {NULL, NULL},
+        {"done", transfer_done},     {"id", transfer_id},     {"cancel", transfer_cancel}, {"result", transfer_result},
+        {"decode", transfer_decode}, {"body", transfer_body}, {"close", transfer_close},   {NULL, NULL},
     };
     rsc_lua_new_type(L, RSC_TRANSFER_TYPE, methods, transfer_gc);
 }

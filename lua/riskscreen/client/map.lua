@@ -1,5 +1,6 @@
 -- Applies a function to every item of a source, several items at a time. Each item is reported exactly once, in the
--- source's order or as it finishes. The source is read lazily.
+-- source's order or as it finishes. The source is read lazily. Worker tasks take the items one after another, because a
+-- task for each item costs 23,000 instructions.
 
 local check = require "riskscreen.options.check"
 local errors = require "riskscreen.errors"
@@ -13,9 +14,16 @@ local WINDOW = 8 -- times `concurrency` is the most items that are taken and not
 ---@class riskscreen.MapEntry
 ---@field index integer
 ---@field item any
----@field task riskscreen.Task
----@field done? boolean
+---@field value any the results of the function, unless `task` has them
+---@field err any
+---@field extra any
+---@field task? riskscreen.Task ended with the item: the function raised, was cancelled, or left tasks behind
+---@field position? integer of its report, since it has ended
 ---@field told? boolean on_progress was called for it
+
+---@class riskscreen.MapWorker
+---@field task riskscreen.Task
+---@field entry? riskscreen.MapEntry it works on
 
 ---@class riskscreen.Run one pass over a source: an iterator that can be stopped
 ---@field private runtime table
@@ -23,9 +31,15 @@ local WINDOW = 8 -- times `concurrency` is the most items that are taken and not
 ---@field private body fun(item: any, index: integer): any, any, any
 ---@field private present fun(index: integer, value: any, err: any, item: any, extra: any): ...
 ---@field private settings table
----@field private entries table<integer, riskscreen.MapEntry> taken and not yet reported
----@field private finished integer[] the indexes in the order in which their tasks ended
+---@field private window integer the most items that are taken and not yet reported
+---@field private queue table<integer, riskscreen.MapEntry> taken and not started, at their index modulo `window`: Lua
+---rebuilds a table of moving positions again and again
+---@field private results table<integer, riskscreen.MapEntry> ended and not yet reported, likewise at their position in
+---the order of the reports
+---@field private workers table<riskscreen.MapWorker, true>
+---@field private working integer number of workers
 ---@field private taken integer
+---@field private begun integer every item up to this one has a worker
 ---@field private ended integer
 ---@field private reported integer
 ---@field private failed integer
@@ -39,7 +53,7 @@ local Run = {}
 Run.__index = Run
 Run.__name = "riskscreen.Run"
 
--- Takes the next item and starts its task. A source that raises is not read again.
+-- Takes the next item. A source that raises is not read again.
 local function take(run)
   run.broken = true
   local item, problem = run.read()
@@ -48,34 +62,73 @@ local function take(run)
     run.exhausted, run.problem = true, problem
     return
   end
-  local entry = { index = run.taken + 1, item = item }
-  run.taken = entry.index
-  run.entries[entry.index] = entry
-  entry.task = run.runtime.tasks.spawn(run.body, item, entry.index)
-  run.runtime.tasks.on_end(entry.task, function()
-    entry.done = true
-    run.ended = run.ended + 1
-    run.finished[run.ended] = entry.index
-    run.changed:notify()
-  end)
+  run.taken = run.taken + 1
+  run.queue[run.taken % run.window] = { index = run.taken, item = item }
 end
 
-local function fill(run)
-  local concurrency = run.settings.concurrency
-  while
-    not (run.exhausted or run.stopped)
-    and run.taken - run.ended < concurrency
-    and run.taken - run.reported < concurrency * WINDOW
-  do
-    take(run)
+local function finish(run, entry)
+  run.ended = run.ended + 1
+  entry.position = run.settings.ordered and entry.index or run.ended
+  run.results[entry.position % run.window] = entry
+  run.changed:notify()
+end
+
+-- The body of a worker. When a function has left tasks behind, the worker ends: its item ends when they have ended. The
+-- operator's runtime may not know of such tasks.
+local function work(run, worker)
+  local has_children = run.runtime.tasks.has_children
+  while run.begun < run.taken and not run.stopped do
+    run.begun = run.begun + 1
+    local slot = run.begun % run.window
+    local entry = run.queue[slot]
+    worker.entry, run.queue[slot] = entry, nil
+    local value, err, extra = run.body(entry.item, entry.index)
+    if has_children and has_children(worker.task) then
+      return value, err, extra
+    end
+    entry.value, entry.err, entry.extra = value, err, extra
+    worker.entry = nil
+    finish(run, entry)
   end
 end
 
--- The entry to report next, if its task has ended.
-local function due(run)
-  local index = run.settings.ordered and run.reported + 1 or run.finished[run.reported + 1]
-  local entry = run.entries[index]
-  return entry and entry.done and entry or nil
+local function start_worker(run)
+  local worker, tasks = {}, run.runtime.tasks
+  run.workers[worker] = true
+  run.working = run.working + 1
+  worker.task = tasks.spawn(work, run, worker)
+  tasks.on_end(worker.task, function()
+    run.workers[worker] = nil
+    run.working = run.working - 1
+    if worker.entry then
+      worker.entry.task = worker.task
+      finish(run, worker.entry)
+    else
+      run.changed:notify()
+    end
+  end)
+end
+
+-- Starts a worker for each item under way, up to `concurrency`.
+local function start_workers(run)
+  local wanted = math.min(run.settings.concurrency, run.taken - run.ended)
+  while run.working < wanted and run.begun < run.taken do
+    start_worker(run)
+  end
+end
+
+-- Takes as many items again as are under way, so that no worker waits for the caller.
+local function fill(run)
+  local concurrency = run.settings.concurrency
+  start_workers(run)
+  while
+    not (run.exhausted or run.stopped)
+    and run.taken - run.ended < 2 * concurrency
+    and run.taken - run.reported < run.window
+  do
+    take(run)
+    start_workers(run)
+  end
 end
 
 -- Tells the progress with the next result counted in.
@@ -105,25 +158,33 @@ end
 
 local M = {}
 
-local function report(run, entry)
+-- The results of an entry's function. A failure of the function ends the run.
+local function results_of(run, entry)
+  if not entry.task then
+    return entry.value, entry.err, entry.extra
+  end
   -- The task has ended: this does not wait.
   local ok, value, err, extra = pcall(entry.task.await, entry.task)
   if not ok then
     run:stop()
     error(value, 0)
   end
+  return value, err, extra
+end
+
+local function report(run, entry)
+  local value, err, extra = results_of(run, entry)
   if run.settings.on_progress and not entry.told then
     -- An error of on_progress must not lose the result: the next call returns it.
     entry.told = true
     tell_progress(run, value == nil)
-    if run.entries[entry.index] ~= entry then
+    if run.results[entry.position % run.window] ~= entry then
       -- While on_progress waited, another task has taken the result.
       return M.next(run)
     end
   end
-  run.entries[entry.index] = nil
+  run.results[entry.position % run.window] = nil
   run.reported = run.reported + 1
-  run.finished[run.reported] = nil
   if value ~= nil then
     run.failures = 0
   else
@@ -141,7 +202,7 @@ function M.next(run)
   end
   while not run.stopped do
     fill(run)
-    local entry = due(run)
+    local entry = run.results[(run.reported + 1) % run.window]
     if entry then
       return report(run, entry)
     elseif run.exhausted and run.ended == run.taken then
@@ -169,11 +230,25 @@ end
 ---@field position integer every item up to this one has been reported
 ---@field pending { index: integer, item: any }[] items taken and not reported, in the source's order
 
+-- The entries that are taken and not yet reported, in any order.
+local function pending_entries(run)
+  local entries = {}
+  for _, waiting in ipairs { run.queue, run.results } do
+    for _, entry in pairs(waiting) do
+      entries[#entries + 1] = entry
+    end
+  end
+  for worker in pairs(run.workers) do
+    entries[#entries + 1] = worker.entry
+  end
+  return entries
+end
+
 ---@return riskscreen.RunStatus
 function Run:where()
   local pending = {}
-  for index, entry in pairs(self.entries) do
-    pending[#pending + 1] = { index = index, item = entry.item }
+  for index, entry in ipairs(pending_entries(self)) do
+    pending[index] = { index = entry.index, item = entry.item }
   end
   table.sort(pending, function(a, b)
     return a.index < b.index
@@ -187,13 +262,13 @@ function Run:where()
   }
 end
 
----Stops the run: no further item is taken, the tasks under way are cancelled, and the loop over the run ends.
+---Stops the run: no further item is taken, the items under way are cancelled, and the loop over the run ends.
 ---@return riskscreen.RunStatus
 function Run:stop()
   self.stopped = true
   local standing = self:where()
-  for _, entry in ipairs(standing.pending) do
-    self.entries[entry.index].task:cancel()
+  for worker in pairs(self.workers) do
+    worker.task:cancel()
   end
   self.changed:notify()
   return standing
@@ -224,13 +299,17 @@ function M.new(runtime, source, body, settings, present)
     settings = settings,
     total = settings.total or total,
     started = runtime.now(),
+    window = settings.concurrency * WINDOW,
+    workers = {},
+    working = 0,
     taken = 0,
+    begun = 0,
     ended = 0,
     reported = 0,
     failed = 0,
     failures = 0,
-    entries = {},
-    finished = {},
+    queue = {},
+    results = {},
     changed = runtime.tasks.signal(),
   }, Run)
   run.iterate = runtime.tasks.iterator(function()

@@ -139,8 +139,10 @@ return function(runtime)
   end
 
   local function wake_all(waiters)
-    for _, wake in ipairs(keys_of(waiters)) do
-      wake()
+    if next(waiters) then
+      for _, wake in ipairs(keys_of(waiters)) do
+        wake()
+      end
     end
   end
 
@@ -287,6 +289,13 @@ return function(runtime)
     else
       task.waiters[callback] = true
     end
+  end
+
+  ---Whether tasks that a task has spawned have not ended.
+  ---@param task riskscreen.Task
+  ---@return boolean
+  function M.has_children(task)
+    return task.open > 0
   end
 
   ---Stops the task and the tasks that it spawned. Their waits are aborted at once. `await` of a cancelled task returns

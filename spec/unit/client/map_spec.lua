@@ -175,6 +175,59 @@ describe("map", function()
     assert.equal(1, order[3])
   end)
 
+  in_both("reports many items while the first one is under way when unordered", function()
+    local gate = riskscreen.spawn(function()
+      riskscreen.sleep(3600)
+    end)
+    local run = map(numbers(200), function(number)
+      if number == 1 then
+        gate:await()
+      end
+      return number
+    end, { ordered = false, concurrency = 2 })
+    local seen = {}
+    for index in run do
+      seen[#seen + 1] = index
+      if #seen == 100 then
+        assert.equal(1, run:where().pending[1].index)
+      elseif #seen == 199 then
+        gate:cancel()
+      end
+    end
+    assert.equal(1, seen[200])
+  end)
+
+  in_both("ends an item when the tasks that its function has spawned have ended", function()
+    local ended = 0
+    local run = map(numbers(10), function(number)
+      riskscreen.spawn(function()
+        riskscreen.sleep(0)
+        ended = ended + 1
+      end)
+      return number
+    end, { concurrency = 1 })
+    for index, value in run do
+      assert.equal(index, value)
+      assert.is_true(ended >= index)
+    end
+    assert.equal(10, ended)
+  end)
+
+  in_both("raises an error of a task that its function has left behind", function()
+    local run = map(numbers(3), function(number)
+      if number == 2 then
+        riskscreen.spawn(function()
+          error({ code = 8 })
+        end)
+      end
+      return number
+    end, { concurrency = 1 })
+    assert.equal(1, (run()))
+    local ok, failure = pcall(run)
+    assert.is_false(ok)
+    assert.equal(8, failure.code)
+  end)
+
   it("reports items in order when ordered", function()
     local gate = riskscreen.spawn(function()
       riskscreen.sleep(0.01)
