@@ -6,14 +6,20 @@ local socket = require("socket")
 
 local here = arg[0]:match("^(.*)/[^/]*$") or "."
 
+-- A target below /slow is answered after 100 ms.
 local CONFIGURATION = [[
+MODULES
 worker_processes 1; daemon on; pid DIR/nginx.pid; error_log DIR/error.log;
 events { worker_connections 4096; }
 http {
   access_log off; keepalive_requests 1000000000; keepalive_timeout 3600s;
   client_body_temp_path DIR/body; proxy_temp_path DIR/proxy; fastcgi_temp_path DIR/fastcgi;
   uwsgi_temp_path DIR/uwsgi; scgi_temp_path DIR/scgi;
-  server { listen 127.0.0.1:PORT; default_type application/json; return 200 'BODY'; }
+  server {
+    listen 127.0.0.1:PORT backlog=4096; default_type application/json;
+    location / { return 200 'BODY'; }
+    location /slow { content_by_lua_block { ngx.sleep(0.1) ngx.print('{"success":true}') } }
+  }
 }
 ]]
 
@@ -31,7 +37,8 @@ end
 
 local function start_server(directory, port, body)
   local file = assert(io.open(directory .. "/nginx.conf", "w"))
-  file:write((CONFIGURATION:gsub("DIR", directory):gsub("PORT", port):gsub("BODY", (body:gsub("%%", "%%%%")))))
+  local text = CONFIGURATION:gsub("DIR", directory):gsub("PORT", port):gsub("MODULES", program.modules())
+  file:write((text:gsub("BODY", (body:gsub("%%", "%%%%")))))
   file:close()
   local command = "%s -p %s -c %s/nginx.conf 2> %s/start.log"
   execute(command:format(program.command, directory, directory, directory))
@@ -55,6 +62,18 @@ function M.median(list)
   end
   table.sort(sorted)
   return sorted[math.floor(#sorted / 2) + 1]
+end
+
+---The median of the ratios of two lists of costs, round by round.
+---@param costs number[]
+---@param others number[]
+---@return number
+function M.ratio(costs, others)
+  local list = {}
+  for i, cost in ipairs(costs) do
+    list[i] = cost / others[i]
+  end
+  return M.median(list)
 end
 
 ---Calls `measure(directory, port)` while the server answers with `body`, in which nginx replaces its variables.

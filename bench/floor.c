@@ -3,6 +3,7 @@
  *   floor easy PORT REQUESTS             one easy handle, the same request again and again
  *   floor call PORT REQUESTS             one easy handle; target, headers and timeout set for each request
  *   floor multi PORT REQUESTS IN_FLIGHT  curl_multi_socket_action over epoll, set for each request likewise
+ *   floor perform PORT REQUESTS IN_FLIGHT  curl_multi_perform and curl_multi_poll, likewise
  *
  * With two more arguments the requests differ: the number of each, in 40 hexadecimal digits, comes between the two.
  *
@@ -115,24 +116,35 @@ static int on_timer(CURLM *handle, long milliseconds, void *context) {
     return 0;
 }
 
-static void run_multi(long requests, int in_flight) {
-    long started = 0, done = 0;
-    int running, left;
+static void wait_perform(void) {
+    int running;
+    check(curl_multi_poll(multi, NULL, 0, 1000, NULL), "curl_multi_poll");
+    check(curl_multi_perform(multi, &running), "curl_multi_perform");
+}
+
+static void wait_sockets(void) {
+    int running;
     struct epoll_event events[128];
+    int count = epoll_wait(epoll, events, 128, (int)timeout_ms);
+    if (count == 0) {
+        curl_multi_socket_action(multi, CURL_SOCKET_TIMEOUT, 0, &running);
+    }
+    for (int i = 0; i < count; i++) {
+        int mask = ((events[i].events & EPOLLIN) ? CURL_CSELECT_IN : 0) |
+                   ((events[i].events & EPOLLOUT) ? CURL_CSELECT_OUT : 0);
+        curl_multi_socket_action(multi, events[i].data.fd, mask, &running);
+    }
+}
+
+static void run_multi(long requests, int in_flight, void (*wait)(void)) {
+    long started = 0, done = 0;
+    int left;
     for (; started < in_flight && started < requests; started++) {
         set_request(&slots[started]);
         check(curl_multi_add_handle(multi, slots[started].easy), "curl_multi_add_handle");
     }
     while (done < requests) {
-        int count = epoll_wait(epoll, events, 128, (int)timeout_ms);
-        if (count == 0) {
-            curl_multi_socket_action(multi, CURL_SOCKET_TIMEOUT, 0, &running);
-        }
-        for (int i = 0; i < count; i++) {
-            int mask = ((events[i].events & EPOLLIN) ? CURL_CSELECT_IN : 0) |
-                       ((events[i].events & EPOLLOUT) ? CURL_CSELECT_OUT : 0);
-            curl_multi_socket_action(multi, events[i].data.fd, mask, &running);
-        }
+        wait();
         for (CURLMsg *message; (message = curl_multi_info_read(multi, &left)) != NULL;) {
             CURL *easy = message->easy_handle;
             struct slot *slot;
@@ -174,14 +186,17 @@ int main(int argc, char **argv) {
     }
     epoll = epoll_create1(0);
     multi = curl_multi_init();
-    curl_multi_setopt(multi, CURLMOPT_SOCKETFUNCTION, on_socket);
-    curl_multi_setopt(multi, CURLMOPT_TIMERFUNCTION, on_timer);
+    int performs = strcmp(mode, "perform") == 0;
+    if (!performs) {
+        curl_multi_setopt(multi, CURLMOPT_SOCKETFUNCTION, on_socket);
+        curl_multi_setopt(multi, CURLMOPT_TIMERFUNCTION, on_timer);
+    }
     curl_multi_setopt(multi, CURLMOPT_MAXCONNECTS, (long)IN_FLIGHT_MAX);
     for (int round = 0; round < 2; round++) {
         long count = round == 0 ? in_flight * 2L : requests;
         double cpu = now(CLOCK_PROCESS_CPUTIME_ID), wall = now(CLOCK_MONOTONIC);
-        if (strcmp(mode, "multi") == 0) {
-            run_multi(count, in_flight);
+        if (performs || strcmp(mode, "multi") == 0) {
+            run_multi(count, in_flight, performs ? wait_perform : wait_sockets);
         } else {
             run_easy(count, strcmp(mode, "call") == 0);
         }

@@ -1,15 +1,20 @@
 -- Screenings per CPU second: screen_all with 64 under way, client:screen in sequence, and a C program with the same
--- requests over curl_multi that drops the answers (bench/floor.c). Interleaved rounds against an nginx process. Usage:
--- lua bench/screen_all.lua [rounds] [requests a round], with riskscreen on the path.
+-- requests over curl_multi that drops the answers (bench/floor.c). Interleaved rounds against an nginx process, and one
+-- long run of screen_all: what grows shows there. Usage: lua bench/screen_all.lua [rounds] [requests a round]
+-- [requests of the long run, such as 1000000], with riskscreen on the path.
 
 package.path = (arg[0]:match("^(.*)/[^/]*$") or ".") .. "/?.lua;" .. package.path
 
 local bed = require("bed")
+local core = require("riskscreen.core")
+local reports = require("support.report")
 local riskscreen = require("riskscreen")
 
-local rounds = tonumber(arg[1]) or 9
+local rounds = tonumber(arg[1]) or reports.rounds(9, 3)
 local requests = tonumber(arg[2]) or 4000
+local long = tonumber(arg[3]) or reports.rounds(200000, 50000)
 local CONCURRENCY = 64
+local WARM = 20000 -- requests until the memory of repeats is full
 
 local PATH = "/api/v1/tracker/kya/risks"
 
@@ -22,37 +27,50 @@ local function address_of(number)
   return ("0x%040x"):format(number)
 end
 
-local function one_after_the_other(client)
-  for number = 1, requests do
+local function one_after_the_other(client, count)
+  for number = 1, count do
     assert(client:screen({ address = address_of(number), network = "eth" }).action == "allow")
   end
 end
 
-local function many_at_a_time(client)
+local function many_at_a_time(client, count, on_progress)
   local number, allowed = 0, 0
   local function source()
     number = number + 1
-    return number <= requests and address_of(number) or nil
+    return number <= count and address_of(number) or nil
   end
-  for decision in client:screen_all({ source = source, network = "eth", concurrency = CONCURRENCY }) do
+  local all = { source = source, network = "eth", concurrency = CONCURRENCY, on_progress = on_progress }
+  for decision in client:screen_all(all) do
     allowed = allowed + (decision.action == "allow" and 1 or 0)
   end
-  assert(allowed == requests)
+  assert(allowed == count)
 end
 
-local function cpu_of(run, client)
+-- CPU microseconds of an address.
+local function cost_of(run, client, count, ...)
   collectgarbage()
   local before = os.clock()
-  run(client)
-  return os.clock() - before
+  run(client, count, ...)
+  return (os.clock() - before) / count * 1e6
 end
 
-local function ratios(costs, others)
-  local list = {}
-  for i, cost in ipairs(costs) do
-    list[i] = others[i] / cost
-  end
-  return bed.median(list)
+local function kilobytes_in_use()
+  collectgarbage()
+  collectgarbage()
+  return collectgarbage("count")
+end
+
+-- The memory of a long run at its end, divided by that after `WARM` addresses.
+local function measure_long(client)
+  local early, late
+  local cost = cost_of(many_at_a_time, client, long, function(done)
+    if done == WARM then
+      early = kilobytes_in_use()
+    elseif done == long - CONCURRENCY then
+      late = kilobytes_in_use()
+    end
+  end)
+  return cost, late / early
 end
 
 bed.run(BODY, function(directory, port)
@@ -62,26 +80,56 @@ bed.run(BODY, function(directory, port)
     concurrency = CONCURRENCY,
   })
   local target = ("'%s?address=0x' '&network=eth'"):format(PATH)
-  many_at_a_time(client)
-  one_after_the_other(client)
+  local function measure_floor(count)
+    return bed.floor(directory, "multi", port, count, CONCURRENCY, target).cpu / count * 1e6
+  end
+  many_at_a_time(client, requests)
+  one_after_the_other(client, requests)
   local floor, many, single = {}, {}, {}
   for i = 1, rounds do
-    floor[i] = bed.floor(directory, "multi", port, requests, CONCURRENCY, target).cpu
-    many[i] = cpu_of(many_at_a_time, client)
-    single[i] = cpu_of(one_after_the_other, client)
+    floor[i] = measure_floor(requests)
+    many[i] = cost_of(many_at_a_time, client, requests)
+    single[i] = cost_of(one_after_the_other, client, requests)
   end
+  local floor_before = measure_floor(WARM)
+  local long_cost, growth = measure_long(client)
+  local long_floor = (floor_before + measure_floor(WARM)) / 2
   client:close()
 
-  local version = rawget(_G, "jit") and rawget(_G, "jit").version or _VERSION
-  io.write(
-    ("%s, median of %d rounds of %d requests, decoding and deciding included\n"):format(version, rounds, requests)
-  )
-  io.write(("%-44s %14s %12s %8s\n"):format("", "a CPU second", "/ one by one", "/ C"))
-  local function report(what, costs)
-    local to_single, to_floor = ratios(costs, single), ratios(costs, floor)
-    io.write(("%-44s %14.0f %12.2f %8.2f\n"):format(what, requests / bed.median(costs), to_single, to_floor))
-  end
-  report(("C, curl_multi, %d under way, answers dropped"):format(CONCURRENCY), floor)
-  report(("client:screen_all, %d under way"):format(CONCURRENCY), many)
-  report("client:screen, one after the other", single)
+  local report = reports.new({
+    name = "screen_all",
+    title = "Screening many addresses",
+    method = ("medians of %d interleaved rounds of %d requests, and one run of %d; deciding included"):format(
+      rounds,
+      requests,
+      long
+    ),
+    peers = { core.curl_version },
+  })
+  report:chart({
+    title = ("%d under way"):format(CONCURRENCY),
+    unit = "us CPU",
+    rows = {
+      { what = "C, curl_multi, answers dropped", value = bed.median(floor) },
+      { what = ("client:screen_all of %d"):format(requests), value = bed.median(many), ours = true },
+      { what = ("client:screen_all of %d"):format(long), value = long_cost, ours = true },
+      { what = "client:screen, one after the other", value = bed.median(single), ours = true },
+    },
+  })
+  local share = rawget(_G, "jit") and 0.7 or 0.6
+  local short_rate, long_rate = bed.ratio(floor, many), long_floor / long_cost
+  local rate_of = "rate of screen_all / C, %d addresses"
+  report:goal({ what = rate_of:format(requests), value = short_rate, at_least = share })
+  report:goal({ what = rate_of:format(long), value = long_rate, at_least = share })
+  report:goal({
+    what = ("cost of an address, %d / %d addresses"):format(long, requests),
+    value = short_rate / long_rate,
+    at_most = 1.1,
+  })
+  report:goal({
+    what = ("memory in use after %d / after %d addresses"):format(long, WARM),
+    value = growth,
+    at_most = 1.1,
+  })
+  report:finish()
 end)
