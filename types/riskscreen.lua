@@ -571,7 +571,7 @@ local riskscreen_RunStatus = {}
 ---@return riskscreen.RunStatus
 function riskscreen_Run:where() end
 
----Stops the run: no further item is taken, the tasks under way are cancelled, and the loop over the run ends.
+---Stops the run: no further item is taken, the items under way are cancelled, and the loop over the run ends.
 ---@return riskscreen.RunStatus
 function riskscreen_Run:stop() end
 

@@ -63,7 +63,9 @@ local function take(run)
     return
   end
   run.taken = run.taken + 1
-  run.queue[run.taken % run.window] = { index = run.taken, item = item }
+  -- With room for the fields that come later.
+  run.queue[run.taken % run.window] =
+    { index = run.taken, item = item, value = nil, err = nil, extra = nil, position = nil }
 end
 
 local function finish(run, entry)

@@ -167,7 +167,7 @@ function M.install(Client)
       local address, network = subject_of(item, index, is_line, checked.network)
       local first, repeats = decide(address, network, index)
       local own = { index = index, input = item, address = address, network = network, repeats = repeats }
-      local decision = decisions.copy(first, own)
+      local decision = decisions.of_item(first, own)
       if repeats and state.settings.journal then
         state.settings.journal:append(decision, { source = "cache", policy = policy, hide = state.hide_key })
       end

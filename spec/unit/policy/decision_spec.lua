@@ -77,13 +77,25 @@ describe("an unknown decision", function()
   end)
 end)
 
-describe("a copy of a decision", function()
-  it("is a decision with the changed fields", function()
-    local original = made { address = "0xab", network = "eth" }
-    local copy = decision.copy(original, { cached = true, network = "bsc" })
-    assert.same({ true, "bsc", "0xab" }, { copy.cached, copy.network, copy.address })
-    assert.same({ false, "eth" }, { original.cached, original.network })
-    assert.matches("^block 0xab %(bsc%)", tostring(copy))
+describe("the decision about an item of a run", function()
+  it("has every field of the first one, and the item's own", function()
+    local original = made { address = "0xab", network = "eth", entity = { name = "x" }, index = 1, input = "0xab" }
+    local item = { index = 4, input = { address = "0xAB" }, address = "0xAB", network = "ethereum", repeats = 1 }
+    local copy = decision.of_item(original, item)
+    for name, value in pairs(item) do
+      assert.equal(value, copy[name])
+    end
+    for _, name in ipairs { "action", "reasons", "entity", "degraded", "cached", "stale", "elapsed" } do
+      assert.equal(original[name], copy[name])
+    end
+    assert.same({ 1, "0xab", "eth" }, { original.index, original.address, original.network })
+    assert.matches("^block 0xAB %(ethereum%)", tostring(copy))
+  end)
+
+  it("has no address where the item has none", function()
+    local copy = decision.of_item(made { address = "0xab", network = "eth" }, { index = 1, input = false })
+    assert.is_nil(copy.address)
+    assert.is_nil(copy.network)
   end)
 end)
 
