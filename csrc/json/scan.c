@@ -179,6 +179,65 @@ static const char *scan_escape(const struct rsc_input *input, const char *p, cha
     return rsc_scan_expected(input, p, "an escape character");
 }
 
+#if defined(__SSE2__) && !defined(RSC_PORTABLE)
+/* Returns a mask of the bytes of the block that are outside ASCII and, as unsigned numbers, above `bound`. */
+static unsigned above(rsc_block block, unsigned char bound, unsigned high) {
+    return (unsigned)_mm_movemask_epi8(_mm_cmpgt_epi8(block, _mm_set1_epi8((char)bound))) & high;
+}
+
+static unsigned equal(rsc_block block, unsigned char byte) {
+    return (unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(block, _mm_set1_epi8((char)byte)));
+}
+
+/* Returns a mask of the leads and second bytes that no sequence can have; see utf8_shape. */
+static unsigned forbidden(rsc_block block, unsigned high, unsigned leads_of_three) {
+    unsigned found = equal(block, 0xC0) | equal(block, 0xC1);
+    if (leads_of_three != 0) {
+        unsigned from_90 = above(block, 0x8F, high);
+        unsigned from_a0 = above(block, 0x9F, high);
+        found |= above(block, 0xF4, high);
+        found |= (equal(block, 0xE0) << 1 & ~from_a0) | (equal(block, 0xED) << 1 & from_a0);
+        found |= (equal(block, 0xF0) << 1 & ~from_90) | (equal(block, 0xF4) << 1 & from_90);
+    }
+    return found;
+}
+
+/* Moves over blocks of plain bytes and valid UTF-8, from and to a boundary between characters. Stops before a block
+ * with a fault, which only rsc_scan_utf8 locates, and at a quote, a backslash or a control character. */
+static const char *skip_text(const char *p, const char *end) {
+    while (end - p >= RSC_BLOCK_SIZE) {
+        rsc_block block = rsc_block_load(p);
+        unsigned high = (unsigned)_mm_movemask_epi8(block);
+        unsigned stops = (unsigned)rsc_block_special(block) & ~high;
+        unsigned leads = above(block, 0xBF, high);
+        unsigned leads_of_three = above(block, 0xDF, high);
+        unsigned leads_of_four = above(block, 0xEF, high);
+        unsigned expected = leads << 1 | leads_of_three << 2 | leads_of_four << 3;
+        unsigned wrong = (expected ^ (high & ~leads)) | forbidden(block, high, leads_of_three);
+        int size = RSC_BLOCK_SIZE;
+        if (stops != 0) {
+            size = __builtin_ctz(stops);
+        } else if (expected >> RSC_BLOCK_SIZE != 0) {
+            size = 31 - __builtin_clz(leads); /* the last character ends in the next block */
+        }
+        wrong &= (2U << size) - 1; /* no sequence may be open after `size` bytes */
+        if (wrong != 0) {
+            return p;
+        }
+        p += size;
+        if (stops != 0) {
+            return p;
+        }
+    }
+    return p;
+}
+#else
+static const char *skip_text(const char *p, const char *end) {
+    (void)end;
+    return p;
+}
+#endif
+
 /* Moves over plain bytes and valid UTF-8. Returns the next quote or backslash, or NULL with the error set. */
 static const char *scan_run(const struct rsc_input *input, const char *p) {
     for (;;) {
@@ -191,6 +250,7 @@ static const char *scan_run(const struct rsc_input *input, const char *p) {
                                      p == input->end ? "the closing quote of a string"
                                                      : "an escape in place of a control character");
         }
+        p = skip_text(p, input->end);
         if (!rsc_scan_utf8(&p)) {
             return rsc_scan_expected(input, p, "well-formed UTF-8");
         }

@@ -72,6 +72,40 @@ static void test_utf8(void) {
     }
 }
 
+/* Returns whether a string with the bytes after `before` others is valid. Enough follows for blocks of 16 bytes. */
+static bool is_valid_within(const unsigned char *bytes, size_t size, size_t before) {
+    char text[64] = "\xC3\xA9";
+    struct rsc_error error;
+    struct rsc_span span;
+    memset(text + 2, 'a', 48);
+    memcpy(text + before, bytes, size);
+    text[50] = '"';
+    struct rsc_input input = {text, text + 51, NULL, &error};
+    const char *after = rsc_scan_string(&input, text, &span);
+    CHECK(after == NULL || after == input.end, "the string ends too early");
+    return after != NULL;
+}
+
+/* The sequences of test_utf8 at places around the end of a block, where no shorter sequence hides in them. */
+static void test_utf8_in_blocks(void) {
+    static const unsigned char others[] = {0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC0, 0xC2, 0xE0, 0xF4, 0xFF};
+    const size_t count = sizeof others;
+    for (unsigned lead = 0x80; lead < 0x100; lead++) {
+        for (size_t i = 0; i < count * count * count; i++) {
+            unsigned char bytes[4] = {(unsigned char)lead, others[i % count], others[i / count % count],
+                                      others[i / count / count]};
+            for (size_t size = 1; size <= 4; size++) {
+                bool valid = decode_utf8(bytes, size) >= 0 ||
+                             (size == 4 && decode_utf8(bytes, 2) >= 0 && decode_utf8(bytes + 2, 2) >= 0);
+                for (size_t before = 2; before < 17; before += before == 2 ? 10 : 1) {
+                    CHECK(is_valid_within(bytes, size, before) == valid, "%02X %02X %02X %02X, %zu bytes after %zu",
+                          bytes[0], bytes[1], bytes[2], bytes[3], size, before);
+                }
+            }
+        }
+    }
+}
+
 /* Every code point, raw and escaped. */
 static void test_every_code_point(void) {
     struct rsc_buffer scratch;
@@ -123,6 +157,7 @@ static void test_buffer_limit(void) {
 int main(void) {
     test_plain_runs();
     test_utf8();
+    test_utf8_in_blocks();
     test_every_code_point();
     test_buffer_limit();
     return 0;
