@@ -18,7 +18,7 @@
 #define RSC_LIST_COPIED_MAX (1u << 20)   /* bytes of a list that is copied */
 #define RSC_LIST_SLICE      (256u << 10) /* bytes that are verified at a time */
 
-/* What tells two states of a file apart. */
+/* The identity of a file, which changes with its content. */
 struct rsc_list_identity {
     uint64_t device, inode, size;
     int64_t changed_s, changed_ns;

@@ -1,5 +1,5 @@
-/* Writes compiled lists (format.h). Entries are collected in a buffer; a full buffer is sorted and written to a
- * temporary file, and the files are merged at the end. The memory does not grow with the list, but for 64 KiB for each
+/* Writes compiled lists (format.h). Entries are collected in a buffer. A full buffer is sorted and written to a
+ * temporary file. The files are merged at the end. The memory does not grow with the list, but for 64 KiB for each
  * such file.
  *
  * The new file appears under its name at once, by renaming. One struct belongs to one thread at a time. */

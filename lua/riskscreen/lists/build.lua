@@ -39,7 +39,7 @@ local function failure(message)
   return errors.new("list", message, { sent = false, attempts = 0 })
 end
 
--- What a build knows while it reads.
+-- The report of a build that begins.
 local function new_report()
   return { rows = 0, invalid = 0, problems = {}, skipped = {} }
 end

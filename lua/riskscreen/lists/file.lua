@@ -146,7 +146,7 @@ local function load_text(path, kind, level, pause)
   return found, facts
 end
 
--- What tells two states of a file apart, and the time of its last change. Without the core it is the content.
+-- The identity of a file's content, and the time of its last change. Without the core the identity is the content.
 local function identify(path)
   if has_core then
     return core.list_identity(path)

@@ -34,7 +34,7 @@ local function is_stale(self, file, now)
   return max_age ~= nil and (file:age(now) or math.huge) > max_age
 end
 
--- What is wrong with a file, for a person; or nil.
+-- The problem of a file, for a person; or nil.
 local function problem_of(self, file, now)
   local list = ("the %s list %s"):format(file.kind, text.show(file.path))
   if file.fault then
@@ -157,8 +157,8 @@ local function decided(action, reasons, stale)
   }
 end
 
----The decision of the lists about an address: block, allow where the operator says that an allow list may, or unknown
----where a deny list cannot be searched. Nil where the service must be asked; then the reasons of the allow lists.
+---The decision of the lists about an address. It is allow only where the operator says that an allow list may pass it,
+---and unknown where a deny list cannot be searched. Nil where the service must be asked; then the allow lists' reasons.
 ---@param address string canonical
 ---@param network string
 ---@return riskscreen.Decision|nil decision

@@ -49,7 +49,7 @@ local function emit(state, symbol, address)
   }
 end
 
--- What the elements of sdn.xml mean: what to do with their text.
+-- The handlers of the elements of sdn.xml. A handler may return a function that takes the text of the element.
 local simple = {}
 
 function simple.sdnEntry(state)

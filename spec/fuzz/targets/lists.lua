@@ -1,0 +1,55 @@
+-- Any list file: the first byte is the kind, the second the size of the pieces in which it is read. Nothing raises. The
+-- pieces do not change what is found. Every entry is about an address, in its canonical spelling.
+local addresses = require "riskscreen.address"
+local entries = require "riskscreen.lists.entry"
+local loaders = require "riskscreen.lists.loaders"
+local rsl = require "riskscreen.lists.rsl"
+
+local kinds = { "text", "csv", "json", "jsonl", "xml" }
+
+-- What a loader finds, as one text.
+local function found_in(kind, content, size)
+  local at, lines, sink = 1, {}, {}
+  function sink.row(row)
+    local entry, problem = entries.read(row)
+    assert(entry or type(problem) == "string")
+    for _, place in ipairs(entry and entry.places or {}) do
+      if place.scope == "*" then
+        assert(addresses.networks_of(place.address)[1], "an entry about no address")
+      else
+        assert(addresses.validate(place.address, place.scope) == place.address, "the spelling is not canonical")
+      end
+      assert(#entry.note <= 1000 and entry.expires >= 0)
+      lines[#lines + 1] = ("%s %s %s %s"):format(place.scope, place.address, entry.note, tostring(entry.expires))
+    end
+    lines[#lines + 1] = problem
+  end
+  function sink.invalid(line, problem)
+    lines[#lines + 1] = ("%s: %s"):format(tostring(line), problem)
+  end
+  function sink.skipped(symbol)
+    lines[#lines + 1] = symbol
+  end
+  local ok, problem = loaders[kind](function()
+    local piece = content:sub(at, at + size - 1)
+    at = at + #piece
+    return piece ~= "" and piece or nil
+  end, sink)
+  assert(ok or type(problem) == "string", "a failure without a reason")
+  -- Where a text is refused as a whole, rows before the fault depend on the pieces.
+  return ok and table.concat(lines, "\n") or ""
+end
+
+return function(input)
+  if #input < 2 then
+    return
+  end
+  local kind, size, content = input:byte(1) % (#kinds + 1), input:byte(2) + 1, input:sub(3)
+  if kind == #kinds then
+    local index, problem = rsl.read(content)
+    assert(index or type(problem) == "string")
+    return
+  end
+  local name = kinds[kind + 1]
+  assert(found_in(name, content, size) == found_in(name, content, #content + 1), "the pieces change what is found")
+end
