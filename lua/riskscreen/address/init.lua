@@ -244,6 +244,10 @@ function M.spellings(address, level)
   if type(address) ~= "string" or #address > LONGEST then
     return list
   end
+  if begins_like_hexadecimal(address) then
+    -- No other form begins so: Base58 has no zero, and iotex spells these addresses as the other networks do.
+    return { (read(formats.eth, address, level ~= "format")) }
+  end
   for _, format in ipairs(representatives) do
     local canonical = read(format, address, level ~= "format")
     if canonical and not seen[canonical] then
