@@ -4,6 +4,9 @@
 # ./dev soak nginx [SECONDS]: the same for the gate inside nginx, with requests from wrk, for ten minutes by default.
 #
 # ./dev soak kills [RUNS]: kills programs that write to a store or a journal, or submit transactions, 200 times.
+# ./dev soak kills [RUNS]: kills programs that write to a store or a journal, 200 times by default.
+#
+# ./dev soak lists [COUNT]: builds a deny list of a million addresses, and blocks by it while the network is down.
 . tools/common.sh
 lua=${RISKSCREEN_LUA:-5.4}
 # shellcheck disable=SC2086
@@ -13,6 +16,9 @@ use_build "$lua"
 if [ "${1:-}" = kills ]; then
   RISKSCREEN_KILLS=${2:-200} RISKSCREEN_LUA=$(interpreter "$lua") exec "$(interpreter "$lua")" /usr/bin/busted \
     $(find spec -name kill_spec.lua)
+fi
+if [ "${1:-}" = lists ]; then
+  exec "$(interpreter "$lua")" tools/soak_lists.lua "${2:-1000000}"
 fi
 if [ "${1:-}" = nginx ]; then
   need wrk

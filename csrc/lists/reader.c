@@ -249,26 +249,23 @@ static void free_check(struct rsc_list *list) {
 }
 
 int rsc_list_verify(struct rsc_list *list, uint64_t bytes, bool *done, struct rsc_error *error) {
-    *done = list->is_verified;
-    uint64_t start = list->check == NULL ? 0 : list->check->position;
-    while (!*done) {
-        if (list->check->position == list->identity.size) {
-            if (list->check->crc.value != list->body_crc) {
-                return damaged(error, 0, "its checksum is wrong");
-            }
-            fill_buckets(list, bucket_of(list, UINT64_MAX) + 1);
-            free_check(list);
-            *done = list->is_verified = true;
-            break;
-        }
-        if (list->check->position - start >= bytes) {
-            break;
-        }
+    struct rsc_list_check *check = list->check;
+    uint64_t start = check == NULL ? 0 : check->position;
+    while (check != NULL && check->position < list->identity.size && check->position - start < bytes) {
         int result = verify_slice(list, error);
         if (result != RSC_OK) {
             return result;
         }
     }
+    if (check != NULL && check->position == list->identity.size) {
+        if (check->crc.value != list->body_crc) {
+            return damaged(error, 0, "its checksum is wrong");
+        }
+        fill_buckets(list, bucket_of(list, UINT64_MAX) + 1);
+        free_check(list);
+        list->is_verified = true;
+    }
+    *done = list->is_verified;
     return RSC_OK;
 }
 

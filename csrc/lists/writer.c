@@ -73,29 +73,37 @@ static int compare_sorted(const void *a, const void *b) {
     return order != 0 ? order : (one->record > other->record) - (one->record < other->record);
 }
 
-/* Creates a temporary file beside the list. *name is its path, for the caller to free, if `name` is not NULL. */
-static FILE *create_temporary(const char *path, char **name) {
-    size_t length = strlen(path);
-    char *template = malloc(length + sizeof SUFFIX);
-    if (template == NULL) {
+/* Returns the name of a temporary file beside the list, for mkstemp, or NULL. */
+static char *new_template(const char *path) {
+    size_t size = strlen(path) + sizeof SUFFIX;
+    char *template = malloc(size);
+    if (template != NULL) {
+        (void)snprintf(template, size, "%s%s", path, SUFFIX);
+    }
+    return template;
+}
+
+/* Creates the file of a template, which gets its name. */
+static FILE *create_file(char *template) {
+    int descriptor = mkstemp(template);
+    if (descriptor < 0) {
         return NULL;
     }
-    memcpy(template, path, length);
-    memcpy(template + length, SUFFIX, sizeof SUFFIX);
-    int descriptor = mkstemp(template);
-    FILE *file = descriptor < 0 ? NULL : fdopen(descriptor, "w+b");
-    if (file == NULL && descriptor >= 0) {
+    (void)fcntl(descriptor, F_SETFD, FD_CLOEXEC);
+    FILE *file = fdopen(descriptor, "w+b");
+    if (file == NULL) {
         (void)close(descriptor);
         (void)unlink(template);
+        return NULL;
     }
-    if (file != NULL) {
-        (void)fcntl(descriptor, F_SETFD, FD_CLOEXEC);
-        (void)setvbuf(file, NULL, _IOFBF, STREAM_BUFFER);
-    }
-    if (file != NULL && name != NULL) {
-        *name = template;
-        return file;
-    }
+    (void)setvbuf(file, NULL, _IOFBF, STREAM_BUFFER);
+    return file;
+}
+
+/* Creates a file beside the list that has no name. */
+static FILE *create_temporary(const char *path) {
+    char *template = new_template(path);
+    FILE *file = template == NULL ? NULL : create_file(template);
     if (file != NULL) {
         (void)unlink(template);
     }
@@ -105,14 +113,12 @@ static FILE *create_temporary(const char *path, char **name) {
 
 int rsc_list_writer_open(struct rsc_list_writer *writer, const char *path, size_t capacity, struct rsc_error *error) {
     *writer = (struct rsc_list_writer){.capacity = capacity};
-    size_t size = strlen(path) + 1;
-    writer->path = malloc(size);
+    writer->path = strdup(path);
     writer->buffer = malloc(capacity);
     writer->runs = calloc(RSC_LIST_RUNS_MAX, sizeof *writer->runs);
     if (writer->path == NULL || writer->buffer == NULL || writer->runs == NULL) {
         return no_memory(error);
     }
-    memcpy(writer->path, path, size);
     return RSC_OK;
 }
 
@@ -125,18 +131,17 @@ static int spill(struct rsc_list_writer *writer, struct rsc_error *error) {
         return rsc_error_set(error, RSC_ERROR_LIMIT, 0, "the list is too long for its buffer of %zu bytes",
                              writer->capacity);
     }
-    struct rsc_list_run *run = &writer->runs[writer->run_count];
-    run->file = create_temporary(writer->path, NULL);
-    if (run->file == NULL) {
+    FILE *file = create_temporary(writer->path);
+    if (file == NULL) {
         return failed(error, "cannot create a temporary file beside it");
     }
-    writer->run_count++;
+    writer->runs[writer->run_count++].file = file;
     qsort(writer->sorted, writer->sorted_count, sizeof *writer->sorted, compare_sorted);
     for (size_t i = 0; i < writer->sorted_count; i++) {
         const unsigned char *record = writer->sorted[i].record;
-        (void)fwrite(record, 1, record_size(record), run->file);
+        (void)fwrite(record, 1, record_size(record), file);
     }
-    if (fflush(run->file) != 0 || ferror(run->file)) {
+    if (fflush(file) != 0 || ferror(file)) {
         return failed(error, "cannot write a temporary file beside it");
     }
     writer->length = writer->sorted_count = 0;
@@ -321,12 +326,13 @@ static int append_index(struct output *output, struct rsc_error *error) {
 }
 
 static int write_header(struct output *output, uint64_t built_at, struct rsc_text title, struct rsc_error *error) {
+    static const char magic[RSC_LIST_MAGIC_SIZE] = RSC_LIST_MAGIC;
     unsigned char header[RSC_LIST_HEADER_SIZE] = {0};
     struct rsc_list_summary *summary = &output->summary;
     summary->size =
         RSC_LIST_HEADER_SIZE + rsc_list_padded(output->records_size) + summary->count * RSC_LIST_INDEX_ENTRY;
     size_t title_length = title.length < RSC_LIST_TITLE_MAX ? title.length : RSC_LIST_TITLE_MAX;
-    memcpy(header, RSC_LIST_MAGIC, RSC_LIST_MAGIC_SIZE);
+    memcpy(header, magic, sizeof magic);
     rsc_list_store(header + RSC_LIST_AT_VERSION, 4, RSC_LIST_VERSION);
     rsc_list_store(header + RSC_LIST_AT_FILE_SIZE, 8, summary->size);
     rsc_list_store(header + RSC_LIST_AT_COUNT, 8, summary->count);
@@ -382,8 +388,9 @@ static int publish(struct output *output, const char *path, struct rsc_error *er
 static int write_list(struct rsc_list_writer *writer, struct output *output, uint64_t built_at, struct rsc_text title,
                       struct rsc_error *error) {
     const unsigned char blank[RSC_LIST_HEADER_SIZE] = {0};
-    output->file = create_temporary(writer->path, &output->path);
-    output->index = create_temporary(writer->path, NULL);
+    output->path = new_template(writer->path);
+    output->file = output->path == NULL ? NULL : create_file(output->path);
+    output->index = create_temporary(writer->path);
     if (output->file == NULL || output->index == NULL) {
         return failed(error, "cannot create a file beside it");
     }
@@ -408,10 +415,10 @@ int rsc_list_writer_finish(struct rsc_list_writer *writer, uint64_t built_at, st
         result = write_list(writer, output, built_at, title, error);
     }
     *summary = output->summary;
-    if (output->path != NULL) {
-        (void)unlink(output->path);
-    }
     if (output->file != NULL) {
+        if (output->path != NULL) {
+            (void)unlink(output->path);
+        }
         (void)fclose(output->file);
     }
     if (output->index != NULL) {

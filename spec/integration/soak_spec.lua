@@ -42,3 +42,13 @@ describe("three thousand screenings, of which one request in twenty fails,", fun
     assert.equal(0, status)
   end)
 end)
+
+describe("a deny list of twenty thousand addresses", function()
+  it("blocks all of them, and no other, while the network is down", function()
+    local pipe = assert(io.popen(("%s tools/soak_lists.lua 20000 2>&1; echo status $?"):format(interpreter)))
+    local output = pipe:read "*a"
+    pipe:close()
+    assert.matches("blocked 21 addresses", output, 1, true)
+    assert.matches("status 0\n$", output)
+  end)
+end)
