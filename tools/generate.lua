@@ -4,11 +4,13 @@ package.path = "tools/?.lua;" .. package.path
 
 local annotations = require "generate.annotations"
 local assets = require "generate.assets"
+local commands = require "riskscreen.cli.commands"
 local errors = require "riskscreen.errors"
 local event_inbox = require "riskscreen.webhook.inbox"
 local faults = require "riskscreen.sandbox.faults"
 local gate = require "riskscreen.nginx.options"
 local listener = require "riskscreen.webhook.listener"
+local manual = require "generate.manual"
 local markdown = require "generate.markdown"
 local metrics = require "riskscreen.nginx.metrics.definitions"
 local nginx_inbox = require "riskscreen.nginx.webhook.options"
@@ -95,6 +97,14 @@ local function scenario_table()
   return markdown.table({ "scenario", "network", "address", "what the sandbox answers" }, rows)
 end
 
+local function verb_table()
+  local rows = {}
+  for _, command in ipairs(commands.list()) do
+    rows[#rows + 1] = { "`" .. command.name .. "`", command.summary }
+  end
+  return markdown.table({ "verb", "what it does" }, rows)
+end
+
 -- The options of screen_all that client:screen does not have.
 local function options_without(all, others)
   local known, list = {}, {}
@@ -172,6 +182,9 @@ generated["docs/nginx.md"] = page("docs/nginx.md", {
 generated["docs/operating-nginx.md"] = page("docs/operating-nginx.md", { metrics = metrics_table() })
 
 generated["lua/riskscreen/report/assets.lua"] = assets.module(read)
+
+generated["docs/command.md"] = page("docs/command.md", { verbs = verb_table() })
+generated["docs/riskscreen.1"] = manual.page()
 
 local is_check, is_stale = arg[1] == "--check", false
 for path, text in pairs(generated) do

@@ -4,9 +4,10 @@
 # ./dev soak nginx [SECONDS]: the same for the gate inside nginx, with requests from wrk, for ten minutes by default.
 #
 # ./dev soak kills [RUNS]: kills programs that write to a store or a journal, or submit transactions, 200 times.
-# ./dev soak kills [RUNS]: kills programs that write to a store or a journal, 200 times by default.
 #
 # ./dev soak lists [COUNT]: builds a deny list of a million addresses, and blocks by it while the network is down.
+#
+# ./dev soak command [ROWS]: screens a file of 200,000 rows with the command, which is ended twice and resumed.
 . tools/common.sh
 lua=${RISKSCREEN_LUA:-5.4}
 # shellcheck disable=SC2086
@@ -24,5 +25,8 @@ if [ "${1:-}" = nginx ]; then
   need wrk
   build_preset luajit
   exec "$(interpreter "$lua")" tools/soak_nginx.lua "${2:-600}" "$(interpreter "$lua")"
+fi
+if [ "${1:-}" = command ]; then
+  exec "$(interpreter "$lua")" tools/soak_command.lua "${2:-200000}"
 fi
 exec "$(interpreter "$lua")" tools/soak.lua "${1:-100000}" "$(interpreter "$lua")"

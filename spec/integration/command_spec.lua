@@ -27,6 +27,29 @@ describe("screen --file", function()
     assert.equal(whole.statuses[1], outcome.statuses[#outcome.statuses])
   end)
 
+  it("stops when the service is down, and makes the failed calls again when it is resumed", function()
+    local directory, remove = cli.directory()
+    local path = directory .. "/input.csv"
+    local file = assert(io.open(path, "w"))
+    file:write "address,network\n"
+    for number = 1, 40 do
+      file:write(("0x%040x,eth\n"):format(number))
+    end
+    file:close()
+    local line = (
+      "XDG_CONFIG_HOME=/nonexistent RISKSCREEN_ACCESS_KEY=sandbox-key RISKSCREEN_BASE_URL=%s %s screen --file "
+      .. "%s --set retry=false --stop-after-failures 5"
+    ):format("http://127.0.0.1:1", cli.command, path)
+    local output, status = run(line)
+    assert.equal(3, status)
+    assert.matches("stopped after 0 rows; the same command with --resume goes on", output, 1, true)
+    assert.equal(1, #runs.rows(directory .. "/input.results.csv"))
+    output, status = run(line .. " --resume")
+    assert.equal(3, status)
+    assert.matches("stopped after 0 rows", output, 1, true)
+    remove()
+  end)
+
   describe("beside another run", function()
     local directory, remove, sandbox, line
 

@@ -22,6 +22,23 @@ describe("./dev", function()
   end
 end)
 
+describe("./dev riskscreen", function()
+  it("runs the command of this checkout", function()
+    local output, status = run "./dev riskscreen address check 0x12 -n eth --csv"
+    assert.matches("0x12,false,", output, 1, true)
+    assert.equal(2, status)
+    assert.matches("Usage: riskscreen", (run "./dev riskscreen --help"), 1, true)
+  end)
+end)
+
+describe("./dev env", function()
+  it("puts the command on the PATH", function()
+    local output, status = run [[sh -c 'eval "$(./dev env)"; cd /; riskscreen --version']]
+    assert.matches("^riskscreen %d", output)
+    assert.equal(0, status)
+  end)
+end)
+
 describe("./dev test", function()
   it("runs the specs whose path holds a name", function()
     local output, status = run "./dev test unit/version_spec"

@@ -130,6 +130,8 @@ for _, name in ipairs(page_names()) do
 end
 
 describe("the documentation", function()
+  teardown(commands.remove_directory)
+
   it("has few blocks that are not run, each with its reason", function()
     local count = 0
     for _, name in ipairs(page_names()) do

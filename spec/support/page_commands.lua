@@ -95,6 +95,7 @@ local kinds = {
   { "^sudo /usr/sbin/nginx ", accepted }, -- the page's configuration is started from its nginx block
   { "^curl .*%-%-retry%-connrefused ", accepted }, -- the sandbox of the test is up
   { "^nginx %-e stderr %-p examples/nginx ", accepted }, -- spec/in_nginx/gateway_nginx.lua starts it
+  { "^riskscreen ", "run" },
   { "^lua5%.4 ", "run" },
   { "^curl ", "run" },
   { "^cmake ", "run" },
@@ -110,7 +111,29 @@ local function kind_of(line)
   end
 end
 
----Runs the lines of a shell block that can be run here and checks the others.
+local NOTICE = "riskscreen: no service is configured"
+local directory -- where the pages' `riskscreen` commands run, one after another
+
+-- The command of this checkout, in a directory with examples/addresses.csv.
+local function run_riskscreen(command)
+  if not directory then
+    directory = M.run "mktemp -d":gsub("%s+$", "")
+    M.run("cp examples/addresses.csv " .. directory)
+  end
+  local line = 'root=$PWD; riskscreen() { %s "$root/bin/riskscreen.in" "$@"; }; cd %s; export XDG_CONFIG_HOME=$PWD; %s'
+  return M.run(line:format(interpreter, directory, command))
+end
+
+---Removes what the pages' `riskscreen` commands have written.
+function M.remove_directory()
+  if directory then
+    M.run("rm -r " .. directory)
+    directory = nil
+  end
+end
+
+---Runs the lines of a shell block that can be run here and checks the others. A line of `riskscreen` that the sandbox
+---answers says so on stderr; a page may leave that line out.
 ---@param block riskscreen.spec.Block
 ---@param adapt? fun(line: string): string what a line is changed to before it is run
 ---@return string output
@@ -122,7 +145,11 @@ function M.run_shell(block, adapt)
     local kind = kind_of(command)
     if kind == "run" then
       command = command:gsub("^lua5%.4 ", interpreter .. " ")
-      local output, status = M.run(adapt and adapt(command) or command)
+      local run = command:find "^riskscreen " and run_riskscreen or M.run
+      local output, status = run(adapt and adapt(command) or command)
+      if not (block.expected or ""):find(NOTICE, 1, true) then
+        output = output:gsub(NOTICE .. "[^\n]*\n", "")
+      end
       outputs[#outputs + 1] = output
       if status ~= 0 and not block.expected then
         return table.concat(outputs), ("%s: exit %d"):format(command, status)

@@ -50,6 +50,8 @@ local own = {
     argument = "FILE",
     doc = "Lua file that returns the policy: riskscreen.policy { … }, or the table of its options.",
   },
+  { name = "journal", type = "string", argument = "FILE", doc = "File in which every decision is recorded." },
+  { name = "journal_record", type = "boolean", doc = "Keep the whole answers in the journal, for journal replay." },
   { name = "sandbox", type = "boolean", doc = "Ask the built-in sandbox, not a service." },
 }
 

@@ -33,6 +33,20 @@ local function policy_of(path)
   return policy
 end
 
+-- The journal that the configuration names. It is closed with the client's program.
+local function journal_of(settings)
+  local path = configuration.get(settings, "journal")
+  if not path then
+    return nil
+  end
+  local opened, err = riskscreen.journal.file(path, { record = configuration.get(settings, "journal_record") })
+  if not opened then
+    status.misuse((tostring(err):gsub("^riskscreen: ", "")))
+  end
+  settings.opened_journal = opened
+  return opened
+end
+
 ---The policy that the configuration names, or nil.
 ---@param settings riskscreen.cli.Configuration
 ---@return riskscreen.Policy|nil
@@ -75,7 +89,7 @@ end
 ---A client of the configured service, or of the sandbox, and says on stderr if it is the sandbox.
 ---@param settings riskscreen.cli.Configuration
 ---@param world riskscreen.cli.World
----@param changes? table more options of the client
+---@param changes? table more options of the client; policy = false: none
 ---@return riskscreen.Client
 ---@return boolean is_sandbox
 function M.open(settings, world, changes)
@@ -91,7 +105,11 @@ function M.open(settings, world, changes)
       given[name] = value
     end
   end
-  given.policy = M.policy(settings)
+  if given.policy == nil then
+    given.policy = M.policy(settings)
+  end
+  given.policy = given.policy or nil
+  given.journal = journal_of(settings)
   if in_sandbox then
     world.notice(wants_sandbox and CHOSEN or NOTICE)
     given.base_url = nil

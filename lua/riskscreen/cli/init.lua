@@ -155,7 +155,18 @@ local function run_command(command, result, world, parser, list)
     parser = parser,
     commands = list,
   }, Context)
-  return command.run(context) or status.done
+  local ok, outcome = pcall(command.run, context)
+  local journal = context.configuration.opened_journal
+  if journal then
+    local closed, err = journal:close()
+    if ok and not closed then
+      error(err, 0)
+    end
+  end
+  if not ok then
+    error(outcome, 0)
+  end
+  return outcome or status.done
 end
 
 -- The status and the message of a failure.

@@ -105,9 +105,10 @@ local function add_answer(parser, flags, doc, choice, answer)
   end)
 end
 
-local function add_help(parser, choice)
+-- argparse wraps the lines of a help. Those of `tail` are for copying, and stay as they are.
+local function add_help(parser, choice, tail)
   add_answer(parser, "-h --help", "Show this help.", choice, function()
-    return parser:get_help()
+    return parser:get_help() .. (tail and "\n\n" .. tail or "")
   end)
 end
 
@@ -149,7 +150,7 @@ local function add_command(place, command, choice)
   local parser = place:command(own_name):summary(command.summary)
   parser:description(command.summary .. (command.description and "\n\n" .. command.description or ""))
   parser:add_help(false)
-  parser:epilog(table.concat({ GLOBAL, examples_of(command), statuses_of(command) }, "\n\n"))
+  parser:epilog(GLOBAL)
   parser:action(function()
     choice.command = command
   end)
@@ -163,7 +164,7 @@ local function add_command(place, command, choice)
   for _, option in ipairs(command.options or {}) do
     add_option(parser, option, "option." .. option.name, option.short)
   end
-  add_help(parser, choice)
+  add_help(parser, choice, examples_of(command) .. "\n\n" .. statuses_of(command))
 end
 
 ---@type riskscreen.cli.Option[]

@@ -6,22 +6,28 @@ local tables = require "riskscreen.util.tables"
 local files = {
   require "riskscreen.cli.commands.screen",
   require "riskscreen.cli.commands.address",
-  require "riskscreen.cli.commands.config",
-  require "riskscreen.cli.commands.sandbox",
+  require "riskscreen.cli.commands.account_lists",
   require "riskscreen.cli.commands.list",
-  require "riskscreen.cli.commands.completion",
+  require "riskscreen.cli.commands.kyt",
+  require "riskscreen.cli.commands.journal",
   require "riskscreen.cli.commands.report",
   require "riskscreen.cli.commands.watch",
+  require "riskscreen.cli.commands.webhook",
+  require "riskscreen.cli.commands.sandbox",
+  require "riskscreen.cli.commands.call",
+  require "riskscreen.cli.commands.doctor",
+  require "riskscreen.cli.commands.config",
+  require "riskscreen.cli.commands.completion",
 }
 
 local groups = {
-  account = "The account.",
   address = "Addresses, without the service.",
   blacklist = "The account's blacklist.",
   config = "The configuration of this command.",
-  kya = "Addresses.",
+  journal = "The record of decisions.",
   kyt = "Transactions.",
   list = "Local deny and allow lists, without the service.",
+  webhook = "Webhooks of the service.",
   whitelist = "The account's whitelist.",
 }
 

@@ -122,9 +122,9 @@ end
 function M.columns(operation, first)
   local shape = operation.data
   if not shape then
-    return first and columns_of.of_record(first) or {},
+    return first and columns_of.of_record(first) or { { name = "value" } },
       function(value)
-        return json.is_array(value) and value or { value }
+        return type(value) == "table" and json.is_array(value) and value or { value }
       end
   elseif shape.type == "array" then
     return columns_of.of_shape(shape.items), function(value)
@@ -145,7 +145,7 @@ end
 local function write(context, operation, values)
   local first = values[1]
   local columns, records_of = M.columns(operation, type(first) == "table" and first or nil)
-  local is_list = operation.data == nil or operation.data.type == "array" or records_of(first or {})[1] ~= first
+  local is_list = first ~= nil and records_of(first)[1] ~= first
   local output = context:output(columns, not is_list and #values == 1)
   local count = 0
   for _, value in ipairs(values) do
@@ -221,18 +221,42 @@ local function run_lookup(context, operation, subject)
   return M.report(context, failures)
 end
 
-local function run_once(context, operation, subject)
-  local parameters = parameters_of(context, operation, context.options)
-  if subject then
-    parameters[subject.name] = context.arguments[subject.name]
-  end
-  parameters = typed(operation, parameters)
-  local value, err = M.call(context:client(), operation, parameters, own_call_options(context))
+local function run_once(context, operation, parameters)
+  local value, err = M.call(context:client(), operation, typed(operation, parameters), own_call_options(context))
   if value == nil then
     return M.report(context, { { err = err } })
   end
   write(context, operation, { value })
 end
+
+-- Every item of a list, page by page, as it comes.
+local function run_walk(context, operation, parameters)
+  local columns = M.columns(operation)
+  local namespace = context:client()[operation.namespace]
+  local output = context:output(columns)
+  for item in namespace:each(parameters, own_call_options(context)) do
+    output:add(item)
+  end
+  output:finish()
+end
+
+---Calls an operation with "name=value" parameters.
+---@param context riskscreen.cli.Context
+---@param operation riskscreen.Operation
+---@param given string[]
+---@return integer|nil status
+function M.run(context, operation, given)
+  local parameters = M.named_values(given)
+  if parameters.network == nil then
+    for _, parameter in ipairs(operation.parameters or {}) do
+      parameters.network = parameter.name == "network" and context:network() or parameters.network
+    end
+  end
+  return run_once(context, operation, parameters)
+end
+
+-- Parameters for the examples of operations that list none.
+local likely = { kya = "address=" .. EXAMPLE .. " network=eth", kyt = "requestId=REQUEST_ID" }
 
 -- "riskscreen risk 0x… -n eth"
 local function example_of(operation, subject)
@@ -240,7 +264,7 @@ local function example_of(operation, subject)
   if subject then
     line = line .. " " .. EXAMPLE .. " -n eth"
   elseif not operation.parameters then
-    line = line .. " address=" .. EXAMPLE .. " network=eth"
+    line = line .. " " .. (likely[operation.namespace] or likely.kya)
   end
   return { line = line, what = operation.doc:gsub("%.$", "") }
 end
@@ -262,6 +286,7 @@ local function verb_of(operation)
   return {
     name = M.name(operation),
     summary = operation.doc,
+    description = operation.paginated and "Without --page the whole list is written, page by page." or nil,
     arguments = arguments,
     options = tables.concat(own, call_options),
     examples = { example_of(operation, subject) },
@@ -269,7 +294,13 @@ local function verb_of(operation)
       if subject and operation.lookup then
         return run_lookup(context, operation, subject)
       end
-      return run_once(context, operation, subject)
+      local parameters = parameters_of(context, operation, context.options)
+      if operation.paginated and not parameters.page then
+        return run_walk(context, operation, parameters)
+      elseif subject then
+        parameters[subject.name] = context.arguments[subject.name]
+      end
+      return run_once(context, operation, parameters)
     end,
   }
 end

@@ -1,8 +1,10 @@
 -- riskscreen sandbox: serves the simulated service over HTTP.
 
 local build = require "riskscreen.options.build"
+local configuration = require "riskscreen.cli.configuration"
 local riskscreen = require "riskscreen"
 local status = require "riskscreen.cli.status"
+local tables = require "riskscreen.util.tables"
 
 local function run(context)
   local options, out = context.options, context.world.out
@@ -15,6 +17,12 @@ local function run(context)
     status.fail(status.unknown, tostring(err):gsub("^riskscreen: ", ""))
   end
   out:write("RISKSCREEN_BASE_URL=", server.url, "\nRISKSCREEN_ACCESS_KEY=", server.access_key, "\n")
+  for _, name in ipairs(tables.sorted_keys(server.endpoints)) do
+    local setting, endpoint = "endpoints." .. name, server.endpoints[name]
+    for _, field in ipairs { "method", "path" } do
+      out:write(configuration.variable(setting .. "." .. field), "='", endpoint[field], "'\n")
+    end
+  end
   out:flush()
   while true do
     riskscreen.loop:step()
@@ -24,7 +32,8 @@ end
 return {
   name = "sandbox",
   summary = "Serve the sandbox, a simulated service, over HTTP until interrupted.",
-  description = "The first two lines of the output are the settings with which the other verbs ask it.",
+  description = "The output has the settings with which the other verbs ask it, as lines for a shell. The last are "
+    .. "the endpoints that a real service does not publish.",
   options = {
     { name = "host", type = "string", default = "127.0.0.1", doc = "Address to listen on." },
     build.count("port", "", 0, 0, 65535, "Port to listen on; 0 takes a free one."),
@@ -32,6 +41,7 @@ return {
   },
   examples = {
     { line = "sandbox --port 8080", what = "On a port of your choice" },
+    { line = "sandbox > sandbox.env & set -a; sleep 1; . ./sandbox.env", what = "For the other verbs of this shell" },
   },
   statuses = {},
   run = run,

@@ -20,10 +20,13 @@ local function duration(text)
   return tonumber(number) * (seconds_of[unit] or 1)
 end
 
+-- The shell reads what a command leaves unread: writing to a closed pipe would end this program by SIGPIPE.
+local DRAINED = "(%s\n) ; status=$? ; cat >/dev/null ; exit $status"
+
 -- Runs a shell command with a change as its standard input; it has taken the change if its status is 0.
 local function to_command(command)
   return function(text)
-    local pipe, problem = io.popen(command, "w")
+    local pipe, problem = io.popen(DRAINED:format(command), "w")
     if not pipe then
       return nil, problem
     end

@@ -5,13 +5,16 @@ local tables = require "riskscreen.util.tables"
 
 local M = {}
 
+local slashes = { ["/"] = "/" }
+
 local function scalar(value)
   if type(value) == "number" then
     return json.number(value) or "null"
   elseif value == nil or value == json.null then
     return "null"
   elseif type(value) == "string" or type(value) == "boolean" then
-    return assert(json.encode(value))
+    -- lua-cjson escapes each slash, which JSON does not ask for.
+    return (assert(json.encode(value)):gsub("\\(.)", slashes))
   end
   return assert(json.encode(tostring(value)))
 end

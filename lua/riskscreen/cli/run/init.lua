@@ -1,9 +1,9 @@
 -- `riskscreen screen --file`: screens every row of a file into a file of results, and survives any end of the process.
--- input.lua reads the rows, state.lua keeps what was answered, progress.lua shows the run.
+-- ../input.lua reads the rows, state.lua keeps what was answered, progress.lua shows the run.
 
 local addresses = require "riskscreen.address"
 local core = require "riskscreen.core"
-local inputs = require "riskscreen.cli.run.input"
+local inputs = require "riskscreen.cli.input"
 local lookups = require "riskscreen.policy.lookups"
 local outputs = require "riskscreen.cli.output"
 local progress_line = require "riskscreen.cli.run.progress"

@@ -108,6 +108,9 @@ local function layout_of(first, wanted)
     for index, name in ipairs(wanted.keep or {}) do
       kept[index] = position_of(positions, first, name, {}, "--keep")
     end
+    for _, name in ipairs(wanted.optional or {}) do
+      kept[#kept + 1] = positions[name]
+    end
     local network = position_of(positions, first, wanted.network, network_names, "--network-column")
     return { address = address, network = network, kept = kept, has_header = true }
   elseif addresses.networks_of(trimmed(first[1]))[1] and not (wanted.network or wanted.keep) then
@@ -149,7 +152,7 @@ end
 
 ---Opens a file of addresses. A file that cannot be read on ends the command.
 ---@param path string "-" is stdin
----@param wanted { address?: string, network?: string, keep?: string[] } names of columns
+---@param wanted { address?: string, network?: string, keep?: string[], optional?: string[] } names of columns
 ---@param stdin table
 ---@return riskscreen.cli.Input
 function M.open(path, wanted, stdin)

@@ -1,0 +1,42 @@
+-- riskscreen call: any operation by the interface's own name.
+
+local operation_verbs = require "riskscreen.cli.commands.operations"
+local operations = require "riskscreen.interface.operations"
+local option_of = require "riskscreen.cli.option"
+local options = require "riskscreen.options"
+local status = require "riskscreen.cli.status"
+local tables = require "riskscreen.util.tables"
+local text = require "riskscreen.util.text"
+
+local function run(context)
+  local name = context.arguments.operation
+  local operation = operations.by_name[name]
+  if not operation then
+    local hint = text.did_you_mean(name, tables.sorted_keys(operations.by_name))
+    status.misuse(("unknown operation %s%s"):format(text.show(name), hint))
+  end
+  return operation_verbs.run(context, operation, context.arguments.parameters)
+end
+
+local lines = {}
+for _, operation in ipairs(operations.list) do
+  lines[#lines + 1] = operation.name
+end
+
+return {
+  name = "call",
+  summary = "Call any operation by its name in the interface.",
+  description = "Operations: " .. table.concat(lines, ", ") .. ".",
+  arguments = {
+    { name = "operation", doc = "Name of the operation." },
+    { name = "parameters", count = "*", doc = "Its parameters as name=value; a value in [ ] or { } is JSON." },
+  },
+  options = option_of.pick(options.call, { "timeout", "attempt_timeout", "address_check", "priority" }),
+  examples = {
+    {
+      line = "call getAddressRisk address=0x16e998a4a64a384aa74dd757e5a6858ab909262e network=eth --json",
+      what = "One operation with its own parameter names",
+    },
+  },
+  run = run,
+}

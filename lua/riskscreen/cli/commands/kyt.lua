@@ -1,0 +1,157 @@
+-- riskscreen kyt: submits transactions, awaits their results, and decides about them.
+
+local operations = require "riskscreen.interface.operations"
+local option_of = require "riskscreen.cli.option"
+local options = require "riskscreen.options"
+local policies = require "riskscreen.policy"
+local status = require "riskscreen.cli.status"
+local tables = require "riskscreen.util.tables"
+
+local HASH = "0x5f16ca1b3b1b6b3d6c9b4b0a4c1bb9e1ae77e42a4f6a6bd9f8b6a4a5b2f5d3c1"
+
+local NO_SCORE_POLICY = "the result has scores, and the default policy has no rule about them: give --policy FILE, "
+  .. "whose Lua code returns riskscreen.score_policy { … }"
+
+local submission = operations.by_name.screenTransaction
+
+-- The parameters besides hash and network.
+local parameter_options = {}
+for _, parameter in ipairs(submission.parameters) do
+  if parameter.name ~= "network" and parameter.name ~= "hash" then
+    parameter_options[#parameter_options + 1] = { name = parameter.name, type = "string", doc = parameter.doc }
+  end
+end
+
+local call_options = option_of.pick(options.call, { "timeout", "address_check" })
+
+local wait_option = option_of.adapted(call_options[1], {
+  doc = "How long to wait for the result; by default polling.deadline, 600 seconds.",
+})
+
+local hash_argument = { name = "hash", doc = "The transaction's hash." }
+
+local transaction_columns = {
+  { name = "requestId", whole = true },
+  { name = "customId", whole = true },
+  { name = "ticket", whole = true },
+}
+
+local result_columns = {
+  { name = "requestId", whole = true },
+  { name = "customId", whole = true },
+  { name = "action", colour = true },
+  { name = "maxScore" },
+  { name = "reasons" },
+  { name = "source" },
+}
+
+local function parameters_of(context)
+  local parameters = { hash = context.arguments.hash, network = context:network() }
+  for _, option in ipairs(parameter_options) do
+    parameters[option.name] = context.options[option.name]
+  end
+  return parameters
+end
+
+local function call_options_of(context)
+  return { timeout = context.options.timeout, address_check = context.options.address_check }
+end
+
+-- The client's own policy is for addresses; a policy of scores decides about results alone.
+local function open(context)
+  return context:client { policy = false }
+end
+
+-- By the policy of the configuration, which is one of risks or of scores.
+local function decide(context, result, other)
+  local policy = context:policy()
+  if not policy and result and result.maxScore and not result.risks then
+    context:warn(NO_SCORE_POLICY)
+  end
+  return (policy or policies.new()):decide(result, other)
+end
+
+local function write(context, result, other)
+  local decision = decide(context, result, other)
+  local output = context:output(result_columns, true)
+  output:add(tables.merge(result or {}, {
+    action = decision.action,
+    reasons = tables.pluck(decision.reasons, "message"),
+    source = result and type(other) == "table" and other.source or nil,
+    error = decision.error and decision.error.kind or nil,
+  }))
+  output:finish()
+  return status[decision.action]
+end
+
+local function run_submit(context)
+  local transaction, err = open(context).kyt:submit(parameters_of(context), call_options_of(context))
+  if not transaction then
+    error(err, 0)
+  end
+  local output = context:output(transaction_columns, true)
+  output:add { requestId = transaction.requestId, customId = transaction.customId, ticket = transaction:ticket() }
+  output:finish()
+end
+
+local function run_wait(context)
+  local client, subject = open(context), context.arguments.request
+  local waited = { timeout = context.options.timeout }
+  local result, other
+  if subject:find "^%s*{" then
+    local transaction, err = client.kyt:resume(subject)
+    if not transaction then
+      error(err, 0)
+    end
+    result, other = transaction:await(waited)
+  else
+    result, other = client.kyt:await(subject, waited)
+  end
+  return write(context, result, other)
+end
+
+local function run_screen(context)
+  return write(context, open(context).kyt:screen(parameters_of(context), call_options_of(context)))
+end
+
+local statuses = {
+  { status = status.allow, what = "allow" },
+  { status = status.review, what = "review" },
+  { status = status.block, what = "block" },
+  { status = status.unknown, what = "unknown, or no result came in time" },
+}
+
+return {
+  {
+    name = "kyt submit",
+    summary = "Submit a transaction for screening; its result comes later.",
+    arguments = { hash_argument },
+    options = tables.concat(parameter_options, call_options),
+    examples = {
+      {
+        line = "kyt submit " .. HASH .. " -n eth --direction received --jsonl",
+        what = "Print the requestId and a ticket",
+      },
+    },
+    run = run_submit,
+  },
+  {
+    name = "kyt wait",
+    summary = "Await the result of a submitted transaction, and decide about it.",
+    description = "The service publishes no way to ask for a result: set endpoints.kyt_result.method and .path.",
+    arguments = { { name = "request", doc = "The requestId, or the ticket that kyt submit prints." } },
+    options = { wait_option },
+    examples = { { line = "kyt wait REQUEST_ID --timeout 60", what = "Wait for a minute" } },
+    statuses = statuses,
+    run = run_wait,
+  },
+  {
+    name = "kyt screen",
+    summary = "Submit a transaction, await its result, and decide about it.",
+    arguments = { hash_argument },
+    options = tables.concat(parameter_options, call_options),
+    examples = { { line = "kyt screen " .. HASH .. " -n eth --timeout 60", what = "The exit status is the verdict" } },
+    statuses = statuses,
+    run = run_screen,
+  },
+}

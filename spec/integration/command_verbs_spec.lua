@@ -1,0 +1,267 @@
+-- The verbs of the `riskscreen` command as processes, against a sandbox that the command itself serves.
+local cjson = require "cjson"
+local cli = require "spec.support.cli"
+local commands = require "spec.support.page_commands"
+local verbs = require "riskscreen.cli.commands"
+
+local run = commands.run
+
+local HACK = "0x16e998a4a64a384aa74dd757e5a6858ab909262e"
+local HASH = "0x5f16ca1b3b1b6b3d6c9b4b0a4c1bb9e1ae77e42a4f6a6bd9f8b6a4a5b2f5d3c1"
+
+local directory, remove, sandbox, environment
+
+-- Runs a line whose "riskscreen" is the command of this checkout, with the sandbox's settings.
+local function shell(line)
+  line = line:gsub("%f[%w]riskscreen ", (cli.command:gsub("%%", "%%%%")) .. " ")
+  return run(
+    ("export XDG_CONFIG_HOME=/nonexistent TMP=%s; set -a; . %s; set +a; %s"):format(directory, environment, line)
+  )
+end
+
+local function write(name, text)
+  local file = assert(io.open(directory .. "/" .. name, "wb"))
+  file:write(text)
+  file:close()
+  return directory .. "/" .. name
+end
+
+local function read(name)
+  local file = assert(io.open(directory .. "/" .. name, "rb"))
+  local text = file:read "*a"
+  file:close()
+  return text
+end
+
+setup(function()
+  directory, remove = cli.directory()
+  environment = directory .. "/sandbox.env"
+  sandbox = run(("%s sandbox > %s 2>/dev/null & echo $!"):format(cli.command, environment)):match "%d+"
+  -- The last line of the settings is there when the sandbox answers.
+  run(("until grep -q WHITELIST_REMOVE_PATH %s; do sleep 0.02; done"):format(environment))
+end)
+
+teardown(function()
+  os.execute("kill " .. sandbox)
+  remove()
+end)
+
+describe("riskscreen sandbox", function()
+  it("prints the settings with which the other verbs ask it", function()
+    local output, status = shell "riskscreen risk --json -n eth 0x16e998a4a64a384aa74dd757e5a6858ab909262e"
+    assert.equal(0, status)
+    assert.equal("hack", cjson.decode(output).risks[1].riskType)
+  end)
+end)
+
+describe("riskscreen blacklist", function()
+  it("adds, imports and exports what import reads", function()
+    local first = "0x00000000000000000000000000000000000b1ac1"
+    local output, status = shell(("riskscreen blacklist add %s -n eth --risk high/scam --csv"):format(first))
+    assert.equal(0, status)
+    assert.matches(first .. ",eth,added", output, 1, true)
+
+    write(
+      "list.csv",
+      "address;network;risks\r\n" .. "0x00000000000000000000000000000000000b1ac2;eth;high/hack;\r\nnonsense;eth;\r\n"
+    )
+    output, status = shell "riskscreen blacklist import $TMP/list.csv --risk low/porn --csv"
+    assert.equal(5, status)
+    assert.matches("2,0x00000000000000000000000000000000000b1ac2,eth,added,", output, 1, true)
+    assert.matches("3,nonsense,eth,invalid,", output, 1, true)
+
+    output, status = shell "riskscreen blacklist export -o $TMP/export.csv"
+    assert.equal(0, status, output)
+    assert.matches(first .. ",eth,high/scam\r\n", read "export.csv", 1, true)
+    output, status = shell "riskscreen blacklist import $TMP/export.csv --jsonl"
+    assert.equal(0, status, output)
+    assert.equal(2, select(2, output:gsub('"state":"added"', "")))
+  end)
+
+  it("refuses a risk that is none", function()
+    local output, status = shell(("riskscreen blacklist add %s -n eth --risk scam"):format(HACK))
+    assert.equal(4, status)
+    assert.matches("--risk must be such as high/scam (got 'scam')", output, 1, true)
+  end)
+end)
+
+describe("riskscreen kyt", function()
+  it("submits in one process and waits in another, by requestId or ticket", function()
+    local line = ("riskscreen kyt submit %s -n eth --output-address %s --direction received --jsonl"):format(HASH, HACK)
+    local output, status = shell(line)
+    assert.equal(0, status, output)
+    local submitted = cjson.decode(output)
+    write(
+      "score.lua",
+      [[
+      return require("riskscreen").score_policy { rules = {
+        { score_at_least = "80", action = "block" }, { score_below = "80", action = "allow" } } }]]
+    )
+    for _, subject in ipairs { submitted.requestId, submitted.ticket } do
+      output, status = shell(("riskscreen kyt wait '%s' --policy $TMP/score.lua --json"):format(subject))
+      assert.equal(2, status, output)
+      assert.equal(submitted.requestId, cjson.decode(output).requestId)
+      assert.equal("block", cjson.decode(output).action)
+    end
+  end)
+
+  it("says that the default policy has no rule about scores, and is unknown", function()
+    local output, status = shell(("riskscreen kyt screen %s -n eth"):format(HASH))
+    assert.equal(3, status)
+    assert.matches("--policy FILE", output, 1, true)
+  end)
+end)
+
+describe("riskscreen webhook listen", function()
+  it("writes each delivery once, and refuses those without the secret", function()
+    local script = [[
+      export RISKSCREEN_WEBHOOK_SECRET=0123456789abcdef
+      riskscreen webhook listen > $TMP/events.jsonl 2> $TMP/listener.txt & listener=$!
+      until grep -q listening $TMP/listener.txt; do sleep 0.02; done
+      url=$(sed -n 's/.*listening on \(.*\)\/SECRET.*/\1/p' $TMP/listener.txt)
+      event='{"webhookId":"w1","eventType":"e","timestamp":"2026-01-01 00:00:00","data":{"requestId":"r"}}'
+      for path in /$RISKSCREEN_WEBHOOK_SECRET /$RISKSCREEN_WEBHOOK_SECRET /wrong; do
+        curl -s -o /dev/null -w '%{http_code} ' -H 'Content-Type: application/json' -d "$event" $url$path
+      done
+      kill $listener; wait $listener 2>/dev/null
+      cat $TMP/events.jsonl]]
+    local output = shell(script)
+    local codes, events = output:match "^([%d ]+)(.*)$"
+    assert.equal("200 200 401 ", codes)
+    assert.equal(
+      '{"webhookId":"w1","eventType":"e","timestamp":"2026-01-01 00:00:00","data":{"requestId":"r"}}\n',
+      events
+    )
+  end)
+end)
+
+describe("riskscreen journal", function()
+  setup(function()
+    shell(
+      (
+        "riskscreen screen -q %s 0x0000000000000000000000000000000000000001 -n eth --journal $TMP/j.jsonl "
+        .. "--journal-record"
+      ):format(HACK)
+    )
+  end)
+
+  it("verifies the chain, and finds a changed line", function()
+    local output, status = shell "riskscreen journal verify $TMP/j.jsonl"
+    assert.equal(0, status, output)
+    assert.matches("2 lines in 1 file: the chain holds", output, 1, true)
+    write("changed.jsonl", (read("j.jsonl"):gsub('"action":"block"', '"action":"allow"')))
+    output, status = shell "riskscreen journal verify $TMP/changed.jsonl --csv"
+    assert.equal(2, status)
+    assert.matches("changed.jsonl,1,1,changed,", output, 1, true)
+  end)
+
+  it("shows decisions", function()
+    local output, status = shell "riskscreen journal show $TMP/j.jsonl --action block --jsonl"
+    assert.equal(0, status, output)
+    local entry = cjson.decode(output)
+    assert.same({ HACK, "block", "eth" }, { entry.input, entry.action, entry.network })
+  end)
+
+  it("replays by another policy, and the status says whether a decision would change", function()
+    local output, status = shell "riskscreen journal replay $TMP/j.jsonl"
+    assert.equal(0, status, output)
+    assert.matches("2 decisions: 0 would change, 0 cannot be made again", output, 1, true)
+    write("mild.lua", 'return { rules = { { any = true, action = "review" } } }')
+    output, status = shell "riskscreen journal replay $TMP/j.jsonl --policy $TMP/mild.lua --csv"
+    assert.equal(1, status, output)
+    assert.matches(HACK .. ",eth,block,review,", output, 1, true)
+  end)
+
+  it("has the status of unknown where it cannot be read", function()
+    local _, status = shell "riskscreen journal verify $TMP/none.jsonl"
+    assert.equal(3, status)
+  end)
+end)
+
+describe("riskscreen doctor", function()
+  it("finds a service in order, and says what is wrong with another", function()
+    local output, status = shell "riskscreen doctor --set rate_limit.rate=50 --csv"
+    assert.equal(1, status, output) -- plain http
+    assert.matches("key,ok,", output, 1, true)
+    assert.matches("test call,ok,", output, 1, true)
+    output, status = shell "RISKSCREEN_ACCESS_KEY=another-key riskscreen doctor --csv"
+    assert.equal(2, status)
+    assert.matches("key,failed,", output, 1, true)
+    output, status = shell "RISKSCREEN_BASE_URL=http://127.0.0.1:1 riskscreen doctor --csv"
+    assert.equal(2, status)
+    assert.matches("connection,failed,", output, 1, true)
+    assert.is_nil(output:find("sandbox-key", 1, true))
+  end)
+end)
+
+describe("riskscreen call", function()
+  it("calls an operation by its name in the interface", function()
+    local output, status = shell(("riskscreen call getAddressRisk address=%s network=eth --json"):format(HACK))
+    assert.equal(0, status, output)
+    assert.equal("hack", cjson.decode(output).risks[1].riskType)
+    assert.equal(4, select(2, shell(("riskscreen call getAddressRisk adress=%s network=eth"):format(HACK))))
+    assert.equal(4, select(2, shell "riskscreen call getAddressRisks"))
+  end)
+
+  it("takes lists and objects as JSON", function()
+    local list = [['list=[{"address":"0x00000000000000000000000000000000000b1ac9"}]']]
+    local output, status = shell(("riskscreen call addBlacklistAddresses %s network=eth"):format(list))
+    assert.equal(0, status, output)
+  end)
+end)
+
+describe("riskscreen completion", function()
+  for shell_name, check in pairs { bash = "bash -n", zsh = false, fish = false } do
+    it("writes a script for " .. shell_name .. " that knows every verb", function()
+      local output, status = shell("riskscreen completion " .. shell_name)
+      assert.equal(0, status)
+      for _, command in ipairs(verbs.list()) do
+        assert.matches(command.name:match "%S+$", output, 1, true)
+      end
+      if check then
+        write("completion", output)
+        assert.equal(0, select(2, shell(check .. " $TMP/completion")))
+      end
+    end)
+  end
+
+  it("completes verbs and options in bash", function()
+    local script = [[
+      eval "$(riskscreen completion bash)"
+      complete_line() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMPREPLY=(); _riskscreen; echo "${COMPREPLY[@]}"; }
+      complete_line riskscreen scr; complete_line riskscreen screen --res; complete_line riskscreen blacklist ex]]
+    write("complete.sh", (script:gsub("%f[%w]riskscreen completion", cli.command .. " completion")))
+    assert.equal("screen\n--resume\nexport\n", (shell "bash $TMP/complete.sh"))
+  end)
+end)
+
+describe("the manual page", function()
+  it("has no warnings, every verb and every option", function()
+    local warnings, status = run "MANROFFSEQ= man --warnings -l docs/riskscreen.1 2>&1 >/dev/null"
+    assert.equal(0, status)
+    assert.equal("", warnings)
+    local page = run "MANWIDTH=200 man -l docs/riskscreen.1 | col -b"
+    for _, command in ipairs(verbs.list()) do
+      assert.matches("\n   riskscreen " .. command.name .. "\n", page, 1, true)
+      for _, example in ipairs(command.examples) do
+        assert.matches("riskscreen " .. example.line:sub(1, 60), page, 1, true)
+      end
+    end
+  end)
+end)
+
+describe("an example in the help", function()
+  for _, command in ipairs(verbs.list()) do
+    it("is there for " .. command.name .. ", and names options that it has", function()
+      assert.is_truthy(command.examples[1])
+      local help = shell("riskscreen " .. command.name .. " --help")
+      for _, example in ipairs(command.examples) do
+        assert.equal(command.name, example.line:sub(1, #command.name))
+        assert.matches("riskscreen " .. example.line, help, 1, true)
+        for option in example.line:gmatch "%-%-[%w-]+" do
+          assert.matches(option, help .. shell "riskscreen --help", 1, true)
+        end
+      end
+    end)
+  end
+end)
