@@ -105,7 +105,7 @@ end
 local function machine()
   local processor = output_of("sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1")
   local cores = output_of("getconf _NPROCESSORS_ONLN")
-  local system = output_of(". /etc/os-release; echo \"$PRETTY_NAME\"")
+  local system = output_of('. /etc/os-release; echo "$PRETTY_NAME"')
   return ("%s, %s cores, %s, Linux %s"):format(processor, cores, system, output_of("uname -r"))
 end
 
