@@ -3,12 +3,12 @@
 
 local addresses = require "riskscreen.address"
 local digest = require "riskscreen.address.digest"
+local hmac = require "riskscreen.util.hmac"
 local json = require "riskscreen.json"
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 local version = require "riskscreen.version"
 
-local BLOCK = 64 -- bytes of a block of SHA-256
 local LONGEST_TEXT = 1000 -- bytes of an input or of a reason
 local MOST_REASONS = 20
 local FIRST = ("0"):rep(64) -- the previous hash of the first line
@@ -60,37 +60,13 @@ local function hex(bytes)
   end))
 end
 
--- The bytes of a text, each combined with one byte by exclusive or. Without bit operators, for Lua 5.1.
-local function xor_bytes(bytes, mask)
-  return (
-    bytes:gsub(".", function(character)
-      local a, b, result, bit = character:byte(), mask, 0, 1
-      for _ = 1, 8 do
-        if a % 2 ~= b % 2 then
-          result = result + bit
-        end
-        a, b, bit = math.floor(a / 2), math.floor(b / 2), bit * 2
-      end
-      return string.char(result)
-    end)
-  )
-end
-
 ---The function that hashes a line: SHA-256, or HMAC-SHA256 with a key. It returns 64 hexadecimal digits.
 ---@param key? string
 ---@return fun(text: string): string
 function M.hasher(key)
-  local sha256 = digest.sha256
-  if not key then
-    return function(content)
-      return hex(sha256(content))
-    end
-  end
-  key = #key > BLOCK and sha256(key) or key
-  key = key .. ("\0"):rep(BLOCK - #key)
-  local inner, outer = xor_bytes(key, 0x36), xor_bytes(key, 0x5c)
+  local hash = key and hmac.new(digest.sha256, key) or digest.sha256
   return function(content)
-    return hex(sha256(outer .. sha256(inner .. content)))
+    return hex(hash(content))
   end
 end
 
