@@ -37,7 +37,6 @@ each_inside_nginx("spec/unit/client/screen_spec.lua", HTTP)
 each_inside_nginx("spec/unit/client/screen_all_spec.lua", {
   ["over HTTP"] = HTTP["over HTTP"],
   ["bounds its connections"] = HTTP["over HTTP"],
-  ["raises when the program behind a pipe fails"] = "LuaJIT reports no exit status",
 })
 each_inside_nginx "spec/unit/call/hedge_spec.lua"
 each_inside_nginx "spec/unit/call/limiter_spec.lua"

@@ -149,16 +149,17 @@ for _, way in ipairs(support.ways) do
       assert.same({ "block", "allow" }, { decisions[1].action, decisions[2].action })
     end)
 
-    if _VERSION ~= "Lua 5.1" then
-      it("raises when the program behind a pipe fails, after its addresses", function()
-        local pipe = assert(io.popen("echo " .. high.address .. "; exit 1"))
-        local run = client:screen_all { source = pipe, network = "eth" }
-        assert.equal("block", run().action)
-        local ok, message = pcall(run)
+    it("raises when the program behind a pipe fails, after its addresses", function()
+      local pipe = assert(io.popen("echo " .. high.address .. "; exit 1"))
+      local run = client:screen_all { source = pipe, network = "eth" }
+      assert.equal("block", run().action)
+      local ok, message = pcall(run)
+      -- Lua 5.1 does not report how a program ended.
+      if _VERSION ~= "Lua 5.1" then
         assert.is_false(ok)
         assert.matches("the program behind the pipe failed (exit 1)", message, 1, true)
-      end)
-    end
+      end
+    end)
 
     it("asks for the same address and network once and reports each item", function()
       local mixed, lower = high.address, high.address:lower()
