@@ -7,10 +7,14 @@
 . tools/common.sh
 
 # Lua 5.4 runs every spec, and nginx runs LuaJIT. The other Luas run the specs that depend on the language or on the C
-# binding. Numbers, texts and tables: address, interface, json, options, policy, util. Iterators: client. Coroutines:
-# runtime. The binding: core. All of it together: the contract and the examples.
-language_specs="spec/contract spec/fuzz spec/integration/examples_spec.lua spec/unit/address spec/unit/client
-  spec/unit/core spec/unit/interface spec/unit/json spec/unit/options spec/unit/policy spec/unit/runtime spec/unit/util"
+# binding. Numbers, texts and tables: address, interface, json, lists, options, policy, report, util. Iterators: client.
+# Coroutines: runtime. Files, pipes and databases: cli, journal, store, watch. The binding: core. All of it together: the
+# contract and the examples.
+language_specs="spec/contract spec/fuzz spec/integration/examples_spec.lua spec/unit/address spec/unit/cli
+  spec/unit/client spec/unit/core spec/unit/interface spec/unit/journal spec/unit/json spec/unit/lists spec/unit/options
+  spec/unit/policy spec/unit/report spec/unit/runtime spec/unit/store spec/unit/util spec/unit/watch"
+# How a program survives its end does not depend on the language.
+language_specs=$(find $language_specs -name '*_spec.lua' ! -name 'kill_spec.lua')
 # LuaJIT also runs the unit specs of the modules that only nginx uses.
 luajit_specs="$language_specs spec/unit/nginx"
 # The specs that use the C modules most, for the sanitizers and valgrind.

@@ -21,17 +21,35 @@ local function duration(text)
 end
 
 -- The shell reads what a command leaves unread: writing to a closed pipe would end this program by SIGPIPE.
-local DRAINED = "(%s\n) ; status=$? ; cat >/dev/null ; exit $status"
+local DRAINED = "(%s\n) ; status=$? ; cat >/dev/null ; %s exit $status"
+
+-- Lua 5.1 and LuaJIT do not report how the program behind a pipe ended: there the shell writes its status to a file.
+local HAS_EXIT_STATUS = _VERSION ~= "Lua 5.1"
+
+local function read_status(path)
+  local file = io.open(path, "rb")
+  local code = file and file:read "*n"
+  if file then
+    file:close()
+  end
+  os.remove(path)
+  return code == 0, "exit", code
+end
 
 -- Runs a shell command with a change as its standard input; it has taken the change if its status is 0.
 local function to_command(command)
   return function(text)
-    local pipe, problem = io.popen(DRAINED:format(command), "w")
+    local path = not HAS_EXIT_STATUS and os.tmpname() or nil
+    local note = path and ("echo $status >'%s' ;"):format(path) or ""
+    local pipe, problem = io.popen(DRAINED:format(command, note), "w")
     if not pipe then
       return nil, problem
     end
     pipe:write(text, "\n")
     local ok, how, code = pipe:close()
+    if path then
+      ok, how, code = read_status(path)
+    end
     if ok then
       return true
     end
