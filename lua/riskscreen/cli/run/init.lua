@@ -91,7 +91,6 @@ function Run:save_soon()
   end
   self.is_saving = true
   riskscreen.defer(function()
-    riskscreen.sleep(0)
     self.is_saving = false
     if not self.closed then
       local ok, failure = pcall(self.state.save, self.state)
