@@ -335,7 +335,7 @@ local function check_last_line(self)
   local file = io.open(self.path, "rb")
   local size = file and file:seek "end" or 0
   local length, line = BLOCK, nil
-  while size > 0 and not line do
+  while size > 0 and not line and length <= 4 * lines.LONGEST_LINE do
     file:seek("set", math.max(0, size - length))
     local tail = file:read(math.min(size, length))
     line = tail:match "\n([^\n]*)\n$" or length >= size and tail:sub(1, -2)
@@ -345,7 +345,10 @@ local function check_last_line(self)
     file:close()
   end
   local chain = line and lines.chain(line)
-  if chain and self.hash(chain.content) ~= chain.hash then
+  if size > 0 and not line then
+    local message = "the last line is longer than %d bytes; run `journal verify`"
+    return nil, M.failure(self.path, message:format(lines.LONGEST_LINE), "damaged")
+  elseif chain and self.hash(chain.content) ~= chain.hash then
     local message = "the last line does not match its hash: it was changed, or written with another key"
     return nil, M.failure(self.path, message, "damaged")
   end

@@ -11,6 +11,7 @@ local version = require "riskscreen.version"
 
 local LONGEST_TEXT = 1000 -- bytes of an input or of a reason
 local MOST_REASONS = 20
+local LONGEST_LINE = 32 * 1024 * 1024 -- bytes
 local FIRST = ("0"):rep(64) -- the previous hash of the first line
 local ENDING = '^,"part":(%d+),"seq":(%d+),"prev":"(%x+)","hash":"(%x+)"}$'
 -- The longest ending: two numbers of at most 15 digits, and two hashes.
@@ -52,7 +53,7 @@ local LONGEST_ENDING = #',"part":,"seq":,"prev":"","hash":""}' + 2 * 15 + 2 * 64
 ---@field input? any the address as the caller gave it, where the decision has another spelling
 ---@field is_final? boolean nobody changes the decision any more, so that its line may be made later
 
-local M = { FIRST = FIRST, LONGEST_ENDING = LONGEST_ENDING }
+local M = { FIRST = FIRST, LONGEST_ENDING = LONGEST_ENDING, LONGEST_LINE = LONGEST_LINE }
 
 local function hex(bytes)
   return (bytes:gsub(".", function(byte)

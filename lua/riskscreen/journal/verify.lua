@@ -1,5 +1,5 @@
 -- Reads a journal: its files in order, its lines, and whether the chain holds. A fault names the file, the line and the
--- reason. Everything is read line by line, so a journal of any size takes the same memory.
+-- reason. Everything is read line by line, so a journal of any size takes the same memory, also without line breaks.
 
 local build = require "riskscreen.options.build"
 local check = require "riskscreen.options.check"
@@ -10,7 +10,7 @@ local lines = require "riskscreen.journal.line"
 local stored = require "riskscreen.journal.stored"
 local text = require "riskscreen.util.text"
 
-local LONGEST_LINE = 32 * 1024 * 1024 -- bytes
+local PIECE = 65536 -- bytes that are read at a time
 local MOST_FAULTS = 100
 
 ---@class riskscreen.JournalFault
@@ -35,10 +35,42 @@ local function exists(path)
   return file ~= nil and file:close()
 end
 
+-- A function that returns the next line of an open file, and whether its line break is missing. In place of a line that
+-- is longer than any of a journal it returns an empty one, which is none either.
+local function line_reader(path, file)
+  local piece, from = "", 1
+  return function()
+    local parts, length = {}, 0
+    while piece do
+      local at = piece:find("\n", from, true)
+      local part = piece:sub(from, at and at - 1)
+      length = length + #part
+      if length <= lines.LONGEST_LINE then
+        parts[#parts + 1] = part
+      end
+      if at then
+        from = at + 1
+        break
+      end
+      local message
+      piece, message = file:read(PIECE)
+      if message then
+        error(files.failure(path, "cannot be read: " .. message), 0)
+      end
+      from = 1
+    end
+    if length > lines.LONGEST_LINE then
+      return "", false
+    elseif length > 0 or piece then
+      return table.concat(parts), piece == nil
+    end
+  end
+end
+
 -- The part that a file's first line names, or nil.
 local function part_of(path)
   local file = io.open(path, "rb")
-  local line = file and file:read "*l"
+  local line = file and line_reader(path, file)()
   if file then
     file:close()
   end
@@ -75,7 +107,7 @@ end
 
 -- The lines of files: text, file, number, and whether the line break is missing. Raises an error object.
 local function lines_of_files(paths)
-  local index, file, number = 0, nil, 0
+  local index, file, number, next_line = 0, nil, 0, nil
   return function()
     while true do
       if not file then
@@ -88,13 +120,11 @@ local function lines_of_files(paths)
         if not file then
           error(files.failure(paths[index], "cannot be read: " .. message, "missing"), 0)
         end
-        number = 0
+        number, next_line = 0, line_reader(paths[index], file)
       end
-      local line = file:read "*l"
+      local line, is_torn = next_line()
       if line then
         number = number + 1
-        -- "*l" removes the line break, so only the end of the file tells whether it was there.
-        local is_torn = file:read(0) == nil and file:seek("cur", -1) and file:read(1) ~= "\n"
         return line, paths[index], number, is_torn
       end
       file:close()
@@ -206,7 +236,7 @@ function Check:place(chain, file, number)
 end
 
 function Check:line(line, file, number, is_torn)
-  local chain = #line <= LONGEST_LINE and lines.chain(line)
+  local chain = lines.chain(line)
   if is_torn then
     self:fault(file, number, nil, "torn", "the last line is not complete: the program ended while it wrote")
     return

@@ -1,4 +1,5 @@
 -- What `verify` finds in a journal that somebody or something has changed.
+local command_line = require "spec.support.command_line"
 local journals = require "riskscreen.journal"
 local riskscreen = require "riskscreen"
 local temporary = require "spec.support.temporary"
@@ -135,6 +136,38 @@ describe("the check of a journal", function()
     local report = journals.verify(path)
     assert.equal("torn", report.faults[1].reason)
     assert.equal(8, report.faults[1].line)
+  end)
+
+  -- The faults of the journal, from a program that may use 256 MiB of memory.
+  local function faults_in_little_memory()
+    local interpreter = os.getenv "RISKSCREEN_LUA" or "lua5.4"
+    local code = "for _, fault in ipairs(assert(require([[riskscreen.journal]]).verify(arg[1])).faults) do "
+      .. "print(fault.reason, fault.line) end"
+    local program = temporary.path "verify.lua"
+    temporary.write(program, code)
+    return (command_line.run(("sh -c 'ulimit -v 262144; exec %s %s %s'"):format(interpreter, program, path)))
+  end
+
+  it("takes no memory for a line that is longer than any of a journal", function()
+    local file = assert(io.open(path, "r+b"))
+    file:seek("end", 400 * 1024 * 1024)
+    file:write("\n", lines[8], "\n")
+    file:close()
+    assert.equal("malformed\t9\nrepeated\t10\n", faults_in_little_memory())
+  end)
+
+  it("takes no memory for a file without line breaks", function()
+    local file = assert(io.open(path, "wb"))
+    file:seek("end", 400 * 1024 * 1024)
+    file:write "x"
+    file:close()
+    assert.equal("malformed\t1\ntruncated\t0\n", faults_in_little_memory())
+  end)
+
+  it("does not call a journal whole that cannot be read", function()
+    local report, err = journals.verify { temporary.directory() }
+    assert.is_nil(report)
+    assert.matches("cannot be read", err.message, 1, true)
   end)
 
   it("finds a file that is missing between two others", function()
