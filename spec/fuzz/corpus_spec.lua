@@ -15,7 +15,7 @@ local function read(path)
   return bytes
 end
 
-for _, target in ipairs { "response", "policy", "webhook", "verdict", "journal", "lists", "csv" } do
+for _, target in ipairs { "response", "policy", "webhook", "verdict", "journal", "lists", "csv", "report" } do
   describe("the fuzzer of " .. target, function()
     local run = require("spec.fuzz.targets." .. target)
     local directory = "spec/fuzz/corpus/" .. target

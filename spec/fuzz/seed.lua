@@ -277,3 +277,26 @@ for name, change in pairs {
 end
 write("journal", "torn", journal(function() end):sub(1, -40))
 write("journal", "empty", "")
+
+-- Files of decisions for the report: as the command writes them, of other programs, and broken ones.
+for name, text in pairs {
+  table = "time,address,network,action,reasons,risk_levels,risk_types,note\n"
+    .. '2026-11-18T11:06:40Z,0xab,eth,block,"rule ""scam"", high",high,hack; scam,a\n'
+    .. "1763463630000,T1,tron,allow,no risks,,,\n",
+  other_names = "\239\187\191wallet;chain;verdict;date\r\n"
+    .. "0xab;eth;REVIEW;2026-11-18 11:06:40+01:00\r\n0xcd;eth;review;\r\n",
+  wrong_count = "address,action\n0xab\n0xcd,allow,more\n0xef,block\n",
+  no_action = "address,network\n0xab,eth\n",
+  markup = 'address,action\n"</script><script>alert(1)</script>",allow\n<!-- & \226\128\168,block\n',
+  lines = '{"address":"0xab","network":"eth","action":"block",'
+    .. '"record":{"risks":[{"riskLevel":"high","riskType":"hack"}]}}\n'
+    .. '{"time":1763463630,"address":"T1","action":"allow","reasons":["no risk"]}\n\n'
+    .. '[1]\n{"lost":3}\n{"action":null}\n',
+  counterparties = '{"action":"review","counterparties":{"total":2,"opponents":['
+    .. '{"address":"0xab","dir":"in","amount":1e300,'
+    .. '"symbol":"USDT","transactionNumbers":"7","risks":[{"riskLevel":"high","riskType":"hack"}]},{"amount":"x"}]}}\n',
+  torn = '{"action":"allow"}\n{"action":"al',
+  empty = "",
+} do
+  write("report", name, text)
+end
