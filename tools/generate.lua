@@ -17,6 +17,7 @@ local nginx_inbox = require "riskscreen.nginx.webhook.options"
 local options = require "riskscreen.options"
 local pages = require "riskscreen.client.pages"
 local reference = require "generate.reference"
+local report = require "riskscreen.report"
 local sandbox = require "riskscreen.sandbox.settings"
 local scenarios = require "riskscreen.sandbox.scenarios"
 local screen = require "riskscreen.client.screen"
@@ -24,6 +25,7 @@ local screen_all = require "riskscreen.client.screen_all"
 local stats = require "riskscreen.call.stats"
 local surface = require "generate.surface"
 local types = require "generate.types"
+local watch = require "riskscreen.watch"
 local webhooks = require "riskscreen.sandbox.webhooks"
 
 local function read(path)
@@ -157,6 +159,8 @@ generated["docs/options.md"] = page("docs/options.md", {
   screen_all = markdown.options(options_without(screen_all.options, screen.options)),
   map = markdown.options(options.map),
   walk = markdown.options(pages.parameters),
+  watch = markdown.options(watch.options, true),
+  report = markdown.options(report.options),
   inbox = markdown.options(event_inbox.options, true),
   listen = markdown.options(listener.options),
   sandbox = markdown.options(sandbox.service, true),

@@ -4,7 +4,7 @@
 ---@class riskscreen
 ---@field loop riskscreen.Loop
 local riskscreen = { address = {}, decimal = {}, errors = {}, webhook = {}, sandbox = {} }
-riskscreen.store, riskscreen.journal = {}, {}
+riskscreen.store, riskscreen.journal, riskscreen.report = {}, {}, {}
 
 ---@alias riskscreen.activity_network "ethereum"|"eth"|"tron"|"btc"|"bsc"
 
@@ -467,6 +467,11 @@ function riskscreen_Client:screen_all(request) end
 ---@param results riskscreen.LookupResults|table
 ---@return riskscreen.Decision
 function riskscreen_Client:decide(results) end
+
+---Screens the same addresses again and again, and reports what has changed.
+---@param request riskscreen.WatchRequest
+---@return riskscreen.Watch
+function riskscreen_Client:watch(request) end
 
 ---Calls an operation by the interface's own name.
 ---@param name string
@@ -1090,6 +1095,80 @@ function riskscreen_Journal:stats() end
 ---@return boolean|nil ok
 ---@return riskscreen.Error|nil err
 function riskscreen_Journal:close() end
+
+---@class riskscreen.WatchRequest
+---@field source string|any[]|fun(): (fun(): any)
+---@field network? any
+---@field store riskscreen.Store
+---@field name? string
+---@field every? number seconds
+---@field rate? number screenings a second
+---@field daily_cap? integer
+---@field policy? riskscreen.Policy
+---@field include? riskscreen.LookupName[]
+---@field on_change? fun(change: riskscreen.Change): any, any
+---@field webhook? { url: string, secret: string, timeout?: number }
+---@field on_failure? fun(message: string)
+local riskscreen_WatchRequest = {}
+
+---@class riskscreen.Watch
+local riskscreen_Watch = {}
+
+---@class riskscreen.WatchSummary
+---@field screened integer
+---@field changed integer
+---@field failed integer screenings without an answer
+---@field waiting integer changes that a receiver has not taken yet
+---@field finished boolean all addresses of the source were screened in this cycle
+local riskscreen_WatchSummary = {}
+
+---@class riskscreen.Change
+---@field id string the same when the change is delivered again
+---@field time integer Unix seconds
+---@field watch string
+---@field address any as the source gave it
+---@field network any
+---@field action riskscreen.Action
+---@field before? riskscreen.Action nil for an address that is screened for the first time
+---@field risks string[] such as "high / hack"
+---@field risks_before? string[]
+---@field reasons string[]
+---@field fields? table<string, string> the other columns of its row
+local riskscreen_Change = {}
+
+---Screens every address once, as fast as `rate` allows, and delivers the changes. A cycle that was interrupted goes on where it ended. For a timer such as cron.
+---@return riskscreen.WatchSummary|nil summary
+---@return riskscreen.Error|nil err the source or the store failed, or another process watches
+function riskscreen_Watch:once() end
+
+---Watches until `stop`: a cycle every `every` seconds, its screenings spread over that time.
+---@param on_cycle? fun(summary: riskscreen.WatchSummary) called after each cycle
+---@return true|nil
+---@return riskscreen.Error|nil err the source or the store failed, or another process watches
+function riskscreen_Watch:run(on_cycle) end
+
+---Ends `run` soon, after the screening under way.
+function riskscreen_Watch:stop() end
+
+---@class riskscreen.ReportRequest
+---@field input string|file*|(string|file*)[] files of decisions: paths, or open files
+---@field output string|file* the page: a path that is replaced when the page is complete, or an open file
+---@field title? string of the page
+---@field time? number Unix seconds at which the page is made, now by default
+local riskscreen_ReportRequest = {}
+
+---@class riskscreen.ReportSummary
+---@field rows integer
+---@field actions table<riskscreen.Action, integer>
+---@field unreadable integer lines that are not counted
+---@field notes string[] the faults of the input, as the page shows them
+local riskscreen_ReportSummary = {}
+
+---Writes the report of decisions. The input may be as large as the page may be: a million rows.
+---@param request riskscreen.ReportRequest
+---@return riskscreen.ReportSummary|nil summary
+---@return riskscreen.Error|nil err
+function riskscreen.report.write(request) end
 
 ---@class riskscreen.nginx.Gate
 local riskscreen_nginx_Gate = {}

@@ -57,6 +57,7 @@ return {
       fn("client:screen", "Client:screen"),
       fn("client:screen_all", "Client:screen_all"),
       fn("client:decide", "Client:decide", "client/screen.lua"),
+      fn("client:watch", "Client:watch"),
       fn("client:call", "Client:call"),
       fn("client:request", "Client:request"),
       fn("client:stats", "Client:stats"),
@@ -206,6 +207,29 @@ return {
       { class = "riskscreen.JournalReport" },
       { class = "riskscreen.JournalFault" },
       { class = "riskscreen.ReplayRow" },
+    },
+  },
+  {
+    title = "Watch",
+    intro = "`client:watch` returns a watch.",
+    functions = {
+      fn("watch:once", "Watch:once"),
+      fn("watch:run", "Watch:run"),
+      fn("watch:stop", "Watch:stop"),
+    },
+    objects = {
+      { class = "riskscreen.WatchRequest", is_type_only = true },
+      { class = "riskscreen.Watch", fields = {} },
+      { class = "riskscreen.WatchSummary" },
+      { class = "riskscreen.Change" },
+    },
+  },
+  {
+    title = "Report",
+    functions = { fn("riskscreen.report.write", "M.write", "report/init.lua") },
+    objects = {
+      { class = "riskscreen.ReportRequest", is_type_only = true },
+      { class = "riskscreen.ReportSummary" },
     },
   },
   {

@@ -67,6 +67,7 @@ local receivers = {
   ["gates"] = "gates",
   ["inboxes"] = "inboxes",
   ["journal"] = "riskscreen_Journal",
+  ["watch"] = "riskscreen_Watch",
   ["store"] = "riskscreen_Store",
   ["space"] = "riskscreen_StoreSpace",
   ["service"] = "riskscreen_sandbox_Service",
@@ -225,7 +226,7 @@ function M.files(index, surface, option_classes)
     "---@class riskscreen",
     "---@field loop riskscreen.Loop",
     "local riskscreen = { address = {}, decimal = {}, errors = {}, webhook = {}, sandbox = {} }",
-    "riskscreen.store, riskscreen.journal = {}, {}",
+    "riskscreen.store, riskscreen.journal, riskscreen.report = {}, {}, {}",
   }, "\n"))
   for _, name in ipairs(sorted_keys(enums.values)) do
     add("---@alias riskscreen." .. name .. " " .. literal_union(enums.values[name]))
