@@ -74,7 +74,7 @@ function Report:goal(goal)
   local excess = goal.at_most and goal.value / limit - 1 or 1 - goal.value / limit
   goal.bound = (goal.at_most and "at most %.4g" or "at least %.4g"):format(limit)
   goal.met = excess <= 0
-  goal.verdict = goal.met and "met" or ("missed by %.2g %%"):format(excess * 100)
+  goal.verdict = goal.met and "met" or ("missed by %.0f %%"):format(math.max(1, excess * 100))
   self.goals[#self.goals + 1] = goal
 end
 
