@@ -286,6 +286,19 @@ describe("the metrics of several workers", function()
     end
   end)
 
+  it("are in the status by minute, for a program and for a person", function()
+    local _, different = count(60)
+    assert.is_true(different > 1)
+    await_total(60)
+    local first, total = nil, 0
+    for index, minute in ipairs(json.decode(get("/status").body).minutes) do
+      first, total = first or minute.block and index, total + (minute.block or 0)
+    end
+    assert.equal(60, total)
+    assert.is_true(first > 1, "the minutes before nginx was started have figures")
+    assert.matches("<b>Block</b>: 60 in all", get("/status", { "Accept: text/html" }).body, 1, true)
+  end)
+
   it("are in the status, for a program and for a person", function()
     count(4)
     await_total(4)

@@ -2,22 +2,29 @@
 local browser = require "spec.support.browser"
 local metrics = require "riskscreen.nginx.metrics"
 local status_page = require "riskscreen.nginx.metrics.status_page"
+local shared_dict = require "spec.support.shared_dict"
 local statuses = require "riskscreen.nginx.metrics.status"
 local temporary = require "spec.support.temporary"
 
+-- An hour of decisions with a pause in it.
 local function page()
+  local now = os.time() - 3600
+  local function time()
+    return now
+  end
   local counters = { statuses = {}, breaker = { state = "open", opened = 7, retry_after = 2.5 } }
   for _, counter in ipairs(require("riskscreen.call.stats").counters) do
     counters[counter.name] = 123456789
   end
   local recorder = metrics.new {
     name = ("withdrawals-"):rep(6),
+    dict = shared_dict.new(time),
     client = {
       stats = function()
         return counters
       end,
     },
-    time = os.time,
+    time = time,
     slot = function()
       return 2
     end,
@@ -28,12 +35,22 @@ local function page()
       return true
     end,
   }
-  for _, source in ipairs { "lru", "dict", "upstream", "stale" } do
-    recorder:decided("block", source)
+  for minute = 1, 60 do
+    now = now + 60
+    if minute < 20 or minute > 30 then
+      for _ = 1, minute do
+        recorder:decided("allow", "lru")
+      end
+      for _, source in ipairs { "lru", "dict", "upstream", "stale" } do
+        recorder:decided("block", source)
+      end
+      recorder:upstream(minute / 100)
+      recorder:snapshot()
+    end
   end
   recorder:error "timeout"
   local facts = { monitor = true, outcomes = { unknown = "block", review = "allow", invalid = "block" } }
-  return status_page.of(statuses.of(recorder:snapshot(), facts), os.time())
+  return status_page.of(statuses.of(recorder:snapshot(), facts, recorder:minutes()), now)
 end
 
 describe("the status page in a browser", function()
@@ -47,7 +64,12 @@ describe("the status page in a browser", function()
 
   teardown(temporary.clean)
 
-  for _, name in ipairs { "does not scroll sideways on a phone", "has no serious finding of axe" } do
+  local checks = {
+    "does not scroll sideways on a phone",
+    "has no serious finding of axe",
+    "draws the minutes with figures in words",
+  }
+  for _, name in ipairs(checks) do
     it(name, function()
       assert.is_true(results[name] == true, results[name] or "the check did not run")
     end)

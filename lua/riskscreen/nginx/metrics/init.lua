@@ -2,6 +2,7 @@
 -- and then. A total never decreases while nginx runs, reloads included. status.lua shows the same counts to a person.
 local definitions = require "riskscreen.nginx.metrics.definitions"
 local errors = require "riskscreen.errors"
+local minutes = require "riskscreen.nginx.metrics.minutes"
 local prometheus = require "riskscreen.nginx.metrics.prometheus"
 local stats = require "riskscreen.call.stats"
 local tables = require "riskscreen.util.tables"
@@ -72,6 +73,28 @@ local function totals_of(counts)
   return totals
 end
 
+-- The sum of this worker's counters in a table of counters or of such tables.
+local function sum_of(counts)
+  local sum = counts.value or 0
+  for _, inner in pairs(counts.value and {} or counts) do
+    sum = sum + sum_of(inner)
+  end
+  return sum
+end
+
+-- The figures of this worker for minutes.lua.
+local function figures_of(counts)
+  local figures = {
+    fetches = sum_of(counts.upstream.buckets),
+    failed_fetches = sum_of(counts.errors),
+    fetch_seconds = counts.upstream.sum.value,
+  }
+  for action, sources in pairs(counts.decided) do
+    figures[action] = sum_of(sources)
+  end
+  return figures
+end
+
 -- Takes over the counts of the client. A client that is not of this library may have fewer.
 local function copy_client(self)
   local snapshot, counts = self.client:stats(), self.counts
@@ -108,6 +131,7 @@ local function flush(self, all)
         flush_counter(dict, counter)
       end
     end
+    self.by_minute:add(figures_of(self.counts), self.time())
     dict:set(self.gauge_prefix .. self.slot(), under_way(self), GAUGE_LIFETIME)
   end
   return snapshot
@@ -291,6 +315,12 @@ function Recorder:snapshot()
   return snapshot
 end
 
+---The figures of the last 60 minutes, of all workers, or nil without a dict.
+---@return riskscreen.nginx.Minute[]|nil
+function Recorder:minutes()
+  return self.by_minute and self.by_minute:read(self.time())
+end
+
 local M = { CONTENT_TYPE = prometheus.CONTENT_TYPE }
 
 ---The text of several recorders together: each metric appears once, with the names of the recorders as label `gate`.
@@ -336,6 +366,7 @@ function M.new(settings)
   local ngx = _G.ngx
   local name = settings.name or "default"
   local prefix = "riskscreen:metrics:" .. name .. ":"
+  local time = settings.time or ngx.time
   local self = setmetatable({
     name = name,
     dict = settings.dict,
@@ -346,9 +377,11 @@ function M.new(settings)
     every = settings.every or ngx.timer.every,
     slot = settings.slot or slot_of_worker,
     worker_count = settings.worker_count or ngx.worker.count,
-    since = (settings.time or ngx.time)(),
+    time = time,
+    since = time(),
     since_key = prefix .. "since",
     gauge_prefix = prefix .. "in_flight:",
+    by_minute = settings.dict and minutes.new(settings.dict, prefix .. "minute:"),
     counters = {},
     open = setmetatable({}, { __mode = "k" }),
     flushing = false,

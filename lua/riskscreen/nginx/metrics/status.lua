@@ -3,6 +3,7 @@
 local json = require "riskscreen.json"
 local stats = require "riskscreen.call.stats"
 local status_page = require "riskscreen.nginx.metrics.status_page"
+local tables = require "riskscreen.util.tables"
 local version = require "riskscreen.version"
 
 local LITTLE_ROOM = 0.05 -- of the dict
@@ -70,6 +71,18 @@ local function upstream_of(snapshot)
   }
 end
 
+-- The minutes as they are shown: with the mean duration of a fetch in place of the sum.
+local function minutes_of(minutes)
+  local list = {}
+  for index, minute in ipairs(minutes) do
+    local fetches, seconds = minute.fetches, minute.fetch_seconds
+    list[index] = tables.copy(minute)
+    list[index].fetch_seconds = nil
+    list[index].mean_fetch_seconds = seconds and (fetches or 0) > 0 and seconds / fetches or nil
+  end
+  return list
+end
+
 -- The notes that an operator should read first.
 local function notes_of(snapshot, gate)
   local notes = {}
@@ -118,8 +131,9 @@ local M = {}
 ---The status as a table for JSON.
 ---@param snapshot riskscreen.nginx.Snapshot
 ---@param gate riskscreen.nginx.GateFacts
+---@param minutes? riskscreen.nginx.Minute[]
 ---@return table status
-function M.of(snapshot, gate)
+function M.of(snapshot, gate, minutes)
   local notes = notes_of(snapshot, gate)
   return {
     gate = snapshot.name,
@@ -137,6 +151,7 @@ function M.of(snapshot, gate)
     account_lists = snapshot.lists,
     lists = snapshot.local_lists,
     dict = snapshot.dict,
+    minutes = minutes and minutes_of(minutes),
   }
 end
 
@@ -162,7 +177,7 @@ end
 ---@param gate riskscreen.nginx.GateFacts
 function M.serve(recorder, gate)
   local ngx = _G.ngx
-  local status = M.of(recorder:snapshot(), gate)
+  local status = M.of(recorder:snapshot(), gate, recorder:minutes())
   ngx.header["Cache-Control"] = "no-store"
   ngx.header["Vary"] = "Accept"
   ngx.header["X-Content-Type-Options"] = "nosniff"

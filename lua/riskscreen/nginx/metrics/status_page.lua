@@ -19,6 +19,9 @@ div { overflow-x: auto; } h1, p, td:first-child { overflow-wrap: anywhere; }
 table { border-collapse: collapse; } td, th { padding: .2em .8em .2em 0; text-align: right; }
 td:first-child, th:first-child { text-align: left; } tr + tr { border-top: 1px solid #8884; }
 .note { border-left: 4px solid #d80; padding-left: .6em; }
+section { display: grid; grid-template-columns: repeat(auto-fill, minmax(13em, 1fr)); gap: 1em 2em; }
+figure { margin: 0; } figcaption { font-size: .9em; }
+svg { display: block; width: 100%%; height: 3em; } path { fill: none; stroke: #48c; } .bad path { stroke: #c60; }
 </style>
 </head>
 <body>
@@ -96,6 +99,62 @@ local function map_table(title, map)
   return html_table(title, rows)
 end
 
+local CHARTS = {
+  { field = "unknown", title = "Unknown", class = "bad" },
+  { field = "failed_fetches", title = "Failed fetches", class = "bad" },
+  { field = "block", title = "Block" },
+  { field = "review", title = "Review" },
+  { field = "allow", title = "Allow" },
+  { field = "fetches", title = "Fetches" },
+  -- Minutes without fetches have no mean.
+  { field = "mean_fetch_seconds", title = "Mean fetch in seconds", recorded = "fetches" },
+}
+
+local BAR, HEIGHT = 4, 40 -- the width of a minute and the height of a chart, in units of the drawing
+
+local CHART = [[
+<figure class="%s"><svg role="img" aria-label="%s: %s" viewBox="0 0 %d %d" preserveAspectRatio="none">
+<path stroke-width="2" d="%s"/><path stroke-width="%d" d="%s"/></svg>
+<figcaption><b>%s</b>: %s</figcaption></figure>]]
+
+-- A chart with a bar for each minute. There is no line below a minute without records.
+local function chart(minutes, kind)
+  local bars, line, total, most = {}, {}, 0, 0
+  for _, minute in ipairs(minutes) do
+    local value = minute[kind.field] or 0
+    total, most = total + value, math.max(most, value)
+  end
+  for index, minute in ipairs(minutes) do
+    local value, left = minute[kind.field] or 0, (index - 1) * BAR
+    if minute[kind.recorded or kind.field] then
+      line[#line + 1] = ("M%d %dh%d"):format(left, HEIGHT, BAR)
+    end
+    if value > 0 then
+      bars[#bars + 1] = ("M%d %dv-%.1f"):format(left + BAR / 2, HEIGHT, value / most * (HEIGHT - 1))
+    end
+  end
+  local all = kind.recorded and "" or number(total) .. " in all, "
+  local figures = line[1] and all .. "at most " .. number(most) .. " in a minute" or "no records"
+  local title, lines, columns = kind.title, table.concat(line), table.concat(bars)
+  local width = #minutes * BAR
+  return CHART:format(kind.class or "", title, figures, width, HEIGHT, lines, BAR - 1, columns, title, figures)
+end
+
+local CHARTS_SECTION = [[
+<h2>Last 60 minutes</h2>
+<p>From %s to %s UTC. The last bar is the current minute. A gap in the line under the bars is a minute without records:
+nginx was not running, or the gate had not counted anything since its start.</p>
+<section>%s</section>]]
+
+local function minute_charts(minutes)
+  local parts = {}
+  for index, kind in ipairs(CHARTS) do
+    parts[index] = chart(minutes, kind)
+  end
+  local first, last = os.date("!%H:%M", minutes[1].time), os.date("!%H:%M", minutes[#minutes].time)
+  return CHARTS_SECTION:format(first, last, table.concat(parts, "\n"))
+end
+
 local M = {}
 
 ---@param status table of status.lua
@@ -115,6 +174,7 @@ function M.of(status, now)
     map_table("Circuit breaker", status.circuit),
     map_table("Failed fetches", status.upstream.errors),
     map_table("Rate limit", status.rate_limit),
+    status.minutes and minute_charts(status.minutes) or "",
     decision_table(status.decisions),
     cache_table(status.cache),
     map_table("Fetches from the service", status.upstream),

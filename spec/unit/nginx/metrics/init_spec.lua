@@ -276,6 +276,87 @@ describe("the recorders of several workers", function()
   end)
 end)
 
+describe("the last 60 minutes", function()
+  -- The figures of the minute that began at a time.
+  local function minute_at(worker, time)
+    for _, minute in ipairs(worker.recorder:minutes()) do
+      if minute.time == time then
+        return minute
+      end
+    end
+  end
+
+  it("have the figures of all workers, minute by minute", function()
+    local first, second = new_worker(0), new_worker(1)
+    now = 6000
+    first.recorder:decided("block", "upstream")
+    first.recorder:upstream(0.25)
+    first.recorder:error "timeout"
+    second.recorder:decided("block", "lru")
+    second.recorder:decided("allow", "lru")
+    first.tick(false)
+    second.tick(false)
+    now = 6060
+    second.recorder:decided("block", "lru")
+    second.tick(false)
+    local expected = { time = 6000, allow = 1, review = 0, block = 2, unknown = 0 }
+    expected.fetches, expected.failed_fetches, expected.fetch_seconds = 1, 1, 0.25
+    assert.same(expected, minute_at(first, 6000))
+    assert.equal(1, minute_at(first, 6060).block)
+    assert.equal(60, #first.recorder:minutes())
+    assert.equal(6060, first.recorder:minutes()[60].time)
+  end)
+
+  it("tell a minute without decisions from a minute without records", function()
+    local worker = new_worker(0)
+    now = 6000
+    worker.recorder:decided("allow", "lru")
+    worker.tick(false)
+    now = 6120
+    worker.tick(false)
+    assert.same({ time = 6060 }, minute_at(worker, 6060))
+    assert.equal(0, minute_at(worker, 6120).allow)
+  end)
+
+  it("end after 60 minutes, and leave nothing in the dict", function()
+    local worker = new_worker(0)
+    now = 6000
+    worker.recorder:decided("allow", "lru")
+    worker.tick(false)
+    now = 6000 + 59 * 60 + 59
+    assert.equal(1, minute_at(worker, 6000).allow)
+    now = now + 1
+    assert.is_nil(minute_at(worker, 6000))
+    now = now + 60
+    dict:flush_expired(math.huge)
+    for key in pairs(dict.entries) do
+      assert.is_nil(key:find(":minute:", 1, true))
+    end
+  end)
+
+  it("keep what a full dict has no room for", function()
+    dict.full = true
+    local worker = new_worker(0)
+    worker.recorder:decided("allow", "lru")
+    worker.tick(false)
+    dict.full = false
+    worker.tick(false)
+    assert.equal(1, worker.recorder:minutes()[60].allow)
+  end)
+
+  it("cost a decision no access to the dict", function()
+    local worker = new_worker(0)
+    worker.recorder:decided("allow", "lru")
+    local before = dict.operations
+    worker.recorder:decided("allow", "lru")
+    assert.equal(before, dict.operations)
+  end)
+
+  it("are absent where there is no dict", function()
+    assert.is_nil(without_dict(0).recorder:minutes())
+  end)
+end)
+
 describe("the counts of a recorder's client", function()
   local stats
 

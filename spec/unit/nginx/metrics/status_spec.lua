@@ -51,7 +51,7 @@ before_each(function()
 end)
 
 local function status(facts)
-  return statuses.of(recorder:snapshot(), facts or FACTS)
+  return statuses.of(recorder:snapshot(), facts or FACTS, recorder:minutes())
 end
 
 -- The text of a page as it is read, without its tags.
@@ -111,11 +111,24 @@ describe("the status of a gate", function()
     assert.equal(1000, status().counted_since)
   end)
 
+  it("has the mean duration of a minute's fetches", function()
+    recorder:upstream(0.25)
+    recorder:upstream(0.75)
+    local minutes = status().minutes
+    assert.equal(60, #minutes)
+    assert.equal(2, minutes[60].fetches)
+    assert.equal(0.5, minutes[60].mean_fetch_seconds)
+    assert.is_nil(minutes[60].fetch_seconds)
+    now = now + 60
+    assert.is_nil(status().minutes[60].mean_fetch_seconds)
+  end)
+
   it("can be encoded as JSON", function()
     recorder:decided("allow", "lru")
     local said = json.decode(assert(json.encode(status())))
     assert.equal(1, said.decisions.total)
     assert.equal("closed", said.circuit.state)
+    assert.equal(1, said.minutes[60].allow)
     assert.is_true(json.is_array(said.notes))
   end)
 end)
@@ -191,6 +204,29 @@ describe("the page", function()
     local circuit, failed = text:find("Circuit breaker", 1, true), text:find("Failed fetches", 1, true)
     local decided = text:find("Decisions", 1, true)
     assert.is_true(circuit < failed and failed < decided)
+  end)
+
+  it("draws the last 60 minutes after the circuit and the errors", function()
+    now = 7200
+    recorder:decided("block", "lru")
+    recorder:decided("block", "lru")
+    status()
+    now = 7320
+    recorder:decided("block", "lru")
+    local text = page()
+    assert.matches("From 01:03 to 02:02 UTC.", text, 1, true)
+    assert.matches("Block : 3 in all, at most 2 in a minute", text, 1, true)
+    local html = status_page.of(status(), now)
+    assert.matches('aria-label="Block: 3 in all, at most 2 in a minute"', html, 1, true)
+    -- Minute 58 has twice the bar of minute 60; minute 59 has no records, and so no line below.
+    assert.matches('d="M228 40h4M236 40h4"/><path stroke-width="3" d="M230 40v-39.0M238 40v-19.5"', html, 1, true)
+    assert.is_true(text:find("Circuit breaker", 1, true) < text:find("Last 60 minutes", 1, true))
+    assert.is_true(text:find("Last 60 minutes", 1, true) < text:find("Decisions", 1, true))
+  end)
+
+  it("draws no minutes where there is no dict", function()
+    recorder = new_recorder("withdrawals", { dict = false })
+    assert.is_nil(page():find("Last 60 minutes", 1, true))
   end)
 
   it("escapes the name of the gate", function()
