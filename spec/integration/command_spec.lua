@@ -50,6 +50,36 @@ describe("screen --file", function()
     remove()
   end)
 
+  it("says with --dry-run what a run would do, and makes no call", function()
+    local sandbox = cli.sandbox()
+    local directory, remove = cli.directory()
+    local path = directory .. "/input.csv"
+    local file = assert(io.open(path, "w"))
+    file:write("address,network\n", ("0x%040x"):format(1), ",eth\n0x12,eth\n", ("0x%040x"):format(2), ",eth\n")
+    file:close()
+    local line = "%s %s screen --file %s --dry-run --rate 4 --cost 3 --jsonl"
+    local output, status = run(line:format(sandbox.environment, cli.command, path))
+    assert.equal(5, status)
+    assert.matches("line 3: '0x12' is not an address of the network eth", output, 1, true)
+    assert.matches('"rows":3,"addresses":2,"invalid":1,"calls":2,"credits":6,"seconds":0.5', output, 1, true)
+    assert.same({}, sandbox.targets())
+    sandbox.close()
+    remove()
+  end)
+
+  it("reads stdin and writes stdout, in order", function()
+    local sandbox = cli.sandbox()
+    local line = "for n in 3 1 2; do printf '0x%%040x\\n' $n; done | %s %s screen --file - -n eth --csv"
+    local output, status = run(line:format(sandbox.environment, cli.command))
+    sandbox.close()
+    assert.equal(1, status, output)
+    local numbers = {}
+    for number in output:gmatch "\n?%d+,0x0*(%x),eth," do
+      numbers[#numbers + 1] = number
+    end
+    assert.same({ "3", "1", "2" }, numbers)
+  end)
+
   describe("beside another run", function()
     local directory, remove, sandbox, line
 

@@ -146,11 +146,17 @@ describe("the report in a browser", function()
 
   for _, name in ipairs(checks) do
     it(name, function()
+      if not results then
+        return pending(browser.MISSING)
+      end
       assert.is_true(results[name] == true, results[name] or "the check did not run")
     end)
   end
 
   it("has no check beside these", function()
+    if not results then
+      return pending(browser.MISSING)
+    end
     local count = 0
     for _ in pairs(results) do
       count = count + 1

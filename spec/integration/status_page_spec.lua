@@ -71,6 +71,9 @@ describe("the status page in a browser", function()
   }
   for _, name in ipairs(checks) do
     it(name, function()
+      if not results then
+        return pending(browser.MISSING)
+      end
       assert.is_true(results[name] == true, results[name] or "the check did not run")
     end)
   end

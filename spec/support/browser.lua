@@ -1,6 +1,6 @@
 -- Checks of pages in Chromium: runs a program of spec/browser/ and gives the result of each of its checks.
 
-local M = {}
+local M = { MISSING = "npm cannot install playwright-core and axe-core here" }
 
 local INSTALL = "root=$(pwd) && set -eu && . tools/browser.sh && get_browser_tests && echo $BROWSER_ROOT"
 
@@ -10,7 +10,7 @@ end
 
 ---@param program string a file of spec/browser/
 ---@param ... string its arguments
----@return table<string, true|string> results by the check's name: true, or the failure
+---@return table<string, true|string>|nil results nil where npm does not work; by the check's name: true, or the failure
 function M.run(program, ...)
   local arguments = {}
   for index, argument in ipairs { ... } do
@@ -19,7 +19,9 @@ function M.run(program, ...)
   local install = assert(io.popen(("sh -c %s"):format(quote(INSTALL))))
   local root = install:read "*l"
   install:close()
-  assert(root, "npm cannot install what drives the browser")
+  if not root then
+    return nil
+  end
   local line = "BROWSER_ROOT=%s timeout 300 node spec/browser/%s %s 2>&1"
   local pipe = assert(io.popen(line:format(quote(root), program, table.concat(arguments, " "))))
   local results, other, name = {}, {}, nil
