@@ -15,6 +15,7 @@ local markdown = require "generate.markdown"
 local metrics = require "riskscreen.nginx.metrics.definitions"
 local nginx_inbox = require "riskscreen.nginx.webhook.options"
 local options = require "riskscreen.options"
+local packages = require "generate.packages"
 local pages = require "riskscreen.client.pages"
 local reference = require "generate.reference"
 local report = require "riskscreen.report"
@@ -190,13 +191,27 @@ generated["lua/riskscreen/report/assets.lua"] = assets.module(read)
 generated["docs/command.md"] = page("docs/command.md", { verbs = verb_table() })
 generated["docs/riskscreen.1"] = manual.page()
 
+for path, text in pairs(packages.files()) do
+  generated[path] = text
+end
+
 local is_check, is_stale = arg[1] == "--check", false
+-- Rockspecs of another version.
+for path in io.popen("find . -maxdepth 3 -name '*.rockspec' -not -path './build*'"):lines() do
+  if not generated[path:sub(3)] then
+    is_stale = true
+    print((is_check and "not generated: " or "removed: ") .. path)
+    if not is_check then
+      os.remove(path)
+    end
+  end
+end
 for path, text in pairs(generated) do
   if text ~= read(path) then
     is_stale = true
     print((is_check and "out of date: " or "written: ") .. path)
     if not is_check then
-      os.execute("mkdir -p " .. path:match "^(.*)/")
+      os.execute("mkdir -p ./" .. (path:match "^(.*)/" or ""))
       local file = assert(io.open(path, "wb"))
       file:write(text)
       file:close()

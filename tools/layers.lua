@@ -27,6 +27,7 @@ M.rules = {
     { "cli" },
   },
   sideways = {
+    ["util -> version"] = "the core must be of the same version",
     ["interface -> address"] = "a subject of a request or a reply is an address",
     ["client -> watch"] = "client:watch makes one",
     ["client -> kyt"] = "the methods of client.kyt are a component of their own",

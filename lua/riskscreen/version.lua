@@ -1,2 +1,2 @@
--- The version of these Lua files. The compiled core has the same version in the same release.
-return "0.1.0"
+-- The version of this release. CMake reads it; the rockspecs, the manual page and dist.ini are generated from it.
+return "0.9.0"

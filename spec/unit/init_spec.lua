@@ -1,10 +1,6 @@
 local riskscreen = require "riskscreen"
 
 describe("require 'riskscreen'", function()
-  it("gives the version of the core", function()
-    assert.equal(require("riskscreen.core").version, riskscreen._VERSION)
-  end)
-
   it("gives new, errors and sleep", function()
     assert.is_function(riskscreen.new)
     assert.is_function(riskscreen.sleep)

@@ -1,7 +1,7 @@
--- SHA-256 and Keccak-256. riskscreen.core computes them; where it is not compiled, the functions below do, under any
--- Lua.
+-- SHA-256 and Keccak-256. The core computes them; where it is not compiled, the functions below do, under any Lua.
 
 local bits = require "riskscreen.util.bits"
+local compiled = require "riskscreen.util.core"
 
 local char, concat = string.char, table.concat
 local unpack = table.unpack or unpack -- luacheck: ignore 113 143
@@ -225,11 +225,7 @@ function M.in_lua(kind)
   return { sha256 = new_sha256(operations), keccak256 = new_keccak256(operations) }
 end
 
--- A core that was compiled for another Lua does not load.
-local has_core, core = pcall(require, "riskscreen.core")
-if not has_core then
-  core = M.in_lua(bits.best)
-end
+local core = compiled or M.in_lua(bits.best)
 
 ---The 32 bytes of a text's SHA-256.
 ---@type fun(text: string): string

@@ -1,11 +1,10 @@
 -- JSON both ways. riskscreen.core decodes; where it is not compiled, riskscreen.json.strict_cjson does. A private
 -- lua-cjson encodes, loaded at first use, with corrections for empty arrays and for numbers.
+local core = require "riskscreen.util.core"
 local tables = require "riskscreen.util.tables"
 local kind_of = require("riskscreen.util.text").kind
 
--- A core that was compiled for another Lua does not load.
-local has_core, core = pcall(require, "riskscreen.core")
-local decoding = has_core and core or require "riskscreen.json.strict_cjson"
+local decoding = core or require "riskscreen.json.strict_cjson"
 local empty_array_mt = decoding.empty_array_mt
 
 local MAX_DEPTH = 100 -- tables inside tables

@@ -1,5 +1,6 @@
 -- Compiles list files to one .rsl file. The core sorts and writes it, so the memory does not grow with the list.
 local check = require "riskscreen.options.check"
+local core = require "riskscreen.util.core"
 local entries = require "riskscreen.lists.entry"
 local errors = require "riskscreen.errors"
 local files = require "riskscreen.lists.file"
@@ -124,8 +125,7 @@ function M.build(given)
   if not settings then
     error("build: " .. wrong.message, 2)
   end
-  local has_core, core = pcall(require, "riskscreen.core")
-  if not has_core then
+  if not core then
     return nil, errors.new("unsupported", "lists are compiled by the C core, which is not there", { sent = false })
   end
   local writer, problem = core.list_writer(settings.output, settings.buffer)

@@ -1,5 +1,6 @@
 -- One list file in use: it is loaded, searched, and loaded again when it has changed. Until a new file is complete and
 -- verified, the old content counts.
+local core = require "riskscreen.util.core"
 local entries = require "riskscreen.lists.entry"
 local index = require "riskscreen.lists.index"
 local loaders = require "riskscreen.lists.loaders"
@@ -10,8 +11,6 @@ local PIECE = 65536 -- bytes that are read at a time
 local LONGEST_TEXT = 16 * 1024 * 1024 -- bytes of a list that is not compiled
 local SLICE = 1048576 -- bytes of a compiled list that are verified before other work runs
 local ROWS = 200 -- rows that are read before other work runs
-
-local has_core, core = pcall(require, "riskscreen.core")
 
 local M = {}
 
@@ -93,7 +92,7 @@ local function load_mapped(path, pause)
 end
 
 local function load_compiled(path, pause)
-  if has_core then
+  if core then
     return load_mapped(path, pause)
   end
   local content, problem = read_whole(path, rsl.LONGEST)
@@ -148,7 +147,7 @@ end
 
 -- The identity of a file's content, and the time of its last change. Without the core the identity is the content.
 local function identify(path)
-  if has_core then
+  if core then
     return core.list_identity(path)
   end
   return read_whole(path, LONGEST_TEXT)

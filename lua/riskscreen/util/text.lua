@@ -1,5 +1,7 @@
 -- Texts for messages (values, foreign text, suggestions for a misspelt name) and tests of characters.
 
+local core = require "riskscreen.util.core"
+
 local MAX_NAME = 40 -- bytes; a longer word is no misspelt name, and `distance` takes the product of the lengths
 
 local articles = { ["nil"] = "nothing", table = "a table" }
@@ -114,7 +116,6 @@ end
 -- LuaJIT does not compile patterns, and elsewhere they are slow. C's strspn saves a tenth of a call on LuaJIT and a
 -- twentieth on Lua 5.4 in `./dev bench layers`.
 local has_ffi, ffi = pcall(require, "ffi")
-local has_core, core = pcall(require, "riskscreen.core")
 if has_ffi then
   ffi.cdef "size_t strspn(const char *text, const char *accepted);"
 
@@ -126,7 +127,7 @@ if has_ffi then
       return left > 0 and ffi.C.strspn(ffi.cast("const char *", text) + before, accepted) == left
     end
   end
-elseif has_core then
+elseif core then
   function M.made_of(class)
     local accepted = class:gsub("(.)%-(.)", characters_between)
     local made_of = core.made_of

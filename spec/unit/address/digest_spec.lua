@@ -62,14 +62,18 @@ describe("a digest", function()
 
   it("is computed in Lua where the core is missing", function()
     local loaded, preload = package.loaded, package.preload
-    local core, cached = loaded["riskscreen.core"], loaded["riskscreen.address.digest"]
-    loaded["riskscreen.core"], loaded["riskscreen.address.digest"] = nil, nil
+    local names, kept = { "riskscreen.core", "riskscreen.util.core", "riskscreen.address.digest" }, {}
+    for _, name in ipairs(names) do
+      kept[name], loaded[name] = loaded[name], nil
+    end
     preload["riskscreen.core"] = function()
       error "compiled for another Lua"
     end
     local ok, without = pcall(require, "riskscreen.address.digest")
     preload["riskscreen.core"] = nil
-    loaded["riskscreen.core"], loaded["riskscreen.address.digest"] = core, cached
+    for _, name in ipairs(names) do
+      loaded[name] = kept[name]
+    end
     assert.is_true(ok)
     assert.not_equal(digest.sha256, without.sha256)
     assert.equal(vectors.sha256.abc, hexadecimal(without.sha256 "abc"))

@@ -105,7 +105,7 @@ end)
 describe("json without the compiled core", function()
   local function without_core(body)
     local loaded, preloaded = {}, package.preload["riskscreen.core"]
-    for _, name in ipairs { "riskscreen.core", "riskscreen.json" } do
+    for _, name in ipairs { "riskscreen.core", "riskscreen.util.core", "riskscreen.json" } do
       loaded[name], package.loaded[name] = package.loaded[name], nil
     end
     package.preload["riskscreen.core"] = function()

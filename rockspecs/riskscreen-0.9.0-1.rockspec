@@ -1,0 +1,24 @@
+rockspec_format = "3.0"
+package = "riskscreen"
+version = "0.9.0-1"
+source = { url = "https://example.com/riskscreen/riskscreen-0.9.0.tar.gz" }
+description = {
+  summary = "Screen blockchain addresses and transactions against a risk service, and never get a wrong yes",
+  license = "MIT",
+}
+dependencies = { "lua >= 5.1, < 5.5", "lua-cjson", "argparse" }
+external_dependencies = {
+  CURL = { library = "curl" },
+}
+build = {
+  type = "cmake",
+  variables = {
+    CMAKE_BUILD_TYPE = "Release",
+    CMAKE_INSTALL_PREFIX = "$(PREFIX)",
+    LUA_INCLUDE_DIR = "$(LUA_INCDIR)",
+    INSTALL_CMOD = "$(LIBDIR)",
+    INSTALL_LMOD = "$(LUADIR)",
+    INSTALL_BINDIR = "$(BINDIR)",
+    RISKSCREEN_INTERPRETER = "$(LUA)",
+  },
+}
