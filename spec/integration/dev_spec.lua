@@ -11,7 +11,7 @@ describe("./dev", function()
     assert.equal(2, status)
   end)
 
-  for _, command in ipairs { "sandbox", "gateway", "test", "fuzz", "bench", "soak", "lint", "build" } do
+  for _, command in ipairs { "sandbox", "gateway", "test", "fuzz", "bench", "soak", "lint", "build", "packages" } do
     it(command .. " -h explains the command", function()
       local output, status = run("./dev " .. command .. " -h")
       assert.matches("./dev " .. command, output, 1, true)

@@ -78,6 +78,13 @@ for _, name in ipairs(page_names()) do
           error(failure, 0)
         end
       end)
+    elseif name == "docs/install.md" then
+      it("has shell commands that ./dev packages runs in a bare system", function()
+        local tests = commands.run "cat spec/packages/*.sh"
+        for _, block in ipairs(shell) do
+          assert.matches(('section "%s"'):format(block.heading), tests, 1, true)
+        end
+      end)
     elseif shell[1] then
       it("has shell commands that do what it shows", function()
         for _, block in ipairs(shell) do

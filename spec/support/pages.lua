@@ -6,6 +6,7 @@ local M = {}
 ---@field language string
 ---@field text string
 ---@field line integer the line of the opening fence
+---@field heading? string the heading above it
 ---@field expected? string the text block after it: what it prints
 ---@field reason? string why it is not run, from the comment before it
 ---@field file? string the file that has the same text, from the comment before it
@@ -43,12 +44,12 @@ end
 ---@param path string
 ---@return riskscreen.spec.Block[]
 function M.blocks(path)
-  local blocks, block, lines, note, section, number = {}, nil, nil, nil, 0, 0
+  local blocks, block, lines, note, heading, section, number = {}, nil, nil, nil, nil, 0, 0
   for line in M.read(path):gmatch "([^\n]*)\n" do
     number = number + 1
     local fence = line:match "^```(.*)$"
     if fence and not block then
-      block = { page = path, language = fence, line = number, section = section }
+      block = { page = path, language = fence, line = number, heading = heading, section = section }
       block.reason, block.file = note and note.reason, note and note.file
       lines, note = {}, nil
     elseif fence then
@@ -58,6 +59,7 @@ function M.blocks(path)
       lines[#lines + 1] = line
     else
       note = note_in(line) or (line == "" and note or nil)
+      heading = line:match "^#+ (.+)$" or heading
       section = section + (line:find "^#" and 1 or 0)
     end
   end
