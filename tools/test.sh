@@ -19,6 +19,9 @@ language_specs=$(find $language_specs -name '*_spec.lua' ! -name 'kill_spec.lua'
 luajit_specs="$language_specs spec/unit/nginx"
 # The specs that use the C modules most, for the sanitizers and valgrind.
 core_specs="spec/unit/core spec/unit/runtime/native/init_spec.lua spec/unit/runtime/tasks_spec.lua spec/contract"
+# The specs that wait for descriptors, for the poller of the systems without epoll.
+poller_specs="spec/unit/core/loop_spec.lua spec/unit/core/server_spec.lua spec/unit/core/transfer_spec.lua
+  spec/unit/runtime/native/host_loops_spec.lua spec/unit/runtime/native/init_spec.lua spec/contract/http_spec.lua"
 # Thousands of requests at once: a collection at each step would take minutes.
 crowded_specs="spec/unit/runtime/native/task_request_spec.lua"
 
@@ -125,7 +128,8 @@ run() {
   "build of "*) check "$1" build_preset "${1#build of }" ;;
   "C tests") check "$1" ctest --test-dir build/ctest --output-on-failure ;;
   "C tests with sanitizers") check "$1" ctest --test-dir build/sanitize --output-on-failure ;;
-  "C tests with the thread sanitizer") check "$1" ctest --test-dir build/threads --output-on-failure -R '^threads$' ;;
+  "C tests with the thread sanitizer") check "$1" ctest --test-dir build/threads --output-on-failure -R '^threads' ;;
+  "specs with poll") specs "$1" "$2" 5.4 env RISKSCREEN_POLLER=poll ;;
   "specs on Lua "*) specs "$1" "$2" "${1#specs on Lua }" env ;;
   "specs in nginx with the core") specs "$1" "$2" 5.4 env ;;
   "specs in nginx without the core") specs "$1" "$2" 5.4 env RISKSCREEN_WITHOUT_CORE=1 ;;
@@ -207,11 +211,13 @@ fuzz_seconds=10
   plan "what luarocks installs"
   if [ -n "$all" ]; then
     plan "specs in nginx without the core" $nginx_specs
+    plan "specs with poll" spec/unit/core spec/unit/runtime spec/contract
     for lua in 5.3 5.1 luajit; do
       plan "specs on Lua $lua" $specs
     done
   else
     plan "specs in nginx without the core" $coreless_specs
+    plan "specs with poll" $poller_specs
     plan "specs on Lua 5.3" $language_specs
     plan "specs on Lua 5.1" $language_specs
     plan "specs on Lua luajit" $luajit_specs

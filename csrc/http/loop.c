@@ -1,17 +1,13 @@
 #include "http/loop.h"
 
 #include <errno.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
-#include <sys/timerfd.h>
-#include <unistd.h>
 
 #include "http/failure.h"
 #include "http/libcurl.h"
 #include "http/origin.h"
 #include "http/transfer.h"
 
-#define WAIT_MAX_MS      3600000 /* longest wait for one epoll_wait; the loop then waits again */
+#define WAIT_MAX_MS      3600000 /* longest wait of the poller; the loop then waits again */
 #define CONNECTIONS_KEPT 64      /* minimum of idle connections to keep, unless the option says otherwise */
 
 /* libcurl's callbacks */
@@ -21,10 +17,9 @@ static int on_socket(CURL *easy, curl_socket_t fd, int what, void *context, void
     (void)socket_context;
     uint32_t events = 0;
     if (what != CURL_POLL_REMOVE) {
-        events = ((what & CURL_POLL_IN) != 0 ? (uint32_t)EPOLLIN : 0u) |
-                 ((what & CURL_POLL_OUT) != 0 ? (uint32_t)EPOLLOUT : 0u);
+        events = ((what & CURL_POLL_IN) != 0 ? RSC_READABLE : 0) | ((what & CURL_POLL_OUT) != 0 ? RSC_WRITABLE : 0);
     }
-    if ((events & EPOLLIN) != 0 && rsc_sockets_clear_fresh(&loop->sockets, fd)) {
+    if ((events & RSC_READABLE) != 0 && rsc_sockets_clear_fresh(&loop->sockets, fd)) {
         /* While libcurl connects, it waits only for writing. */
         rsc_transfer_connected(easy);
     }
@@ -44,28 +39,6 @@ static int on_timer(CURLM *multi, long timeout_ms, void *context) {
 
 /* Opening and closing */
 
-static int add_descriptor(struct rsc_loop *loop, int fd) {
-    struct epoll_event event = {.events = EPOLLIN, .data.u64 = RSC_SOCKET_TAG(fd)};
-    return fd < 0 ? -1 : epoll_ctl(loop->epoll, EPOLL_CTL_ADD, fd, &event);
-}
-
-static int open_descriptors(struct rsc_loop *loop, struct rsc_error *error) {
-    loop->epoll = epoll_create1(EPOLL_CLOEXEC);
-    if (loop->epoll < 0) {
-        return rsc_system_error(error, "epoll_create1");
-    }
-    loop->sockets.epoll = loop->epoll;
-    loop->timerfd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
-    if (add_descriptor(loop, loop->timerfd) != 0) {
-        return rsc_system_error(error, "timerfd_create");
-    }
-    loop->eventfd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    if (add_descriptor(loop, loop->eventfd) != 0) {
-        return rsc_system_error(error, "eventfd");
-    }
-    return RSC_OK;
-}
-
 static int open_multi(struct rsc_loop *loop, struct rsc_error *error) {
     rsc_libcurl_initialize();
     loop->multi = curl_multi_init();
@@ -82,28 +55,19 @@ static int open_multi(struct rsc_loop *loop, struct rsc_error *error) {
 
 int rsc_loop_open(struct rsc_loop *loop, long max_connections, struct rsc_error *error) {
     loop->opened = true;
-    loop->epoll = loop->timerfd = loop->eventfd = -1;
-    loop->curl_due = loop->armed = RSC_NEVER;
+    loop->curl_due = RSC_NEVER;
     loop->connections = max_connections;
     rsc_link_init(&loop->origins);
     rsc_link_init(&loop->watches);
     rsc_link_init(&loop->finished);
     rsc_link_init(&loop->failing);
-    int status = open_descriptors(loop, error);
-    if (status == RSC_OK) {
-        status = open_multi(loop, error);
-    }
+    loop->sockets.poller = &loop->poller;
+    int status = rsc_poller_open(&loop->poller) == 0 ? open_multi(loop, error)
+                                                     : rsc_system_error(error, "the loop cannot wait for descriptors");
     if (status != RSC_OK) {
         rsc_loop_close(loop);
     }
     return status;
-}
-
-static void close_descriptor(int *fd) {
-    if (*fd >= 0) {
-        (void)close(*fd);
-        *fd = -1;
-    }
 }
 
 void rsc_loop_close(struct rsc_loop *loop) {
@@ -129,9 +93,7 @@ void rsc_loop_close(struct rsc_loop *loop) {
         loop->multi = NULL;
     }
     rsc_sockets_free(&loop->sockets);
-    close_descriptor(&loop->eventfd);
-    close_descriptor(&loop->timerfd);
-    close_descriptor(&loop->epoll);
+    rsc_poller_close(&loop->poller);
 }
 
 void rsc_loop_adjust(struct rsc_loop *loop, long concurrency) {
@@ -164,30 +126,15 @@ uint64_t rsc_loop_due(const struct rsc_loop *loop) {
 }
 
 void rsc_loop_sync(struct rsc_loop *loop) {
-    if (!loop->embedded || loop->closed) {
-        return;
-    }
-    uint64_t due = due_after(loop);
-    if (due < loop->armed) {
-        /* The timer is never moved to a later time. One early wakeup costs less than a system call per request. */
-        struct itimerspec when = {
-            .it_value = {.tv_sec = (time_t)(due / RSC_NS_PER_S), .tv_nsec = (long)(due % RSC_NS_PER_S)}};
-        if (timerfd_settime(loop->timerfd, TFD_TIMER_ABSTIME, &when, NULL) == 0) {
-            loop->armed = due;
-        }
-    }
-    bool signal = loop->finished_count > 0;
-    if (signal != loop->signalled) {
-        eventfd_t value = 1;
-        loop->signalled = signal;
-        (void)(signal ? eventfd_write(loop->eventfd, value) : eventfd_read(loop->eventfd, &value));
+    if (!loop->closed) {
+        rsc_poller_sync(&loop->poller, due_after(loop), loop->finished_count > 0);
     }
 }
 
 int rsc_loop_pollfd(struct rsc_loop *loop) {
-    loop->embedded = true;
+    int fd = rsc_poller_descriptor(&loop->poller);
     rsc_loop_sync(loop);
-    return loop->epoll;
+    return fd;
 }
 
 /* Stepping */
@@ -252,26 +199,20 @@ static void expire(struct rsc_loop *loop) {
     }
 }
 
-static void dispatch(struct rsc_loop *loop, const struct epoll_event *event) {
-    if (!RSC_SOCKET_TAGGED(event->data.u64)) {
-        struct rsc_watch *watch = (struct rsc_watch *)(uintptr_t)event->data.u64;
+static void dispatch(struct rsc_loop *loop, const struct rsc_ready *ready) {
+    if (!RSC_SOCKET_TAGGED(ready->tag)) {
+        struct rsc_watch *watch = (struct rsc_watch *)(uintptr_t)ready->tag;
         if (watch->operation.state == RSC_ACTIVE) {
             rsc_operation_finish(&watch->operation);
         }
         return;
     }
-    int fd = RSC_SOCKET_FD(event->data.u64);
-    if (fd == loop->timerfd) {
-        uint64_t expirations;
-        (void)!read(fd, &expirations, sizeof expirations);
-        loop->armed = RSC_NEVER;
-    } else if (fd != loop->eventfd) {
-        uint32_t ready = rsc_sockets_ready(&loop->sockets, fd, event->events);
-        if (ready != 0) {
-            socket_action(loop, fd,
-                          ((ready & EPOLLIN) != 0 ? CURL_CSELECT_IN : 0) |
-                              ((ready & EPOLLOUT) != 0 ? CURL_CSELECT_OUT : 0));
-        }
+    int fd = RSC_SOCKET_FD(ready->tag);
+    uint32_t events = rsc_sockets_ready(&loop->sockets, fd, ready->events);
+    if (events != 0) {
+        socket_action(loop, fd,
+                      ((events & RSC_READABLE) != 0 ? CURL_CSELECT_IN : 0) |
+                          ((events & RSC_WRITABLE) != 0 ? CURL_CSELECT_OUT : 0));
     }
 }
 
@@ -297,19 +238,19 @@ static int wait_ms(const struct rsc_loop *loop, uint64_t until) {
 }
 
 size_t rsc_loop_step(struct rsc_loop *loop, uint64_t wait) {
-    struct epoll_event events[RSC_EVENTS_MAX];
+    struct rsc_ready ready[RSC_EVENTS_MAX];
     uint64_t now = wait > 0 ? rsc_now() : 0;
     uint64_t until = wait < RSC_NEVER - now ? now + wait : RSC_NEVER;
     if (wait == 0) {
         until = 0;
     }
     do {
-        int count = epoll_wait(loop->epoll, events, RSC_EVENTS_MAX, wait_ms(loop, until));
+        int count = rsc_poller_wait(&loop->poller, ready, RSC_EVENTS_MAX, wait_ms(loop, until));
         if (count < 0) {
             break;
         }
         for (int i = 0; i < count; i++) {
-            dispatch(loop, &events[i]);
+            dispatch(loop, &ready[i]);
         }
         /* Responses count before timeouts, so that a late step does not discard a response that has arrived. */
         rsc_loop_advance(loop);

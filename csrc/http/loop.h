@@ -1,4 +1,4 @@
-/* The event loop: runs transfers, timers and watched descriptors behind one epoll descriptor.
+/* The event loop: runs transfers, timers and watched descriptors behind one descriptor.
  *
  * One thread at a time may use a loop and its objects. The caller owns the structs, which must not move.
  * rsc_loop_close releases everything they acquire. Operations point to their loop, so its memory must outlive theirs,
@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/list.h"
+#include "base/poller.h"
 #include "http/operation.h"
 #include "http/sockets.h"
 #include "http/timers.h"
@@ -28,7 +29,7 @@
 
 struct rsc_loop {
     CURLM *multi;
-    int epoll, timerfd, eventfd;
+    struct rsc_poller poller;
     struct rsc_sockets sockets;
     struct rsc_timers timers;
     struct rsc_link origins, watches;
@@ -37,14 +38,11 @@ struct rsc_loop {
     size_t finished_count, transfer_count, queued_count, timer_count, watch_count;
 
     uint64_t curl_due; /* when libcurl's own timers are due */
-    uint64_t armed;    /* when the timerfd expires */
 
     long connections;       /* idle connections to keep; 0 derives it from total_concurrency */
     long total_concurrency; /* sum over the origins */
 
     bool opened, closed;
-    bool embedded;  /* a host polls the descriptor, so the timerfd and the eventfd must be up to date */
-    bool signalled; /* the eventfd is readable */
 };
 
 /* Opens a loop in zeroed memory. On a failure closes it and sets the error. */
@@ -54,7 +52,8 @@ int rsc_loop_open(struct rsc_loop *loop, long max_connections, struct rsc_error 
  * collected (rsc_operation_take). Idempotent. */
 void rsc_loop_close(struct rsc_loop *loop);
 
-/* Returns the epoll descriptor. From now on it is readable whenever rsc_loop_step has work. The loop owns it. */
+/* Returns a descriptor that from now on is readable whenever rsc_loop_step has work. The loop owns it. Returns -1 with
+ * errno set on a failure. */
 int rsc_loop_pollfd(struct rsc_loop *loop);
 
 /* Returns when rsc_loop_step is due even if the descriptor is not readable: 0 for now, RSC_NEVER for never. */

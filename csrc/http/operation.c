@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/epoll.h>
 #include <unistd.h>
 
 #include "http/failure.h"
@@ -46,15 +45,15 @@ int rsc_timer_start(struct rsc_operation *timer, uint64_t delay) {
 
 int rsc_watch_start(struct rsc_watch *watch, int fd, uint32_t events, struct rsc_error *error) {
     struct rsc_loop *loop = watch->operation.loop;
-    struct epoll_event event = {.events = events, .data.u64 = (uint64_t)(uintptr_t)watch};
+    uint64_t tag = (uint64_t)(uintptr_t)watch;
     watch->fd = fd;
-    if (epoll_ctl(loop->epoll, EPOLL_CTL_ADD, fd, &event) != 0) {
+    if (rsc_poller_add(&loop->poller, fd, events, tag) != 0) {
         if (errno != EEXIST) {
             return rsc_system_error(error, "the descriptor cannot be watched");
         }
-        /* epoll accepts a descriptor only once, so a second watch needs a duplicate. */
+        /* A poller accepts a descriptor only once, so a second watch needs a duplicate. */
         watch->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-        if (watch->fd < 0 || epoll_ctl(loop->epoll, EPOLL_CTL_ADD, watch->fd, &event) != 0) {
+        if (watch->fd < 0 || rsc_poller_add(&loop->poller, watch->fd, events, tag) != 0) {
             int status = rsc_system_error(error, "the descriptor cannot be watched twice");
             (void)close(watch->fd);
             return status;
@@ -69,7 +68,7 @@ int rsc_watch_start(struct rsc_watch *watch, int fd, uint32_t events, struct rsc
 
 static void cancel_watch(struct rsc_watch *watch) {
     struct rsc_loop *loop = watch->operation.loop;
-    (void)epoll_ctl(loop->epoll, EPOLL_CTL_DEL, watch->fd, NULL);
+    rsc_poller_remove(&loop->poller, watch->fd);
     if (watch->duplicate) {
         (void)close(watch->fd);
     }

@@ -53,7 +53,7 @@ void rsc_operation_init(struct rsc_operation *operation, struct rsc_loop *loop, 
 /* Starts a timer of `delay` ns. Returns RSC_OK, RSC_ERROR_LIMIT or RSC_ERROR_MEMORY. */
 int rsc_timer_start(struct rsc_operation *timer, uint64_t delay);
 
-/* Watches `fd` for `events` (EPOLLIN | EPOLLOUT). The caller keeps it open until the watch is cancelled. */
+/* Watches `fd` for `events` (RSC_READABLE | RSC_WRITABLE). The caller keeps it open until the watch is cancelled. */
 int rsc_watch_start(struct rsc_watch *watch, int fd, uint32_t events, struct rsc_error *error);
 
 /* Cancels a timer or a watch. Idempotent, and harmless after the loop is closed. */

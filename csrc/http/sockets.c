@@ -3,9 +3,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/socket.h>
-#include <unistd.h>
+
+#include "base/descriptor.h"
 
 #define RSC_SOCKETS_FIRST_CAPACITY 64 /* entries */
 
@@ -30,13 +29,13 @@ static struct rsc_socket *entry_of(struct rsc_sockets *sockets, int fd) {
 
 static void unregister(struct rsc_sockets *sockets, int fd, struct rsc_socket *entry) {
     if (entry->registered != 0) {
-        (void)epoll_ctl(sockets->epoll, EPOLL_CTL_DEL, fd, NULL);
+        rsc_poller_remove(sockets->poller, fd);
         entry->registered = 0;
     }
 }
 
 int rsc_sockets_open(struct rsc_sockets *sockets, int family, int type, int protocol) {
-    int fd = socket(family, type | SOCK_CLOEXEC, protocol);
+    int fd = rsc_descriptor_socket(family, type, protocol);
     if (fd < 0) {
         return -1;
     }
@@ -74,9 +73,9 @@ int rsc_sockets_want(struct rsc_sockets *sockets, int fd, uint32_t events) {
     if (entry->registered == events) {
         return 0;
     }
-    struct epoll_event event = {.events = events, .data.u64 = RSC_SOCKET_TAG(fd)};
-    int operation = entry->registered != 0 ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
-    if (epoll_ctl(sockets->epoll, operation, fd, &event) != 0) {
+    int status = entry->registered != 0 ? rsc_poller_modify(sockets->poller, fd, events, RSC_SOCKET_TAG(fd))
+                                        : rsc_poller_add(sockets->poller, fd, events, RSC_SOCKET_TAG(fd));
+    if (status != 0) {
         return -1;
     }
     entry->registered = events;
@@ -101,7 +100,7 @@ uint32_t rsc_sockets_ready(struct rsc_sockets *sockets, int fd, uint32_t events)
         unregister(sockets, fd, entry);
         return 0;
     }
-    if ((events & (EPOLLERR | EPOLLHUP)) != 0) {
+    if ((events & RSC_BROKEN) != 0) {
         events |= entry->wanted;
     }
     return events & entry->wanted;

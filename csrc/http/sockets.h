@@ -1,12 +1,11 @@
-/* Registers libcurl's sockets with epoll.
+/* Registers libcurl's sockets with the loop's poller.
  *
- * libcurl adds and removes its interest in a connection at every request. To save two epoll_ctl calls each time, a
+ * libcurl adds and removes its interest in a connection at every request. To save two system calls each time, a
  * socket that this loop opened stays registered until it is closed. It is removed earlier only if it becomes ready
  * while libcurl has no interest. Descriptors that libcurl opens itself (for its resolver) are registered and removed
  * exactly as libcurl asks, because nothing reports their closing.
  *
- * `struct rsc_sockets` owns its table, which is indexed by descriptor. It borrows the epoll descriptor. One thread at a
- * time. */
+ * `struct rsc_sockets` owns its table, which is indexed by descriptor. It borrows the poller. One thread at a time. */
 #ifndef RSC_SOCKETS_H
 #define RSC_SOCKETS_H
 
@@ -14,21 +13,23 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/poller.h"
+
 struct rsc_socket {
-    uint32_t registered; /* EPOLLIN | EPOLLOUT as registered with epoll; 0 if not registered */
-    uint32_t wanted;     /* EPOLLIN | EPOLLOUT as libcurl wants */
+    uint32_t registered; /* RSC_READABLE | RSC_WRITABLE as registered with the poller; 0 if not registered */
+    uint32_t wanted;     /* RSC_READABLE | RSC_WRITABLE as libcurl wants */
 
     bool fresh; /* opened, and rsc_sockets_clear_fresh not called yet */
     bool ours;  /* opened by rsc_sockets_open, so rsc_sockets_close will be called */
 };
 
 struct rsc_sockets {
-    int epoll;
+    struct rsc_poller *poller;
     struct rsc_socket *table;
     size_t capacity; /* entries, bounded by the process's limit of descriptors */
 };
 
-/* The epoll_event.data.u64 of a socket. It is odd, which tells it from a pointer. */
+/* The poller's tag of a socket. It is odd, which tells it from a pointer. */
 #define RSC_SOCKET_TAG(fd)     (((uint64_t)(fd) << 1) | 1u)
 #define RSC_SOCKET_TAGGED(tag) (((tag)&1u) != 0)
 #define RSC_SOCKET_FD(tag)     ((int)((tag) >> 1))
@@ -39,13 +40,13 @@ int rsc_sockets_open(struct rsc_sockets *sockets, int family, int type, int prot
 /* Closes a socket and returns the result of close(2). */
 int rsc_sockets_close(struct rsc_sockets *sockets, int fd);
 
-/* Sets the events (EPOLLIN | EPOLLOUT, or 0) that libcurl wants. Returns 0, or -1 with errno set. */
+/* Sets the events (RSC_READABLE | RSC_WRITABLE, or 0) that libcurl wants. Returns 0, or -1 with errno set. */
 int rsc_sockets_want(struct rsc_sockets *sockets, int fd, uint32_t events);
 
 /* Clears the fresh mark of a socket. Returns true on the first call for a socket of rsc_sockets_open. */
 bool rsc_sockets_clear_fresh(struct rsc_sockets *sockets, int fd);
 
-/* Returns which of the `events` from epoll libcurl wants. An error or a hang-up counts as every wanted event. */
+/* Returns which of the poller's `events` libcurl wants. A broken connection counts as every wanted event. */
 uint32_t rsc_sockets_ready(struct rsc_sockets *sockets, int fd, uint32_t events);
 
 void rsc_sockets_free(struct rsc_sockets *sockets);

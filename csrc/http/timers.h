@@ -9,7 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define RSC_NEVER      UINT64_MAX
+#include "base/poller.h"
+
 #define RSC_TIMERS_MAX (1u << 24) /* timers in one heap */
 
 struct rsc_timer {

@@ -1,8 +1,8 @@
 #include "lua/loop.h"
 
+#include <errno.h>
 #include <math.h>
 #include <string.h>
-#include <sys/epoll.h>
 
 #include "lua/options.h"
 #include "http/transfer.h"
@@ -85,7 +85,11 @@ static int loop_new(lua_State *L) {
 }
 
 static int loop_pollfd(lua_State *L) {
-    lua_pushinteger(L, rsc_loop_pollfd(check_loop(L)));
+    int fd = rsc_loop_pollfd(check_loop(L));
+    if (fd < 0) {
+        return luaL_error(L, "the loop cannot be polled: %s", strerror(errno));
+    }
+    lua_pushinteger(L, fd);
     return 1;
 }
 
@@ -156,7 +160,7 @@ static int loop_timer(lua_State *L) {
 
 static uint32_t check_events(lua_State *L, int index) {
     static const char *const names[] = {"r", "w", "rw", NULL};
-    static const uint32_t events[] = {EPOLLIN, EPOLLOUT, EPOLLIN | EPOLLOUT};
+    static const uint32_t events[] = {RSC_READABLE, RSC_WRITABLE, RSC_READABLE | RSC_WRITABLE};
     return events[luaL_checkoption(L, index, NULL, names)];
 }
 

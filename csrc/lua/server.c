@@ -1,6 +1,9 @@
 /* The module riskscreen.server: new{…} and the methods of a server. */
 #include "lua/server_request.h"
 
+#include <errno.h>
+#include <string.h>
+
 #include "lua/binding.h"
 #include "lua/options.h"
 #include "riskscreen.h"
@@ -73,7 +76,11 @@ static int server_port(lua_State *L) {
 }
 
 static int server_pollfd(lua_State *L) {
-    lua_pushinteger(L, rsc_server_pollfd(check_server(L)));
+    int fd = rsc_server_pollfd(check_server(L));
+    if (fd < 0) {
+        return luaL_error(L, "the server cannot be polled: %s", strerror(errno));
+    }
+    lua_pushinteger(L, fd);
     return 1;
 }
 

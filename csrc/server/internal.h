@@ -7,11 +7,13 @@
 
 #include <stdint.h>
 #include <netinet/in.h>
+#include <sys/select.h>
 
 #include <microhttpd.h>
 
 #include "base/clock.h"
 #include "base/list.h"
+#include "base/poller.h"
 #include "server/server.h"
 
 /* Bytes of a body over max_body to read and discard. A client that is still sending would miss status 413 otherwise. */
@@ -50,7 +52,7 @@ struct rsc_exchange {
     bool head_only; /* the method is HEAD */
 
     bool counted; /* in server->open */
-    bool watched; /* its socket is in the server's epoll set */
+    bool watched; /* its socket is in the server's poller */
     bool gone;    /* the client left */
     bool closing; /* close the connection at the next callback */
 
@@ -71,17 +73,21 @@ struct rsc_exchange {
 
 struct rsc_server {
     struct MHD_Daemon *daemon;
-    int epoll; /* watches libmicrohttpd's epoll descriptor, `wake`, and the sockets of suspended connections */
-    int wake;  /* an eventfd, readable while `woken` */
-    bool woken;
+    struct rsc_poller poller;   /* watches libmicrohttpd's descriptors and the sockets of suspended connections */
+    bool uses_epoll;            /* libmicrohttpd has one descriptor for all that it waits for */
+    uint8_t events[FD_SETSIZE]; /* else: the events for which the poller watches each of its descriptors */
+    int last;                   /* the highest of them, or -1 */
+    bool sends;                 /* one of them is to be written */
+    bool woken;                 /* the poller's descriptor is readable, because libmicrohttpd must run again */
     unsigned port;
-    size_t max_body;
+    int listener; /* libmicrohttpd owns it */
+    size_t max_body, max_connections;
     size_t waiting, open;
     bool again; /* libmicrohttpd has work but its descriptor is not readable */
 
     struct rsc_link queue;     /* complete requests, oldest first */
     struct rsc_link suspended; /* exchanges of suspended connections */
-    struct rsc_link unwatched; /* suspended, but not yet in the epoll set */
+    struct rsc_link unwatched; /* suspended, but not yet in the poller */
     struct rsc_link timed;     /* suspended between two pieces, earliest first */
 };
 

@@ -5,11 +5,10 @@
 #include <netdb.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <unistd.h>
+
+#include "base/descriptor.h"
 
 #define RSC_SERVER_BACKLOG    511 /* connections in the kernel's listen queue */
 #define RSC_SERVER_MAX_EVENTS 64  /* descriptors handled per wait */
@@ -30,11 +29,11 @@ static int listen_on(const struct addrinfo *address, unsigned *port) {
         struct sockaddr_in6 v6;
     } bound = {.v6 = {0}};
     socklen_t length = sizeof bound;
-    int fd = socket(address->ai_family, address->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, address->ai_protocol);
+    int fd = rsc_descriptor_socket(address->ai_family, address->ai_socktype, address->ai_protocol);
     if (fd < 0) {
         return -1;
     }
-    if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0 &&
+    if (rsc_descriptor_unblock(fd) == 0 && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0 &&
         bind(fd, address->ai_addr, address->ai_addrlen) == 0 && listen(fd, RSC_SERVER_BACKLOG) == 0 &&
         getsockname(fd, &bound.any, &length) == 0) {
         *port = ntohs(bound.any.sa_family == AF_INET6 ? bound.v6.sin6_port : bound.v4.sin_port);
@@ -92,14 +91,19 @@ static struct MHD_Daemon *start_daemon(struct rsc_server *server, const struct r
         {MHD_OPTION_END, 0, NULL},
     };
     struct stat before;
+    if (!server->uses_epoll && listener >= FD_SETSIZE) {
+        (void)close(listener);
+        errno = EMFILE;
+        return NULL;
+    }
     if (fstat(listener, &before) != 0) {
         (void)close(listener);
         return NULL;
     }
     errno = ENOMEM; /* libmicrohttpd may fail without setting errno */
     struct MHD_Daemon *daemon =
-        MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, &rsc_server_on_request, server,
-                         MHD_OPTION_ARRAY, items, MHD_OPTION_END);
+        MHD_start_daemon((server->uses_epoll ? MHD_USE_EPOLL : 0) | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL,
+                         &rsc_server_on_request, server, MHD_OPTION_ARRAY, items, MHD_OPTION_END);
     if (daemon == NULL) {
         int reason = errno;
         close_if_still(listener, &before);
@@ -113,17 +117,56 @@ static size_t count_connections(const struct rsc_server *server) {
     return info == NULL ? 0 : info->num_connections;
 }
 
-static bool add_to_epoll(struct rsc_server *server, int fd) {
-    struct epoll_event event = {.events = EPOLLIN, .data.ptr = NULL};
-    return epoll_ctl(server->epoll, EPOLL_CTL_ADD, fd, &event) == 0;
+/* The poller's tag of a descriptor of libmicrohttpd's. It is odd, which tells it from a pointer. */
+static uint64_t tag_of(int fd) {
+    return ((uint64_t)fd << 1) | 1;
 }
 
-static bool open_descriptors(struct rsc_server *server) {
+/* Watches a descriptor of libmicrohttpd's for these events alone. Returns whether that is so. */
+static bool watch_for(struct rsc_server *server, int fd, uint8_t events) {
+    uint8_t before = server->events[fd];
+    int status = 0;
+    if (events == 0 && before != 0) {
+        rsc_poller_remove(&server->poller, fd);
+    } else if (events != before) {
+        status = before == 0 ? rsc_poller_add(&server->poller, fd, events, tag_of(fd))
+                             : rsc_poller_modify(&server->poller, fd, events, tag_of(fd));
+    }
+    server->events[fd] = status == 0 ? events : before;
+    return status == 0;
+}
+
+/* Without epoll, libmicrohttpd says after each run which descriptors it waits for. At its connection limit it would
+ * accept clients and close them, so these stay in the listen queue. */
+static bool watch_daemon(struct rsc_server *server) {
+    fd_set readable;
+    fd_set writable;
+    fd_set exceptional; /* libmicrohttpd requires it */
+    MHD_socket last = -1;
+    bool watched = true;
+    server->sends = false;
+    FD_ZERO(&readable);
+    FD_ZERO(&writable);
+    FD_ZERO(&exceptional);
+    (void)MHD_get_fdset(server->daemon, &readable, &writable, &exceptional, &last);
+    if (count_connections(server) >= server->max_connections) {
+        FD_CLR(server->listener, &readable);
+    }
+    for (int fd = 0; fd <= last || fd <= server->last; fd++) {
+        uint32_t events = (FD_ISSET(fd, &readable) ? RSC_READABLE : 0) | (FD_ISSET(fd, &writable) ? RSC_WRITABLE : 0);
+        watched = watch_for(server, fd, (uint8_t)events) && watched;
+        server->sends = server->sends || (events & RSC_WRITABLE) != 0;
+    }
+    server->last = last;
+    return watched;
+}
+
+static bool watch_first(struct rsc_server *server) {
+    if (!server->uses_epoll) {
+        return watch_daemon(server);
+    }
     const union MHD_DaemonInfo *info = MHD_get_daemon_info(server->daemon, MHD_DAEMON_INFO_EPOLL_FD);
-    server->epoll = epoll_create1(EPOLL_CLOEXEC);
-    server->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    return server->epoll >= 0 && server->wake >= 0 && info != NULL && add_to_epoll(server, info->epoll_fd) &&
-           add_to_epoll(server, server->wake);
+    return info != NULL && rsc_poller_add(&server->poller, info->epoll_fd, RSC_READABLE, tag_of(info->epoll_fd)) == 0;
 }
 
 struct rsc_server *rsc_server_new(const struct rsc_server_options *options, struct rsc_error *error) {
@@ -132,8 +175,9 @@ struct rsc_server *rsc_server_new(const struct rsc_server_options *options, stru
         (void)rsc_error_set(error, RSC_ERROR_MEMORY, 0, "not enough memory for a server");
         return NULL;
     }
-    server->epoll = server->wake = -1;
+    server->last = -1;
     server->max_body = options->max_body;
+    server->max_connections = options->max_connections;
     rsc_link_init(&server->queue);
     rsc_link_init(&server->suspended);
     rsc_link_init(&server->unwatched);
@@ -143,8 +187,15 @@ struct rsc_server *rsc_server_new(const struct rsc_server_options *options, stru
         free(server);
         return NULL;
     }
-    server->daemon = start_daemon(server, options, listener);
-    if (server->daemon == NULL || !open_descriptors(server)) {
+    int status = rsc_poller_open(&server->poller);
+    server->uses_epoll = rsc_poller_uses_epoll(&server->poller);
+    server->listener = listener;
+    if (status != 0) {
+        rsc_descriptor_close(&listener);
+    } else {
+        server->daemon = start_daemon(server, options, listener);
+    }
+    if (server->daemon == NULL || !watch_first(server)) {
         (void)rsc_error_set(error, errno, 0, "could not start a server (%s)", strerror(errno));
         rsc_server_free(server);
         return NULL;
@@ -154,7 +205,7 @@ struct rsc_server *rsc_server_new(const struct rsc_server_options *options, stru
 
 /* Suspended connections */
 
-/* Most requests get their reply before the next step, so the socket is added to epoll only then. */
+/* Most requests get their reply before the next step, so the socket is added to the poller only then. */
 void rsc_server_suspend(struct rsc_exchange *exchange) {
     MHD_suspend_connection(exchange->connection->handle);
     rsc_list_append(&exchange->connection->server->suspended, &exchange->suspended);
@@ -174,24 +225,17 @@ void rsc_server_suspend_until_due(struct rsc_exchange *exchange) {
 void rsc_server_unwatch(struct rsc_exchange *exchange) {
     rsc_list_remove(&exchange->unwatched);
     if (exchange->watched) {
-        (void)epoll_ctl(exchange->connection->server->epoll, EPOLL_CTL_DEL, exchange->connection->fd, NULL);
+        rsc_poller_remove(&exchange->connection->server->poller, exchange->connection->fd);
         exchange->watched = false;
     }
 }
 
 /* Makes the descriptor readable, because libmicrohttpd must run again. */
 static void wake(struct rsc_server *server) {
-    uint64_t one = 1;
     server->again = true;
     if (!server->woken) {
-        server->woken = write(server->wake, &one, sizeof one) == (ssize_t)sizeof one;
-    }
-}
-
-static void clear_wake(struct rsc_server *server) {
-    uint64_t count;
-    if (server->woken) {
-        server->woken = read(server->wake, &count, sizeof count) < 0;
+        server->woken = true;
+        rsc_poller_sync(&server->poller, RSC_NEVER, true);
     }
 }
 
@@ -207,9 +251,9 @@ void rsc_server_resume(struct rsc_exchange *exchange) {
 static void watch_suspended(struct rsc_server *server) {
     while (!rsc_list_empty(&server->unwatched)) {
         struct rsc_exchange *exchange = RSC_CONTAINER(server->unwatched.next, struct rsc_exchange, unwatched);
-        struct epoll_event event = {.events = EPOLLRDHUP, .data.ptr = exchange};
         rsc_list_remove(&exchange->unwatched);
-        exchange->watched = epoll_ctl(server->epoll, EPOLL_CTL_ADD, exchange->connection->fd, &event) == 0;
+        exchange->watched =
+            rsc_poller_add(&server->poller, exchange->connection->fd, RSC_LEFT, (uint64_t)(uintptr_t)exchange) == 0;
     }
 }
 
@@ -251,9 +295,28 @@ double rsc_server_timeout(const struct rsc_server *server) {
     return left == INT64_MAX ? -1 : (double)left / (double)RSC_NS_PER_S;
 }
 
-static void run_daemon(struct rsc_server *server) {
+/* Lets libmicrohttpd work on the descriptors that are ready. */
+static void run_daemon(struct rsc_server *server, const struct rsc_ready *ready, int count) {
     size_t before = count_connections(server);
-    (void)MHD_run(server->daemon);
+    if (server->uses_epoll) {
+        (void)MHD_run(server->daemon);
+    } else {
+        fd_set sets[3];
+        FD_ZERO(&sets[0]);
+        FD_ZERO(&sets[1]);
+        FD_ZERO(&sets[2]);
+        for (int i = 0; i < count; i++) {
+            int fd = (int)(ready[i].tag >> 1);
+            if (ready[i].tag == tag_of(fd) && (ready[i].events & (RSC_READABLE | RSC_BROKEN)) != 0) {
+                FD_SET(fd, &sets[0]);
+            }
+            if (ready[i].tag == tag_of(fd) && (ready[i].events & (RSC_WRITABLE | RSC_BROKEN)) != 0) {
+                FD_SET(fd, &sets[1]);
+            }
+        }
+        (void)MHD_run_from_select(server->daemon, &sets[0], &sets[1], &sets[2]);
+        (void)watch_daemon(server); /* a descriptor that memory is too short for is added after the next run */
+    }
     /* At its connection limit libmicrohttpd stops listening. It starts again only in the next run. */
     server->again = count_connections(server) < before;
 }
@@ -261,7 +324,7 @@ static void run_daemon(struct rsc_server *server) {
 /* Waits up to `wait` ns for an event, then does all I/O that is possible without waiting. Returns the number of ready
  * descriptors, or -1 with errno set. */
 static int run_once(struct rsc_server *server, int64_t wait) {
-    struct epoll_event events[RSC_SERVER_MAX_EVENTS];
+    struct rsc_ready ready[RSC_SERVER_MAX_EVENTS];
     resume_due(server);
     watch_suspended(server);
     int64_t left = time_left(server);
@@ -270,18 +333,19 @@ static int run_once(struct rsc_server *server, int64_t wait) {
     if (left == INT64_MAX) {
         ms = -1;
     }
-    int ready = epoll_wait(server->epoll, events, RSC_SERVER_MAX_EVENTS, ms);
-    for (int i = 0; i < ready; i++) {
-        if (events[i].data.ptr != NULL) {
-            rsc_exchange_client_left(events[i].data.ptr);
+    int count = rsc_poller_wait(&server->poller, ready, RSC_SERVER_MAX_EVENTS, ms);
+    for (int i = 0; i < count; i++) {
+        if ((ready[i].tag & 1) == 0) {
+            rsc_exchange_client_left((struct rsc_exchange *)(uintptr_t)ready[i].tag);
         }
     }
     resume_due(server);
     int reason = errno;
-    clear_wake(server);
-    run_daemon(server);
+    server->woken = false;
+    run_daemon(server, ready, count);
+    rsc_poller_sync(&server->poller, RSC_NEVER, server->woken);
     errno = reason;
-    return ready;
+    return count;
 }
 
 int rsc_server_step(struct rsc_server *server, double seconds, struct rsc_error *error) {
@@ -291,13 +355,15 @@ int rsc_server_step(struct rsc_server *server, double seconds, struct rsc_error 
         if (server->waiting == 0) {
             wait = deadline == INT64_MAX ? INT64_MAX : deadline - (int64_t)rsc_now();
         }
+        bool flushes = !server->uses_epoll && server->again;
         int ready = run_once(server, wait < 0 ? 0 : wait);
         if (ready < 0) {
             return errno == EINTR ? RSC_OK : rsc_error_set(error, errno, 0, "could not wait (%s)", strerror(errno));
         }
         /* Further rounds send pending replies in this step. Their number is limited, so that busy clients cannot keep
-         * the step from returning. */
-        if (pass < RSC_SERVER_MAX_PASSES && (time_left(server) == 0 || (ready > 0 && server->waiting == 0))) {
+         * the step from returning. Without epoll, libmicrohttpd takes a reply in one round and sends it in the next. */
+        if (pass < RSC_SERVER_MAX_PASSES &&
+            (time_left(server) == 0 || ((ready > 0 || flushes) && server->waiting == 0))) {
             continue;
         }
         if (server->waiting > 0 || (int64_t)rsc_now() >= deadline) {
@@ -308,20 +374,15 @@ int rsc_server_step(struct rsc_server *server, double seconds, struct rsc_error 
 
 void rsc_server_free(struct rsc_server *server) {
     if (server->daemon != NULL) {
-        for (int pass = 0; pass < RSC_SERVER_MAX_PASSES && time_left(server) == 0; pass++) {
-            run_daemon(server);
+        for (int pass = 0; pass < RSC_SERVER_MAX_PASSES && (time_left(server) == 0 || server->sends); pass++) {
+            (void)run_once(server, 0);
         }
         while (!rsc_list_empty(&server->suspended)) {
             rsc_server_resume(RSC_CONTAINER(server->suspended.next, struct rsc_exchange, suspended));
         }
         MHD_stop_daemon(server->daemon);
     }
-    if (server->wake >= 0) {
-        (void)close(server->wake);
-    }
-    if (server->epoll >= 0) {
-        (void)close(server->epoll);
-    }
+    rsc_poller_close(&server->poller);
     free(server);
 }
 
@@ -331,8 +392,10 @@ unsigned rsc_server_port(const struct rsc_server *server) {
     return server->port;
 }
 
-int rsc_server_pollfd(const struct rsc_server *server) {
-    return server->epoll;
+int rsc_server_pollfd(struct rsc_server *server) {
+    int fd = rsc_poller_descriptor(&server->poller);
+    rsc_poller_sync(&server->poller, RSC_NEVER, server->woken);
+    return fd;
 }
 
 size_t rsc_server_waiting(const struct rsc_server *server) {

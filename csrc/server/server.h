@@ -1,8 +1,9 @@
-/* An HTTP/1.1 server over libmicrohttpd. The caller drives it through one epoll descriptor; it has no threads.
+/* An HTTP/1.1 server over libmicrohttpd. The caller drives it through one descriptor.
  *
  * rsc_server_step does the I/O and queues complete requests. rsc_server_next returns them, and the caller replies at
  * any later time, or never. An exchange is a request and its reply. One thread at a time may use a server and its
- * exchanges. Linux only, because of epoll.
+ * exchanges. With poll(2) in place of epoll (see base/poller.h), libmicrohttpd closes connections whose descriptor is
+ * FD_SETSIZE (1024) or higher.
  *
  * The caller owns the server and every exchange from rsc_server_next. An exchange may outlive its client and its
  * server: its input stays readable, and a reply is dropped. A client that closes or half-closes its connection before
@@ -54,8 +55,9 @@ void rsc_server_free(struct rsc_server *server);
 
 unsigned rsc_server_port(const struct rsc_server *server);
 
-/* Returns a descriptor that is readable when rsc_server_step has work. The server owns it. */
-int rsc_server_pollfd(const struct rsc_server *server);
+/* Returns a descriptor that is readable when rsc_server_step has work. The server owns it. Returns -1 with errno set on
+ * a failure. */
+int rsc_server_pollfd(struct rsc_server *server);
 
 /* Returns the seconds until rsc_server_step is due even if the descriptor is not readable; negative for never. */
 double rsc_server_timeout(const struct rsc_server *server);

@@ -38,7 +38,7 @@ static const char program[] =
     "while loop:next() do end\n"
     "loop:stats()\n";
 
-static long allocations, fail_at = -1, outstanding;
+static _Atomic long allocations, fail_at = -1, outstanding; /* the thread of a poller allocates, too */
 
 static int fails(void) {
     return allocations++ == fail_at;
