@@ -1,7 +1,7 @@
 /* The interface for programs that embed Lua and link libriskscreen.a (CMake option RISKSCREEN_STATIC).
  *
- * Such a program also links libcurl, and libmicrohttpd if the server was built. lua-cjson must be available to
- * `require`. Several Lua states may use the library at once, each on its own thread. */
+ * Such a program also links libcurl, libmicrohttpd if the server was built, and libhiredis if it was found. lua-cjson
+ * must be available to `require`. Several Lua states may use the library at once, each on its own thread. */
 #ifndef RISKSCREEN_H
 #define RISKSCREEN_H
 
@@ -16,7 +16,8 @@ extern "C" {
 
 RISKSCREEN_API int luaopen_riskscreen_core(lua_State *L);
 RISKSCREEN_API int luaopen_riskscreen_system(lua_State *L);
-RISKSCREEN_API int luaopen_riskscreen_server(lua_State *L); /* absent if the library was built without libmicrohttpd */
+RISKSCREEN_API int luaopen_riskscreen_server(lua_State *L);  /* absent if the library was built without libmicrohttpd */
+RISKSCREEN_API int luaopen_riskscreen_hiredis(lua_State *L); /* absent if the library was built without libhiredis */
 
 /* Registers every module of the library in package.preload, so that `require "riskscreen"` needs no file on disk. Call
  * it once for each Lua state, after opening the standard libraries. Raises if Lua runs out of memory. */

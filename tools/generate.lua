@@ -17,6 +17,7 @@ local nginx_inbox = require "riskscreen.nginx.webhook.options"
 local options = require "riskscreen.options"
 local packages = require "generate.packages"
 local pages = require "riskscreen.client.pages"
+local redis = require "riskscreen.redis"
 local reference = require "generate.reference"
 local report = require "riskscreen.report"
 local sandbox = require "riskscreen.sandbox.settings"
@@ -145,6 +146,7 @@ end
 local generated = types.files(index, surface, {
   { class = "riskscreen.ClientOptions", options = options.client },
   { class = "riskscreen.CallOptions", options = options.call },
+  { class = "riskscreen.RedisOptions", options = redis.options },
   { class = "riskscreen.Walk", options = pages.parameters },
   { class = "riskscreen.nginx.GateOptions", options = gate.gate },
 })
@@ -175,6 +177,7 @@ generated["docs/reliability.md"] = page("docs/reliability.md", {
   on = group_table "on",
   counters = markdown.meanings({ "counter", "what it counts" }, stats.counters),
 })
+generated["docs/redis.md"] = page("docs/redis.md", { redis = markdown.options(redis.options, true) })
 generated["docs/sandbox.md"] = page("docs/sandbox.md", {
   faults = markdown.options(faults.fields, true),
   deliver = markdown.options(webhooks.fields),

@@ -20,7 +20,7 @@ M.rules = {
     { "interface", "address" },
     { "options" },
     { "policy", "runtime" },
-    { "call", "lists" },
+    { "call", "lists", "redis" },
     { "client", "kyt", "store", "watch" },
     { "webhook", "journal", "report" },
     { "nginx", "sandbox", "init" },
@@ -60,8 +60,9 @@ local c_folders = {
   json = { base = true },
   http = { base = true },
   lists = { base = true },
+  redis = { base = true },
   server = { base = true },
-  lua = { base = true, json = true, lists = true, http = true, server = true },
+  lua = { base = true, json = true, lists = true, http = true, redis = true, server = true },
 }
 
 -- The one folder that includes each of these system headers. riskscreen.h is for programs that embed Lua.
@@ -70,11 +71,17 @@ local c_headers = {
   { pattern = "^lauxlib%.h$", folder = "lua" },
   { pattern = "^lualib%.h$", folder = "lua" },
   { pattern = "^curl/", folder = "http" },
+  { pattern = "^hiredis/", folder = "redis" },
   { pattern = "^microhttpd%.h$", folder = "server" },
 }
 local c_public = "csrc/riskscreen.h"
 
-local c_modules = { ["riskscreen.core"] = true, ["riskscreen.server"] = true, ["riskscreen.system"] = true }
+local c_modules = {
+  ["riskscreen.core"] = true,
+  ["riskscreen.hiredis"] = true,
+  ["riskscreen.server"] = true,
+  ["riskscreen.system"] = true,
+}
 
 local function ordered(map)
   local keys = {}

@@ -4,7 +4,7 @@
 ---@class riskscreen
 ---@field loop riskscreen.Loop
 local riskscreen = { address = {}, decimal = {}, errors = {}, webhook = {}, sandbox = {} }
-riskscreen.store, riskscreen.journal, riskscreen.report = {}, {}, {}
+riskscreen.store, riskscreen.journal, riskscreen.report, riskscreen.redis = {}, {}, {}, {}
 
 ---@alias riskscreen.activity_network "ethereum"|"eth"|"tron"|"btc"|"bsc"
 
@@ -90,6 +90,19 @@ riskscreen.store, riskscreen.journal, riskscreen.report = {}, {}, {}
 ---@field retry? table|boolean This call's settings; the client's hold for the others.
 ---@field priority? "high"|"normal"|"low" The call's turn under `rate_limit`; by default normal.
 ---@field traceparent? string The trace of the call in the form of W3C Trace Context, passed on to the service unchanged.
+
+---@class riskscreen.RedisOptions
+---@field url? string `redis://[user:password@]host:port/database`, `rediss://` for TLS, or `unix:/path`. With `sentinels` the host is not used.
+---@field username? string User of Redis' ACL; by default the one of the URL.
+---@field password? string|function The password, or a function that returns it before each connection; by default the one of the URL.
+---@field timeout? number Time limit of a command, without connecting.
+---@field connect_timeout? number Time limit of connecting to one server.
+---@field ca_file? string PEM file of the trusted authorities for `rediss://`.
+---@field sentinels? table The Sentinels to ask for the master.
+---@field prefix? string Beginning of all keys, which other programs must not use. Keys have it in braces: one hash slot of a Cluster.
+---@field max_reply? integer Memory that one reply may take.
+---@field pool_size? integer Idle connections of each worker that nginx keeps.
+---@field keepalive? number How long nginx keeps an idle connection.
 
 ---@class riskscreen.Walk
 ---@field limit? integer The most items to report.
@@ -426,7 +439,7 @@ local riskscreen_Response = {}
 ---@field message string
 ---@field operation? string the interface's name of the operation
 ---@field status? integer the HTTP status, only if there was one
----@field code? integer the service's own code
+---@field code? integer|string the service's own code; of Redis the first word of its error
 ---@field msg? string the service's own message
 ---@field timestamp? integer of a validation failure, as the service gave it
 ---@field retryable boolean the same call may succeed later
@@ -449,7 +462,7 @@ local riskscreen_Response = {}
 ---@field failures? integer of a run that stopped: its failures in a row
 ---@field decision? riskscreen.Decision of a local list that forbids the request
 ---@field absent? boolean of a successful answer that leaves out the list it is about
----@field reason? "full"|"busy"|"locked"|"foreign"|"newer"|"damaged"|"read_only"|"missing"|"io"|"other" of a store
+---@field reason? string of a store, a journal or Redis: why it failed, such as "full" or "locked"
 ---@field page? integer of a list: the page at which the walk stopped
 local riskscreen_Error = {}
 
@@ -940,6 +953,61 @@ function riskscreen_StoreSpace:each(range) end
 ---@return integer|nil
 ---@return riskscreen.Error|nil err
 function riskscreen_StoreSpace:count(prefix) end
+
+---@class riskscreen.RedisScript
+---@field name string
+---@field text string
+---@field sha? string known after the first load
+local riskscreen_RedisScript = {}
+
+---@class riskscreen.Redis
+local riskscreen_Redis = {}
+
+---A client of Redis. It connects at the first command.
+---@param given? riskscreen.RedisOptions|string the options or the URL
+---@return riskscreen.Redis
+function riskscreen.redis.new(given) end
+
+---A script for `redis:script`.
+---@param name string
+---@param source string Redis' Lua
+---@return riskscreen.RedisScript
+function riskscreen.redis.script(name, source) end
+
+---Sends a command and waits for its reply: an integer as a number, a text as a string, nothing as false, a list as a table.
+---@param ... string|number
+---@return any reply nil after a failure
+---@return riskscreen.Error|nil err
+function riskscreen_Redis:call(...) end
+
+---Sends several commands at once. Each reply is as that of `call`, or an error object.
+---@param commands (string|number)[][]
+---@return any[]|nil replies
+---@return riskscreen.Error|nil err
+function riskscreen_Redis:pipeline(commands) end
+
+---Runs a script in Redis: all its changes or none, and no other command meanwhile.
+---@param script riskscreen.RedisScript
+---@param keys string[]
+---@param arguments? (string|number)[]
+---@return any reply
+---@return riskscreen.Error|nil err
+function riskscreen_Redis:script(script, keys, arguments) end
+
+---Sends a command that may wait in Redis, such as `XREAD BLOCK`, over a connection of its own. When the task is cancelled, the connection is closed.
+---@param seconds number how long the command may wait; `timeout` is added
+---@param ... string|number
+---@return any reply
+---@return riskscreen.Error|nil err
+function riskscreen_Redis:wait(seconds, ...) end
+
+---The key of a name: all keys of a client are in one slot of a Cluster.
+---@param name string
+---@return string
+function riskscreen_Redis:key(name) end
+
+---Closes the connections. Idempotent; later calls return an error.
+function riskscreen_Redis:close() end
 
 ---@class riskscreen.JournalOptions
 ---@field record? boolean

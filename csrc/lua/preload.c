@@ -30,5 +30,9 @@ void riskscreen_preload(lua_State *L) {
     lua_pushcfunction(L, luaopen_riskscreen_server);
     lua_setfield(L, -2, "riskscreen.server");
 #endif
+#ifdef RISKSCREEN_HAS_REDIS
+    lua_pushcfunction(L, luaopen_riskscreen_hiredis);
+    lua_setfield(L, -2, "riskscreen.hiredis");
+#endif
     lua_pop(L, 2);
 }

@@ -11,7 +11,7 @@ local tables = require "riskscreen.util.tables"
 ---@field message string
 ---@field operation? string the interface's name of the operation
 ---@field status? integer the HTTP status, only if there was one
----@field code? integer the service's own code
+---@field code? integer|string the service's own code; of Redis the first word of its error
 ---@field msg? string the service's own message
 ---@field timestamp? integer of a validation failure, as the service gave it
 ---@field retryable boolean the same call may succeed later
@@ -34,7 +34,7 @@ local tables = require "riskscreen.util.tables"
 ---@field failures? integer of a run that stopped: its failures in a row
 ---@field decision? riskscreen.Decision of a local list that forbids the request
 ---@field absent? boolean of a successful answer that leaves out the list it is about
----@field reason? "full"|"busy"|"locked"|"foreign"|"newer"|"damaged"|"read_only"|"missing"|"io"|"other" of a store
+---@field reason? string of a store, a journal or Redis: why it failed, such as "full" or "locked"
 ---@field page? integer of a list: the page at which the walk stopped
 
 ---@type { kind: riskscreen.ErrorKind, retryable: boolean, doc: string }[]
@@ -66,7 +66,11 @@ local kinds = {
   { kind = "circuit_open", retryable = true, doc = "Not sent, because the service has been failing." },
   { kind = "cancelled", retryable = false, doc = "The caller cancelled the call or closed the client." },
   { kind = "list", retryable = false, doc = "A local list forbids it, or cannot be read; nothing was sent." },
-  { kind = "storage", retryable = false, doc = "A store or a journal cannot be read or written; `reason` says why." },
+  {
+    kind = "storage",
+    retryable = false,
+    doc = "A store, a journal or Redis cannot be read or written; `reason` says why.",
+  },
 }
 
 local by_kind = {}

@@ -17,6 +17,7 @@ local lazy = {
   address = "riskscreen.address",
   decimal = "riskscreen.util.decimal",
   lists = "riskscreen.lists",
+  redis = "riskscreen.redis",
 }
 
 local M = {

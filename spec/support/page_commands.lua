@@ -3,6 +3,7 @@
 local nginx = require "spec.support.nginx"
 local pages = require "spec.support.pages"
 local program = require "spec.support.nginx_program"
+local redis = require "spec.support.redis"
 
 local M = {}
 
@@ -33,7 +34,12 @@ function M.run_lua(blocks)
   local file = assert(io.open(path, "w"))
   file:write(pages.program(blocks))
   file:close()
-  local output, status = M.run(("%s timeout 30 %s %s 2>%s"):format(ENVIRONMENT, interpreter, path, errors))
+  local server = pages.program(blocks):find "REDIS_URL" and redis.start()
+  local environment = ENVIRONMENT .. (server and "REDIS_URL=" .. server.url or "")
+  local output, status = M.run(("%s timeout 30 %s %s 2>%s"):format(environment, interpreter, path, errors))
+  if server then
+    server:stop()
+  end
   local problem = pages.read(errors):gsub(path:gsub("%p", "%%%0"), blocks[1].page)
   os.remove(path)
   os.remove(errors)

@@ -182,6 +182,24 @@ return {
     },
   },
   {
+    title = "Redis",
+    intro = "A client of Redis. Each function returns nil and an error where it fails.",
+    functions = {
+      fn("riskscreen.redis.new", "M.new", "redis/init.lua"),
+      fn("riskscreen.redis.script", "M.script", "redis/init.lua"),
+      fn("redis:call", "Redis:call"),
+      fn("redis:pipeline", "Redis:pipeline"),
+      fn("redis:script", "Redis:script"),
+      fn("redis:wait", "Redis:wait"),
+      fn("redis:key", "Redis:key"),
+      fn("redis:close", "Redis:close"),
+    },
+    objects = {
+      { class = "riskscreen.RedisScript", fields = { "name", "text", "sha" } },
+      { class = "riskscreen.Redis", fields = {} },
+    },
+  },
+  {
     title = "Journal",
     intro = "The record of decisions.",
     functions = {

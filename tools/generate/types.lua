@@ -68,6 +68,7 @@ local receivers = {
   ["inboxes"] = "inboxes",
   ["journal"] = "riskscreen_Journal",
   ["watch"] = "riskscreen_Watch",
+  ["redis"] = "riskscreen_Redis",
   ["store"] = "riskscreen_Store",
   ["space"] = "riskscreen_StoreSpace",
   ["service"] = "riskscreen_sandbox_Service",
@@ -226,7 +227,7 @@ function M.files(index, surface, option_classes)
     "---@class riskscreen",
     "---@field loop riskscreen.Loop",
     "local riskscreen = { address = {}, decimal = {}, errors = {}, webhook = {}, sandbox = {} }",
-    "riskscreen.store, riskscreen.journal, riskscreen.report = {}, {}, {}",
+    "riskscreen.store, riskscreen.journal, riskscreen.report, riskscreen.redis = {}, {}, {}, {}",
   }, "\n"))
   for _, name in ipairs(sorted_keys(enums.values)) do
     add("---@alias riskscreen." .. name .. " " .. literal_union(enums.values[name]))

@@ -1,5 +1,6 @@
 -- The runtime of a plain Lua program: requests over the core's HTTP, tasks and time of the scheduler.
 local core = require "riskscreen.core"
+local redis = require "riskscreen.runtime.native.redis"
 local scheduler = require "riskscreen.runtime.native.scheduler"
 
 local EXCERPT = 200 -- bytes of a body that is not JSON
@@ -78,6 +79,7 @@ local M = {
   attach = scheduler.attach,
   detach = scheduler.detach,
   loop = scheduler.pollable,
+  redis_transport = redis.transport,
 }
 
 ---Why nothing can wait here: it always can.

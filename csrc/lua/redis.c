@@ -1,0 +1,174 @@
+/* The module riskscreen.hiredis: connect{…} and the methods of a connection. */
+#include <string.h>
+
+#include "lua/binding.h"
+#include "lua/options.h"
+#include "redis/connection.h"
+#include "riskscreen.h"
+
+#define CONNECTION_TYPE "riskscreen.redis_connection"
+
+#define DEFAULT_MAX_REPLY ((int64_t)64 << 20) /* bytes */
+#define MAX_REPLY_LIMIT   ((double)((int64_t)1 << 30))
+#define MAX_ARGUMENTS     1048576 /* of one command; Redis refuses more */
+#define STACK_NEEDED      8       /* slots for one level of a reply */
+
+struct values {
+    const char *host, *path;
+    int64_t port, max_reply;
+};
+
+static const struct rsc_option options[] = {
+    {"host", RSC_OPTION_TEXT, offsetof(struct values, host), 1, 255, NULL},
+    {"port", RSC_OPTION_COUNT, offsetof(struct values, port), 1, 65535, NULL},
+    {"path", RSC_OPTION_TEXT, offsetof(struct values, path), 1, 107, NULL},
+    {"max_reply", RSC_OPTION_COUNT, offsetof(struct values, max_reply), 1024, MAX_REPLY_LIMIT, NULL},
+};
+
+static const char *kind_of(const struct rsc_error *error) {
+    return error->code == RSC_REDIS_PROTOCOL ? "protocol" : "network";
+}
+
+/* connect{…}: a connection that is being made, or nil, a kind and a message. */
+static int module_connect(lua_State *L) {
+    struct values values = {.host = "127.0.0.1", .port = 6379, .max_reply = DEFAULT_MAX_REPLY};
+    struct rsc_error error;
+    char port[16];
+    luaL_checktype(L, 1, LUA_TTABLE);
+    rsc_options_read(L, 1, "redis", options, sizeof options / sizeof *options, &values);
+    (void)snprintf(port, sizeof port, "%d", (int)values.port);
+    struct rsc_redis_options given = {
+        .host = values.host, .port = port, .path = values.path, .max_reply = (size_t)values.max_reply};
+    struct rsc_redis_connection *connection = rsc_lua_new_object(L, sizeof *connection, CONNECTION_TYPE);
+    connection->fd = connection->epoll = -1;
+    if (rsc_redis_open(connection, &given, &error) != RSC_OK) {
+        lua_pushnil(L);
+        lua_pushstring(L, kind_of(&error));
+        lua_pushstring(L, error.message);
+        return 3;
+    }
+    return 1;
+}
+
+static struct rsc_redis_connection *check_connection(lua_State *L) {
+    struct rsc_redis_connection *connection = rsc_lua_check_self(L, CONNECTION_TYPE);
+    if (connection->reader == NULL) {
+        luaL_error(L, "the connection is closed");
+    }
+    return connection;
+}
+
+static int connection_pollfd(lua_State *L) {
+    lua_pushinteger(L, rsc_redis_pollfd(check_connection(L)));
+    return 1;
+}
+
+static int connection_is_due(lua_State *L) {
+    lua_pushboolean(L, rsc_redis_due(check_connection(L)));
+    return 1;
+}
+
+/* connection:step(): "connecting", "open", or "closed" with a kind and a message. */
+static int connection_step(lua_State *L) {
+    static const char *const names[] = {"closed", "connecting", "open"};
+    struct rsc_redis_connection *connection = check_connection(L);
+    rsc_redis_step(connection);
+    lua_pushstring(L, names[connection->state]);
+    if (connection->state != RSC_REDIS_CLOSED) {
+        return 1;
+    }
+    lua_pushstring(L, kind_of(&connection->error));
+    lua_pushstring(L, connection->error.message);
+    return 3;
+}
+
+/* connection:send(command): the number of bytes of all commands before this one. The command is a list of strings. */
+static int connection_send(lua_State *L) {
+    struct rsc_redis_connection *connection = check_connection(L);
+    luaL_checktype(L, 2, LUA_TTABLE);
+    size_t count = lua_rawlen(L, 2), bytes = 0, length;
+    luaL_argcheck(L, count >= 1 && count <= MAX_ARGUMENTS, 2, "a command has 1 to 1048576 arguments");
+    for (size_t i = 1; i <= count; i++) {
+        lua_rawgeti(L, 2, (int)i);
+        luaL_argcheck(L, lua_type(L, -1) == LUA_TSTRING, 2, "a command is a list of strings");
+        bytes += lua_rawlen(L, -1);
+        lua_pop(L, 1);
+    }
+    uint64_t before = connection->queued_total;
+    int status = rsc_redis_reserve(connection, count, bytes);
+    if (status != RSC_OK) {
+        return luaL_error(L, status == RSC_ERROR_LIMIT ? "too many bytes wait to be sent" : "not enough memory");
+    }
+    rsc_redis_begin(connection, count);
+    for (size_t i = 1; i <= count; i++) {
+        lua_rawgeti(L, 2, (int)i);
+        const char *text = lua_tolstring(L, -1, &length);
+        rsc_redis_argument(connection, text, length);
+        lua_pop(L, 1);
+    }
+    lua_pushnumber(L, (lua_Number)before);
+    return 1;
+}
+
+/* connection:written(): the number of bytes that have been written since the beginning. */
+static int connection_written(lua_State *L) {
+    lua_pushnumber(L, (lua_Number)check_connection(L)->written_total);
+    return 1;
+}
+
+static void push_value(lua_State *L, const struct rsc_redis_value *value) {
+    luaL_checkstack(L, STACK_NEEDED, "reply of Redis");
+    switch (value->type) {
+    case RSC_REDIS_NIL:
+        lua_pushboolean(L, 0);
+        break;
+    case RSC_REDIS_INTEGER:
+        rsc_lua_push_int64(L, value->integer);
+        break;
+    case RSC_REDIS_TEXT:
+        lua_pushlstring(L, value->text, value->length);
+        break;
+    case RSC_REDIS_ERROR:
+        lua_createtable(L, 0, 1);
+        lua_pushlstring(L, value->text, value->length);
+        lua_setfield(L, -2, "err");
+        break;
+    case RSC_REDIS_ARRAY:
+        lua_createtable(L, (int)value->length, 0);
+        for (size_t i = 0; i < value->length; i++) {
+            push_value(L, value->elements[i]);
+            lua_rawseti(L, -2, (int)i + 1);
+        }
+        break;
+    }
+}
+
+/* connection:next(): the oldest complete reply, or nil. */
+static int connection_next(lua_State *L) {
+    const struct rsc_redis_value *value = rsc_redis_take(check_connection(L));
+    if (value == NULL) {
+        lua_pushnil(L);
+    } else {
+        push_value(L, value);
+    }
+    return 1;
+}
+
+static int connection_close(lua_State *L) {
+    rsc_redis_close(rsc_lua_check_self(L, CONNECTION_TYPE));
+    return 0;
+}
+
+int luaopen_riskscreen_hiredis(lua_State *L) {
+    static const luaL_Reg methods[] = {
+        {"pollfd", connection_pollfd},   {"is_due", connection_is_due},
+        {"step", connection_step},       {"send", connection_send},
+        {"written", connection_written}, {"next", connection_next},
+        {"close", connection_close},     {NULL, NULL},
+    };
+    rsc_lua_new_type(L, CONNECTION_TYPE, methods, connection_close);
+    lua_newtable(L);
+    lua_pushcfunction(L, module_connect);
+    lua_setfield(L, -2, "connect");
+    return 1;
+}

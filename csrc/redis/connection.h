@@ -1,0 +1,76 @@
+/* One connection to Redis that never blocks, except for the lookup of a host name.
+ *
+ * hiredis parses the replies. Its asynchronous API is not used: version 0.14 ends the program by an assertion when a
+ * server sends a reply that nobody asked for.
+ *
+ * The caller polls rsc_redis_pollfd and calls rsc_redis_step when it is readable or when rsc_redis_due says so. Replies
+ * come in the order of the commands. One thread at a time may use a connection. */
+#ifndef RSC_REDIS_CONNECTION_H
+#define RSC_REDIS_CONNECTION_H
+
+#include <netdb.h>
+#include <stdint.h>
+
+#include "base/buffer.h"
+#include "base/error.h"
+#include "redis/value.h"
+
+enum rsc_redis_state { RSC_REDIS_CLOSED, RSC_REDIS_CONNECTING, RSC_REDIS_OPEN };
+
+/* Codes of a connection's error. */
+enum {
+    RSC_REDIS_NETWORK = 100, /* no connection, or a lost one */
+    RSC_REDIS_PROTOCOL,      /* the server does not speak Redis' protocol, or a reply is over the limit */
+};
+
+struct rsc_redis_options {
+    const char *host; /* NULL with a path */
+    const char *port; /* decimal */
+    const char *path; /* of a Unix socket, or NULL */
+    size_t max_reply; /* bytes of memory that a reply may take */
+};
+
+struct rsc_redis_connection {
+    enum rsc_redis_state state;
+    int fd, epoll;                    /* -1 when closed */
+    uint32_t events;                  /* that epoll watches fd for */
+    struct addrinfo *addresses, *try; /* of the host, while connecting */
+    struct redisReader *reader;
+    struct rsc_redis_budget budget;
+    struct rsc_buffer out;                /* commands to write */
+    size_t written;                       /* bytes of `out` that are written */
+    uint64_t queued_total, written_total; /* bytes since the beginning */
+    size_t expected;                      /* replies that have not come */
+    struct rsc_redis_value *first, *last; /* complete replies */
+    struct rsc_redis_value *taken;        /* by rsc_redis_take */
+    struct rsc_error error;               /* why the connection is closed */
+};
+
+/* Opens a connection in zeroed memory. On a failure closes it and sets the error. */
+int rsc_redis_open(struct rsc_redis_connection *connection, const struct rsc_redis_options *options,
+                   struct rsc_error *error);
+
+/* Closes the connection and frees what it owns. Idempotent. */
+void rsc_redis_close(struct rsc_redis_connection *connection);
+
+/* The descriptor that is readable when rsc_redis_step has work. The connection owns it. */
+int rsc_redis_pollfd(const struct rsc_redis_connection *connection);
+
+/* Whether rsc_redis_step has work even if the descriptor is not readable. */
+bool rsc_redis_due(const struct rsc_redis_connection *connection);
+
+/* Reserves room for a command of `count` arguments with `bytes` in all. Returns a status of rsc_buffer_reserve. */
+int rsc_redis_reserve(struct rsc_redis_connection *connection, size_t count, size_t bytes);
+
+/* Adds the head of a command, and then each argument. After rsc_redis_reserve they cannot fail. */
+void rsc_redis_begin(struct rsc_redis_connection *connection, size_t count);
+void rsc_redis_argument(struct rsc_redis_connection *connection, const char *text, size_t length);
+
+/* Connects, reads and writes without waiting. When the connection fails, the state becomes RSC_REDIS_CLOSED, and
+ * `error` says why. Complete replies stay until they are taken. */
+void rsc_redis_step(struct rsc_redis_connection *connection);
+
+/* Takes the oldest complete reply, or returns NULL. It is valid until the next call or rsc_redis_close. */
+const struct rsc_redis_value *rsc_redis_take(struct rsc_redis_connection *connection);
+
+#endif

@@ -1,0 +1,140 @@
+-- The options of a connection to Redis.
+local build = require "riskscreen.options.build"
+local http = require "riskscreen.options.http"
+local text = require "riskscreen.util.text"
+
+local DEFAULT_PORT = 6379
+local DEFAULT_SENTINEL_PORT = 26379
+local LONGEST_PATH = 107 -- bytes, of the address of a Unix socket
+local MIB = 1024 * 1024
+
+local WANTED = "must be a URL such as redis://host:6379/0, rediss://host or unix:/path (%s)"
+
+local function decode(encoded)
+  return (encoded:gsub("%%(%x%x)", function(digits)
+    return string.char(tonumber(digits, 16))
+  end))
+end
+
+-- A host and a port, or nil.
+local function host_of(authority, default_port)
+  local host, port = authority:match "^%[([%x:.]+)%]:?(%d*)$"
+  if not host then
+    host, port = authority:match "^([%w._-]+):?(%d*)$"
+  end
+  if not host or authority:find ":$" or #host > 255 or #port > 5 then
+    return nil
+  end
+  local number = port == "" and default_port or tonumber(port)
+  return number >= 1 and number <= 65535 and { host = host, port = number } or nil
+end
+
+---@class riskscreen.RedisAddress
+---@field host? string
+---@field port? integer
+---@field path? string of a Unix socket
+
+---@class riskscreen.RedisUrl
+---@field address riskscreen.RedisAddress
+---@field tls boolean
+---@field database integer
+---@field username? string
+---@field password? string
+
+-- The checked URL. Messages do not show it, because it may hold a password.
+local function url(value)
+  local path = value:match "^unix:/?/?(/[^%z?#]+)$"
+  if path then
+    if #path > LONGEST_PATH then
+      return nil, ("must have a path of at most %d bytes"):format(LONGEST_PATH)
+    end
+    return { address = { path = path }, tls = false, database = 0 }
+  end
+  local scheme, authority, rest = value:match "^(rediss?)://([^/?#]*)(.*)$"
+  if not scheme then
+    return nil, WANTED:format "the scheme is another one"
+  end
+  local user, host = authority:match "^(.*)@([^@]*)$"
+  local address = host_of(host or authority, DEFAULT_PORT)
+  local database = rest:match "^/?$" and "0" or rest:match "^/(%d%d?%d?%d?)$"
+  if not address then
+    return nil, WANTED:format "host and port are not valid"
+  elseif not database then
+    return nil, WANTED:format "after the host comes only the number of a database"
+  end
+  local name, password = (user or ""):match "^([^:]*):?(.*)$"
+  return {
+    address = address,
+    tls = scheme == "rediss",
+    database = tonumber(database),
+    username = name ~= "" and decode(name) or nil,
+    password = password ~= "" and decode(password) or nil,
+  }
+end
+
+local function password(value)
+  if value == "" then
+    return nil, "must not be empty"
+  end
+  return value
+end
+
+local function sentinel_hosts(value)
+  local list = {}
+  for index, entry in ipairs(value) do
+    local address = type(entry) == "string" and host_of(entry, DEFAULT_SENTINEL_PORT)
+    if not address then
+      return nil, "must be a list of texts such as host:26379 (got " .. text.show(entry) .. ")"
+    end
+    list[index] = address
+  end
+  if #list == 0 then
+    return nil, "must be a list of texts such as host:26379, at least one"
+  end
+  return list
+end
+
+local function prefix(value)
+  if not value:find "^[%w_.:-]+$" or #value > 100 then
+    return nil, "must be of letters, digits, '_', '.', ':' and '-'"
+  end
+  return value
+end
+
+---@type riskscreen.Option[]
+return {
+  build.checked(
+    "url",
+    "string",
+    url,
+    "`redis://[user:password@]host:port/database`, `rediss://` for TLS, or `unix:/path`. With `sentinels` the "
+      .. "host is not used.",
+    url "redis://127.0.0.1:6379"
+  ),
+  build.checked("username", "string", password, "User of Redis' ACL; by default the one of the URL."),
+  build.checked(
+    "password",
+    "string|function",
+    password,
+    "The password, or a function that returns it before each connection; by default the one of the URL."
+  ),
+  build.seconds("timeout", 1, "Time limit of a command, without connecting."),
+  build.seconds("connect_timeout", 1, "Time limit of connecting to one server."),
+  build.checked("ca_file", "string", http.file_name, "PEM file of the trusted authorities for `rediss://`."),
+  build.group("sentinels", {
+    build.required(build.checked("hosts", "table", sentinel_hosts, "Texts such as `host:26379`.")),
+    build.required(build.checked("name", "string", password, "Name of the master that the Sentinels watch.")),
+    build.checked("username", "string", password, "User of the Sentinels' ACL."),
+    build.checked("password", "string|function", password, "Password of the Sentinels."),
+  }, "The Sentinels to ask for the master."),
+  build.checked(
+    "prefix",
+    "string",
+    prefix,
+    "Beginning of all keys, which other programs must not use. Keys have it in braces: one hash slot of a Cluster.",
+    "riskscreen"
+  ),
+  build.count("max_reply", "bytes", 64 * MIB, 1024, 1024 * MIB, "Memory that one reply may take."),
+  build.count("pool_size", "connections", 32, 1, 1024, "Idle connections of each worker that nginx keeps."),
+  build.seconds("keepalive", 60, "How long nginx keeps an idle connection."),
+}

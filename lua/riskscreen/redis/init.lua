@@ -1,0 +1,479 @@
+-- A client of Redis: commands, pipelines and scripts over one server, a Sentinel's master or a node of a Cluster. The
+-- runtime's transport moves the bytes: hiredis' parser natively, lua-resty-redis inside nginx.
+
+local check = require "riskscreen.options.check"
+local failures = require "riskscreen.redis.failure"
+local options = require "riskscreen.options.redis"
+local runtime = require "riskscreen.runtime"
+local text = require "riskscreen.util.text"
+
+local FIRST_PAUSE, LONGEST_PAUSE = 0.05, 1 -- seconds between two attempts to connect
+local MOST_ATTEMPTS = 3 -- of a command that had no effect
+
+---@class riskscreen.RedisScript
+---@field name string
+---@field text string
+---@field sha? string known after the first load
+local Script = { __name = "riskscreen.RedisScript" }
+Script.__index = Script
+
+---@class riskscreen.Redis
+---@field private settings table
+---@field private prefix string
+---@field private transport? table
+---@field private address? riskscreen.RedisAddress the node that a Cluster named by MOVED
+---@field private connection? table that tasks share
+---@field private opening? table a signal while a task connects
+---@field private idle table[] connections for blocking commands
+---@field private pause number seconds
+---@field private not_before number when to connect again
+---@field private last_error? riskscreen.Error of connecting
+local Redis = { __name = "riskscreen.Redis" }
+Redis.__index = Redis
+
+local function place_of(address)
+  return address.path or (address.host .. ":" .. address.port)
+end
+
+-- Redis has no other numbers than these texts. "%d" shows no fraction and no exponent.
+local function argument(value, index)
+  if type(value) == "string" then
+    return value
+  elseif type(value) == "number" then
+    return value == math.floor(value) and math.abs(value) <= 2 ^ 53 and ("%d"):format(value) or ("%.17g"):format(value)
+  end
+  error(("redis: argument %d must be a string or a number (got %s)"):format(index, text.kind(value)), 4)
+end
+
+local function command_of(list)
+  local command = {}
+  for index = 1, #list do
+    command[index] = argument(list[index], index)
+  end
+  return command
+end
+
+local function is_error(reply)
+  return type(reply) == "table" and reply.err ~= nil
+end
+
+-- The password for a new connection, or nil and an error.
+local function read_password(self, given)
+  if type(given) ~= "function" then
+    return given
+  end
+  local ok, password = pcall(given)
+  if ok and type(password) == "string" and password ~= "" then
+    return password
+  end
+  -- A message may hold the password.
+  local problem = ok and "must return a text" or "raised an error"
+  return nil, failures.of_login(self.place, "the password function " .. problem)
+end
+
+-- Logs in, chooses the database and checks the role of a new connection. Returns an error.
+local function prepare(self, connection, login, wants_master)
+  if connection:reused() then
+    return nil
+  end
+  local password, err = read_password(self, login.password)
+  if err then
+    return err
+  end
+  local steps = {}
+  if password then
+    self.secret = password
+    steps[#steps + 1] = { name = "login", "AUTH", login.username or password, login.username and password }
+  end
+  if login.database and login.database > 0 then
+    steps[#steps + 1] = { name = "database", "SELECT", tostring(login.database) }
+  end
+  if wants_master then
+    steps[#steps + 1] = { name = "role", "ROLE" }
+  end
+  if #steps == 0 then
+    return nil
+  end
+  local replies, failure = connection:pipeline(steps, self.settings.timeout)
+  if not replies then
+    failure.sent = false -- the user's command
+    return failures.of_transport(self.place, failure, self.secret)
+  end
+  for index, step in ipairs(steps) do
+    local reply = replies[index]
+    if is_error(reply) then
+      return step.name == "login" and failures.of_login(self.place, reply.err)
+        or failures.of_reply(self.place, reply.err, self.secret)
+    elseif step.name == "role" and not (type(reply) == "table" and reply[1] == "master") then
+      return failures.of_reply(self.place, "READONLY the server is no master")
+    end
+  end
+end
+
+-- Connects to one server. Returns a connection that is ready for commands.
+local function connect(self, address, login, wants_master)
+  self.place = place_of(address)
+  local connection, failure = self.transport:connect(address)
+  if not connection then
+    return nil, failures.of_transport(self.place, failure, self.secret)
+  end
+  local hold = runtime.tasks.hold(connection)
+  local err = prepare(self, connection, login, wants_master)
+  runtime.tasks.release(connection, hold)
+  if err then
+    connection:close()
+    return nil, err
+  end
+  return connection
+end
+
+-- Asks the Sentinels, one after the other, for the address of the master.
+local function find_master(self)
+  local sentinels, last = self.settings.sentinels, nil
+  for index, address in ipairs(self.sentinels) do
+    local connection, err = connect(self, address, sentinels, false)
+    last = err or last
+    if connection then
+      local reply, failure =
+        connection:command({ "SENTINEL", "GET-MASTER-ADDR-BY-NAME", sentinels.name }, self.settings.timeout)
+      connection:close()
+      if type(reply) == "table" and type(reply[1]) == "string" and tonumber(reply[2]) then
+        table.insert(self.sentinels, 1, table.remove(self.sentinels, index))
+        return { host = reply[1], port = tonumber(reply[2]) }
+      elseif failure then
+        failure.sent = false
+        last = failures.of_transport(self.place, failure)
+      elseif is_error(reply) then
+        last = failures.of_reply(self.place, reply.err)
+      else
+        last = failures.of_reply(self.place, "ERR this Sentinel knows no master '" .. sentinels.name .. "'")
+      end
+    end
+  end
+  return nil, last
+end
+
+-- Makes a new connection to the right server.
+local function open(self)
+  if self.settings.sentinels then
+    local master, err = find_master(self)
+    if not master then
+      return nil, err
+    end
+    return connect(self, master, self.login, true)
+  end
+  local connection, err = connect(self, self.address or self.settings.url.address, self.login, false)
+  if not connection then
+    self.address = nil -- a node of a Cluster may be gone: the next attempt begins at the URL
+  end
+  return connection, err
+end
+
+-- Makes a new connection, unless the last attempt failed a short time ago.
+local function open_after_pause(self)
+  local now = runtime.now()
+  if now < self.not_before then
+    return nil, self.last_error
+  end
+  local connection, err = open(self)
+  if connection then
+    self.pause = FIRST_PAUSE
+  else
+    self.not_before, self.last_error = runtime.now() + self.pause, err
+    self.pause = math.min(self.pause * 2, LONGEST_PAUSE)
+  end
+  return connection, err
+end
+
+local function transport_of(self)
+  if not self.transport then
+    local settings, url = self.settings, self.settings.url
+    local message
+    self.transport, message = runtime.redis_transport {
+      timeout = settings.timeout,
+      connect_timeout = settings.connect_timeout,
+      max_reply = settings.max_reply,
+      tls = url.tls,
+      ca_file = settings.ca_file,
+      pool = ("riskscreen %s %d %s"):format(self.login.username or "", url.database, tostring(self)),
+      pool_size = settings.pool_size,
+      keepalive = settings.keepalive,
+    }
+    if not self.transport then
+      return nil, failures.of_transport(self.place, { kind = "unsupported", message = message, sent = false })
+    end
+  end
+  return self.transport
+end
+
+-- Connects for all tasks that wait for the shared connection.
+local function open_shared(self)
+  local signal = runtime.tasks.signal()
+  local opening = {
+    abandon = function()
+      self.opening = nil
+      signal:notify()
+    end,
+  }
+  self.opening = signal
+  local hold = runtime.tasks.hold(opening)
+  local connection, err = open_after_pause(self)
+  runtime.tasks.release(opening, hold)
+  self.connection = connection
+  opening.abandon()
+  return connection, err
+end
+
+-- A connection for one command. Natively all tasks share one.
+local function acquire(self)
+  local transport, err = transport_of(self)
+  if not transport then
+    return nil, err
+  elseif not transport.shared then
+    return open_after_pause(self)
+  end
+  while self.opening do
+    self.opening:wait()
+  end
+  if self.connection and self.connection:is_open() then
+    return self.connection
+  end
+  return open_shared(self)
+end
+
+local function drop(self, connection)
+  connection:close()
+  if self.connection == connection then
+    self.connection = nil
+  end
+end
+
+-- The address that a reply of a Cluster names.
+local function moved_to(message)
+  local host, port = message:match "^MOVED %d+ (.+):(%d+)$"
+  return host and #port <= 5 and { host = host, port = tonumber(port) } or nil
+end
+
+-- Whether a command that Redis has refused should be sent again on another connection.
+local function is_redirected(self, connection, replies)
+  for _, reply in ipairs(replies) do
+    if is_error(reply) then
+      local address = moved_to(reply.err)
+      if address then
+        drop(self, connection)
+        self.address = address
+        return #replies == 1
+      elseif reply.err:find "^READONLY" then
+        -- The master has become a replica.
+        drop(self, connection)
+        self.address = nil
+        return #replies == 1 and self.settings.sentinels ~= nil
+      end
+    end
+  end
+  return false
+end
+
+-- Sends commands. A failure that certainly had no effect is tried again on a new connection.
+local function perform(self, commands, attempt)
+  if self.closed then
+    return nil,
+      failures.of_transport(self.place, { kind = "cancelled", message = "the client is closed", sent = false })
+  end
+  local connection, err = acquire(self)
+  if not connection then
+    return nil, err
+  end
+  local place = self.place
+  local replies, failure = connection:pipeline(commands, self.settings.timeout)
+  if not replies then
+    if not connection:is_open() then
+      drop(self, connection)
+    end
+    if failure.sent == false and failure.kind == "network" and attempt < MOST_ATTEMPTS then
+      return perform(self, commands, attempt + 1)
+    end
+    return nil, failures.of_transport(place, failure, self.secret)
+  elseif is_redirected(self, connection, replies) and attempt < MOST_ATTEMPTS then
+    return perform(self, commands, attempt + 1)
+  end
+  connection:release()
+  return replies
+end
+
+local function first_reply(self, replies, err)
+  if not replies then
+    return nil, err
+  elseif is_error(replies[1]) then
+    return nil, failures.of_reply(self.place, replies[1].err, self.secret)
+  end
+  return replies[1]
+end
+
+---Sends a command and waits for its reply: an integer as a number, a text as a string, nothing as false, a list as a
+---table.
+---@param ... string|number
+---@return any reply nil after a failure
+---@return riskscreen.Error|nil err
+function Redis:call(...)
+  return first_reply(self, perform(self, { command_of { ... } }, 1))
+end
+
+---Sends several commands at once. Each reply is as that of `call`, or an error object.
+---@param commands (string|number)[][]
+---@return any[]|nil replies
+---@return riskscreen.Error|nil err
+function Redis:pipeline(commands)
+  local list = {}
+  for index, command in ipairs(commands) do
+    list[index] = command_of(command)
+  end
+  if #list == 0 then
+    return {}
+  end
+  local replies, err = perform(self, list, 1)
+  for index, reply in ipairs(replies or {}) do
+    if is_error(reply) then
+      replies[index] = failures.of_reply(self.place, reply.err, self.secret)
+    end
+  end
+  return replies, err
+end
+
+-- Loads a script into Redis, which returns the name by which it runs.
+local function load(self, script)
+  local sha, err = self:call("SCRIPT", "LOAD", script.text)
+  if type(sha) == "string" then
+    script.sha = sha
+  end
+  return sha, err
+end
+
+---Runs a script in Redis: all its changes or none, and no other command meanwhile.
+---@param script riskscreen.RedisScript
+---@param keys string[]
+---@param arguments? (string|number)[]
+---@return any reply
+---@return riskscreen.Error|nil err
+function Redis:script(script, keys, arguments)
+  local command = { "EVALSHA", "", #keys }
+  for _, list in ipairs { keys, arguments or {} } do
+    for _, value in ipairs(list) do
+      command[#command + 1] = value
+    end
+  end
+  command = command_of(command)
+  for _ = 1, MOST_ATTEMPTS do
+    if not script.sha then
+      local loaded, err = load(self, script)
+      if not loaded then
+        return nil, err
+      end
+    end
+    command[2] = script.sha
+    local reply, err = first_reply(self, perform(self, { command }, 1))
+    if not err then
+      return reply
+    elseif err.code ~= "NOSCRIPT" then
+      return nil, err
+    end
+    script.sha = nil
+  end
+  return nil, failures.of_reply(self.place, "NOSCRIPT the server forgets scripts at once")
+end
+
+---Sends a command that may wait in Redis, such as `XREAD BLOCK`, over a connection of its own. When the task is
+---cancelled, the connection is closed.
+---@param seconds number how long the command may wait; `timeout` is added
+---@param ... string|number
+---@return any reply
+---@return riskscreen.Error|nil err
+function Redis:wait(seconds, ...)
+  local command = command_of { ... }
+  local transport, err = transport_of(self)
+  local connection = transport and table.remove(self.idle)
+  while connection and not connection:is_open() do
+    connection = table.remove(self.idle)
+  end
+  if transport and not connection then
+    connection, err = open_after_pause(self)
+  end
+  if not connection then
+    return nil, err
+  end
+  local place = self.place
+  local hold = runtime.tasks.hold(connection)
+  local reply, failure = connection:command(command, seconds + self.settings.timeout)
+  runtime.tasks.release(connection, hold)
+  if reply == nil then
+    connection:close()
+    return nil, failures.of_transport(place, failure, self.secret)
+  end
+  if is_redirected(self, connection, { reply }) or self.closed then
+    connection:close()
+  elseif transport.shared then
+    self.idle[#self.idle + 1] = connection
+  else
+    connection:release()
+  end
+  return first_reply(self, { reply })
+end
+
+---The key of a name: all keys of a client are in one slot of a Cluster.
+---@param name string
+---@return string
+function Redis:key(name)
+  return self.prefix .. name
+end
+
+---Closes the connections. Idempotent; later calls return an error.
+function Redis:close()
+  self.closed = true
+  if self.connection then
+    drop(self, self.connection)
+  end
+  for _, connection in ipairs(self.idle) do
+    connection:close()
+  end
+  self.idle = {}
+end
+
+local M = { options = options }
+
+---A script for `redis:script`.
+---@param name string
+---@param source string Redis' Lua
+---@return riskscreen.RedisScript
+function M.script(name, source)
+  return setmetatable({ name = name, text = source }, Script)
+end
+
+---A client of Redis. It connects at the first command.
+---@param given? riskscreen.RedisOptions|string the options or the URL
+---@return riskscreen.Redis
+function M.new(given)
+  local settings, wrong = check.options(options, type(given) == "string" and { url = given } or given or {})
+  if not settings then
+    error("redis.new: " .. wrong.message, 2)
+  end
+  local url, sentinels = settings.url, {}
+  for index, address in ipairs(settings.sentinels and settings.sentinels.hosts or {}) do
+    sentinels[index] = address
+  end
+  return setmetatable({
+    settings = settings,
+    prefix = "{" .. settings.prefix .. "}:",
+    login = {
+      username = settings.username or url.username,
+      password = settings.password or url.password,
+      database = url.database,
+    },
+    place = url.address.path or (url.address.host .. ":" .. url.address.port),
+    sentinels = sentinels,
+    idle = {},
+    pause = FIRST_PAUSE,
+    not_before = -math.huge,
+  }, Redis)
+end
+
+return M

@@ -1,0 +1,171 @@
+-- A redis-server for a test, on a Unix socket and a free port of 127.0.0.1. It keeps nothing on disk unless the test
+-- asks for that. Stop it at the end of the test; it also ends when the test's program ends.
+
+local free_port = require "spec.support.free_port"
+local lfs = require "lfs"
+local socket = require "socket"
+
+local PATIENCE = 20 -- seconds until a server answers
+
+---@class RedisServer
+---@field port integer
+---@field path string of the Unix socket
+---@field url string
+---@field directory string of its files
+local Server = {}
+Server.__index = Server
+
+local running = setmetatable({}, { __mode = "k" })
+
+local function remove(directory)
+  for name in lfs.dir(directory) do
+    if name ~= "." and name ~= ".." then
+      local path = directory .. "/" .. name
+      if lfs.symlinkattributes(path, "mode") == "directory" then
+        remove(path)
+      else
+        os.remove(path)
+      end
+    end
+  end
+  lfs.rmdir(directory)
+end
+
+-- The reply of a server to one command in a line, or nil.
+local function ask(port, command)
+  local connection = socket.tcp()
+  connection:settimeout(PATIENCE)
+  local line
+  if connection:connect("127.0.0.1", port) then
+    connection:send(command .. "\r\n")
+    line = connection:receive "*l"
+  end
+  connection:close()
+  return line
+end
+
+---Sends a command in a line, such as "CONFIG SET maxmemory 1mb", and returns the first line of the reply.
+---@param command string
+---@return string|nil
+function Server:command(command)
+  return ask(self.port, command)
+end
+
+-- Waits until the server answers. It answers an error where it wants a password.
+local function wait_until_up(self)
+  local deadline = socket.gettime() + PATIENCE
+  while true do
+    local line = self:command "PING"
+    if line and not line:find "LOADING" then
+      return
+    elseif socket.gettime() > deadline then
+      local log = io.open(self.directory .. "/log")
+      error("redis-server did not start:\n" .. (log and log:read "*a" or "without a log"))
+    end
+    socket.sleep(0.01)
+  end
+end
+
+---Starts the server, again where it was killed. Its files are those of the last run.
+function Server:start()
+  -- The shell is a child of the test's program, and kills the server when that program is gone.
+  local command = [[directory=%s
+    redis-server $directory/conf %s >$directory/log 2>&1 &
+    server=$! program=$PPID
+    (while kill -0 $program; do sleep 1; done; kill -KILL $server) >/dev/null 2>&1 &
+    echo $server]]
+  local pipe = assert(io.popen(command:format(self.directory, self.is_sentinel and "--sentinel" or "")))
+  self.pid = tonumber(pipe:read "*l")
+  pipe:close()
+  running[self] = true
+  wait_until_up(self)
+end
+
+---Sends a signal to the server.
+---@param name string such as "STOP", "CONT" or "KILL"
+function Server:signal(name)
+  os.execute(("kill -%s %d 2>/dev/null"):format(name, self.pid))
+end
+
+local function is_running(pid)
+  local file = io.open(("/proc/%d/stat"):format(pid))
+  local line = file and file:read "*l"
+  if file then
+    file:close()
+  end
+  return line ~= nil and not line:find "%) Z "
+end
+
+---Kills the server at once, and waits until its process is gone.
+function Server:kill()
+  if self.pid then
+    self:signal "KILL"
+    while is_running(self.pid) do
+      socket.sleep(0.005)
+    end
+    self.pid = nil
+  end
+end
+
+---Ends the server and removes its files.
+function Server:stop()
+  self:kill()
+  if running[self] then
+    running[self] = nil
+    remove(self.directory)
+  end
+end
+
+local M = {}
+
+---Whether there is a redis-server on this machine.
+---@return boolean
+function M.is_installed()
+  local pipe = io.popen "command -v redis-server"
+  local path = pipe and pipe:read "*l"
+  if pipe then
+    pipe:close()
+  end
+  return path ~= nil
+end
+
+---Starts a server.
+---@param lines? string[] of its configuration, such as "appendonly yes"
+---@param options? { sentinel?: boolean }
+---@return RedisServer
+function M.start(lines, options)
+  local directory = os.tmpname()
+  os.remove(directory)
+  assert(lfs.mkdir(directory))
+  local self = setmetatable({ directory = directory, port = free_port(), path = directory .. "/socket" }, Server)
+  self.url = "redis://127.0.0.1:" .. self.port
+  self.is_sentinel = options and options.sentinel
+  local content = {
+    "bind 127.0.0.1",
+    "port " .. self.port,
+    "dir " .. directory,
+    "protected-mode no",
+  }
+  if not self.is_sentinel then
+    content[#content + 1] = "unixsocket " .. self.path
+    content[#content + 1] = 'save ""'
+    content[#content + 1] = "enable-debug-command yes"
+  end
+  for _, line in ipairs(lines or {}) do
+    content[#content + 1] = line
+  end
+  local file = assert(io.open(directory .. "/conf", "w"))
+  file:write(table.concat(content, "\n"), "\n")
+  file:close()
+  self:start()
+  return self
+end
+
+---Stops every server that a failed test has left.
+function M.stop_all()
+  for server in pairs(running) do
+    server:stop()
+  end
+end
+
+return M
