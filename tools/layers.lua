@@ -78,6 +78,7 @@ local c_public = "csrc/riskscreen.h"
 
 local c_modules = {
   ["riskscreen.core"] = true,
+  ["riskscreen.decoder"] = true,
   ["riskscreen.hiredis"] = true,
   ["riskscreen.server"] = true,
   ["riskscreen.system"] = true,

@@ -142,7 +142,7 @@ run() {
     specs "$1" "$2" 5.4 valgrind --quiet --leak-check=full --errors-for-leak-kinds=definite --error-exitcode=9
     ;;
   "fuzzer of "*) check "$1" nice -n 19 sh tools/fuzz.sh $fuzz_seconds "${1#fuzzer of }" ;;
-  "what luarocks installs") check "$1" sh tools/check_install.sh ;;
+  "rocks for Lua "*) check "$1" sh tools/rocks.sh "${1#rocks for Lua }" ;;
   demo) check "$1" sh tools/demo.sh ;;
   esac
 }
@@ -208,10 +208,13 @@ fuzz_seconds=10
   plan "core specs with sanitizers and a tortured collector" $core_specs
   plan "crowded specs with sanitizers" $crowded_specs
   plan "specs on Lua 5.4" $specs
-  plan "what luarocks installs"
+  plan "rocks for Lua 5.4"
+  plan "rocks for Lua luajit"
   if [ -n "$all" ]; then
     plan "specs in nginx without the core" $nginx_specs
     plan "specs with poll" spec/unit/core spec/unit/runtime spec/contract
+    plan "rocks for Lua 5.3"
+    plan "rocks for Lua 5.1"
     for lua in 5.3 5.1 luajit; do
       plan "specs on Lua $lua" $specs
     done

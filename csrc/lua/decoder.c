@@ -6,8 +6,9 @@
 #include "lua/builder.h"
 #include "lua/options.h"
 
-#define DECODER_TYPE     "riskscreen.decoder"
-#define WORKSPACE_TYPE   "riskscreen.decoder.workspace"
+/* A program may load the decoder alone beside a core of another release. */
+#define DECODER_TYPE     "riskscreen.decoder " RISKSCREEN_VERSION
+#define WORKSPACE_TYPE   "riskscreen.decoder.workspace " RISKSCREEN_VERSION
 #define EMPTY_ARRAY_TYPE "riskscreen.empty_array"
 
 #define SCRATCH_KEPT_MAX 65536 /* bytes of scratch memory that stay with an idle decoder */

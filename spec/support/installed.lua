@@ -1,4 +1,4 @@
--- Run by tools/check_install.sh: screens an address with what is installed under arg[1], and nothing else.
+-- Run by tools/rocks.sh: screens an address with what is installed under arg[1], and nothing else.
 
 local tree = arg[1]
 

@@ -81,11 +81,11 @@ local function is_command_of_dev(line)
   file:close()
 end
 
--- tools/check_install.sh runs this command, in a tree of its own.
+-- tools/rocks.sh runs this command, in a tree of its own.
 local function is_checked_by_install(line)
   local arguments = line:match " (make .*)$"
-  if not arguments or not pages.read("tools/check_install.sh"):find(arguments, 1, true) then
-    return "tools/check_install.sh runs another command"
+  if not arguments or not pages.read("tools/rocks.sh"):find(arguments, 1, true) then
+    return "tools/rocks.sh runs another command"
   end
 end
 

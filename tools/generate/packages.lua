@@ -6,6 +6,28 @@ local SUMMARY = "Screen blockchain addresses and transactions against a risk ser
 -- Stands for the addresses of the project, which is not published yet.
 local HOME = "https://example.com/riskscreen"
 
+local DECODER = [[
+rockspec_format = "3.0"
+package = "riskscreen-decoder"
+version = "%s-1"
+source = { url = "%s" }
+description = {
+  summary = "The JSON decoder of riskscreen alone: strict, fast, and without libcurl",
+  license = "MIT",
+}
+dependencies = { "lua >= 5.1, < 5.5" }
+build = {
+  type = "cmake",
+  variables = {
+    CMAKE_BUILD_TYPE = "Release",
+    CMAKE_INSTALL_PREFIX = "$(PREFIX)",
+    LUA_INCLUDE_DIR = "$(LUA_INCDIR)",
+    INSTALL_CMOD = "$(LIBDIR)",
+    RISKSCREEN_PARTS = "decoder",
+  },
+}
+]]
+
 local LIBRARY = [[
 rockspec_format = "3.0"
 package = "riskscreen"
@@ -58,6 +80,8 @@ function M.files()
   return {
     ["riskscreen-scm-1.rockspec"] = LIBRARY:format("scm", "git+file://."),
     ["rockspecs/riskscreen-" .. released] = LIBRARY:format(version, tarball),
+    ["rockspecs/decoder/riskscreen-decoder-scm-1.rockspec"] = DECODER:format("scm", "git+file://."),
+    ["rockspecs/decoder/riskscreen-decoder-" .. released] = DECODER:format(version, tarball),
     ["dist.ini"] = DIST:format(SUMMARY, HOME, version),
   }
 end

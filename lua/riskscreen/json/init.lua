@@ -1,10 +1,15 @@
--- JSON both ways. riskscreen.core decodes; where it is not compiled, riskscreen.json.strict_cjson does. A private
--- lua-cjson encodes, loaded at first use, with corrections for empty arrays and for numbers.
+-- JSON both ways. riskscreen.core decodes; where it is not compiled, riskscreen.decoder or riskscreen.json.strict_cjson
+-- does. A private lua-cjson encodes, loaded at first use, with corrections for empty arrays and for numbers.
 local core = require "riskscreen.util.core"
 local tables = require "riskscreen.util.tables"
 local kind_of = require("riskscreen.util.text").kind
 
-local decoding = core or require "riskscreen.json.strict_cjson"
+local function decoder_alone()
+  local found, decoder = pcall(require, "riskscreen.decoder")
+  return found and decoder
+end
+
+local decoding = core or decoder_alone() or require "riskscreen.json.strict_cjson"
 local empty_array_mt = decoding.empty_array_mt
 
 local MAX_DEPTH = 100 -- tables inside tables

@@ -102,21 +102,31 @@ describe("json.decode", function()
   end)
 end)
 
-describe("json without the compiled core", function()
-  local function without_core(body)
-    local loaded, preloaded = {}, package.preload["riskscreen.core"]
-    for _, name in ipairs { "riskscreen.core", "riskscreen.util.core", "riskscreen.json" } do
-      loaded[name], package.loaded[name] = package.loaded[name], nil
-    end
-    package.preload["riskscreen.core"] = function()
+-- Runs the body with the module of JSON that is loaded where some compiled modules are missing.
+local function without(missing, body)
+  local loaded, preloaded = {}, {}
+  for _, name in ipairs { "riskscreen.core", "riskscreen.decoder", "riskscreen.util.core", "riskscreen.json" } do
+    loaded[name], package.loaded[name] = package.loaded[name], nil
+  end
+  for _, name in ipairs(missing) do
+    preloaded[name] = package.preload[name]
+    package.preload[name] = function()
       error "made for another Lua"
     end
-    local ok, problem = pcall(body, require "riskscreen.json")
-    package.preload["riskscreen.core"] = preloaded
-    for name, module in pairs(loaded) do
-      package.loaded[name] = module
-    end
-    assert(ok, problem)
+  end
+  local ok, problem = pcall(body, require "riskscreen.json")
+  for _, name in ipairs(missing) do
+    package.preload[name] = preloaded[name]
+  end
+  for _, name in ipairs { "riskscreen.core", "riskscreen.decoder", "riskscreen.util.core", "riskscreen.json" } do
+    package.loaded[name] = loaded[name]
+  end
+  assert(ok, problem)
+end
+
+describe("json without the compiled core", function()
+  local function without_core(body)
+    without({ "riskscreen.core", "riskscreen.decoder" }, body)
   end
 
   it("encodes a decoded value as it was", function()
@@ -135,6 +145,19 @@ describe("json without the compiled core", function()
   it("has decoders with limits", function()
     without_core(function(portable)
       assert.same({ nil, "the text is longer than 3 bytes" }, { portable.decoder({ max_size = 3 }):decode "[1,2]" })
+    end)
+  end)
+end)
+
+describe("json with the decoder alone", function()
+  it("decodes as the core does", function()
+    without({ "riskscreen.core" }, function(other)
+      assert.equal(require("riskscreen.decoder").decode, other.decode)
+      assert.not_equal(json.decode, other.decode)
+      local value, message, position = other.decode '{"a":tru}'
+      assert.same({ json.decode '{"a":tru}' }, { value, message, position })
+      assert.is_true(other.is_array(other.decode "[]"))
+      assert.equal("[]", other.encode(other.decode "[]"))
     end)
   end)
 end)

@@ -1,0 +1,19 @@
+rockspec_format = "3.0"
+package = "riskscreen-decoder"
+version = "0.9.0-1"
+source = { url = "https://example.com/riskscreen/riskscreen-0.9.0.tar.gz" }
+description = {
+  summary = "The JSON decoder of riskscreen alone: strict, fast, and without libcurl",
+  license = "MIT",
+}
+dependencies = { "lua >= 5.1, < 5.5" }
+build = {
+  type = "cmake",
+  variables = {
+    CMAKE_BUILD_TYPE = "Release",
+    CMAKE_INSTALL_PREFIX = "$(PREFIX)",
+    LUA_INCLUDE_DIR = "$(LUA_INCDIR)",
+    INSTALL_CMOD = "$(LIBDIR)",
+    RISKSCREEN_PARTS = "decoder",
+  },
+}

@@ -1,0 +1,71 @@
+# Makes, packs, installs and removes the rocks for one Lua (5.4, 5.3, 5.1 or luajit), without a network. It screens an
+# address with what was installed: sh tools/rocks.sh LUA
+. tools/common.sh
+lua=$1
+interpreter=$(interpreter "$lua")
+number=$([ "$lua" = luajit ] && echo 5.1 || echo "$lua")
+version=$(lua5.4 -e 'print(dofile "lua/riskscreen/version.lua")')
+directory=$(mktemp -d)
+trap 'rm -rf "$directory"' EXIT
+git ls-files -z | xargs -0 tar cf - | tar xf - -C "$(mkdir -p "$directory/source" && echo "$directory/source")"
+cd "$directory/source"
+
+# docs/install.md shows this configuration: lua-cjson and argparse are apt's.
+LUAROCKS_CONFIG=$directory/config.lua
+export LUAROCKS_CONFIG
+echo 'rocks_provided = { ["lua-cjson"] = "2.1.0-1", argparse = "0.7.1-1" }' >"$LUAROCKS_CONFIG"
+[ "$lua" != luajit ] || cat >>"$LUAROCKS_CONFIG" <<'LUA'
+lua_interpreter = "luajit"
+variables = { LUA = "/usr/bin/luajit", LUA_INCDIR = "/usr/include/luajit-2.1" }
+LUA
+
+# rocks TREE COMMAND...: luarocks without a network, where the system allows that.
+offline=$(unshare -n true 2>/dev/null && echo unshare -n) || true
+rocks() {
+  tree=$directory/$1
+  shift
+  # shellcheck disable=SC2086
+  $offline luarocks --lua-version="$number" --tree "$tree" "$@"
+}
+
+# left TREE: the files of a tree that a user would see.
+left() {
+  find "$directory/$1" -path '*riskscreen*' ! -path '*/lib/luarocks/*' ! -type d
+}
+
+rocks first lint riskscreen-scm-1.rockspec
+rocks first lint "rockspecs/riskscreen-$version-1.rockspec"
+rocks first lint "rockspecs/decoder/riskscreen-decoder-$version-1.rockspec"
+
+# The decoder first, alone.
+rocks first make rockspecs/decoder/riskscreen-decoder-scm-1.rockspec
+[ "$(left first)" = "$directory/first/lib/lua/$number/riskscreen/decoder.so" ]
+ldd "$directory/first/lib/lua/$number/riskscreen/decoder.so" >"$directory/libraries"
+! grep -E 'curl|ssl|crypto|microhttpd' "$directory/libraries"
+LUA_PATH='' LUA_CPATH="$directory/first/lib/lua/$number/?.so" "$interpreter" -e '
+  local decoder = require "riskscreen.decoder"
+  assert(decoder.decode("[1, 2]")[2] == 2)'
+rocks first remove riskscreen-decoder
+[ -z "$(left first)" ]
+rm -rf build.luarocks
+
+# As README says, but for the tree. It takes the scm rockspec among those of this directory.
+rocks first make --deps-mode=none
+rocks first show riskscreen | grep -q 'scm-1'
+
+# With the dependencies declared, as a release.
+rocks first make "rockspecs/riskscreen-$version-1.rockspec" | tee "$directory/made"
+! grep 'Missing dependencies' "$directory/made"
+(cd "$directory" && rocks first pack riskscreen "$version")
+rocks second install "$directory/riskscreen-$version-1.$(uname | tr A-Z a-z)-$(uname -m).rock"
+find "$directory/second" -path '*man1/riskscreen.1' | grep -q .
+(
+  unset LUA_PATH LUA_CPATH
+  cd "$directory"
+  "second/bin/riskscreen" address check 0x0000000000000000000000000000000000000001 -n eth
+  [ "$("second/bin/riskscreen" --version)" = "riskscreen $version" ]
+  LUA_PATH="second/share/lua/$number/?.lua;second/share/lua/$number/?/init.lua;;" \
+    LUA_CPATH="second/lib/lua/$number/?.so;;" "$interpreter" "$root/spec/support/installed.lua" second
+)
+rocks second remove riskscreen
+[ -z "$(left second)" ]
