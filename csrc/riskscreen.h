@@ -1,7 +1,7 @@
 /* The interface for programs that embed Lua and link libriskscreen.a (CMake option RISKSCREEN_STATIC).
  *
- * Such a program also links libcurl, libmicrohttpd if the server was built, and libhiredis if it was found. lua-cjson
- * must be available to `require`. Several Lua states may use the library at once, each on its own thread. */
+ * Such a program also links libcurl, libmicrohttpd if the server was built, and libhiredis if it was found. Several Lua
+ * states may use the library at once, each on its own thread. */
 #ifndef RISKSCREEN_H
 #define RISKSCREEN_H
 

@@ -5,6 +5,7 @@
 
 #include "lua/decoder.h"
 #include "lua/digest.h"
+#include "lua/encoder.h"
 #include "lua/lists.h"
 #include "lua/loop.h"
 #include "http/libcurl.h"
@@ -29,7 +30,7 @@ static int core_made_of(lua_State *L) {
 }
 
 int luaopen_riskscreen_core(lua_State *L) {
-    lua_createtable(L, 0, 14);
+    lua_createtable(L, 0, 15);
     lua_pushliteral(L, RISKSCREEN_VERSION);
     lua_setfield(L, -2, "version");
     lua_pushstring(L, rsc_libcurl()->version);
@@ -39,6 +40,7 @@ int luaopen_riskscreen_core(lua_State *L) {
     lua_pushcfunction(L, core_made_of);
     lua_setfield(L, -2, "made_of");
     rsc_decoder_register(L);
+    rsc_encoder_register(L);
     rsc_digest_register(L);
     rsc_lists_register(L);
     rsc_loop_register(L);

@@ -1,5 +1,5 @@
-/* Memory sweep of the decoder: in each run one more allocation fails. Nothing may leak, and afterwards the Lua state
- * and the decoder must still work.
+/* Memory sweep of the decoder and the encoder: in each run one more allocation fails. Nothing may leak, and afterwards
+ * the Lua state, the decoder and the encoder must still work.
  *
  * Lua's allocations come through the state's allocator. The linker redirects the decoder's own with --wrap=realloc,
  * --wrap=free and --wrap=newlocale. */
@@ -11,6 +11,7 @@
 #include "check.h"
 #include "lua/compat.h"
 #include "lua/decoder.h"
+#include "lua/encoder.h"
 
 void *__real_realloc(void *block, size_t size);
 void __real_free(void *block);
@@ -118,10 +119,54 @@ static int decode_and_check(lua_State *L) {
     return 0;
 }
 
+/* Registers the module and pushes a new core.encode. */
+static void push_encode(lua_State *L) {
+    lua_createtable(L, 0, 0);
+    rsc_decoder_register(L);
+    rsc_encoder_register(L);
+    lua_getfield(L, -1, "encode");
+    lua_remove(L, -2);
+}
+
+/* Makes the decoder, the encoder and a value that outlive the failure. */
 static int make_survivor(lua_State *L) {
     push_decoder(L);
+    lua_pushvalue(L, -1);
     lua_setfield(L, LUA_REGISTRYINDEX, "survivor");
+    CHECK(rsc_decoder_push(L, -1, TEXTS[0], strlen(TEXTS[0])) == 1, "no value");
+    lua_setfield(L, LUA_REGISTRYINDEX, "value");
+    push_encode(L);
+    lua_setfield(L, LUA_REGISTRYINDEX, "encode");
     return 0;
+}
+
+/* Encodes the value by the function at the top of the stack, first within a long list. */
+static int encode_value(lua_State *L) {
+    int encode = lua_gettop(L);
+    lua_createtable(L, 0, 0);
+    for (int i = 1; i <= 40; i++) {
+        lua_getfield(L, LUA_REGISTRYINDEX, "value");
+        lua_rawseti(L, -2, i);
+    }
+    lua_pushvalue(L, encode);
+    lua_insert(L, -2);
+    lua_call(L, 1, 1);
+    CHECK(lua_rawlen(L, -1) > 1000, "%s", lua_tostring(L, -1));
+    lua_pushvalue(L, encode);
+    lua_getfield(L, LUA_REGISTRYINDEX, "value");
+    lua_call(L, 1, 1);
+    CHECK(lua_rawlen(L, -1) > 100, "%s", lua_tostring(L, -1));
+    return 0;
+}
+
+static int begin_and_encode(lua_State *L) {
+    push_encode(L);
+    return encode_value(L);
+}
+
+static int encode_with_survivor(lua_State *L) {
+    lua_getfield(L, LUA_REGISTRYINDEX, "encode");
+    return encode_value(L);
 }
 
 static int decode_with_survivor(lua_State *L) {
@@ -156,6 +201,7 @@ static bool sweep_once(lua_CFunction function, long failing, bool warm) {
     until_failure = -1;
     CHECK(call_protected(L, decode_and_check) == 0, "unusable after the failure of allocation %ld", failing);
     CHECK(call_protected(L, decode_and_check) == 0, "unusable after the failure of allocation %ld", failing);
+    CHECK(call_protected(L, encode_with_survivor) == 0, "unusable after the failure of allocation %ld", failing);
     lua_close(L);
     CHECK(blocks == 0, "%ld blocks leaked after the failure of allocation %ld", blocks, failing);
     return reached;
@@ -187,5 +233,9 @@ int main(void) {
         count = sweep(decode_with_survivor, true);
         CHECK(count > 20, "only %ld allocations", count);
     }
+    long count = sweep(begin_and_encode, false);
+    CHECK(count > 20, "only %ld allocations", count);
+    count = sweep(encode_with_survivor, false);
+    CHECK(count > 8, "only %ld allocations", count);
     return 0;
 }

@@ -1,4 +1,4 @@
-/* A program that links the library statically and has no Lua files on disk. */
+/* A program that links the library statically, and finds no Lua file and no C module on disk. */
 #include <lauxlib.h>
 #include <lua.h>
 #include <lualib.h>
@@ -6,12 +6,14 @@
 
 #include "riskscreen.h"
 
-static const char script[] = "package.path = '/nowhere/?.lua'\n"
+static const char script[] = "package.path, package.cpath = '', ''\n"
                              "local riskscreen = require 'riskscreen'\n"
                              "local client = riskscreen.sandbox.client {}\n"
                              "local bad = riskscreen.sandbox.scenario 'type-sanction'\n"
                              "local decision = client:screen { address = bad.address, network = bad.network }\n"
-                             "assert(decision.action == 'block', decision.action)\n";
+                             "assert(decision.action == 'block', decision.action)\n"
+                             "local addresses = { bad.address, bad.address }\n"
+                             "assert(client.kya:entities { addresses = addresses, network = bad.network })\n";
 
 int main(void) {
     lua_State *L = luaL_newstate();

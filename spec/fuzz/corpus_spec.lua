@@ -15,7 +15,8 @@ local function read(path)
   return bytes
 end
 
-for _, target in ipairs { "response", "policy", "webhook", "verdict", "journal", "lists", "csv", "report" } do
+local targets = { "response", "policy", "webhook", "verdict", "journal", "lists", "csv", "report", "encoder" }
+for _, target in ipairs(targets) do
   describe("the fuzzer of " .. target, function()
     local run = require("spec.fuzz.targets." .. target)
     local directory = "spec/fuzz/corpus/" .. target

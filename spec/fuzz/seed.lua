@@ -300,3 +300,25 @@ for name, text in pairs {
 } do
   write("report", name, text)
 end
+
+-- Values for the encoder: answers, and the tables that are neither lists nor objects.
+for _, operation in ipairs(operations.list) do
+  if operation.path then
+    local _, body = samples.of(operation)
+    write("encoder", operation.name, values.write(body))
+  end
+end
+for name, bytes in pairs {
+  -- Tags of values.lua: 4 a byte, 5 a number, 6 a word, 7 a text, 8 a list, 9 an object, 10 a table, 11 an empty array.
+  empty_arrays = "\8\3\11\8\0\9\0",
+  great_gap = "\10\2\4\1\1\4\200\1",
+  small_gap = "\10\2\4\1\1\4\3\1",
+  mixed_keys = "\10\3\4\1\1\6\0\1\5\3\1",
+  boolean_key = "\10\1\1\1",
+  numbers = "\8\12\5\0\5\1\5\2\5\3\5\4\5\5\5\6\5\10\5\11\5\5\4\9\3",
+  infinity = "\8\1\5\7",
+  marks = "\8\3\11\7\5\0010:[]\7\6\0010:[]\1",
+  control_characters = '\7\6\0\31\127"\\/',
+} do
+  write("encoder", name, bytes)
+end

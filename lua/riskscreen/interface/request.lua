@@ -176,10 +176,8 @@ local function headers_of(body, options, settings)
 end
 
 local function encode_body(body)
-  local encoded, message, kind = json.encode(body)
-  if kind then
-    return unsent(kind, message)
-  elseif not encoded then
+  local encoded, message = json.encode(body)
+  if not encoded then
     return unsent("invalid_argument", "the body cannot be sent as JSON: " .. message)
   end
   return encoded

@@ -12,13 +12,13 @@ local function output_of(command)
 end
 
 describe("riskscreen.decoder", function()
-  it("has the decoder's functions, the version, and nothing else", function()
+  it("has the functions for JSON, the version, and nothing else", function()
     local names = {}
     for name in pairs(alone) do
       names[#names + 1] = name
     end
     table.sort(names)
-    assert.same({ "decode", "decoder", "empty_array_mt", "null", "version" }, names)
+    assert.same({ "decode", "decoder", "empty_array_mt", "encode", "null", "version" }, names)
     assert.equal(core.version, alone.version)
   end)
 
@@ -33,6 +33,12 @@ describe("riskscreen.decoder", function()
         local difference = parity.difference(alone, case.text)
         assert.is_nil(difference, difference)
       end
+    end
+  end)
+
+  it("encodes what the core does", function()
+    for _, case in ipairs(texts.valid) do
+      assert.equal(core.encode(core.decode(case.text)), (alone.encode(alone.decode(case.text))))
     end
   end)
 

@@ -3,7 +3,6 @@
 local addresses = require "riskscreen.address"
 local configuration = require "riskscreen.cli.configuration"
 local date = require "riskscreen.util.date"
-local json = require "riskscreen.json"
 local status = require "riskscreen.cli.status"
 local version = require "riskscreen.version"
 
@@ -27,9 +26,6 @@ end
 
 function checks.installation()
   local core = require "riskscreen.core"
-  if not json.encode {} then
-    return "failed", "lua-cjson is missing", "apt install lua-cjson, or luarocks install lua-cjson"
-  end
   local lua = rawget(_G, "jit") and jit.version or _VERSION -- luacheck: ignore 113
   return "ok", ("riskscreen %s, %s, %s"):format(version, lua, core.curl_version)
 end

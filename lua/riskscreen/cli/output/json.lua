@@ -13,7 +13,7 @@ local function scalar(value)
   elseif value == nil or value == json.null then
     return "null"
   elseif type(value) == "string" or type(value) == "boolean" then
-    -- lua-cjson escapes each slash, which JSON does not ask for.
+    -- The encoder escapes each slash, which JSON does not ask for.
     return (assert(json.encode(value)):gsub("\\(.)", slashes))
   end
   return assert(json.encode(tostring(value)))

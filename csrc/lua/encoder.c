@@ -1,0 +1,243 @@
+#include "lua/encoder.h"
+
+#include <math.h>
+
+#include "base/buffer.h"
+#include "json/write.h"
+#include "lua/binding.h"
+
+#define ENCODER_TYPE "riskscreen.encoder"
+
+#define TEXT_MAX  ((size_t)1 << 30) /* bytes */
+#define TEXT_KEPT 65536             /* bytes of memory that stay with an idle encoder */
+
+#define DEPTH_MAX       100 /* tables within each other */
+#define SLOTS_PER_TABLE 3   /* of the stack: a key, a value, and a metatable */
+
+/* A list may have holes, which become null. It is refused if it is longer than SPARSE_LENGTH and has less than one
+ * element in SPARSE_SHARE. */
+#define SPARSE_LENGTH 10
+#define SPARSE_SHARE  2
+
+/* The memory of the texts. `busy` is true during a call. A call that finds it true makes a new encoder: either an
+ * error ended the earlier call, or a finalizer runs within it. */
+struct encoder {
+    struct rsc_buffer buffer;
+    bool busy;
+};
+
+struct writer {
+    lua_State *L;
+    struct rsc_buffer *buffer;
+    int empty_array_mt; /* stack index */
+    int depth;
+    struct rsc_error error;
+};
+
+static int encoder_gc(lua_State *L) {
+    struct encoder *encoder = rsc_lua_check_self(L, ENCODER_TYPE);
+    rsc_buffer_free(&encoder->buffer);
+    return 0;
+}
+
+static void push_encoder(lua_State *L) {
+    struct encoder *encoder = rsc_lua_new_object(L, sizeof *encoder, ENCODER_TYPE);
+    rsc_buffer_init(&encoder->buffer, TEXT_MAX);
+}
+
+/* Returns a status of the buffer as it is, with the error set. */
+static int check(struct writer *writer, int status) {
+    if (status == RSC_ERROR_LIMIT) {
+        return rsc_error_set(&writer->error, status, 0, "the text is longer than %zu bytes", TEXT_MAX);
+    } else if (status == RSC_ERROR_RANGE) {
+        return rsc_error_set(&writer->error, status, 0, "NaN and infinity are not JSON");
+    }
+    writer->error.code = status;
+    return status;
+}
+
+static int write_bytes(struct writer *writer, const char *bytes, size_t length) {
+    return check(writer, rsc_buffer_append(writer->buffer, bytes, length));
+}
+
+static int write_number(struct writer *writer, int index) {
+#if LUA_VERSION_NUM >= 503
+    if (lua_isinteger(writer->L, index)) {
+        return check(writer, rsc_write_integer(writer->buffer, lua_tointeger(writer->L, index)));
+    }
+#endif
+    return check(writer, rsc_write_real(writer->buffer, lua_tonumber(writer->L, index)));
+}
+
+static int write_string(struct writer *writer, int index) {
+    size_t length;
+    const char *bytes = lua_tolstring(writer->L, index, &length);
+    return check(writer, rsc_write_string(writer->buffer, bytes, length));
+}
+
+static int write_value(struct writer *writer);
+
+/* Returns whether the table at the top of the stack is a list: it has elements, and its keys are whole numbers above 0.
+ * Sets their count and the greatest. */
+static bool is_list(lua_State *L, lua_Number *count, lua_Number *length) {
+    *count = *length = 0;
+    for (lua_pushnil(L); lua_next(L, -2) != 0; lua_pop(L, 1)) {
+        lua_Number key = lua_type(L, -2) == LUA_TNUMBER ? lua_tonumber(L, -2) : 0;
+        if (!(key >= 1) || floor(key) != key) {
+            lua_pop(L, 2);
+            return false;
+        }
+        ++*count;
+        *length = key > *length ? key : *length;
+    }
+    return *count > 0;
+}
+
+static int write_list(struct writer *writer, lua_Number count, lua_Number length) {
+    if (length > SPARSE_LENGTH && length > count * SPARSE_SHARE) {
+        return rsc_error_set(&writer->error, RSC_ERROR_SYNTAX, 0,
+                             "a list has great gaps: %.0f elements, and the last one is number %.0f", count, length);
+    }
+    int status = write_bytes(writer, "[", 1);
+    for (int i = 1; status == RSC_OK && i <= length; i++) {
+        status = i > 1 ? write_bytes(writer, ",", 1) : RSC_OK;
+        lua_rawgeti(writer->L, -1, i);
+        status = status == RSC_OK ? write_value(writer) : status;
+        lua_pop(writer->L, 1);
+    }
+    return status == RSC_OK ? write_bytes(writer, "]", 1) : status;
+}
+
+/* Writes the key below the top of the stack. lua_tolstring would turn a number into a string, and confuse lua_next. */
+static int write_key(struct writer *writer) {
+    int type = lua_type(writer->L, -2);
+    if (type == LUA_TSTRING) {
+        return write_string(writer, -2);
+    } else if (type != LUA_TNUMBER) {
+        return rsc_error_set(&writer->error, RSC_ERROR_SYNTAX, 0, "a key must be a string or a number (got a %s)",
+                             lua_typename(writer->L, type));
+    }
+    int status = write_bytes(writer, "\"", 1);
+    status = status == RSC_OK ? write_number(writer, -2) : status;
+    return status == RSC_OK ? write_bytes(writer, "\"", 1) : status;
+}
+
+static int write_object(struct writer *writer) {
+    lua_State *L = writer->L;
+    bool first = true;
+    int status = write_bytes(writer, "{", 1);
+    for (lua_pushnil(L); status == RSC_OK && lua_next(L, -2) != 0; lua_pop(L, 1)) {
+        status = first ? RSC_OK : write_bytes(writer, ",", 1);
+        first = false;
+        status = status == RSC_OK ? write_key(writer) : status;
+        status = status == RSC_OK ? write_bytes(writer, ":", 1) : status;
+        status = status == RSC_OK ? write_value(writer) : status;
+    }
+    return status == RSC_OK ? write_bytes(writer, "}", 1) : status;
+}
+
+static bool is_empty_array(struct writer *writer) {
+    lua_State *L = writer->L;
+    if (!lua_getmetatable(L, -1)) {
+        return false;
+    }
+    bool marked = lua_rawequal(L, -1, writer->empty_array_mt) != 0;
+    lua_pop(L, 1);
+    lua_pushnil(L);
+    if (lua_next(L, -2) != 0) {
+        lua_pop(L, 2);
+        return false;
+    }
+    return marked;
+}
+
+static int write_table(struct writer *writer) {
+    if (writer->depth == DEPTH_MAX) {
+        return rsc_error_set(&writer->error, RSC_ERROR_LIMIT, 0,
+                             "tables are nested deeper than %d (or one contains itself)", DEPTH_MAX);
+    }
+    lua_Number count, length;
+    int status;
+    writer->depth++;
+    if (is_list(writer->L, &count, &length)) {
+        status = write_list(writer, count, length);
+    } else if (is_empty_array(writer)) {
+        status = write_bytes(writer, "[]", 2);
+    } else {
+        status = write_object(writer);
+    }
+    writer->depth--;
+    return status;
+}
+
+static int refuse(struct writer *writer) {
+    return rsc_error_set(&writer->error, RSC_ERROR_SYNTAX, 0, "a %s is not JSON", luaL_typename(writer->L, -1));
+}
+
+/* Writes the value at the top of the stack and leaves it there. On a failure other values may stand above it. */
+static int write_value(struct writer *writer) {
+    lua_State *L = writer->L;
+    switch (lua_type(L, -1)) {
+    case LUA_TSTRING:
+        return write_string(writer, -1);
+    case LUA_TNUMBER:
+        return write_number(writer, -1);
+    case LUA_TTABLE:
+        return write_table(writer);
+    case LUA_TBOOLEAN:
+        return lua_toboolean(L, -1) ? write_bytes(writer, "true", 4) : write_bytes(writer, "false", 5);
+    case LUA_TNIL:
+        return write_bytes(writer, "null", 4);
+    case LUA_TLIGHTUSERDATA:
+        return lua_touserdata(L, -1) == NULL ? write_bytes(writer, "null", 4) : refuse(writer);
+    default:
+        return refuse(writer);
+    }
+}
+
+/* core.encode(value): the text, or nil and a message. Its upvalues are an encoder and core.empty_array_mt. */
+static int encode(lua_State *L) {
+    lua_settop(L, 1);
+    luaL_checkstack(L, DEPTH_MAX * SLOTS_PER_TABLE + LUA_MINSTACK, "encoding");
+    lua_pushvalue(L, lua_upvalueindex(2));
+    lua_pushvalue(L, lua_upvalueindex(1));
+    struct encoder *encoder = lua_touserdata(L, 3);
+    if (encoder->busy) {
+        push_encoder(L);
+        lua_replace(L, 3);
+        encoder = lua_touserdata(L, 3);
+        lua_pushvalue(L, 3);
+        lua_replace(L, lua_upvalueindex(1));
+    }
+    encoder->busy = true;
+    rsc_buffer_reset(&encoder->buffer);
+    struct writer writer = {.L = L, .buffer = &encoder->buffer, .empty_array_mt = 2};
+    lua_pushvalue(L, 1);
+    int status = write_value(&writer);
+    if (status == RSC_ERROR_MEMORY) {
+        rsc_buffer_free(&encoder->buffer);
+        encoder->busy = false;
+        return rsc_lua_raise(L, &writer.error);
+    }
+    lua_settop(L, 3);
+    if (status == RSC_OK) {
+        lua_pushlstring(L, encoder->buffer.data, encoder->buffer.length);
+    } else {
+        lua_pushnil(L);
+        lua_pushstring(L, writer.error.message);
+    }
+    if (encoder->buffer.capacity > TEXT_KEPT) {
+        rsc_buffer_free(&encoder->buffer);
+    }
+    encoder->busy = false;
+    return lua_gettop(L) - 3;
+}
+
+void rsc_encoder_register(lua_State *L) {
+    static const luaL_Reg no_methods[] = {{NULL, NULL}};
+    rsc_lua_new_type(L, ENCODER_TYPE, no_methods, encoder_gc);
+    push_encoder(L);
+    lua_getfield(L, -2, "empty_array_mt");
+    lua_pushcclosure(L, encode, 2);
+    lua_setfield(L, -2, "encode");
+}
