@@ -66,7 +66,7 @@ local function fields_of(name)
 end
 
 local function group_table(name)
-  local rows = markdown.option_rows(fields_of(name))
+  local rows = markdown.option_rows(fields_of(name), true)
   for _, row in ipairs(rows) do
     row[1] = row[1]:gsub("^`", "`" .. name .. ".")
   end

@@ -1,6 +1,7 @@
 -- A runtime with a virtual clock. When everything waits, the clock jumps to the next timer. Tests of waits are exact
 -- and take no time.
 local task = require "riskscreen.runtime.tasks"
+local timer_heap = require "spec.support.timer_heap"
 
 local unpack = table.unpack or unpack -- luacheck: ignore 113 143
 
@@ -8,7 +9,8 @@ local M = {}
 
 ---@return table runtime now(), sleep(seconds), tasks
 function M.new()
-  local now, serial, ready, timers = 0, 0, {}, {}
+  local now, serial, timers = 0, 0, timer_heap.new()
+  local ready, first_ready, last_ready = {}, 1, 0
   local owners = setmetatable({}, { __mode = "k" })
   local runtime, tasks = {}, nil
 
@@ -19,7 +21,8 @@ function M.new()
   function runtime.start(started, body, ...)
     started.coroutine = coroutine.create(body)
     owners[started.coroutine] = started
-    ready[#ready + 1] = { task = started, n = select("#", ...), ... }
+    last_ready = last_ready + 1
+    ready[last_ready] = { task = started, n = select("#", ...), ... }
   end
 
   function runtime.suspend(suspended)
@@ -31,17 +34,18 @@ function M.new()
     woken.interrupt = nil
     if woken.suspended then
       woken.suspended = false
-      ready[#ready + 1] = { task = woken, n = 0 }
+      last_ready = last_ready + 1
+      ready[last_ready] = { task = woken, n = 0 }
     end
   end
 
   function runtime.timer(seconds, callback)
     serial = serial + 1
     local timer = { at = now + seconds, serial = serial, callback = callback }
-    timers[timer] = true
+    timers:add(timer)
     return {
       cancel = function()
-        timers[timer] = nil
+        timers:remove(timer)
       end,
     }
   end
@@ -64,24 +68,15 @@ function M.new()
     after_resume(resumed, coroutine.resume(resumed.coroutine, unpack(entry, 1, entry.n)))
   end
 
-  local function earliest()
-    local first
-    for timer in pairs(timers) do
-      if not first or timer.at < first.at or (timer.at == first.at and timer.serial < first.serial) then
-        first = timer
-      end
-    end
-    return first
-  end
-
   local function step()
-    local entry = table.remove(ready, 1)
+    local entry = ready[first_ready]
     if entry then
+      ready[first_ready] = nil
+      first_ready = first_ready + 1
       resume(entry)
       return
     end
-    local timer = earliest() or error("everyone waits and nothing is under way", 0)
-    timers[timer] = nil
+    local timer = timers:pop() or error("everyone waits and nothing is under way", 0)
     now = math.max(now, timer.at)
     timer.callback()
   end
@@ -109,11 +104,7 @@ function M.new()
     tasks = tasks,
     ---The number of timers: 0 when nothing waits.
     timers = function()
-      local count = 0
-      for _ in pairs(timers) do
-        count = count + 1
-      end
-      return count
+      return timers.count
     end,
   }
 end

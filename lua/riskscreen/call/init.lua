@@ -69,11 +69,23 @@ local function circuit_error(call, retry_after)
   return errors.new("circuit_open", message, { retry_after = retry_after, sent = false })
 end
 
-local function limit_error(call, retry_after, is_daily)
+local cap_texts = {
+  daily = "rate_limit.daily is used up",
+  monthly = "rate_limit.monthly is used up",
+  share = "this program's share of the caps is used up while Redis is away",
+}
+
+local function limit_error(call, retry_after, cap, cause)
   call.state.stats:count "limited"
-  local message = is_daily and ("not sent: rate_limit.daily is used up for %.0f s"):format(retry_after)
-    or ("not sent: rate_limit allowed no request within %g s"):format(call.timeout)
-  return errors.new("rate_limited", message, { retry_after = retry_after, sent = false })
+  local message
+  if cause then
+    message = "not sent: the shared rate_limit cannot be reached: " .. cause.message
+  elseif cap then
+    message = ("not sent: %s for %.0f s"):format(cap_texts[cap], retry_after)
+  else
+    message = ("not sent: rate_limit allowed no request within %g s"):format(call.timeout)
+  end
+  return errors.new("rate_limited", message, { retry_after = retry_after, sent = false, cause = cause })
 end
 
 -- Waits until a request may be sent. Returns the error if none may.
@@ -87,9 +99,9 @@ local function admit(call)
     end
     local deadline = call.started + call.timeout
     local priority = call.options.priority or "normal"
-    local taken, retry_after, is_daily = state.limiter:acquire(priority, deadline, call.cost)
+    local taken, retry_after, cap, cause = state.limiter:acquire(priority, deadline, call.cost)
     if not taken then
-      return limit_error(call, retry_after, is_daily)
+      return limit_error(call, retry_after, cap, cause)
     end
   end
   if not state.transport then

@@ -1,6 +1,7 @@
 -- The rate limit of a client. Calls queue for tokens by priority, and within a priority in the order of their arrival.
--- token_bucket.lua has the tokens.
+-- token_bucket.lua has the tokens, or lease.lua, where several machines share them.
 local buckets = require "riskscreen.call.token_bucket"
+local leases = require "riskscreen.call.lease"
 local priorities = require("riskscreen.options.reliability").priorities
 
 local GRACE = 1 -- seconds after its deadline; an entry that is still queued then was left behind by an error
@@ -20,7 +21,7 @@ local Entry = {}
 Entry.__index = Entry
 
 ---@class riskscreen.Limiter
----@field private bucket riskscreen.Bucket
+---@field private bucket riskscreen.Bucket|riskscreen.Lease
 ---@field private daily? riskscreen.DailyCap
 ---@field queue riskscreen.LimiterEntry[] by rank, and within a rank by arrival
 local Limiter = {}
@@ -73,7 +74,16 @@ function Entry:abandon()
   end
 end
 
--- Waits for the entry's turn and takes a token; or nil and the seconds after which there may be a token.
+-- Asks the machines' common bucket for more tokens, on behalf of the first entry.
+local function refill(limiter, entry, now)
+  local waiting = 0
+  for _, other in ipairs(limiter.queue) do
+    waiting = waiting + other.cost
+  end
+  return limiter.bucket:refill(priorities[entry.rank], entry.cost, waiting, entry.deadline - now)
+end
+
+-- Waits for the entry's turn and takes its tokens; or nil, the seconds after which there may be tokens, and the reason.
 local function await_turn(limiter, entry)
   while true do
     local now = limiter.now()
@@ -84,10 +94,18 @@ local function await_turn(limiter, entry)
     local wait = first == entry and limiter.bucket:claim(entry.cost) or first.deadline + GRACE - now
     if first == entry and wait <= 0 then
       return true
-    elseif first == entry and now + wait >= entry.deadline then
-      return nil, wait
+    elseif first == entry and limiter.bucket.refill then
+      local retry_after, cap, err
+      wait, retry_after, cap, err = refill(limiter, entry, now)
+      if not wait then
+        return nil, retry_after, cap, err
+      end
     end
-    entry.signal:wait(math.min(wait, entry.deadline - now))
+    if first == entry and now + wait >= entry.deadline then
+      return nil, wait
+    elseif wait > 0 then
+      entry.signal:wait(math.min(wait, entry.deadline - now))
+    end
   end
 end
 
@@ -136,20 +154,21 @@ end
 
 local M = {}
 
----@param settings riskscreen.BucketSettings|{ daily?: number }
+---@param settings riskscreen.BucketSettings|{ daily?: number, monthly?: number, shared?: table }
 ---@param runtime { now: (fun(): number), tasks: table }
 ---@param shared? riskscreen.SharedMemory of all workers
 ---@param name? string of the bucket in the shared memory
 ---@param clock? fun(): number Unix seconds, for `daily`
 ---@return riskscreen.Limiter
 function M.new(settings, runtime, shared, name, clock)
-  return setmetatable({
-    now = runtime.now,
-    tasks = runtime.tasks,
-    bucket = buckets.new(settings, runtime.now, shared, name),
-    daily = settings.daily and new_daily(settings.daily, clock, shared, name),
-    queue = {},
-  }, Limiter)
+  local limiter = setmetatable({ now = runtime.now, tasks = runtime.tasks, queue = {} }, Limiter)
+  if settings.shared then
+    limiter.bucket = leases.new(settings, runtime.now, clock, name)
+  else
+    limiter.bucket = buckets.new(settings, runtime.now, shared, name)
+    limiter.daily = settings.daily and new_daily(settings.daily, clock, shared, name)
+  end
+  return limiter
 end
 
 ---Takes the tokens of a request, if there are enough and no call waits for them.
@@ -173,10 +192,10 @@ local function await_tokens(limiter, priority, deadline, cost)
   end
   local entry = join(limiter, priority, deadline, cost)
   local hold = limiter.tasks.hold(entry)
-  local taken, retry_after = await_turn(limiter, entry)
+  local taken, retry_after, cap, err = await_turn(limiter, entry)
   limiter.tasks.release(entry, hold)
   entry:abandon()
-  return taken, retry_after
+  return taken, retry_after, cap, err
 end
 
 ---Waits for the tokens of a request and takes them, unless there cannot be enough before the deadline, or today.
@@ -185,7 +204,8 @@ end
 ---@param cost? number tokens; by default 1
 ---@return boolean|nil taken
 ---@return number|nil retry_after seconds
----@return boolean|nil is_daily the cap of the day is the reason
+---@return string|nil cap that is used up, if that is the reason
+---@return riskscreen.Error|nil err of Redis, if that is the reason
 function Limiter:acquire(priority, deadline, cost)
   cost = cost or 1
   if self:try(cost) then
@@ -193,16 +213,16 @@ function Limiter:acquire(priority, deadline, cost)
   end
   local daily = self.daily
   if daily and daily:left() < cost then
-    return nil, daily:rest(), true
+    return nil, daily:rest(), "daily"
   end
-  local taken, retry_after = await_tokens(self, priority, deadline, cost)
+  local taken, retry_after, cap, err = await_tokens(self, priority, deadline, cost)
   if not taken then
-    return nil, retry_after
+    return nil, retry_after, cap, err
   elseif daily and daily:left() < cost then
     -- Another call has taken the last ones of the day meanwhile.
     self.bucket:refund(cost)
     wake_first(self)
-    return nil, daily:rest(), true
+    return nil, daily:rest(), "daily"
   elseif daily then
     daily:take(cost)
   end
@@ -226,11 +246,12 @@ function Limiter:refused(retry_after)
 end
 
 ---The rate in force, the tokens, the number of waiting calls, and the seconds for which a refusal stops everything.
----@return { rate: number, tokens: number, waiting: integer, paused: number, left_today?: number }
+---@return { rate: number, tokens: number, waiting: integer, paused: number, left_today?: number,
+---left_this_month?: number, away?: boolean }
 function Limiter:status()
   local status = self.bucket:status()
   status.waiting = #self.queue
-  status.left_today = self.daily and self.daily:left()
+  status.left_today = self.daily and self.daily:left() or status.left_today
   return status
 end
 

@@ -257,7 +257,10 @@ function M.check(options, client_runtime)
     end
     settings.shared_dict = dict
   end
-  reliability.complete(settings, client_runtime.name == "nginx")
+  local message = reliability.complete(settings, client_runtime.name == "nginx")
+  if message then
+    return nil, message
+  end
   return settings
 end
 

@@ -36,10 +36,40 @@ local function without_defaults(specs)
   return bare
 end
 
+local function not_empty(value)
+  if value == "" then
+    return nil, "must not be empty"
+  end
+  return value
+end
+
+-- One limit for all programs and machines that name it.
+local shared_limit = {
+  build.required(
+    build.object("redis", "riskscreen.Redis", "riskscreen.redis.new", "The client of the Redis that keeps the limit.")
+  ),
+  build.checked("name", "string", not_empty, "Name of the limit; by default that of `shared_as`."),
+  build.choice(
+    "away",
+    { "stop", "share" },
+    "stop",
+    "What calls do while Redis cannot be reached: `stop`: they fail. `share`: this program uses its `share`."
+  ),
+  build.number(
+    "share",
+    "of the rate and of what is left of the caps",
+    nil,
+    0.000001,
+    1,
+    "The part for this program alone while Redis cannot be reached: 0.1 where there are ten of them."
+  ),
+}
+
 local rate_limit = {
   build.required(build.number("rate", "requests a second", nil, 0.001, MAX_COUNT, "Requests a second on average.")),
   build.number("burst", "requests", nil, 1, MAX_COUNT, "Maximum at once; by default the requests of a second."),
   build.number("daily", "requests", nil, 1, MAX_DAILY, "Maximum in a day (UTC); then calls fail until the next one."),
+  build.number("monthly", "requests", nil, 1, MAX_DAILY, "Maximum in a calendar month (UTC); needs `shared`."),
   build.checked(
     "cost",
     "table",
@@ -47,6 +77,11 @@ local rate_limit = {
     "What a request counts for in `rate`, `burst` and `daily`, by the operation's name: a number, or "
       .. "{ request = …, item = … } for a request with many items; by default 1.",
     {}
+  ),
+  build.group(
+    "shared",
+    shared_limit,
+    "One limit for several machines, kept in Redis: `rate`, `burst`, `daily` and `monthly` hold for all together."
   ),
 }
 
@@ -89,13 +124,6 @@ local hooks = {
   build.callback("retry", "A request has failed and will be sent again."),
   build.callback("error", "A call has failed."),
 }
-
-local function not_empty(value)
-  if value == "" then
-    return nil, "must not be empty"
-  end
-  return value
-end
 
 -- W3C Trace Context, such as "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".
 local function is_traceparent(value)
@@ -165,7 +193,17 @@ end
 ---Replaces switches by the settings for which they stand.
 ---@param settings table a client's checked options
 ---@param inside_nginx boolean
+---@return string|nil message for `error` about options that do not go together
 function M.complete(settings, inside_nginx)
+  local limit = settings.rate_limit
+  local shared = limit and limit.shared
+  if limit and limit.monthly and not shared then
+    return "rate_limit.monthly needs rate_limit.shared: a program does not remember the month"
+  elseif shared and shared.away == "share" and not shared.share then
+    return "rate_limit.shared.away = 'share' needs rate_limit.shared.share, such as 0.1 for ten programs"
+  elseif shared and limit.burst and limit.burst < 2 then
+    return "rate_limit.burst must be at least 2 with rate_limit.shared: tokens are on their way while they are valid"
+  end
   if settings.breaker == nil then
     settings.breaker = inside_nginx
   end

@@ -94,9 +94,9 @@ for kind, new_memory in pairs(kinds) do
         end
         limiter = limiters.new(settings, time, memory, "name", clock)
         assert(limiter:acquire("normal", 1000, 10))
-        local taken, retry_after, is_daily = limiter:acquire("normal", 1000, 10)
+        local taken, retry_after, cap = limiter:acquire("normal", 1000, 10)
         assert.is_nil(taken)
-        assert.is_true(is_daily)
+        assert.equal("daily", cap)
         assert.near(100, retry_after, 1)
         assert.equal(2, limiter:status().left_today)
         assert.is_true(limiter:try(2))

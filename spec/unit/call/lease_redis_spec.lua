@@ -1,0 +1,125 @@
+-- The shared rate limit over a real redis-server. lease_spec.lua has the rules, in virtual time.
+local limiters = require "riskscreen.call.limiter"
+local redis_server = require "spec.support.redis"
+local riskscreen = require "riskscreen"
+local runtime = require "riskscreen.runtime"
+
+local describe_if = redis_server.is_installed() and describe or pending
+
+describe_if("a rate limit in a real Redis", function()
+  local server, connections
+
+  before_each(function()
+    server, connections = redis_server.start(), {}
+  end)
+
+  after_each(function()
+    for _, connection in ipairs(connections) do
+      connection:close()
+    end
+    redis_server.stop_all()
+  end)
+
+  -- A machine's limiter, over a connection of its own.
+  local function new_limiter(settings)
+    local connection = riskscreen.redis.new { url = server.url, timeout = 0.5 }
+    connections[#connections + 1] = connection
+    settings.shared = { redis = connection, away = "stop" }
+    return limiters.new(settings, runtime, nil, "name", os.time)
+  end
+
+  -- The times at which ten machines with three callers each got tokens within some seconds.
+  local function run_machines(settings, seconds)
+    local sent, last_cap = {}, nil
+    local finish = runtime.now() + seconds
+    riskscreen.run(function()
+      for _ = 1, 10 do
+        local limiter = new_limiter { rate = settings.rate, burst = settings.burst, daily = settings.daily }
+        for _ = 1, 3 do
+          riskscreen.spawn(function()
+            while runtime.now() < finish do
+              local taken, retry_after, cap = limiter:acquire("normal", finish)
+              last_cap = cap or last_cap
+              if taken then
+                sent[#sent + 1] = runtime.now()
+              else
+                riskscreen.sleep(math.max(0, math.min(retry_after, finish - runtime.now())))
+              end
+            end
+          end)
+        end
+      end
+    end)
+    return sent, last_cap
+  end
+
+  it("holds for ten machines together", function()
+    local began = runtime.now()
+    local sent = run_machines({ rate = 200, burst = 50 }, 1.5)
+    local level, most, last = 0, 0, began
+    for _, at in ipairs(sent) do
+      level = math.max(0, level - 200 * (at - last)) + 1
+      most, last = math.max(most, level), at
+    end
+    assert.is_true(most <= 50)
+    assert.is_true(#sent > 100)
+  end)
+
+  it("ends at the cap of the day, which all have used up together", function()
+    local sent, cap = run_machines({ rate = 2000, burst = 500, daily = 200 }, 1)
+    assert.equal("daily", cap)
+    assert.is_true(#sent <= 200 and #sent >= 180)
+  end)
+
+  it("counts on where Redis was killed and has lost its data", function()
+    local limiter = new_limiter { rate = 1000, burst = 1000, daily = 100 }
+    local function use_up()
+      local used = 0
+      while limiter:acquire("normal", runtime.now() + 1) do
+        used = used + 1
+        if used == 60 then
+          break
+        end
+      end
+      return used
+    end
+    local first = use_up()
+    server:kill()
+    riskscreen.sleep(0.6) -- the tokens that it holds are not valid any more
+    local taken, _, _, err = limiter:acquire("normal", runtime.now() + 1)
+    assert.is_nil(taken)
+    assert.equal("storage", err.kind)
+    server:start()
+    riskscreen.sleep(1.1)
+    local second = use_up()
+    assert.equal(60, first)
+    assert.is_true(second <= 40 and second >= 20)
+  end)
+
+  it("fails calls after the time limit of the connection where Redis hangs", function()
+    local limiter = new_limiter { rate = 1000, burst = 1000 }
+    assert(limiter:acquire("normal", runtime.now() + 1))
+    riskscreen.sleep(0.6)
+    server:signal "STOP"
+    local taken, retry_after, _, err = limiter:acquire("normal", runtime.now() + 10)
+    server:signal "CONT"
+    assert.is_nil(taken)
+    assert.equal("timeout", err.reason)
+    assert.is_true(retry_after > 0)
+  end)
+
+  it("is paused for all by a refusal of the service", function()
+    local one, other = new_limiter { rate = 1000 }, new_limiter { rate = 1000 }
+    one:refused(30)
+    local taken, retry_after = other:acquire("normal", runtime.now() + 1)
+    assert.is_nil(taken)
+    assert.near(30, retry_after, 2)
+  end)
+
+  it("fails where the key holds something else", function()
+    server:command 'SET {riskscreen}:rate_limit:name "text"'
+    local taken, _, _, err = new_limiter({ rate = 1000 }):acquire("normal", runtime.now() + 1)
+    assert.is_nil(taken)
+    assert.equal("wrong_type", err.reason)
+  end)
+end)
