@@ -116,6 +116,7 @@ riskscreen.store, riskscreen.journal, riskscreen.report, riskscreen.redis = {}, 
 ---@field ttl? table How long a decision is cached, by action.
 ---@field stale? table How long after that it may be used while the service fails, by action.
 ---@field account_lists? table Keeps the account's blacklist in the dict and blocks without a lookup. {}: the defaults.
+---@field redis? table Shares decisions and purges with the gates of other machines, by Redis.
 ---@field lists? table Local deny and allow lists, which decide before the service is asked.
 ---@field webhook? table The inbox that `gate:webhook()` serves, or the options of one.
 ---@field journal? table Records every decision of the gate in a file: { path = … }.
@@ -1263,14 +1264,14 @@ function riskscreen_nginx_Gate:decide(request) end
 ---@return riskscreen.nginx.Gate
 function riskscreen_nginx_Gate:location(overrides) end
 
----Forgets what is cached about an address, in all workers.
+---Forgets what is cached about an address, in all workers, and on all machines that share a Redis.
 ---@param address string
 ---@param network? string without it, all networks
 ---@return boolean|nil ok
 ---@return riskscreen.Error|nil err
 function riskscreen_nginx_Gate:purge(address, network) end
 
----Fetches the account's lists, and looks at the files of local lists, from now on: for init_worker_by_lua. Without this call, a worker begins with its first request.
+---Fetches the account's lists, listens for purges of other machines, and looks at the files of local lists, from now on: for init_worker_by_lua. Without this call, a worker begins with its first request.
 function riskscreen_nginx_Gate:start() end
 
 ---Writes what the journal has not written yet: for exit_worker_by_lua. Without it a worker that is stopped by SIGTERM loses the decisions of the last `journal.interval`. Without the option `journal` it does nothing.

@@ -34,6 +34,7 @@ local M = {}
 ---@field workers? integer
 ---@field dict_size? string
 ---@field sandbox? table its options
+---@field shared? table a served sandbox that other gates ask too; its owner closes it
 
 ---@class riskscreen.spec.Gate
 ---@field nginx riskscreen.spec.Nginx
@@ -46,8 +47,7 @@ local M = {}
 ---@param options riskscreen.spec.GateOptions
 ---@return riskscreen.spec.Gate
 function M.start(options)
-  local service = sandbox.new(options.sandbox or {})
-  local server = assert(sandbox.serve { service = service })
+  local server = options.shared or assert(sandbox.serve { service = sandbox.new(options.sandbox or {}) })
   local values = {
     SERVICE = server.url,
     ACCESSKEY = server.access_key,
@@ -64,11 +64,16 @@ function M.start(options)
     http = (options.http or "") .. HTTP:gsub("%f[%w]%u+%f[%W]", values),
     server = table.concat(lines, "\n"),
   })
+  local function close_server()
+    if not options.shared then
+      server:close()
+    end
+  end
   if not started then
-    server:close()
+    close_server()
     error(running, 2)
   end
-  local self = { nginx = running, service = service, server = server }
+  local self = { nginx = running, service = server.service, server = server }
   function self.get(target, request)
     return assert(running.get(target, request))
   end
@@ -78,7 +83,7 @@ function M.start(options)
   function self.close(allowed)
     -- nginx first: it logs broken connections, and a background fetch may be under way.
     local ok, failure = pcall(running.stop, running, allowed)
-    server:close()
+    close_server()
     if not ok then
       error(failure, 0)
     end

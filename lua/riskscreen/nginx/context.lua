@@ -3,6 +3,7 @@ local addresses = require "riskscreen.address"
 local caches = require "riskscreen.nginx.cache"
 local calls = require "riskscreen.call"
 local clients = require "riskscreen.client"
+local fleets = require "riskscreen.nginx.fleet"
 local lists = require "riskscreen.nginx.lists"
 local local_lists = require "riskscreen.nginx.local_lists"
 local journals = require "riskscreen.nginx.journal"
@@ -61,6 +62,7 @@ end
 ---@field inbox? table
 ---@field journal? riskscreen.nginx.Journal
 ---@field caches table<string, riskscreen.nginx.Cache> by version
+---@field fleet? riskscreen.nginx.Fleet
 ---@field private settings table the gate's checked options
 ---@field private base_url string
 ---@field read_address fun(address: any, network: any): string|nil, string|nil canonical, or nil and a problem
@@ -92,12 +94,44 @@ function Context:cache_for(policy)
       stale = settings.stale,
       version = version,
       lists = self.lists and self.lists:under(policy),
+      fleet = self.fleet,
       metrics = self.recorder,
       fetch = fetcher(self.client, policy),
     }
     self.caches[version] = cache
   end
   return cache
+end
+
+---Forgets what is cached about an address, in all workers of this machine.
+---@param address string
+---@param network? string
+---@return boolean|nil ok
+---@return riskscreen.Error|nil err
+function Context:forget(address, network)
+  for _, cache in pairs(self.caches) do
+    local ok, err = cache:purge(address, network)
+    if not ok then
+      return nil, err
+    end
+  end
+  return true
+end
+
+local function join_fleet(self, dict)
+  return fleets.new {
+    options = self.settings.redis,
+    dict = dict,
+    name = self.settings.name,
+    recorder = self.recorder,
+    forget = function(address, network)
+      assert(self:forget(address, network))
+    end,
+    forget_all = function()
+      local _, cache = next(self.caches)
+      cache:forget_all()
+    end,
+  }
 end
 
 ---@param checked table the gate's checked options
@@ -138,8 +172,9 @@ function M.new(checked)
     inbox = checked.webhook,
     lists = refresher,
     local_lists = own_lists,
+    has_redis = checked.redis ~= nil,
   }
-  return setmetatable({
+  local self = setmetatable({
     settings = checked,
     client = client,
     base_url = base_url,
@@ -152,6 +187,11 @@ function M.new(checked)
     journal = checked.journal and journals.new(checked.journal, recorder, hide_key(client)),
     caches = {},
   }, Context)
+  if checked.redis then
+    self.fleet = join_fleet(self, dict)
+    recorder.fleet = self.fleet
+  end
+  return self
 end
 
 return M

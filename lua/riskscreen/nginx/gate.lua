@@ -3,11 +3,13 @@
 local check = require "riskscreen.options.check"
 local contexts = require "riskscreen.nginx.context"
 local decisions = require "riskscreen.policy.decision"
+local errors = require "riskscreen.errors"
 local input = require "riskscreen.nginx.input"
 local locations = require "riskscreen.nginx.location"
 local metrics = require "riskscreen.nginx.metrics"
 local options = require "riskscreen.nginx.options"
 local runtime = require "riskscreen.runtime"
+local spellings_of = require("riskscreen.nginx.cache.subject").spellings
 local statuses = require "riskscreen.nginx.metrics.status"
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
@@ -272,29 +274,39 @@ function Gate:location(overrides)
   return gate
 end
 
----Forgets what is cached about an address, in all workers.
+---Forgets what is cached about an address, in all workers, and on all machines that share a Redis.
 ---@param address string
 ---@param network? string without it, all networks
 ---@return boolean|nil ok
 ---@return riskscreen.Error|nil err
 function Gate:purge(address, network)
-  for _, cache in pairs(self.context.caches) do
-    local ok, err = cache:purge(address, network)
-    if not ok then
-      return nil, err
-    end
+  local context = self.context
+  if not spellings_of(address, network) then
+    error("purge: expected an address and, at most, a network", 2)
   end
-  return true
+  local told, problem = true, nil
+  if context.fleet then
+    told, problem = context.fleet:publish(address, network)
+  end
+  local ok, err = context:forget(address, network)
+  if ok and not told then
+    local message = "this machine has forgotten the address; the others will when Redis answers: %s"
+    return nil, errors.new("storage", message:format(problem), { reason = "other", retryable = true })
+  end
+  return ok, err
 end
 
----Fetches the account's lists, and looks at the files of local lists, from now on: for init_worker_by_lua. Without this
----call, a worker begins with its first request.
+---Fetches the account's lists, listens for purges of other machines, and looks at the files of local lists, from now
+---on: for init_worker_by_lua. Without this call, a worker begins with its first request.
 function Gate:start()
   if self.context.local_lists then
     self.context.local_lists:start()
   end
   if self.context.lists then
     self.context.lists:start()
+  end
+  if self.context.fleet then
+    self.context.fleet:start()
   end
 end
 

@@ -14,6 +14,7 @@ local LOCK_TIMEOUT = 0.5 -- seconds
 local sources = {
   lru = "cache",
   dict = "cache",
+  redis = "cache",
   stale = "cache",
   upstream = "service",
   list = "list",

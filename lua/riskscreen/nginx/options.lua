@@ -3,6 +3,7 @@ local build = require "riskscreen.options.build"
 local check = require "riskscreen.options.check"
 local deny_response = require "riskscreen.nginx.deny_response"
 local enums = require "riskscreen.interface.enums"
+local fleet = require("riskscreen.nginx.fleet").options
 local gate_journal = require "riskscreen.nginx.journal"
 local inboxes = require "riskscreen.nginx.inbox"
 local input = require "riskscreen.nginx.input"
@@ -110,7 +111,7 @@ M.location = {
     type = "table",
     fields = {
       variable("action", "The decision: allow, review, block or unknown."),
-      variable("source", "Its source: lru, dict, upstream, stale, list, exempt or invalid."),
+      variable("source", "Its source: lru, dict, redis, upstream, stale, list, exempt or invalid."),
       variable("outcome", "The effective action: allow, review or block; in monitor mode, the action it would be."),
       variable("reason", "The message of the first reason. Do not show it to the caller."),
     },
@@ -199,6 +200,7 @@ local of_gate = {
     account_lists,
     "Keeps the account's blacklist in the dict and blocks without a lookup. {}: the defaults."
   ),
+  build.group("redis", fleet, "Shares decisions and purges with the gates of other machines, by Redis."),
   local_lists.option,
   build.checked("webhook", "table", inbox, "The inbox that `gate:webhook()` serves, or the options of one."),
   build.group("journal", gate_journal.options, "Records every decision of the gate in a file: { path = … }."),
@@ -247,6 +249,8 @@ function M.contradiction(checked)
     return "address and subjects exclude each other"
   elseif checked.webhook and checked.dict and checked.webhook.dict == _G.ngx.shared[checked.dict] then
     return "the dict of webhook must be another one: decisions would push its events out"
+  elseif checked.redis and not checked.dict then
+    return "redis needs dict: the workers of a machine share there what they hear from other machines"
   elseif wanted and not checked.dict then
     return "account_lists needs dict: the worker that fetches them shares them there"
   elseif wanted and wanted.max_age <= wanted.interval then

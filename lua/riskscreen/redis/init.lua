@@ -1,5 +1,5 @@
 -- A client of Redis: commands, pipelines and scripts over one server, a Sentinel's master or a node of a Cluster. The
--- runtime's transport moves the bytes: hiredis' parser natively, lua-resty-redis inside nginx.
+-- runtime's transport moves the bytes: hiredis' parser natively, cosockets inside nginx.
 
 local check = require "riskscreen.options.check"
 local failures = require "riskscreen.redis.failure"
@@ -456,6 +456,13 @@ function M.new(given)
   if not settings then
     error("redis.new: " .. wrong.message, 2)
   end
+  return M.with(settings)
+end
+
+---A client with options that were checked before, as those of a gate.
+---@param settings table
+---@return riskscreen.Redis
+function M.with(settings)
   local url, sentinels = settings.url, {}
   for index, address in ipairs(settings.sentinels and settings.sentinels.hosts or {}) do
     sentinels[index] = address

@@ -264,6 +264,21 @@ function Entries:fresh(decision, at, address, network)
   return known and new(self, known, at, address, network)
 end
 
+---The entry of a verdict that another machine has fetched.
+---@param verdict riskscreen.nginx.SharedVerdict
+---@param address string canonical
+---@param network string canonical
+---@return riskscreen.nginx.Entry|nil entry nil if the JSON is no decision
+function Entries:restore(verdict, address, network)
+  local known = known_decision(self, verdict.json)
+  if not known then
+    return nil
+  end
+  -- The other machine may keep decisions for a shorter time.
+  local at = math.min(verdict.at, verdict.valid_until - self.ttl[known.action])
+  return new(self, known, at, address, network)
+end
+
 ---The entry of a decision about a failure. It lives as long as the ttl of unknown, whatever its action.
 ---@param decision riskscreen.Decision
 ---@param at number Unix seconds
@@ -369,6 +384,12 @@ function Entries:stands_in(entry, action, now)
   end
   local own = entry.decision.action
   return action == "unknown" or decisions.worst(own, action) == own
+end
+
+---@param action riskscreen.Action
+---@return number seconds for which a fresh decision is served
+function Entries:lifetime(action)
+  return self.ttl[action]
 end
 
 ---@return number seconds that any entry lives

@@ -24,11 +24,13 @@ local is_refusal = tables.set { "invalid_argument", "unsupported" }
 
 local is_action = tables.set { "allow", "review", "block", "unknown" }
 
----@alias riskscreen.nginx.CacheSource "lru"|"dict"|"upstream"|"stale"|"list"|"invalid"
+---@alias riskscreen.nginx.CacheSource "lru"|"dict"|"redis"|"upstream"|"stale"|"list"|"invalid"
 
 ---@class riskscreen.nginx.Cache
 ---@field private seen_at? number Unix seconds when the epoch was last looked up
 ---@field private epoch? number
+---@field private heard_at? number Unix seconds until which it has heard of the fleet's purges
+---@field private is_deaf? boolean it has not heard of them for longer than the fleet's `delay`
 local Cache = {}
 Cache.__index = Cache
 
@@ -44,6 +46,9 @@ Cache.__index = Cache
 ---@field abandon fun(self) ends its fetch when nginx has ended the caller that fetches
 ---@field flight riskscreen.nginx.Flight|false of the caller that fetches
 ---@field locked boolean|nil whether it has the lock of all workers
+---@field shared_key? string in Redis
+---@field purge? number the last purge that the machine had heard of before it fetched
+---@field lease? number of Redis for this fetch; 0 without one
 
 ---@class riskscreen.nginx.FetchResult
 ---@field decision riskscreen.Decision for the callers that waited
@@ -51,6 +56,31 @@ Cache.__index = Cache
 ---@field source riskscreen.nginx.CacheSource
 ---@field failed boolean
 ---@field is_shared boolean whether it is a result for callers that waited
+
+-- Empties the LRU when the machine has not heard of the fleet's purges for too long.
+local function hear(self, now)
+  local fleet, was_deaf = self.fleet, self.is_deaf
+  fleet:start()
+  self.heard_at = fleet:heard_at()
+  self.is_deaf = now >= self.heard_at + fleet.delay or self.heard_at > now + CLOCK_STEP
+  if self.is_deaf and not was_deaf then
+    self.lru:clear()
+  end
+end
+
+-- The time until which a decision may be served by a machine that does not hear of purges. A block may always be.
+local function heard_until(self, entry)
+  if not self.is_deaf or entry.decision.action == "block" then
+    return math.huge
+  end
+  local heard_at = self.heard_at > entry.at and self.heard_at <= self.now() and self.heard_at or entry.at
+  return heard_at + self.fleet.delay
+end
+
+local function limit(self, entry)
+  entry.expires_at = math.min(entry.expires_at, heard_until(self, entry))
+  return entry
+end
 
 -- Empties the LRU if anything was purged, or the clock was set back. Checks once per clock value.
 local function catch_up(self)
@@ -65,6 +95,9 @@ local function catch_up(self)
   if is_set_back then
     self.dict:forget_all(now)
     epoch = self.dict:epoch()
+  end
+  if self.fleet then
+    hear(self, now)
   end
   if epoch ~= self.epoch or is_set_back then
     self.epoch = epoch
@@ -95,15 +128,20 @@ local function entry_in_dict(self, key, address, network, now)
   end
   local entry, epoch = self.entries:decode(text, now, address, network, flags)
   if entry and (epoch == self.epoch or not self.dict:was_purged(address, epoch)) then
-    return entry
+    return self.is_deaf and limit(self, entry) or entry
   end
+end
+
+-- Whether an expired decision may be served instead of one about a failure.
+local function stands_in(self, entry, action, now)
+  return self.entries:stands_in(entry, action, now) and not (self.is_deaf and now >= heard_until(self, entry))
 end
 
 -- The newer one of two entries. An expired decision that only this worker knows outlives another worker's failure.
 local function newer(self, own, shared, now)
   if not own or not shared then
     return own or shared
-  elseif shared.failed and self.entries:stands_in(own, shared.decision.action, now) then
+  elseif shared.failed and stands_in(self, own, shared.decision.action, now) then
     return self.entries:stale(own, shared.at)
   end
   return own.at > shared.at and own or shared
@@ -112,8 +150,27 @@ end
 -- The expired decision that may be served instead of one about a failure. A purge ends it, also during the fetch.
 local function stand_in(request, action, now)
   local self, expired = request.cache, request.expired
-  if self.entries:stands_in(expired, action, now) and not self.dict:was_purged(request.address, request.epoch) then
+  if stands_in(self, expired, action, now) and not self.dict:was_purged(request.address, request.epoch) then
     return self.entries:stale(expired, now)
+  end
+end
+
+-- Stores an entry for all workers.
+local function store(request, entry, now)
+  local self = request.cache
+  local lifetime = self.entries:usable_until(entry) - now
+  if lifetime <= 0 then
+    return
+  end
+  local refers = self.dict:keep_reasons(entry.known, now)
+  if refers then
+    self.entries:refer(entry.known)
+  end
+  local text = self.entries.encode(entry, request.epoch, refers)
+  self.dict:set(request.key, text, lifetime, refers and entry.known.flags or 0)
+  -- In another epoch the address may have been purged, or be on a list.
+  if self.epoch == request.epoch then
+    self.lru:set(request.key, self.is_deaf and limit(self, entry) or entry)
   end
 end
 
@@ -127,20 +184,21 @@ local function keep(request, decision, failed)
     -- The ttl counts from the start of the request, because the risk may change while it runs.
     entry = self.entries:fresh(decision, request.began, request.address, request.network)
   end
-  local lifetime = entry and self.entries:usable_until(entry) - now or 0
-  if lifetime > 0 then
-    local refers = self.dict:keep_reasons(entry.known, now)
-    if refers then
-      self.entries:refer(entry.known)
-    end
-    local text = self.entries.encode(entry, request.epoch, refers)
-    self.dict:set(request.key, text, lifetime, refers and entry.known.flags or 0)
-    -- In another epoch the address may have been purged, or be on a list.
-    if self.epoch == request.epoch then
-      self.lru:set(request.key, entry)
-    end
+  if entry then
+    store(request, entry, now)
   end
   return entry
+end
+
+-- Shares the answer with the other machines, or lets them ask.
+local function share(request, entry, failed)
+  local self = request.cache
+  if entry and not failed then
+    local valid_until = entry.at + self.entries:lifetime(entry.decision.action)
+    self.fleet:share(request.shared_key, entry.known, entry.at, valid_until, request.purge, request.lease)
+  elseif request.lease > 0 then
+    self.fleet:release(request.shared_key, request.lease)
+  end
 end
 
 local function count_fetch(self, failure, seconds)
@@ -175,6 +233,9 @@ local function ask(request, seconds)
   if not is_out_of_time and not is_refusal[kind] then
     entry = keep(request, decision, failed)
   end
+  if request.purge then
+    share(request, entry, failed)
+  end
   return {
     decision = entry and entry.decision or decision,
     own = decision,
@@ -197,6 +258,25 @@ local function found(request)
   return { decision = decision, own = decision, source = source, failed = entry.failed, is_shared = true }
 end
 
+-- The decision that another machine has fetched; else takes the lease for this fetch, if Redis answers.
+local function fetch_from_fleet(request, seconds)
+  local self, fleet = request.cache, request.cache.fleet
+  local key, address = self.shared_prefix .. request.network .. ":" .. request.address, request.address
+  local verdict, refused = fleet:find(key, address)
+  local lease = 0
+  local entry = verdict and self.entries:restore(verdict, address, request.network)
+  if not entry and fleet:purge() then
+    lease, verdict = fleet:take_lease(key, address, refused, seconds)
+    entry = verdict and self.entries:restore(verdict, address, request.network)
+  end
+  local now = self.now()
+  if entry and now < math.min(entry.expires_at, heard_until(self, entry)) then
+    store(request, entry, now)
+    return { decision = entry.decision, own = entry.decision, source = "redis", failed = false, is_shared = true }
+  end
+  request.shared_key, request.lease, request.purge = key, lease, fleet:purge()
+end
+
 -- Fetches for all workers: takes their lock, or waits for the entry that the worker with the lock leaves. Returns nil
 -- when the time is up.
 local function fetch_locked(request, seconds)
@@ -213,7 +293,12 @@ local function fetch_locked(request, seconds)
     request.locked = self.dict:lock(request.key, remaining + single_flight.GRACE)
   end
   -- Another worker may have had the lock until just now.
-  return request.locked and found(request) or ask(request, remaining)
+  local result = request.locked and found(request)
+  if not result and self.fleet then
+    result = fetch_from_fleet(request, remaining)
+    remaining = deadline - self.clock()
+  end
+  return result or ask(request, remaining)
 end
 
 -- Ends a fetch. nginx may also have ended the caller that fetched: then nobody waits for it any longer.
@@ -392,22 +477,20 @@ function Cache:blacklisted(address, network_name)
   return listed and listed.decision.action == "block" and listed.decision or nil
 end
 
+---Forgets all addresses in all workers.
+function Cache:forget_all()
+  self.dict:forget_all(self.now())
+end
+
 ---Forgets an address in all workers. A list that has the address still counts.
 ---@param address string
 ---@param network? string without it, all networks
 ---@return boolean|nil ok
 ---@return riskscreen.Error|nil err
 function Cache:purge(address, network)
-  local keys, spellings, seen = {}, {}, {}
-  for index, name in ipairs(network and { network } or subjects.networks) do
-    local canonical
-    keys[index], canonical = subjects.key(address, name)
-    if not keys[index] then
-      error("purge: expected an address and, at most, a network", 2)
-    elseif not seen[canonical] then
-      seen[canonical] = true
-      spellings[#spellings + 1] = canonical
-    end
+  local spellings, keys = subjects.spellings(address, network)
+  if not spellings then
+    error("purge: expected an address and, at most, a network", 2)
   end
   local ok, message = self.dict:purge(spellings, keys, self.now())
   self.epoch = self.dict:epoch()
@@ -429,6 +512,7 @@ local M = {}
 ---@field timeout? number seconds for a decision, if the caller says nothing
 ---@field version? string decisions depend on it, such as the policy's
 ---@field lists? riskscreen.nginx.Lists
+---@field fleet? riskscreen.nginx.Fleet
 ---@field metrics? riskscreen.nginx.Recorder
 ---@field now? fun(): number Unix seconds by which entries expire
 ---@field clock? fun(): number seconds by which callers wait
@@ -483,6 +567,7 @@ function M.new(given)
   self.dict = dicts.new(given.dict, self.version, self.entries:longest(), self.is_alone)
   self.lru = self.lru > 0 and lrus.new(self.lru) or NO_LRU
   self.flights = single_flight.new(self.clock, self.new_semaphore)
+  self.shared_prefix = self.fleet and self.fleet:prefix_of(self.version)
   return setmetatable(self, Cache)
 end
 

@@ -36,4 +36,24 @@ function M.key(address, network)
   return canonical_network .. ":" .. canonical_address, canonical_address, canonical_network
 end
 
+---The canonical spellings of an address on a network, or on all networks, and the keys.
+---@param address any
+---@param network? any without it, all networks
+---@return string[]|nil spellings nil if the service cannot know the address or the network
+---@return string[] keys
+function M.spellings(address, network)
+  local keys, spellings, seen = {}, {}, {}
+  for index, name in ipairs(network and { network } or M.networks) do
+    local key, canonical = M.key(address, name)
+    if not key then
+      return nil, keys
+    elseif not seen[canonical] then
+      seen[canonical] = true
+      spellings[#spellings + 1] = canonical
+    end
+    keys[index] = key
+  end
+  return spellings, keys
+end
+
 return M

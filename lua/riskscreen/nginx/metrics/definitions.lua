@@ -7,6 +7,13 @@ local M = {
   -- The sources of decisions: those of the cache, and two without a lookup.
   SOURCES = { "lru", "dict", "upstream", "stale", "list", "invalid", "exempt" },
   TIERS = { "lru", "dict" },
+  -- Counters of a gate with Redis, and their labels.
+  REDIS = {
+    redis_errors = { "circuit", "full", "timeout", "error", "reply" },
+    redis_refused = { "malformed", "forged", "future", "expired", "purged" },
+    redis_writes = { "sent", "dropped" },
+    redis_purges = { "published", "failed", "heard", "lost" },
+  },
 }
 
 ---@class riskscreen.nginx.Metric
@@ -49,6 +56,13 @@ gauge("lists_entries", "entries", "Addresses on the account's lists at the last 
 gauge("lists_invalid_items", "lists.invalid", "Items of the account's lists that are no address.")
 counter("journal_lines_total", "recorded", "Decisions for the journal, by result: written or lost.", "result")
 gauge("circuit_state", "circuit", "1 for the current state of the circuit breaker, 0 for the others.", "state")
+metric("histogram", "redis_seconds", "redis", "Duration of commands to Redis that a request waited for.")
+counter("redis_errors_total", "redis_errors", "Commands of requests that Redis did not answer, by reason.", "reason")
+counter("redis_refused_total", "redis_refused", "Verdicts of Redis that do not count, by reason.", "reason")
+counter("redis_writes_total", "redis_writes", "Writes to Redis, by result: sent or dropped.", "result")
+counter("redis_purges_total", "redis_purges", "Purges of the fleet, by result; `lost`: all was forgotten.", "result")
+gauge("redis_unheard_seconds", "fleet.unheard_seconds", "Seconds since this machine heard of the fleet's purges.")
+gauge("redis_circuit_state", "redis_circuit", "1 for the current state of the circuit to Redis, else 0.", "state")
 gauge("lists_age_seconds", "lists.age_seconds", "Seconds since the account's lists were fetched.")
 for _, fact in ipairs {
   { "entries", "entries", "Entries of a local list." },

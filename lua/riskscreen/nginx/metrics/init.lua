@@ -169,7 +169,7 @@ function Recorder:decided(action, source)
 end
 
 ---Counts a lookup in a tier of the cache.
----@param tier "lru"|"dict"
+---@param tier "lru"|"dict"|"redis"
 ---@param hit boolean
 function Recorder:lookup(tier, hit)
   count_up(self, self.counts.lookups[tier][hit and "hit" or "miss"])
@@ -185,6 +185,21 @@ end
 ---@param seconds number
 function Recorder:upstream(seconds)
   local histogram = self.counts.upstream
+  histogram.sum.value = histogram.sum.value + seconds
+  count_up(self, histogram.buckets[stats.bucket_of(seconds)])
+end
+
+---Counts something about Redis.
+---@param name "redis_errors"|"redis_refused"|"redis_writes"|"redis_purges"
+---@param label string
+function Recorder:count(name, label)
+  count_up(self, self.counts[name][label])
+end
+
+---Counts the duration of a command to Redis.
+---@param seconds number
+function Recorder:redis(seconds)
+  local histogram = self.counts.redis
   histogram.sum.value = histogram.sum.value + seconds
   count_up(self, histogram.buckets[stats.bucket_of(seconds)])
 end
@@ -269,6 +284,15 @@ local function local_list_gauges(facts)
   return gauges
 end
 
+-- 1 for the state of a circuit, and 0 for the others.
+local function circuit_gauge(status)
+  local gauge = status and { closed = 0, open = 0, half_open = 0 }
+  if gauge then
+    gauge[status.state] = 1
+  end
+  return gauge
+end
+
 ---@class riskscreen.nginx.Snapshot
 ---@field name string of the gate
 ---@field info table<string, 1> by the version of the library
@@ -283,6 +307,9 @@ end
 ---@field answers? table<string, integer> by class of their status
 ---@field breaker? table the status of the circuit breaker
 ---@field circuit? table<string, 0|1> by state
+---@field fleet? riskscreen.nginx.RedisFacts
+---@field redis? { buckets: integer[], sum: number }
+---@field redis_circuit? table<string, 0|1> by state
 ---@field rate_limit? table the status of the rate limit
 ---@field dict? { capacity_bytes: integer, free_bytes: integer }
 ---@field deliveries? table<integer, integer> of webhooks, by the status of the answer
@@ -303,10 +330,9 @@ function Recorder:snapshot()
   snapshot.worker = not self.dict and tostring(self.slot()) or nil
   snapshot.in_flight = all_under_way(self)
   snapshot.breaker, snapshot.rate_limit = client.breaker, client.rate_limit
-  if client.breaker then
-    snapshot.circuit = { closed = 0, open = 0, half_open = 0 }
-    snapshot.circuit[client.breaker.state] = 1
-  end
+  snapshot.circuit = circuit_gauge(client.breaker)
+  snapshot.fleet = self.fleet and self.fleet:facts()
+  snapshot.redis_circuit = circuit_gauge(snapshot.fleet and snapshot.fleet.circuit)
   snapshot.lists = self.lists and self.lists:facts()
   snapshot.entries = snapshot.lists and { blacklist = snapshot.lists.blacklist, whitelist = snapshot.lists.whitelist }
   snapshot.local_lists = self.local_lists and self.local_lists:facts()
@@ -354,6 +380,7 @@ end
 ---@field lists? { facts: fun(self): riskscreen.nginx.ListFacts }
 ---@field local_lists? { facts: fun(self): riskscreen.ListFacts[] }
 ---@field journal? table
+---@field has_redis? boolean
 ---@field every? fun(seconds: number, callback: fun(premature: boolean)): any ngx.timer.every
 ---@field slot? fun(): string|integer the id of this worker, after "ending:" where it is about to exit
 ---@field worker_count? fun(): integer
@@ -393,17 +420,27 @@ function M.new(settings)
   for index = 1, #stats.bounds + 1 do
     buckets[index] = index
   end
+  local function with_redis(names)
+    return settings.has_redis and tables.concat(names, { "redis" }) or names
+  end
+  local function histogram(key)
+    return tables.merge(counts(key, { "sum" }), { buckets = counts(key, buckets) })
+  end
   self.counts = {
-    decided = counts("decided", definitions.ACTIONS, definitions.SOURCES),
-    lookups = counts("lookup", definitions.TIERS, { "hit", "miss" }),
+    decided = counts("decided", definitions.ACTIONS, with_redis(definitions.SOURCES)),
+    lookups = counts("lookup", with_redis(definitions.TIERS), { "hit", "miss" }),
     errors = counts("error", tables.pluck(errors.kinds, "kind")),
-    upstream = tables.merge(counts("upstream", { "sum" }), { buckets = counts("upstream", buckets) }),
+    upstream = histogram "upstream",
     client = settings.client and counts("client", tables.pluck(stats.counters, "name")),
     answers = settings.client and counts("answers", CLASSES),
     deliveries = settings.inbox and counts("delivery", DELIVERY_STATUSES),
     recorded = settings.journal and counts("recorded", { "written", "lost" }),
     refreshes = settings.lists and counts("refresh", { "success", "failure" }),
+    redis = settings.has_redis and histogram "redis" or nil,
   }
+  for key, labels in pairs(settings.has_redis and definitions.REDIS or {}) do
+    self.counts[key] = counts(key, labels)
+  end
   return self
 end
 

@@ -25,6 +25,13 @@ function M.transport(settings)
   return light_threads.abortable(cosocket.transport(settings))
 end
 
+---Connections to Redis: see riskscreen.redis.
+---@param settings table
+---@return riskscreen.runtime.nginx.RedisTransport
+function M.redis_transport(settings)
+  return require("riskscreen.runtime.nginx.redis").new(settings)
+end
+
 ---The `lua_shared_dict` of a name.
 ---@param name string
 ---@return table|nil

@@ -1,0 +1,253 @@
+-- The third tier of a gate's cache: verdicts that several machines share in Redis. verdict.lua has their text, which is
+-- outside input. pipeline.lua talks to Redis within `deadline`. purges.lua tells every machine of a purge.
+local breakers = require "riskscreen.call.breaker"
+local errors = require "riskscreen.errors"
+local pipelines = require "riskscreen.nginx.fleet.pipeline"
+local purges = require "riskscreen.nginx.fleet.purges"
+local redis = require "riskscreen.redis"
+local runtime = require "riskscreen.runtime"
+local subjects = require "riskscreen.nginx.cache.subject"
+local tables = require "riskscreen.util.tables"
+local verdicts = require "riskscreen.nginx.fleet.verdict"
+
+local ngx = _G.ngx
+
+local CIRCUIT = { failures = 3, share = 0.5, minimum = 20, window = 10, cooldown = 1, probes = 1 }
+local SLOWEST = 1 -- seconds for what no request waits for
+local ROUNDS = 1000 -- of a timer that listens: nginx keeps a little memory of each until the timer ends
+local FIRST_PAUSE, GROWTH, LONGEST_PAUSE = 0.005, 1.5, 0.05 -- seconds between looks for another machine's verdict
+
+-- Returns the verdict of another machine, the number of a lease, or 0 while another machine has it. A verdict that was
+-- refused before is passed, so that it does not come again.
+local TAKE_LEASE = [[
+local verdict = redis.call('GET', KEYS[1])
+if verdict and verdict ~= ARGV[2] then return verdict end
+if redis.call('EXISTS', KEYS[2]) == 1 then return 0 end
+local time = redis.call('TIME')
+local number = time[1] * 1000000 + time[2]
+redis.call('SET', KEYS[2], string.format('%016.0f', number), 'PX', ARGV[1])
+return number]]
+
+-- Keeps a verdict, unless the one there is of a later lease. Ends the lease.
+local SHARE = ([[
+local old = redis.call('GET', KEYS[1])
+local is_late = old and string.sub(old, %d, %d) > ARGV[3]
+if not is_late then redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) end
+if redis.call('GET', KEYS[2]) == ARGV[3] then redis.call('DEL', KEYS[2]) end
+return is_late and 0 or 1]]):format(verdicts.LEASE_AT, verdicts.JSON_AT - 1)
+
+local RELEASE = [[if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end]]
+
+---@class riskscreen.nginx.Fleet
+---@field delay number seconds; see the option `purge_delay`
+---@field private settings table the checked options
+---@field private client riskscreen.Redis
+---@field private pipeline riskscreen.nginx.Pipeline of requests
+---@field private purges riskscreen.nginx.Purges
+---@field private verdicts riskscreen.nginx.Verdicts
+---@field private recorder riskscreen.nginx.Recorder
+---@field private breaker riskscreen.Breaker
+---@field private started boolean
+local Fleet = {}
+Fleet.__index = Fleet
+
+-- Runs a command of a request. Counts the failure.
+local function call(self, command)
+  local started = ngx.now()
+  local reply, problem = self.pipeline:call(self.settings.deadline, command)
+  if reply == nil then
+    self.recorder:count("redis_errors", problem)
+    return nil
+  end
+  self.recorder:redis(ngx.now() - started)
+  if errors.is(reply) then
+    self.recorder:count("redis_errors", "reply")
+    return nil
+  end
+  return reply
+end
+
+-- The verdict that a text of Redis holds, or nil where it does not count.
+local function open(self, key, address, sealed)
+  local verdict, reason = self.verdicts:decode(key, sealed, ngx.now())
+  if verdict and self.purges:is_purged(address, verdict.purge) then
+    verdict, reason = nil, "purged"
+  end
+  if not verdict then
+    self.recorder:count("redis_refused", reason)
+  end
+  return verdict
+end
+
+---The key of a verdict in Redis.
+---@param version string of the policy
+---@return string prefix
+function Fleet:prefix_of(version)
+  return self.client:key(("verdict:%s:"):format(version))
+end
+
+---The verdict about an address.
+---@param key string
+---@param address string canonical
+---@return riskscreen.nginx.SharedVerdict|nil
+---@return string|nil refused the text that is there and does not count
+function Fleet:find(key, address)
+  local sealed = call(self, { "GET", key })
+  local verdict = sealed and open(self, key, address, sealed)
+  self.recorder:lookup("redis", verdict ~= nil and verdict ~= false)
+  return verdict or nil, sealed or nil
+end
+
+---Waits until this machine may fetch, at most as long as a lease. Returns the verdict if another machine has fetched
+---it meanwhile.
+---@param key string
+---@param address string canonical
+---@param refused? string
+---@param seconds number that are left for the whole fetch
+---@return number lease 0 without one
+---@return riskscreen.nginx.SharedVerdict|nil
+function Fleet:take_lease(key, address, refused, seconds)
+  local settings = self.settings
+  local deadline, pause = ngx.now() + math.min(settings.lease, seconds / 2), FIRST_PAUSE
+  local milliseconds = math.ceil(settings.lease * 1000)
+  repeat
+    local reply = call(self, { "EVAL", TAKE_LEASE, 2, key, key .. ":lease", milliseconds, refused or "" })
+    if type(reply) == "string" then
+      local verdict = open(self, key, address, reply)
+      if verdict then
+        return 0, verdict
+      end
+      refused = reply
+    elseif type(reply) ~= "number" then
+      return 0
+    elseif reply > 0 then
+      return reply
+    end
+    ngx.sleep(pause)
+    pause = math.min(pause * GROWTH, LONGEST_PAUSE)
+  until ngx.now() >= deadline
+  return 0
+end
+
+local function post(self, command)
+  self.recorder:count("redis_writes", self.pipeline:post(command) and "sent" or "dropped")
+end
+
+---Writes a verdict later, and ends the lease.
+---@param key string
+---@param known riskscreen.nginx.KnownDecision
+---@param at number Unix seconds of the fetch
+---@param valid_until number Unix seconds
+---@param purge number the last one before the fetch
+---@param lease number 0 without one
+function Fleet:share(key, known, at, valid_until, purge, lease)
+  local milliseconds = math.floor((valid_until - ngx.now()) * 1000)
+  local text = milliseconds > 0 and self.verdicts:encode(key, known.json, at, valid_until, purge, lease)
+  if text then
+    post(self, { "EVAL", SHARE, 2, key, key .. ":lease", text, milliseconds, ("%016.0f"):format(lease) })
+  end
+end
+
+---Ends a lease without a verdict.
+---@param key string
+---@param lease number
+function Fleet:release(key, lease)
+  post(self, { "EVAL", RELEASE, 1, key .. ":lease", ("%016.0f"):format(lease) })
+end
+
+---The last purge that this machine has heard of; nil before it hears any.
+---@return number|nil
+function Fleet:purge()
+  return self.purges:number()
+end
+
+---Unix seconds: every purge that had reached Redis by then has been heard of.
+---@return number
+function Fleet:heard_at()
+  return self.purges:heard_at()
+end
+
+---Tells all machines of a purge.
+---@param address string
+---@param network? string
+---@return boolean|nil ok
+---@return string|nil problem
+function Fleet:publish(address, network)
+  return self.purges:publish(address, network)
+end
+
+---Starts listening for purges in this worker.
+function Fleet:start()
+  if self.started then
+    return
+  end
+  local function try(premature)
+    if not premature then
+      self.purges:listen(ROUNDS)
+    end
+  end
+  self.started = ngx.timer.every(math.min(0.5, self.delay / 4), try) and ngx.timer.at(0, try) and true or false
+end
+
+---@class riskscreen.nginx.RedisFacts
+---@field circuit table the status of the circuit
+---@field unheard_seconds number since this machine heard of purges
+
+---@return riskscreen.nginx.RedisFacts
+function Fleet:facts()
+  return { circuit = self.breaker:status(), unheard_seconds = math.max(0, ngx.now() - self:heard_at()) }
+end
+
+local M = { options = require "riskscreen.nginx.fleet.options" }
+
+---@class riskscreen.nginx.FleetSettings
+---@field options table the checked option `redis` of a gate
+---@field dict table an ngx.shared dict
+---@field name string of the gate
+---@field recorder riskscreen.nginx.Recorder
+---@field forget fun(address: string, network?: string) in all workers of this machine
+---@field forget_all fun() in all workers of this machine
+
+---It sends nothing yet, so it can be made in init_by_lua.
+---@param given riskscreen.nginx.FleetSettings
+---@return riskscreen.nginx.Fleet
+function M.new(given)
+  local options, recorder = given.options, given.recorder
+  local client = redis.with(tables.merge(options, { timeout = options.deadline }))
+  local slow = redis.with(tables.merge(options, { timeout = options.timeout + purges.LONGEST_BLOCK }))
+  local dict_prefix = ("riskscreen:fleet:%s:%s:"):format(given.name, options.prefix)
+  local breaker = breakers.new(CIRCUIT, runtime.nginx_time, given.dict, dict_prefix)
+  local function log(problem)
+    ngx.log(ngx.WARN, "riskscreen: redis: ", tostring(problem))
+  end
+  return setmetatable({
+    settings = options,
+    delay = options.purge_delay,
+    recorder = recorder,
+    breaker = breaker,
+    verdicts = verdicts.new(options.key, options.clock_skew),
+    client = client,
+    pipeline = pipelines.new(client, breaker, SLOWEST, log),
+    purges = purges.new {
+      dict = given.dict,
+      prefix = dict_prefix,
+      stream = slow:key "purges",
+      keys = options.key,
+      delay = options.purge_delay,
+      client = slow,
+      forget = given.forget,
+      forget_all = given.forget_all,
+      spellings = subjects.spellings,
+      now = ngx.now,
+      identity = ngx.worker.pid,
+      exiting = ngx.worker.exiting,
+      count = function(result)
+        recorder:count("redis_purges", result)
+      end,
+      log = log,
+    },
+    started = false,
+  }, Fleet)
+end
+
+return M

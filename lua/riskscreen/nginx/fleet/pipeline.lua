@@ -1,0 +1,183 @@
+-- Commands of this worker's requests to Redis. A timer sends the waiting ones in one piece. So a request waits on a
+-- semaphore, never longer than its deadline. A worker has one connection, however slow Redis is.
+local ngx = _G.ngx
+
+local LONGEST_BATCH = 128 -- commands
+local MAX_WAITING = 1000 -- commands
+local MAX_BATCHES = 10000 -- of one timer: nginx keeps a little memory of each until the timer ends
+local IDLE = 1 -- seconds without commands after which the timer ends
+local MAX_SPARE = 100 -- semaphores
+
+---@class riskscreen.nginx.PipelineJob
+---@field command (string|integer)[]
+---@field semaphore? table of the request that waits
+---@field reply? any
+---@field problem? string
+---@field is_abandoned? boolean the request has given up before the command was sent
+
+---@class riskscreen.nginx.Pipeline
+---@field private client table a client of riskscreen.redis
+---@field private breaker riskscreen.Breaker
+---@field private longest number seconds that a batch may take
+---@field private failed fun(problem: string) told of every batch that fails
+---@field private jobs riskscreen.nginx.PipelineJob[]
+---@field private runner? { is_begun: boolean } the timer
+---@field private wake? table semaphore
+---@field private spare table[] semaphores that nobody waits on
+local Pipeline = {}
+Pipeline.__index = Pipeline
+
+local function take(self)
+  local jobs = self.jobs
+  if #jobs <= LONGEST_BATCH then
+    self.jobs = {}
+    return jobs
+  end
+  local batch, rest = {}, {}
+  for index, job in ipairs(jobs) do
+    if index <= LONGEST_BATCH then
+      batch[index] = job
+    else
+      rest[index - LONGEST_BATCH] = job
+    end
+  end
+  self.jobs = rest
+  return batch
+end
+
+local function send(self, commands)
+  local permit = self.breaker:admit(self.longest)
+  if not permit then
+    return nil, "circuit"
+  end
+  local ran, replies, problem = pcall(self.client.pipeline, self.client, commands)
+  if not ran then
+    replies, problem = nil, replies
+  end
+  self.breaker:report(permit, not replies)
+  if not replies then
+    self.failed(problem)
+    return nil, "error"
+  end
+  return replies
+end
+
+local function run(self, batch)
+  local commands, sent = {}, {}
+  for _, job in ipairs(batch) do
+    if not job.is_abandoned then
+      sent[#sent + 1] = job
+      commands[#sent] = job.command
+    end
+  end
+  if not sent[1] then
+    return
+  end
+  local replies, problem = send(self, commands)
+  for index, job in ipairs(sent) do
+    job.reply, job.problem = replies and replies[index], problem
+    if job.semaphore then
+      job.semaphore:post(1)
+    end
+  end
+end
+
+local function serve(self, runner)
+  runner.is_begun = true
+  local batches = 0
+  repeat
+    local is_idle = false
+    if self.jobs[1] then
+      batches = batches + 1
+      run(self, take(self))
+    else
+      is_idle = not self.wake:wait(IDLE) and not self.jobs[1]
+    end
+  until is_idle or batches == MAX_BATCHES or self.runner ~= runner
+  if self.runner == runner then
+    self.runner = nil
+    if self.jobs[1] then
+      self:start()
+    end
+  end
+end
+
+---@private
+function Pipeline:start()
+  self.wake = self.wake or require("ngx.semaphore").new()
+  local runner = { is_begun = false }
+  self.runner = runner
+  local created = ngx.timer.at(0, function()
+    serve(self, runner)
+  end)
+  if not created then
+    self.runner, self.jobs = nil, {}
+  end
+  return created
+end
+
+local function push(self, job)
+  local jobs = self.jobs
+  local count = #jobs
+  if count >= MAX_WAITING then
+    return false
+  end
+  jobs[count + 1] = job
+  if not self.runner then
+    return self:start()
+  elseif count == 0 then
+    self.wake:post(1)
+  end
+  return true
+end
+
+---Sends a command and waits for its reply.
+---@param seconds number
+---@param command (string|integer)[]
+---@return any reply nil if there is none; false for Redis' nil; { err = … } for an error
+---@return "circuit"|"full"|"timeout"|"error"|nil problem
+function Pipeline:call(seconds, command)
+  if self.breaker:refuses() then
+    return nil, "circuit"
+  end
+  local spare = self.spare
+  local semaphore = table.remove(spare) or require("ngx.semaphore").new()
+  local job = { command = command, semaphore = semaphore }
+  if not push(self, job) then
+    return nil, "full"
+  elseif not semaphore:wait(seconds) then
+    job.is_abandoned = true
+    -- nginx drops timers when too many run.
+    if self.runner and not self.runner.is_begun then
+      self.runner, self.jobs = nil, {}
+    end
+    return nil, "timeout"
+  end
+  if #spare < MAX_SPARE then
+    spare[#spare + 1] = semaphore
+  end
+  return job.reply, job.problem
+end
+
+---Sends a command without waiting for it.
+---@param command (string|integer)[]
+---@return boolean accepted
+function Pipeline:post(command)
+  return not self.breaker:refuses() and push(self, { command = command }) or false
+end
+
+local M = {}
+
+---@param client table a client of riskscreen.redis
+---@param breaker riskscreen.Breaker
+---@param longest number seconds that a batch may take
+---@param failed fun(problem: any)
+---@return riskscreen.nginx.Pipeline
+function M.new(client, breaker, longest, failed)
+  return setmetatable(
+    { client = client, breaker = breaker, longest = longest, failed = failed, jobs = {}, spare = {} },
+    Pipeline
+  )
+end
+
+return M

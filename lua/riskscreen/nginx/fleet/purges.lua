@@ -1,0 +1,369 @@
+-- The purges of all machines: a stream in Redis. Its records have numbers without gaps, and are sealed. One worker of a
+-- machine listens. A record that is missing means that purges may be missing: then the machine forgets all verdicts.
+local digest = require "riskscreen.address.digest"
+local errors = require "riskscreen.errors"
+local seals = require "riskscreen.nginx.fleet.seal"
+
+local BUCKETS = 256 -- by address; see `floor`
+local KEPT = 10000 -- records of the stream
+local BATCH = 100 -- records that are read at once
+local LONGEST_BLOCK = 1 -- seconds that Redis may keep a reading connection waiting
+local TRIES = 8 -- to add a record, while other machines add theirs
+local MAX_NUMBER = 2 ^ 53 - 2
+local CLOSED = 2 ^ 53 -- above every number
+local MAX_PENDING = 1000 -- purges that wait for Redis
+
+local VERSION = "1"
+local BEGIN, PURGE = "begin", "purge"
+
+---@class riskscreen.nginx.PurgeSettings
+---@field dict table an ngx.shared dict
+---@field prefix string of the keys in the dict
+---@field stream string the key in Redis
+---@field keys string[] of the operator
+---@field delay number seconds; see `heard_at`
+---@field client riskscreen.Redis whose timeout is longer than Redis keeps a reading connection waiting
+---@field forget fun(address: string, network?: string) in all workers of this machine; raises if that fails
+---@field forget_all fun() in all workers of this machine
+---@field spellings fun(address: string, network?: string): string[] the canonical address, on each network
+---@field now fun(): number Unix seconds
+---@field identity fun(): string|number unique to this worker
+---@field exiting fun(): boolean
+---@field count fun(result: "heard"|"published"|"failed"|"lost")
+---@field log fun(message: string)
+
+---@class riskscreen.nginx.Purges
+---@field private settings riskscreen.nginx.PurgeSettings
+---@field private seal riskscreen.nginx.Seal
+---@field private keys table<string, string> in the dict
+---@field private is_listening boolean this worker
+local Purges = {}
+Purges.__index = Purges
+
+-- The floor of a bucket's addresses: verdicts asked before this purge do not count. A full dict may lose a floor. Then
+-- only verdicts after the last purge count. One mark for each address could be lost without a trace.
+local function bucket_of(address)
+  local a, b, c = address:byte(-3, -1)
+  return ((a or 0) * 49 + (b or 0) * 7 + (c or 0)) % BUCKETS
+end
+
+local function number_of(self, key)
+  local value = self.settings.dict:get(key)
+  return type(value) == "number" and value or nil
+end
+
+---The last purge that this machine has heard of; nil before the first.
+---@return number|nil
+function Purges:number()
+  return number_of(self, self.keys.number)
+end
+
+---Unix seconds: this machine has heard of every purge that had reached Redis by then.
+---@return number
+function Purges:heard_at()
+  return number_of(self, self.keys.heard_at) or 0
+end
+
+---Whether an address may have been purged after a fetch.
+---@param address string canonical
+---@param purge number the last purge before the fetch
+---@return boolean
+function Purges:is_purged(address, purge)
+  local floor = number_of(self, self.keys.floor .. bucket_of(address)) or self:number()
+  return not floor or purge < floor
+end
+
+local function set(self, key, value)
+  local ok, message = self.settings.dict:set(key, value)
+  if not ok then
+    error("the dict has no room: " .. tostring(message), 0)
+  end
+end
+
+local function hexadecimal(text)
+  return (text:gsub(".", function(byte)
+    return ("%02x"):format(byte:byte())
+  end))
+end
+
+local function label_of(self, number)
+  return ("%s %.0f"):format(self.settings.stream, number)
+end
+
+-- A short hash of a record, for the dict.
+local function mark_of(sealed)
+  return hexadecimal(digest.sha256(sealed):sub(1, 16))
+end
+
+local function remember(self, number, sealed)
+  set(self, self.keys.mark, mark_of(sealed))
+  set(self, self.keys.number, number)
+end
+
+local function raise_floors(self, number)
+  for bucket = 0, BUCKETS - 1 do
+    set(self, self.keys.floor .. bucket, number)
+  end
+end
+
+local function floor_keys(self, content)
+  local network, address = content:match "^([^\n]*)\n(.+)$"
+  local keys = {}
+  for index, spelling in ipairs(address and self.settings.spellings(address, network ~= "" and network or nil) or {}) do
+    keys[index] = self.keys.floor .. bucket_of(spelling)
+  end
+  return keys, address, network ~= "" and network or nil
+end
+
+-- The number and the sealed text of a record of the stream: { "7-0", { "r", "…" } }.
+local function parts_of(record)
+  if type(record) ~= "table" or type(record[1]) ~= "string" or type(record[2]) ~= "table" then
+    return nil
+  end
+  local number, sealed = tonumber(record[1]:match "^(%d+)%-0$"), record[2][2]
+  if number and number <= MAX_NUMBER and record[2][1] == "r" and type(sealed) == "string" then
+    return number, sealed
+  end
+end
+
+-- Adds a record with the next number. Redis refuses a number that is not above all others, so that of two machines one
+-- tries again. Where the stream is lost, the numbers go on above those of all machines that know them.
+local function append(self, kind, content)
+  local settings, client, problem = self.settings, self.settings.client, nil
+  local text = VERSION .. kind .. "\n" .. content
+  local least = self:number() or 0
+  for try = 1, TRIES do
+    local last, failure = client:call("XREVRANGE", settings.stream, "+", "-", "COUNT", 1)
+    if not last then
+      return nil, tostring(failure)
+    end
+    local number = math.max(parts_of(last[1]) or 0, least)
+    if number == 0 or try > TRIES / 2 then
+      number = math.max(number, math.floor(settings.now() * 1000))
+    end
+    number = number + 1
+    local sealed = self.seal:close(label_of(self, number), text)
+    local id = ("%.0f-0"):format(number)
+    local added
+    added, problem = client:call("XADD", settings.stream, "MAXLEN", "~", KEPT, id, "r", sealed)
+    if added == id then
+      return number, sealed
+    elseif not tostring(problem):find("equal or smaller", 1, true) then
+      break
+    end
+  end
+  return nil, tostring(problem)
+end
+
+-- Adds the record of a purge. Until that has succeeded, this machine takes no verdict of these buckets from Redis.
+local function publish(self, content)
+  local dict, keys = self.settings.dict, floor_keys(self, content)
+  for _, key in ipairs(keys) do
+    set(self, key, CLOSED)
+  end
+  local number, problem = append(self, PURGE, content)
+  if not number then
+    return nil, problem
+  end
+  for _, key in ipairs(keys) do
+    local floor = dict:get(key)
+    if not floor or floor == CLOSED or floor < number then
+      set(self, key, number)
+    end
+  end
+  self.settings.count "published"
+  return true
+end
+
+---Tells all machines of a purge.
+---@param address string
+---@param network? string
+---@return boolean|nil ok
+---@return string|nil problem the machines are told later, when Redis answers
+function Purges:publish(address, network)
+  local settings = self.settings
+  local content = (network or "") .. "\n" .. address
+  local ok, problem = publish(self, content)
+  if ok then
+    return true
+  end
+  settings.count "failed"
+  local waiting = settings.dict:llen(self.keys.pending) or 0
+  if waiting >= MAX_PENDING or not settings.dict:rpush(self.keys.pending, content) then
+    return nil, problem .. "; and there is no room to tell them later"
+  end
+  return nil, problem
+end
+
+-- Publishes what could not be published.
+local function publish_pending(self)
+  local dict = self.settings.dict
+  for _ = 1, MAX_PENDING do
+    local content = dict:lpop(self.keys.pending)
+    if not content then
+      return
+    elseif not publish(self, content) then
+      dict:lpush(self.keys.pending, content)
+      return
+    end
+  end
+end
+
+-- Begins anew, with a record of its own: nothing that was asked before it counts.
+local function begin(self)
+  local settings, asked_at = self.settings, self.settings.now()
+  local number, sealed = append(self, BEGIN, tostring(settings.identity()))
+  if not number then
+    return nil, sealed
+  end
+  raise_floors(self, number)
+  settings.forget_all()
+  remember(self, number, sealed)
+  set(self, self.keys.heard_at, asked_at)
+  return true
+end
+
+local function forget_all(self, number, message)
+  local settings = self.settings
+  settings.count "lost"
+  settings.log(message .. ": all verdicts are forgotten")
+  raise_floors(self, number)
+  settings.forget_all()
+end
+
+local function apply(self, number, content)
+  local settings = self.settings
+  local keys, address, network = floor_keys(self, content)
+  if not keys[1] then
+    return forget_all(self, number, "a purge names an unknown network")
+  end
+  for _, key in ipairs(keys) do
+    if settings.dict:get(key) ~= CLOSED then
+      set(self, key, number)
+    end
+  end
+  settings.forget(address, network)
+  settings.count "heard"
+end
+
+-- Learns of one record. A number that is left out, or a record that is not of the fleet, is a loss.
+local function learn(self, record)
+  local number, sealed = parts_of(record)
+  if not number then
+    return begin(self)
+  end
+  local text = self.seal:open(label_of(self, number), sealed)
+  if not text or number ~= self:number() + 1 then
+    forget_all(self, number, ("purges before %.0f are missing"):format(number))
+  else
+    local kind, content = text:match "^1(%a+)\n(.*)$"
+    if kind == PURGE then
+      apply(self, number, content)
+    end
+  end
+  remember(self, number, sealed)
+  return true
+end
+
+-- Whether the stream still has the last record that this machine has heard of. Redis may have lost it.
+local function is_continued(self, records)
+  local _, sealed = parts_of(records[1])
+  return sealed ~= nil and mark_of(sealed) == self.settings.dict:get(self.keys.mark)
+end
+
+-- Reads on after a record, and the record itself. One connection does both, so that one server answers both.
+local function read(self, number, block)
+  local stream, id = self.settings.stream, ("%.0f-0"):format(number)
+  local replies, problem = self.settings.client:pipeline {
+    { "XRANGE", stream, id, id },
+    { "XREAD", "COUNT", BATCH, "BLOCK", math.ceil(block * 1000), "STREAMS", stream, id },
+  }
+  for _, reply in ipairs(replies or {}) do
+    if errors.is(reply) then
+      return nil, nil, reply
+    end
+  end
+  if not replies then
+    return nil, nil, problem
+  end
+  return replies[1], replies[2] and replies[2][1] and replies[2][1][2] or {}
+end
+
+-- Listens for a moment. Returns nil and the reason if Redis fails.
+local function listen_once(self, block)
+  local settings, number = self.settings, self:number()
+  publish_pending(self)
+  if not number then
+    return begin(self)
+  end
+  local asked_at = settings.now()
+  local own, records, problem = read(self, number, block)
+  if not own then
+    return nil, problem
+  elseif not is_continued(self, own) then
+    settings.count "lost"
+    settings.log "Redis has lost the purges: all verdicts are forgotten"
+    return begin(self)
+  end
+  for _, record in ipairs(records) do
+    local learned
+    learned, problem = learn(self, record)
+    if not learned then
+      return nil, problem
+    end
+  end
+  set(self, self.keys.heard_at, asked_at)
+  return true
+end
+
+---Listens, unless another worker of this machine does. Returns when this worker is about to exit, or after a failure,
+---or after `rounds`.
+---@param rounds integer
+function Purges:listen(rounds)
+  local settings, keys = self.settings, self.keys
+  local block = math.min(LONGEST_BLOCK, settings.delay / 4)
+  local holder = tostring(settings.identity())
+  local lifetime = block * 2 + 2
+  if self.is_listening or not settings.dict:add(keys.listener, holder, lifetime) then
+    return
+  end
+  self.is_listening = true
+  local ok, problem
+  for _ = 1, rounds do
+    local ran
+    ran, ok, problem = pcall(listen_once, self, block)
+    ok, problem = ran and ok, tostring(ran and problem or ok)
+    if not ok or settings.exiting() or settings.dict:get(keys.listener) ~= holder then
+      break
+    end
+    settings.dict:set(keys.listener, holder, lifetime)
+  end
+  self.is_listening = false
+  if not ok and problem ~= self.reported then
+    settings.log("purges are not heard: " .. problem)
+  end
+  self.reported = not ok and problem or nil
+  if settings.dict:get(keys.listener) == holder then
+    settings.dict:delete(keys.listener)
+  end
+end
+
+local M = { LONGEST_BLOCK = LONGEST_BLOCK }
+
+---@param settings riskscreen.nginx.PurgeSettings
+---@return riskscreen.nginx.Purges
+function M.new(settings)
+  local keys = {}
+  for _, name in ipairs { "number", "mark", "heard_at", "floor", "pending", "listener" } do
+    keys[name] = settings.prefix .. name
+  end
+  keys.floor = keys.floor .. ":"
+  return setmetatable({
+    settings = settings,
+    seal = seals.new(settings.keys, "purge"),
+    keys = keys,
+    is_listening = false,
+  }, Purges)
+end
+
+return M

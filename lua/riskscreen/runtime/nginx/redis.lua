@@ -1,0 +1,256 @@
+-- Connections to Redis over cosockets, for riskscreen.redis. It speaks RESP2 itself: lua-resty-redis does not limit the
+-- size of a reply.
+local ngx = _G.ngx
+local byte, concat, find, sub = string.byte, table.concat, string.find, string.sub
+local ceil, min = math.ceil, math.min
+
+local MAX_DEPTH = 16 -- of arrays in arrays
+local SMALLEST = 4 -- bytes of an array's element, such as "$-1"
+
+local ERROR, STATUS, INTEGER, BULK, ARRAY = byte "-", byte "+", byte ":", byte "$", byte "*"
+
+---@class riskscreen.runtime.nginx.RedisConnection
+---@field private socket table|nil a cosocket of the request or timer that took it; nil once closed
+---@field private settings table
+---@field private room number bytes that the replies under way may still have
+local Connection = {}
+Connection.__index = Connection
+
+local function failure_of(message, sent, kind)
+  kind = kind or (message == "timeout" and "timeout" or "network")
+  return { kind = kind, message = message, sent = sent }
+end
+
+local function milliseconds(seconds)
+  return ceil(min(seconds, 86400) * 1000)
+end
+
+-- The heads of arguments by their length: "$3\r\n" and so on.
+local heads = setmetatable({}, {
+  __index = function(self, length)
+    local head = ("$%d\r\n"):format(length)
+    if length < 1024 then
+      self[length] = head
+    end
+    return head
+  end,
+})
+
+local function add(pieces, count, arguments)
+  count = count + 1
+  pieces[count] = ("*%d\r\n"):format(#arguments)
+  for index = 1, #arguments do
+    local argument = arguments[index]
+    if type(argument) == "number" then
+      argument = ("%.0f"):format(argument)
+    end
+    pieces[count + 1], pieces[count + 2], pieces[count + 3] = heads[#argument], argument, "\r\n"
+    count = count + 3
+  end
+  return count
+end
+
+local function protocol(message)
+  return nil, failure_of(message, true, "protocol")
+end
+
+-- A length or number within limits, or nil.
+local function integer_in(line, least, most)
+  local number = find(line, "^.%-?%d+$") and tonumber(sub(line, 2))
+  return number and number >= least and number <= most and number or nil
+end
+
+local read
+
+local function read_bulk(self, line)
+  local size = integer_in(line, -1, self.room)
+  if not size then
+    return protocol(("a text of a reply has no length up to %d bytes"):format(self.settings.max_reply))
+  elseif size == -1 then
+    return false
+  end
+  self.room = self.room - size
+  local text, message = self.socket:receive(size + 2)
+  if not text then
+    return nil, failure_of(message, true)
+  elseif sub(text, -2) ~= "\r\n" then
+    return protocol "a text of a reply is longer than its length"
+  end
+  return sub(text, 1, -3)
+end
+
+local function read_array(self, line, depth)
+  local size = integer_in(line, -1, self.room / SMALLEST)
+  if not size or depth == MAX_DEPTH then
+    return protocol "an array of a reply is too large"
+  elseif size == -1 then
+    return false
+  end
+  self.room = self.room - size * SMALLEST
+  local array = {}
+  for index = 1, size do
+    local value, failure = read(self, depth + 1)
+    if value == nil then
+      return nil, failure
+    end
+    array[index] = value
+  end
+  return array
+end
+
+-- One reply: nil and a failure if there is none. Redis' nil is false, and its error is { err = … }.
+function read(self, depth)
+  local line, message = self.socket:receive()
+  if not line then
+    return nil, failure_of(message, true)
+  end
+  local kind = byte(line)
+  if kind == BULK then
+    return read_bulk(self, line)
+  elseif kind == STATUS then
+    return sub(line, 2)
+  elseif kind == INTEGER then
+    local number = integer_in(line, -math.huge, math.huge)
+    if number then
+      return number
+    end
+  elseif kind == ERROR then
+    return { err = sub(line, 2) }
+  elseif kind == ARRAY then
+    return read_array(self, line, depth)
+  end
+  return protocol "a reply begins with no type of RESP2"
+end
+
+---Sends several commands at once and reads their replies.
+---@param commands (string|integer)[][]
+---@param timeout number seconds for each reply
+---@return any[]|nil replies
+---@return table|nil failure
+function Connection:pipeline(commands, timeout)
+  local socket, settings = self.socket, self.settings
+  if not socket then
+    return nil, failure_of("the connection is closed", false)
+  end
+  local pieces, count = {}, 0
+  for index = 1, #commands do
+    count = add(pieces, count, commands[index])
+  end
+  local wait = milliseconds(timeout)
+  socket:settimeouts(milliseconds(settings.connect_timeout), wait, wait)
+  local sent, message = socket:send(concat(pieces, "", 1, count))
+  if not sent then
+    self:close()
+    return nil, failure_of(message, true)
+  end
+  local replies = {}
+  for index = 1, #commands do
+    self.room = settings.max_reply
+    local reply, failure = read(self, 0)
+    if reply == nil then
+      self:close()
+      return nil, failure
+    end
+    replies[index] = reply
+  end
+  return replies
+end
+
+---@param command (string|integer)[]
+---@param timeout number seconds
+---@return any reply
+---@return table|nil failure
+function Connection:command(command, timeout)
+  local replies, failure = self:pipeline({ command }, timeout)
+  if not replies then
+    return nil, failure
+  end
+  return replies[1]
+end
+
+---Whether it came from the pool, with its user and its database.
+---@return boolean
+function Connection:reused()
+  return self.socket ~= nil and (self.socket:getreusedtimes() or 0) > 0
+end
+
+---@return boolean
+function Connection:is_open()
+  return self.socket ~= nil
+end
+
+---Gives the connection back to nginx's pool.
+function Connection:release()
+  local socket, settings = self.socket, self.settings
+  if socket then
+    self.socket = nil
+    socket:setkeepalive(milliseconds(settings.keepalive), settings.pool_size)
+  end
+end
+
+function Connection:close()
+  local socket = self.socket
+  if socket then
+    self.socket = nil
+    socket:close()
+  end
+end
+
+---@class riskscreen.runtime.nginx.RedisTransport
+---@field private settings table
+local Transport = {}
+Transport.__index = Transport
+
+-- lua-resty-core raises at once where a certificate is refused while the session may be kept.
+local function set_up_tls(socket, name)
+  local ran, session, message = pcall(socket.sslhandshake, socket, nil, name, true)
+  if ran and type(session) == "cdata" then
+    return true
+  end
+  message = message or "the certificate was refused"
+  return nil, failure_of(message, false, message ~= "timeout" and message ~= "closed" and "tls" or nil)
+end
+
+---Connects, or takes a connection of the pool.
+---@param address { host?: string, port?: integer, path?: string }
+---@return riskscreen.runtime.nginx.RedisConnection|nil
+---@return table|nil failure
+function Transport:connect(address)
+  local settings = self.settings
+  local place = address.path and "unix:" .. address.path or ("%s:%d"):format(address.host, address.port)
+  local ran, socket = pcall(ngx.socket.tcp)
+  if not ran then
+    return nil, failure_of("nginx cannot connect in this phase", false, "unsupported")
+  end
+  local wait = milliseconds(settings.connect_timeout)
+  socket:settimeouts(wait, wait, wait)
+  local pool = { pool = ("riskscreen:redis:%s:%s"):format(settings.pool or "", place), pool_size = settings.pool_size }
+  local connected, message
+  if address.path then
+    connected, message = socket:connect(place, pool)
+  else
+    connected, message = socket:connect(address.host, address.port, pool)
+  end
+  if not connected then
+    return nil, failure_of(message, false)
+  end
+  local connection = setmetatable({ socket = socket, settings = settings, room = 0 }, Connection)
+  if settings.tls and not connection:reused() then
+    local done, failure = set_up_tls(socket, address.host)
+    if not done then
+      connection:close()
+      return nil, failure
+    end
+  end
+  return connection
+end
+
+local M = {}
+
+---@param settings table connect_timeout, timeout, max_reply, tls, pool, pool_size, keepalive
+---@return riskscreen.runtime.nginx.RedisTransport
+function M.new(settings)
+  return setmetatable({ settings = settings }, Transport)
+end
+
+return M

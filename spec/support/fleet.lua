@@ -1,0 +1,138 @@
+-- Gates in several nginx that share a Redis and the sandbox. A proxy in front of Redis delays or cuts the connections
+-- of one gate.
+local gates = require "spec.support.gate"
+local nginx = require "spec.support.nginx"
+local program = require "spec.support.program"
+local redis = require "spec.support.redis"
+local sandbox = require "riskscreen.sandbox"
+
+local KEY = "a secret of the fleet's gates"
+
+local M = { KEY = KEY }
+
+---@class riskscreen.spec.FleetGate: riskscreen.spec.Gate
+---@field decide fun(address: string): string its action and its source
+---@field run fun(code: string, argument?: any): ... runs Lua in a worker; `redis(…)` there sends a command
+---@field count fun(path: string): number a count of its metrics, such as "redis_refused.forged"
+---@field wait_until_hearing fun()
+
+---@class riskscreen.spec.Fleet
+---@field redis RedisServer
+---@field gates riskscreen.spec.FleetGate[]
+---@field server table the sandbox
+---@field private proxies Program[]
+local Fleet = {}
+Fleet.__index = Fleet
+
+---@param lines? string[] of the configuration of Redis
+---@return riskscreen.spec.Fleet
+function M.start(lines)
+  local self = setmetatable({ gates = {}, proxies = {} }, Fleet)
+  self.server = assert(sandbox.serve { service = sandbox.new {} })
+  self.redis = redis.start(lines)
+  return self
+end
+
+---A proxy in front of Redis. Signals stop and kill it.
+---@param delay? number seconds, each way
+---@return Program
+---@return string url
+function Fleet:proxy(delay)
+  local proxy = program.start("tcp_proxy", { tostring(self.redis.port), tostring(delay or 0) })
+  table.insert(self.proxies, proxy)
+  return proxy, "redis://127.0.0.1:" .. proxy:read()
+end
+
+local INIT = [[
+  gate = new_gate { network = "eth", address = { argument = "to" }, %s
+    redis = { url = %q, key = %s, deadline = %s, %s } }
+  function redis(...) return assert(gate.context.fleet.client:call(...)) end]]
+
+local DECIDE = [[
+  local decision, source = gate:decide { address = (...) }
+  return decision.action .. " " .. source]]
+
+---@class riskscreen.spec.FleetGateOptions
+---@field url? string of Redis
+---@field key? string Lua: the keys
+---@field deadline? number seconds; long by default, so that a slow machine breaks no test
+---@field redis? string Lua: more options of `redis`
+---@field more? string Lua: more options of the gate
+---@field workers? integer
+---@field is_cut? boolean does not wait until it hears of purges
+
+---Starts one more gate.
+---@param options? riskscreen.spec.FleetGateOptions
+---@return riskscreen.spec.FleetGate
+function Fleet:gate(options)
+  options = options or {}
+  local key = options.key or ("%q"):format(KEY)
+  local more, url = options.more or "", options.url or self.redis.url
+  local gate = gates.start {
+    shared = self.server,
+    workers = options.workers,
+    http = "init_worker_by_lua_block { gate:start() }",
+    init = INIT:format(more, url, key, options.deadline or 2, options.redis or ""),
+    locations = { ["/withdraw"] = "gate:enforce()" },
+    server = "location = /status { content_by_lua_block { gate:status() } }",
+  }
+  table.insert(self.gates, gate)
+  function gate.run(code, argument)
+    return gate.nginx:eval(code, argument)
+  end
+  function gate.decide(address)
+    return gate.run(DECIDE, address)
+  end
+  function gate.count(path)
+    return gate.run(
+      "local value = gate.recorder:snapshot() for name in (...):gmatch '[^.]+' do value = value[name] end return value",
+      path
+    )
+  end
+  function gate.wait_until_hearing()
+    local since = gate.run "ngx.update_time() return ngx.now()"
+    nginx.wait_for("the gate to hear of purges", function()
+      return gate.run "return gate.context.fleet:heard_at()" > since
+    end)
+  end
+  if not options.is_cut then
+    nginx.wait_for("the gate to listen", function()
+      return gate.run "return gate.context.fleet:heard_at() > 0"
+    end)
+  end
+  return gate
+end
+
+---Requests that have reached the service.
+---@return integer
+function Fleet:asked()
+  return #self.server.service:requests()
+end
+
+---Waits until a count of keys is in Redis: verdicts are written after the answer.
+---@param count integer
+function Fleet:wait_for_keys(count)
+  nginx.wait_for(count .. " keys in Redis", function()
+    return self.redis:command "DBSIZE" == ":" .. count
+  end)
+end
+
+---@param allowed? string[] patterns of lines that the error logs may have
+function Fleet:close(allowed)
+  local problem
+  for _, gate in ipairs(self.gates) do
+    local ok, failure = pcall(gate.close, allowed)
+    problem = problem or not ok and failure
+  end
+  for _, proxy in ipairs(self.proxies) do
+    os.execute("kill -CONT " .. proxy.pid)
+    proxy:kill()
+  end
+  self.server:close()
+  self.redis:stop()
+  if problem then
+    error(problem, 0)
+  end
+end
+
+return M
