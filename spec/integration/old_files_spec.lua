@@ -1,0 +1,227 @@
+-- Files that version 0.1.0 wrote are read, and files of a later format are refused. docs/stability.md promises both.
+-- spec/support/old_files/write.lua has written them.
+local cache_world = require "spec.support.cache_world"
+local cli = require "spec.support.cli"
+local commands = require "spec.support.page_commands"
+local digest = require "riskscreen.address.digest"
+local json = require "riskscreen.json"
+local pages = require "spec.support.pages"
+local riskscreen = require "riskscreen"
+
+local OLD = "spec/support/old_files/0.1.0"
+local JOURNAL_KEY = "a key of old files"
+
+describe("a file of version 0.1.0", function()
+  local directory, remove
+
+  before_each(function()
+    directory, remove = cli.directory()
+    commands.run(("cp %s/* %s"):format(OLD, directory))
+  end)
+
+  after_each(function()
+    remove()
+  end)
+
+  local function write(name, text)
+    local file = assert(io.open(directory .. "/" .. name, "wb"))
+    file:write(text)
+    file:close()
+  end
+
+  -- Gives a database the number of a later format.
+  local function make_newer(name)
+    local connection = assert(require("dbd.sqlite3").New(directory .. "/" .. name))
+    connection:autocommit(true)
+    local statement = assert(connection:prepare "PRAGMA user_version = 2")
+    assert(statement:execute())
+    statement:close()
+    connection:close()
+  end
+
+  describe("that is a journal", function()
+    it("is verified and read", function()
+      local path = directory .. "/journal.jsonl"
+      local report = riskscreen.journal.verify(path, { key = JOURNAL_KEY })
+      assert.same({ true, 3 }, { report.ok, report.lines })
+      local actions = {}
+      for entry in riskscreen.journal.entries(path) do
+        assert.equal("0.1.0", entry.version)
+        actions[#actions + 1] = entry.action
+      end
+      assert.same({ "block", "allow", "review" }, actions)
+    end)
+
+    it("is decided again with another policy", function()
+      local strict = riskscreen.policy { rules = { { action = "block", any = true } } }
+      local after = {}
+      for row in riskscreen.journal.replay(directory .. "/journal.jsonl", strict) do
+        after[#after + 1] = row.after
+      end
+      assert.same({ "block", "block", "block" }, after)
+    end)
+
+    it("is continued in the same chain", function()
+      local path = directory .. "/journal.jsonl"
+      local journal = assert(riskscreen.journal.file(path, { key = JOURNAL_KEY }))
+      riskscreen.sandbox.client({ journal = journal }):screen { address = "0x1", network = "eth" }
+      journal:close()
+      local report = riskscreen.journal.verify(path, { key = JOURNAL_KEY })
+      assert.same({ true, 4 }, { report.ok, report.lines })
+    end)
+  end)
+
+  it("that is a journal of a later version is verified, with members that are not known", function()
+    local line = '{"id":"1","time":"2030-01-01T00:00:00Z","input":"0x1","action":"block","reasons":[],"source":"none",'
+      .. '"later":{"a":1},"version":"9.0.0","part":1,"seq":1,"prev":"'
+      .. ("0"):rep(64)
+      .. '"'
+    local hash = digest.sha256(line):gsub(".", function(byte)
+      return ("%02x"):format(byte:byte())
+    end)
+    write("later.jsonl", line .. ',"hash":"' .. hash .. '"}\n')
+    assert.is_true(riskscreen.journal.verify(directory .. "/later.jsonl").ok)
+    local entry = riskscreen.journal.entries(directory .. "/later.jsonl")()
+    assert.same({ "9.0.0", "block" }, { entry.version, entry.action })
+  end)
+
+  describe("that is a compiled list", function()
+    local function decision_with(path)
+      local client = riskscreen.sandbox.client { lists = { deny = { path } } }
+      return client:screen { address = "0x12ae66cdc592e10b60f9097a7b0d3c59fce29876", network = "eth" }
+    end
+
+    it("blocks its addresses", function()
+      local decision = decision_with(directory .. "/deny.rsl")
+      assert.equal("block", decision.action)
+      assert.is_truthy(decision.reasons[1].message:find("stolen in May", 1, true))
+    end)
+
+    it("is refused if its format is a later one", function()
+      local text = pages.read(directory .. "/deny.rsl")
+      os.remove(directory .. "/deny.rsl")
+      write("deny.rsl", text:sub(1, 8) .. "\2\0\0\0" .. text:sub(13))
+      local ok, problem = pcall(decision_with, directory .. "/deny.rsl")
+      assert.is_false(ok)
+      assert.is_truthy(tostring(problem):find("has version 2, and this library reads version 1", 1, true), problem)
+    end)
+  end)
+
+  describe("that is a store", function()
+    it("has its entries", function()
+      local store = assert(riskscreen.store.sqlite(directory .. "/store.db"))
+      assert.equal("allow", store:space("deposits"):get "deposit-17")
+      store:close()
+    end)
+
+    it("keeps its transactions from being submitted again", function()
+      local store = assert(riskscreen.store.sqlite(directory .. "/store.db"))
+      local client = riskscreen.sandbox.client { store = store }
+      local kept = {}
+      for _, transaction in client.kyt:kept() do
+        kept[#kept + 1] = transaction.customId
+      end
+      assert.same({ "payout-4" }, kept)
+      local payout = { network = "eth", hash = "0x5f16", direction = "sent", customId = "payout-4" }
+      local _, response = assert(client.kyt:submit(payout))
+      assert.is_true(response.kept)
+      store:close()
+    end)
+
+    it("has the verdicts of a watch, so that nothing is reported as new", function()
+      local store = assert(riskscreen.store.sqlite(directory .. "/store.db"))
+      local bad, clean = riskscreen.sandbox.scenario "type-sanction", riskscreen.sandbox.scenario "clean-eth"
+      local watch = riskscreen.sandbox.client {}:watch {
+        source = { bad.address, clean.address },
+        network = "eth",
+        store = store,
+        on_change = function() end,
+      }
+      local summary = watch:once()
+      assert.same({ 2, 0 }, { summary.screened, summary.changed })
+      store:close()
+    end)
+
+    it("is refused if its format is a later one, and stays as it is", function()
+      make_newer "store.db"
+      local before = pages.read(directory .. "/store.db")
+      local store, err = riskscreen.store.sqlite(directory .. "/store.db")
+      assert.is_nil(store)
+      assert.equal("newer", err.reason)
+      assert.is_truthy(err.message:find("upgrade riskscreen", 1, true))
+      assert.equal(before, pages.read(directory .. "/store.db"))
+    end)
+  end)
+
+  it("that is a ticket resumes its transaction", function()
+    local ticket = pages.read(directory .. "/ticket.txt")
+    local transaction = assert(riskscreen.sandbox.client({}).kyt:resume(ticket))
+    assert.same({ "payout-4", "sandbox-request-000001" }, { transaction.customId, transaction.requestId })
+    local newer, err = riskscreen.sandbox.client({}).kyt:resume((ticket:gsub('"version":1', '"version":2')))
+    assert.is_nil(newer)
+    assert.equal("invalid_argument", err.kind)
+  end)
+
+  describe("that is the state of an interrupted run", function()
+    local function resume()
+      return cli.run { "screen", "--file", directory .. "/input.csv", "--resume" }
+    end
+
+    it("is resumed: every row is in the output once, and the first ones are unchanged", function()
+      local before = pages.read(directory .. "/input.results.csv")
+      local status, _, err = resume()
+      assert.is_true(status <= 3, err)
+      local after = pages.read(directory .. "/input.results.csv")
+      assert.equal(before, after:sub(1, #before))
+      local lines = {}
+      for line in after:gmatch "\n(%d+)," do
+        lines[#lines + 1] = tonumber(line)
+      end
+      assert.equal(40, #lines)
+      for index, line in ipairs(lines) do
+        assert.equal(index + 1, line)
+      end
+    end)
+
+    it("is refused if its format is a later one, and no output is changed", function()
+      make_newer "input.results.csv.state"
+      local before = pages.read(directory .. "/input.results.csv")
+      local status, _, err = resume()
+      assert.equal(4, status)
+      assert.is_truthy(err:find("upgrade riskscreen", 1, true), err)
+      assert.equal(before, pages.read(directory .. "/input.results.csv"))
+    end)
+  end)
+
+  describe("that has the entries of a gate's cache", function()
+    -- A cache whose dict has the old entries, each text changed by a function.
+    local function cache_with(changed)
+      local old = assert(json.decode(pages.read(directory .. "/dict.json")))
+      local world = cache_world.new()
+      world.time = old.time + 1
+      for key, entry in pairs(old.entries) do
+        world.dict.entries[key] = { value = changed(entry.value), flags = entry.flags }
+      end
+      return world, world:worker()
+    end
+
+    it("decides without asking the service", function()
+      local world, cache = cache_with(function(value)
+        return value
+      end)
+      local blocked, source = cache:get(("0x%040x"):format(1), "eth")
+      assert.same({ "block", "dict" }, { blocked.action, source })
+      assert.equal("allow", cache:get(("0x%040x"):format(2), "eth").action)
+      assert.equal(0, #world.asked)
+    end)
+
+    it("asks the service if the entries have another format", function()
+      local world, cache = cache_with(function(value)
+        return (value:gsub("^1v", "2v"))
+      end)
+      local decision, source = cache:get(("0x%040x"):format(1), "eth")
+      assert.same({ "allow", "upstream" }, { decision.action, source })
+      assert.equal(1, #world.asked)
+    end)
+  end)
+end)
