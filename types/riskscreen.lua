@@ -859,6 +859,13 @@ function riskscreen_InboxListener:close() end
 ---@field clock? fun(): number
 local riskscreen_SqliteOptions = {}
 
+---@class riskscreen.RedisStoreOptions
+---@field redis riskscreen.Redis|string a client, or a URL
+---@field name? string
+---@field lock_ttl? number seconds
+---@field clock? fun(): number
+local riskscreen_RedisStoreOptions = {}
+
 ---@class riskscreen.StoreChange one change of a batch
 ---@field kind "put"|"add"|"replace"|"delete"
 ---@field space string
@@ -880,6 +887,12 @@ local riskscreen_StoreSpace = {}
 ---@return riskscreen.Store|nil
 ---@return riskscreen.Error|nil err its `reason` is such as "foreign", "newer" or "damaged"
 function riskscreen.store.sqlite(given) end
+
+---A store in Redis, which programs on any machine share. It works in tasks and in nginx, too.
+---@param given riskscreen.RedisStoreOptions|string the options or a URL
+---@return riskscreen.Store|nil
+---@return riskscreen.Error|nil err its `reason` is such as "unreachable", "evicting", "newer" or "wrong_type"
+function riskscreen.store.redis(given) end
 
 ---A store in memory, which ends with the program.
 ---@param given? { clock?: fun(): number }

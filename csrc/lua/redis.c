@@ -40,7 +40,7 @@ static int module_connect(lua_State *L) {
     struct rsc_redis_options given = {
         .host = values.host, .port = port, .path = values.path, .max_reply = (size_t)values.max_reply};
     struct rsc_redis_connection *connection = rsc_lua_new_object(L, sizeof *connection, CONNECTION_TYPE);
-    connection->fd = connection->epoll = -1;
+    connection->fd = -1;
     if (rsc_redis_open(connection, &given, &error) != RSC_OK) {
         lua_pushnil(L);
         lua_pushstring(L, kind_of(&error));
@@ -58,9 +58,13 @@ static struct rsc_redis_connection *check_connection(lua_State *L) {
     return connection;
 }
 
-static int connection_pollfd(lua_State *L) {
-    lua_pushinteger(L, rsc_redis_pollfd(check_connection(L)));
-    return 1;
+/* connection:watch(): the socket, the events to poll it for, and the number of sockets so far. */
+static int connection_watch(lua_State *L) {
+    struct rsc_redis_connection *connection = check_connection(L);
+    lua_pushinteger(L, connection->fd);
+    lua_pushstring(L, rsc_redis_wants_write(connection) ? "rw" : "r");
+    lua_pushinteger(L, (lua_Integer)connection->sockets);
+    return 3;
 }
 
 static int connection_is_due(lua_State *L) {
@@ -161,7 +165,7 @@ static int connection_close(lua_State *L) {
 
 int luaopen_riskscreen_hiredis(lua_State *L) {
     static const luaL_Reg methods[] = {
-        {"pollfd", connection_pollfd},   {"is_due", connection_is_due},
+        {"watch", connection_watch},     {"is_due", connection_is_due},
         {"step", connection_step},       {"send", connection_send},
         {"written", connection_written}, {"next", connection_next},
         {"close", connection_close},     {NULL, NULL},

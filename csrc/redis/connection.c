@@ -2,20 +2,27 @@
 
 #include <errno.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <unistd.h>
 
 #include <hiredis/hiredis.h>
+
+#include "base/descriptor.h"
 
 #define READ_SIZE      16384             /* bytes of one read */
 #define READS_MAX      64                /* reads of one step */
 #define NUMBER_MAX     32                /* bytes of "$", a decimal size_t and a line end */
 #define COMMANDS_LIMIT ((size_t)1 << 30) /* bytes of commands that wait to be written */
 #define OUT_KEPT       ((size_t)1 << 16) /* bytes of an empty buffer that is kept */
+
+#if defined(MSG_NOSIGNAL)
+#    define SEND_FLAGS MSG_NOSIGNAL
+#else
+#    define SEND_FLAGS 0
+#endif
 
 /* Failing and closing */
 
@@ -26,17 +33,9 @@ static void free_addresses(struct rsc_redis_connection *connection) {
     connection->addresses = connection->try = NULL;
 }
 
-static void close_descriptor(int *fd) {
-    if (*fd >= 0) {
-        (void)close(*fd);
-        *fd = -1;
-    }
-}
-
-/* Ends the connection. The epoll descriptor stays, because the caller's loop still watches it. */
+/* Ends the connection. The socket stays, because the caller's loop still watches it. */
 static int end(struct rsc_redis_connection *connection) {
     connection->state = RSC_REDIS_CLOSED;
-    close_descriptor(&connection->fd);
     free_addresses(connection);
     return connection->error.code;
 }
@@ -47,17 +46,14 @@ static int fail(struct rsc_redis_connection *connection, int code, const char *m
 }
 
 static int fail_by_errno(struct rsc_redis_connection *connection, const char *what, int number) {
-    errno = number; /* for %m */
-    (void)rsc_error_set(&connection->error, RSC_REDIS_NETWORK, 0, "%s: %m", what);
+    (void)rsc_error_set(&connection->error, RSC_REDIS_NETWORK, 0, "%s: %s", what, strerror(number));
     return end(connection);
 }
 
 void rsc_redis_close(struct rsc_redis_connection *connection) {
-    if (connection->epoll < 0 && connection->reader == NULL) {
-        return;
-    }
-    (void)fail(connection, RSC_REDIS_NETWORK, "the connection is closed");
-    close_descriptor(&connection->epoll);
+    connection->state = RSC_REDIS_CLOSED;
+    free_addresses(connection);
+    rsc_descriptor_close(&connection->fd);
     if (connection->reader != NULL) {
         redisReaderFree(connection->reader);
         connection->reader = NULL;
@@ -69,26 +65,18 @@ void rsc_redis_close(struct rsc_redis_connection *connection) {
 
 /* Connecting */
 
-static int watch(struct rsc_redis_connection *connection, int operation, uint32_t events) {
-    struct epoll_event event = {.events = events, .data.fd = connection->fd};
-    if (operation == EPOLL_CTL_MOD && events == connection->events) {
-        return RSC_OK;
-    }
-    if (epoll_ctl(connection->epoll, operation, connection->fd, &event) != 0) {
-        return fail_by_errno(connection, "epoll_ctl", errno);
-    }
-    connection->events = events;
-    return RSC_OK;
-}
-
 /* Begins to connect. Returns 0, or the number of the failure. */
 static int begin_connect(struct rsc_redis_connection *connection, const struct sockaddr *address, socklen_t size) {
     const int on = 1;
-    close_descriptor(&connection->fd);
-    connection->fd = socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (connection->fd < 0) {
+    rsc_descriptor_close(&connection->fd);
+    connection->sockets++;
+    connection->fd = rsc_descriptor_socket(address->sa_family, SOCK_STREAM, 0);
+    if (connection->fd < 0 || rsc_descriptor_unblock(connection->fd) != 0) {
         return errno;
     }
+#if !defined(MSG_NOSIGNAL)
+    (void)setsockopt(connection->fd, SOL_SOCKET, SO_NOSIGPIPE, &on, sizeof on);
+#endif
     if (address->sa_family != AF_UNIX) {
         (void)setsockopt(connection->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
         (void)setsockopt(connection->fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
@@ -103,7 +91,7 @@ static int connect_next(struct rsc_redis_connection *connection, int number) {
         connection->try = address->ai_next;
         number = begin_connect(connection, address->ai_addr, address->ai_addrlen);
         if (number == 0) {
-            return watch(connection, EPOLL_CTL_ADD, EPOLLOUT);
+            return RSC_OK;
         }
     }
     return fail_by_errno(connection, "cannot connect", number);
@@ -117,10 +105,7 @@ static int connect_path(struct rsc_redis_connection *connection, const char *pat
     }
     memcpy(address.sun_path, path, length + 1);
     int number = begin_connect(connection, (struct sockaddr *)&address, sizeof address);
-    if (number != 0) {
-        return fail_by_errno(connection, "cannot connect", number);
-    }
-    return watch(connection, EPOLL_CTL_ADD, EPOLLOUT);
+    return number == 0 ? RSC_OK : fail_by_errno(connection, "cannot connect", number);
 }
 
 static int connect_host(struct rsc_redis_connection *connection, const char *host, const char *port) {
@@ -139,13 +124,10 @@ int rsc_redis_open(struct rsc_redis_connection *connection, const struct rsc_red
     connection->fd = -1;
     connection->budget.limit = connection->budget.left = options->max_reply;
     rsc_buffer_init(&connection->out, COMMANDS_LIMIT);
-    connection->epoll = epoll_create1(EPOLL_CLOEXEC);
     connection->state = RSC_REDIS_CONNECTING;
     connection->reader = rsc_redis_reader_new(&connection->budget);
     int status;
-    if (connection->epoll < 0) {
-        status = fail_by_errno(connection, "epoll_create1", errno);
-    } else if (connection->reader == NULL) {
+    if (connection->reader == NULL) {
         status = fail(connection, RSC_ERROR_MEMORY, "not enough memory");
     } else if (options->path != NULL) {
         status = connect_path(connection, options->path);
@@ -170,7 +152,7 @@ static int finish_connect(struct rsc_redis_connection *connection) {
     }
     free_addresses(connection);
     connection->state = RSC_REDIS_OPEN;
-    return watch(connection, EPOLL_CTL_MOD, EPOLLIN);
+    return RSC_OK;
 }
 
 /* Commands */
@@ -209,11 +191,12 @@ static int write_commands(struct rsc_redis_connection *connection) {
     struct rsc_buffer *out = &connection->out;
     while (connection->written < out->length) {
         ssize_t count =
-            send(connection->fd, out->data + connection->written, out->length - connection->written, MSG_NOSIGNAL);
+            send(connection->fd, out->data + connection->written, out->length - connection->written, SEND_FLAGS);
         if (count < 0 && errno == EINTR) {
             continue;
         } else if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
-            return watch(connection, EPOLL_CTL_MOD, EPOLLIN | EPOLLOUT);
+            connection->blocked = true;
+            return RSC_OK;
         } else if (count < 0) {
             return fail_by_errno(connection, "the connection is lost", errno);
         }
@@ -221,12 +204,13 @@ static int write_commands(struct rsc_redis_connection *connection) {
         connection->written_total += (size_t)count;
     }
     connection->written = 0;
+    connection->blocked = false;
     if (out->capacity > OUT_KEPT) {
         rsc_buffer_free(out);
     } else {
         rsc_buffer_reset(out);
     }
-    return watch(connection, EPOLL_CTL_MOD, EPOLLIN);
+    return RSC_OK;
 }
 
 /* Replies */
@@ -315,33 +299,23 @@ const struct rsc_redis_value *rsc_redis_take(struct rsc_redis_connection *connec
 
 /* The loop */
 
-int rsc_redis_pollfd(const struct rsc_redis_connection *connection) {
-    return connection->epoll;
+bool rsc_redis_wants_write(const struct rsc_redis_connection *connection) {
+    return connection->state == RSC_REDIS_CONNECTING || connection->blocked;
 }
 
 bool rsc_redis_due(const struct rsc_redis_connection *connection) {
-    bool writes = (connection->events & EPOLLOUT) != 0;
-    return connection->state == RSC_REDIS_OPEN && connection->out.length > 0 && !writes;
+    return connection->state == RSC_REDIS_OPEN && connection->out.length > 0 && !connection->blocked;
 }
 
 void rsc_redis_step(struct rsc_redis_connection *connection) {
-    struct epoll_event event;
-    if (connection->state == RSC_REDIS_CLOSED) {
-        return;
-    }
-    int count = epoll_wait(connection->epoll, &event, 1, 0);
-    uint32_t ready = count > 0 ? event.events : 0;
     if (connection->state == RSC_REDIS_CONNECTING) {
-        if (ready == 0 || finish_connect(connection) != RSC_OK || connection->state != RSC_REDIS_OPEN) {
+        struct pollfd socket = {.fd = connection->fd, .events = POLLOUT};
+        if (poll(&socket, 1, 0) <= 0 || finish_connect(connection) != RSC_OK) {
             return;
         }
-        ready = 0;
     }
     /* Reading comes first: commands are not written to a connection that Redis has closed. */
-    if ((ready & ~(uint32_t)EPOLLOUT) != 0 && read_replies(connection) != RSC_OK) {
-        return;
-    }
-    if (connection->out.length > 0) {
+    if (connection->state == RSC_REDIS_OPEN && read_replies(connection) == RSC_OK && connection->out.length > 0) {
         (void)write_commands(connection);
     }
 }

@@ -3,8 +3,9 @@
  * hiredis parses the replies. Its asynchronous API is not used: version 0.14 ends the program by an assertion when a
  * server sends a reply that nobody asked for.
  *
- * The caller polls rsc_redis_pollfd and calls rsc_redis_step when it is readable or when rsc_redis_due says so. Replies
- * come in the order of the commands. One thread at a time may use a connection. */
+ * The caller polls the socket and calls rsc_redis_step when it is ready, or when rsc_redis_due says so. The socket and
+ * the events to poll for may change in each step. Replies come in the order of the commands. One thread at a time may
+ * use a connection. */
 #ifndef RSC_REDIS_CONNECTION_H
 #define RSC_REDIS_CONNECTION_H
 
@@ -32,14 +33,15 @@ struct rsc_redis_options {
 
 struct rsc_redis_connection {
     enum rsc_redis_state state;
-    int fd, epoll;                    /* -1 when closed */
-    uint32_t events;                  /* that epoll watches fd for */
+    int fd;                           /* -1 when closed */
+    unsigned sockets;                 /* number of sockets so far: each address of the host gets its own */
     struct addrinfo *addresses, *try; /* of the host, while connecting */
     struct redisReader *reader;
     struct rsc_redis_budget budget;
     struct rsc_buffer out;                /* commands to write */
     size_t written;                       /* bytes of `out` that are written */
     uint64_t queued_total, written_total; /* bytes since the beginning */
+    bool blocked;                         /* the socket took no more bytes */
     size_t expected;                      /* replies that have not come */
     struct rsc_redis_value *first, *last; /* complete replies */
     struct rsc_redis_value *taken;        /* by rsc_redis_take */
@@ -53,10 +55,10 @@ int rsc_redis_open(struct rsc_redis_connection *connection, const struct rsc_red
 /* Closes the connection and frees what it owns. Idempotent. */
 void rsc_redis_close(struct rsc_redis_connection *connection);
 
-/* The descriptor that is readable when rsc_redis_step has work. The connection owns it. */
-int rsc_redis_pollfd(const struct rsc_redis_connection *connection);
+/* Whether to poll the socket for writing, besides reading. */
+bool rsc_redis_wants_write(const struct rsc_redis_connection *connection);
 
-/* Whether rsc_redis_step has work even if the descriptor is not readable. */
+/* Whether rsc_redis_step has work even if the socket is not ready. */
 bool rsc_redis_due(const struct rsc_redis_connection *connection);
 
 /* Reserves room for a command of `count` arguments with `bytes` in all. Returns a status of rsc_buffer_reserve. */
@@ -67,7 +69,7 @@ void rsc_redis_begin(struct rsc_redis_connection *connection, size_t count);
 void rsc_redis_argument(struct rsc_redis_connection *connection, const char *text, size_t length);
 
 /* Connects, reads and writes without waiting. When the connection fails, the state becomes RSC_REDIS_CLOSED, and
- * `error` says why. Complete replies stay until they are taken. */
+ * `error` says why. Complete replies stay until they are taken, and the socket until rsc_redis_close. */
 void rsc_redis_step(struct rsc_redis_connection *connection);
 
 /* Takes the oldest complete reply, or returns NULL. It is valid until the next call or rsc_redis_close. */

@@ -1,10 +1,12 @@
--- Writes numbered rows to the store at arg[1] and prints each number when the store has it. arg[2]: "lock" takes the
--- lock and waits to be killed; "limit" writes until the store fails; a number is the row after which it ends.
+-- Writes numbered rows to the store at arg[1], a path or Redis' URL, and prints each number when the store has it.
+-- arg[2]: "lock" takes the lock and waits to be killed; "limit" writes until the store fails; a number is the row after
+-- which it ends.
 
 local riskscreen = require "riskscreen"
 
 io.stdout:setvbuf "no"
-local store = assert(riskscreen.store.sqlite { path = arg[1], synchronous = "normal" })
+local store = arg[1]:find "^redis:" and assert(riskscreen.store.redis { redis = arg[1], lock_ttl = 1 })
+  or assert(riskscreen.store.sqlite { path = arg[1], synchronous = "normal" })
 local rows, state = store:space "rows", store:space "state"
 
 if arg[2] == "lock" then

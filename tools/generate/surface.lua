@@ -161,6 +161,7 @@ return {
     intro = "A store keeps what must last. Each function returns nil and an error where the store fails.",
     functions = {
       fn("riskscreen.store.sqlite", "M.sqlite", "store/init.lua"),
+      fn("riskscreen.store.redis", "M.redis", "store/init.lua"),
       fn("riskscreen.store.memory", "M.memory", "store/init.lua"),
       fn("store:space", "Store:space"),
       fn("store:batch", "Store:batch"),
@@ -176,6 +177,7 @@ return {
     },
     objects = {
       { class = "riskscreen.SqliteOptions", is_type_only = true },
+      { class = "riskscreen.RedisStoreOptions", is_type_only = true },
       { class = "riskscreen.StoreChange" },
       { class = "riskscreen.Store", fields = {} },
       { class = "riskscreen.StoreSpace", fields = { "name" } },

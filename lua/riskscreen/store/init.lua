@@ -1,10 +1,12 @@
 -- Where a program keeps what must last: texts by key, in named spaces. This is the one interface; a backend holds the
--- entries. memory.lua and sqlite.lua are backends. It needs nothing that Redis cannot do in one script or command.
+-- entries: memory.lua, sqlite.lua and redis.lua.
 
 local build = require "riskscreen.options.build"
 local check = require "riskscreen.options.check"
 local errors = require "riskscreen.errors"
 local memory = require "riskscreen.store.memory"
+local redis = require "riskscreen.store.redis"
+local redis_client = require "riskscreen.redis"
 local sqlite = require "riskscreen.store.sqlite"
 local text = require "riskscreen.util.text"
 
@@ -22,6 +24,7 @@ local PAGE = 500 -- entries that an iteration reads at once
 
 ---What a backend does. Each method returns nil and an error when the store fails.
 ---@class riskscreen.StoreBackend
+---@field is_shared? boolean programs on other machines change the entries, too
 ---@field get fun(self, space: string, key: string, now: number): string|nil, riskscreen.Error|nil
 ---@field apply fun(self, changes: riskscreen.StoreChange[], now: number): boolean|nil, riskscreen.Error|nil all
 ---changes or none; false: a condition does not hold
@@ -238,8 +241,26 @@ local options = {
   },
 }
 
+options.redis = {
+  build.required(build.checked("redis", "table|string", function(value)
+    if type(value) == "table" then
+      return build.object("redis", "riskscreen.Redis", "riskscreen.redis.new", "").check(value)
+    end
+    return value
+  end, "A client made by `riskscreen.redis.new`, or a URL.")),
+  build.checked("name", "string", function(value)
+    return value:find "^[%w_-]+$" and value or nil, "must be of letters, digits, '_' and '-'"
+  end, "Name of the store; its keys begin with the client's prefix and this name.", "store"),
+  build.seconds("lock_ttl", 30, "How long a lock outlives a program that ends without releasing it.", 0.1, 3600),
+  build.callback("clock", "Returns the time in seconds since 1970, for `ttl`; by default the clock of Redis."),
+}
+
+local function no_time()
+  return nil
+end
+
 local function new(backend, settings)
-  return setmetatable({ backend = backend, clock = settings.clock }, Store)
+  return setmetatable({ backend = backend, clock = settings.clock or no_time }, Store)
 end
 
 local M = { options = options }
@@ -272,6 +293,35 @@ function M.sqlite(given)
     error("store.sqlite: " .. wrong.message, 2)
   end
   local backend, err = sqlite.new(settings)
+  if not backend then
+    return nil, err
+  end
+  return new(backend, settings)
+end
+
+---@class riskscreen.RedisStoreOptions
+---@field redis riskscreen.Redis|string a client, or a URL
+---@field name? string
+---@field lock_ttl? number seconds
+---@field clock? fun(): number
+
+---A store in Redis, which programs on any machine share. It works in tasks and in nginx, too.
+---@param given riskscreen.RedisStoreOptions|string the options or a URL
+---@return riskscreen.Store|nil
+---@return riskscreen.Error|nil err its `reason` is such as "unreachable", "evicting", "newer" or "wrong_type"
+function M.redis(given)
+  local settings, wrong = check.options(options.redis, type(given) == "string" and { redis = given } or given)
+  if not settings then
+    error("store.redis: " .. wrong.message, 2)
+  end
+  if type(settings.redis) == "string" then
+    local ok, message = pcall(redis_client.new, settings.redis)
+    if not ok then
+      error("store.redis: " .. tostring(message):gsub("^.*redis%.new: ", ""), 2)
+    end
+    settings.redis, settings.owns_redis = message, true
+  end
+  local backend, err = redis.new(settings)
   if not backend then
     return nil, err
   end

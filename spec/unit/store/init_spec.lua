@@ -1,5 +1,6 @@
 -- The rules of a store, over every backend.
 local riskscreen = require "riskscreen"
+local redis_server = require "spec.support.redis"
 local temporary = require "spec.support.temporary"
 
 local function memory(clock)
@@ -18,7 +19,15 @@ local function keys_of(space, range)
   return keys
 end
 
-for name, open in pairs { memory = memory, sqlite = sqlite } do
+local server
+
+local function redis(clock)
+  server = server or redis_server.start()
+  server:command "FLUSHALL"
+  return assert(riskscreen.store.redis { redis = server.url, clock = clock })
+end
+
+for name, open in pairs { memory = memory, sqlite = sqlite, redis = redis_server.is_installed() and redis or nil } do
   describe("a store, backend " .. name .. ",", function()
     local now, store, space
 
@@ -215,6 +224,8 @@ for name, open in pairs { memory = memory, sqlite = sqlite } do
     end)
   end)
 end
+
+teardown(redis_server.stop_all)
 
 describe("misuse of a store", function()
   it("raises at the caller's line", function()

@@ -2,6 +2,7 @@
 -- was told is kept may be lost, and none may be there twice. `./dev soak kills` runs it 200 times.
 local program = require "spec.support.program"
 local random = require "spec.support.random"
+local redis_server = require "spec.support.redis"
 local riskscreen = require "riskscreen"
 local temporary = require "spec.support.temporary"
 
@@ -37,26 +38,45 @@ local function whole_rows(rows)
   return number
 end
 
+-- Kills the program again and again, and lets it end at last. `open` opens the store that the program writes to.
+local function run_and_kill(place, open)
+  local integer = random.new(20260101).integer
+  local reported = 0
+  for run = 1, RUNS do
+    reported = interrupt(place, integer(MOST_ROWS)) or reported
+    local store = assert(open(place))
+    local last = tonumber(store:space("state"):get "last" or "0")
+    -- The program may have been killed between the write and its report.
+    assert.is_true(last == reported or last == reported + 1, ("run %d: %d of %d"):format(run, last, reported))
+    assert.equal(last, whole_rows(store:space "rows"))
+    -- In Redis the lock outlives the program for a second.
+    local release
+    repeat
+      release = store:lock "run"
+    until release
+    release()
+    reported = last
+    store:close()
+  end
+  local writer, total = program.start("store_writer", { place, tostring(reported + 10) }), nil
+  for line in writer:lines() do
+    total = line:match "^total (%d+)$" or total
+  end
+  assert.equal(reported + 10, tonumber(total))
+end
+
 describe("a program that is killed while it writes to a store", function()
   after_each(temporary.clean)
 
   it(("loses no row and writes none twice, in %d runs"):format(RUNS), function()
-    local path, integer = temporary.path "runs.db", random.new(20260101).integer
-    local reported = 0
-    for run = 1, RUNS do
-      reported = interrupt(path, integer(MOST_ROWS)) or reported
-      local store = assert(riskscreen.store.sqlite(path))
-      local last = tonumber(store:space("state"):get "last" or "0")
-      -- The program may have been killed between the write and its report.
-      assert.is_true(last == reported or last == reported + 1, ("run %d: %d of %d"):format(run, last, reported))
-      assert.equal(last, whole_rows(store:space "rows"))
-      reported = last
-      store:close()
-    end
-    local writer, total = program.start("store_writer", { path, tostring(reported + 10) }), nil
-    for line in writer:lines() do
-      total = line:match "^total (%d+)$" or total
-    end
-    assert.equal(reported + 10, tonumber(total))
+    run_and_kill(temporary.path "runs.db", riskscreen.store.sqlite)
   end)
+
+  if redis_server.is_installed() then
+    it(("loses no row and writes none twice in Redis, in %d runs"):format(RUNS), function()
+      local server = redis_server.start()
+      run_and_kill(server.url, riskscreen.store.redis)
+      server:stop()
+    end)
+  end
 end)

@@ -7,7 +7,9 @@ local tasks = scheduler.tasks
 
 ---@class riskscreen.native.RedisConnection
 ---@field private core userdata
----@field private address table
+---@field private fd integer the socket
+---@field private watched? "r"|"rw" events that the scheduler polls for
+---@field private sockets? integer number of the socket
 ---@field private exchanges table[] those whose replies have not come, from `first` to `last`
 ---@field private replied integer replies that have come
 ---@field private failure? table why the connection is closed
@@ -55,15 +57,27 @@ end
 -- The methods of riskscreen.Pollable, for the scheduler.
 
 function Connection:pollfd()
-  return self.core:pollfd()
+  return self.fd
 end
 
-function Connection:events() -- luacheck: ignore 212
-  return "r"
+function Connection:events()
+  return self.watched
 end
 
 function Connection:timeout()
   return self.core:is_due() and 0 or nil
+end
+
+-- Lets the scheduler watch the socket for the right events.
+local function watch(self)
+  local fd, events, sockets = self.core:watch()
+  if events ~= self.watched or sockets ~= self.sockets then
+    if self.watched then
+      scheduler.detach(self)
+    end
+    self.fd, self.watched, self.sockets = fd, events, sockets
+    scheduler.attach(self)
+  end
 end
 
 function Connection:step()
@@ -78,7 +92,10 @@ function Connection:step()
   end
   if state == "closed" then
     self:fail(kind, message)
-  elseif state == "open" and not self.open then
+    return
+  end
+  watch(self)
+  if state == "open" and not self.open then
     self.open = true
     self.changed:notify()
   end
@@ -174,7 +191,7 @@ function Transport:connect(address)
     { core = core, exchanges = {}, first = 1, last = 0, replied = 0, changed = tasks.signal() },
     Connection
   )
-  scheduler.attach(connection)
+  watch(connection)
   local hold = tasks.hold(connection)
   wait_until_open(connection, settings.connect_timeout)
   tasks.release(connection, hold)

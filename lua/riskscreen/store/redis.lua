@@ -1,0 +1,416 @@
+-- The entries of a store in Redis, which programs on any machine share. The same rules as in sqlite.lua.
+--
+-- A space has three keys in Redis. A hash has the values. A sorted set has the keys in the order of their bytes, and
+-- another one the times at which entries expire. A script changes all three, so a batch is there as a whole or not at
+-- all.
+
+local errors = require "riskscreen.errors"
+local random = require "riskscreen.util.random"
+local redis = require "riskscreen.redis"
+local runtime = require "riskscreen.runtime"
+
+local SCHEMA_VERSION = 1
+local SWEEP_LIMIT = 1000 -- expired entries that one script removes
+local PAGE_SIZE = 8 * 1024 * 1024 -- bytes of values after which a page ends
+
+-- The time is the client's where it has a clock, else that of Redis, which is the same for all machines.
+local TIME = [[
+local now = tonumber(ARGV[1])
+if not now then
+  local time = redis.call('TIME')
+  now = time[1] + time[2] / 1000000
+end
+]]
+
+-- Removes expired entries of a space: true where there may be more.
+local SWEEP = TIME
+  .. [[
+local function sweep(values, index, expiries, limit)
+  local expired = redis.call('ZRANGEBYSCORE', expiries, '-inf', now, 'LIMIT', 0, limit)
+  for _, key in ipairs(expired) do
+    redis.call('HDEL', values, key)
+    redis.call('ZREM', index, key)
+    redis.call('ZREM', expiries, key)
+  end
+  return #expired == limit
+end
+]]
+
+-- KEYS: values, expiries. ARGV: time, key.
+local GET = redis.script("get", TIME .. [[
+local value = redis.call('HGET', KEYS[1], ARGV[2])
+local expiry = redis.call('ZSCORE', KEYS[2], ARGV[2])
+return (not expiry or tonumber(expiry) > now) and value
+]])
+
+-- KEYS: values, index, expiries. ARGV: time, first and last of the keys, limit of entries, of bytes, of the sweep.
+-- Returns false where it has to be run again.
+local PAGE = redis.script("page", SWEEP .. [[
+if sweep(KEYS[1], KEYS[2], KEYS[3], tonumber(ARGV[6])) then return false end
+local found, size = {}, 0
+for _, key in ipairs(redis.call('ZRANGEBYLEX', KEYS[2], ARGV[2], ARGV[3], 'LIMIT', 0, ARGV[4])) do
+  local value = redis.call('HGET', KEYS[1], key)
+  if not value then return redis.error_reply('DAMAGED a value is gone') end
+  found[#found + 1] = key
+  found[#found + 1] = value
+  size = size + #value
+  if size > tonumber(ARGV[5]) then break end
+end
+return found
+]])
+
+-- KEYS: values, index, expiries. ARGV: time, first and last of the keys, limit of the sweep. Returns false where it has
+-- to be run again.
+local COUNT = redis.script("count", SWEEP .. [[
+if sweep(KEYS[1], KEYS[2], KEYS[3], tonumber(ARGV[4])) then return false end
+return redis.call('ZLEXCOUNT', KEYS[2], ARGV[2], ARGV[3])
+]])
+
+-- Takes a lock back that has expired and that nobody else has taken since: the counter is still that of its token.
+local LOCKS = [[
+local function is_held(lock, counter, token, milliseconds)
+  local holder = redis.call('GET', lock)
+  if holder == token then
+    redis.call('PEXPIRE', lock, milliseconds)
+    return true
+  elseif not holder and redis.call('GET', counter) == string.match(token, '^%d+') then
+    redis.call('SET', lock, token, 'PX', milliseconds)
+    return true
+  end
+  return false
+end
+]]
+
+-- KEYS: values, index and expiries of each space, then each lock and its counter. ARGV: time, limit of the sweep,
+-- number of spaces, number of locks, life of a lock, the tokens, and 7 values for each change. All conditions are
+-- checked before anything is written. Wrong types raise before as well.
+local APPLY = redis.script("apply", SWEEP .. LOCKS .. [[
+local spaces, locks = tonumber(ARGV[3]), tonumber(ARGV[4])
+for space = 1, spaces do
+  redis.call('HLEN', KEYS[3 * space - 2])
+  redis.call('ZCARD', KEYS[3 * space - 1])
+  redis.call('ZCARD', KEYS[3 * space])
+end
+for lock = 1, locks do
+  local key = 3 * spaces + 2 * lock - 1
+  if not is_held(KEYS[key], KEYS[key + 1], ARGV[5 + lock], ARGV[5]) then
+    return redis.error_reply('LOCKLOST ' .. lock)
+  end
+end
+local entries, order, sweeps = {}, {}, {}
+local function entry_of(space, key)
+  entries[space] = entries[space] or {}
+  local entry = entries[space][key]
+  if not entry then
+    local value = redis.call('HGET', KEYS[3 * space - 2], key)
+    local expiry = value and redis.call('ZSCORE', KEYS[3 * space], key)
+    if expiry and tonumber(expiry) <= now then value = false end
+    entry = { space = space, key = key, value = value }
+    entries[space][key] = entry
+    order[#order + 1] = entry
+  end
+  return entry
+end
+for at = 6 + locks, #ARGV, 7 do
+  local kind, space, ttl = ARGV[at], tonumber(ARGV[at + 1]), tonumber(ARGV[at + 4])
+  local entry = entry_of(space, ARGV[at + 2])
+  local holds = kind == 'put' or entry.value
+  if kind == 'add' then
+    holds = not entry.value
+  elseif ARGV[at + 5] == '1' then
+    holds = entry.value == ARGV[at + 6]
+  end
+  if not holds then return 0 end
+  entry.value = kind ~= 'delete' and ARGV[at + 3]
+  entry.expiry = kind ~= 'delete' and ttl and string.format('%.17g', now + ttl)
+  sweeps[space] = sweeps[space] or ttl
+end
+for _, entry in ipairs(order) do
+  local values, index, expiries = KEYS[3 * entry.space - 2], KEYS[3 * entry.space - 1], KEYS[3 * entry.space]
+  if entry.value then
+    redis.call('HSET', values, entry.key, entry.value)
+    redis.call('ZADD', index, 0, entry.key)
+  else
+    redis.call('HDEL', values, entry.key)
+    redis.call('ZREM', index, entry.key)
+  end
+  if entry.expiry then
+    redis.call('ZADD', expiries, entry.expiry, entry.key)
+  else
+    redis.call('ZREM', expiries, entry.key)
+  end
+end
+for space in pairs(sweeps) do
+  sweep(KEYS[3 * space - 2], KEYS[3 * space - 1], KEYS[3 * space], tonumber(ARGV[2]))
+end
+return 1
+]])
+
+-- KEYS: lock, counter. ARGV: life in milliseconds, a random text. Returns the token, or false where it is held.
+local TAKE = redis.script(
+  "take",
+  [[
+if redis.call('EXISTS', KEYS[1]) == 1 then return false end
+local token = redis.call('INCR', KEYS[2]) .. ' ' .. ARGV[2]
+redis.call('SET', KEYS[1], token, 'PX', ARGV[1])
+return token
+]]
+)
+
+-- KEYS: lock, counter. ARGV: life in milliseconds, token.
+local RENEW = redis.script("renew", LOCKS .. "return is_held(KEYS[1], KEYS[2], ARGV[2], ARGV[1]) and 1 or 0")
+
+-- KEYS: lock. ARGV: token.
+local RELEASE = redis.script(
+  "release",
+  "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0"
+)
+
+---@class riskscreen.store.Redis: riskscreen.StoreBackend
+---@field private redis riskscreen.Redis
+---@field private settings { name: string, lock_ttl: number }
+---@field private random fun(): number
+---@field private owns_redis boolean whether `close` closes the connection
+---@field private locks table<string, string> tokens by the name of the lock
+---@field private checked boolean whether the data in Redis are known to be this library's
+local Redis = { is_shared = true }
+Redis.__index = Redis
+
+local function problem(reason, message)
+  return errors.new("storage", "store redis: " .. message, { reason = reason, uncertain = false })
+end
+
+-- A key of this store. All are in one slot of a Cluster.
+local function key_of(self, name)
+  return self.redis:key(("%s:%d:%s"):format(self.settings.name, SCHEMA_VERSION, name))
+end
+
+local function keys_of(self, space)
+  return key_of(self, "values:" .. space), key_of(self, "index:" .. space), key_of(self, "expiries:" .. space)
+end
+
+local function lock_keys(self, name)
+  return key_of(self, "lock:" .. name), key_of(self, "counter:" .. name)
+end
+
+local function time(now)
+  return now and ("%.17g"):format(now) or ""
+end
+
+-- Says what is wrong with the server's memory: an evicting Redis removes entries that must last.
+local function eviction_problem(info)
+  local limit, policy = info:match "maxmemory:(%d+)", info:match "maxmemory_policy:(%S+)"
+  if limit and limit ~= "0" and policy ~= "noeviction" then
+    return problem(
+      "evicting",
+      "Redis removes keys when its memory is full; set maxmemory-policy to noeviction (it is " .. policy .. ")"
+    )
+  end
+end
+
+-- Checks, once, that the data are this library's and that Redis keeps them. Returns an error.
+local function check(self)
+  if self.checked then
+    return nil
+  end
+  local schema = self.redis:key(self.settings.name .. ":schema")
+  local replies, err = self.redis:pipeline {
+    { "SET", schema, SCHEMA_VERSION, "NX" },
+    { "GET", schema },
+    { "INFO", "memory" },
+  }
+  if not replies then
+    return err
+  elseif errors.is(replies[2]) then
+    return replies[2]
+  elseif replies[2] == false and errors.is(replies[1]) then
+    return replies[1]
+  end
+  local version = tonumber(replies[2])
+  if not version then
+    return problem("foreign", "the key " .. schema .. " is another program's; choose another prefix or name")
+  elseif version > SCHEMA_VERSION then
+    local wanted = "the store has version %d, and this riskscreen reads up to version %d; upgrade riskscreen"
+    return problem("newer", wanted:format(version, SCHEMA_VERSION))
+  end
+  -- A user whose ACL forbids INFO gets no warning.
+  local warning = type(replies[3]) == "string" and eviction_problem(replies[3])
+  if warning then
+    return warning
+  end
+  self.checked = true
+end
+
+-- Runs a script. One that only reads runs again where the connection was lost.
+local function run(self, script, keys, arguments, reads)
+  local err = check(self)
+  if err then
+    return nil, err
+  end
+  local reply
+  reply, err = self.redis:script(script, keys, arguments)
+  if err and reads and err.uncertain and err.reason == "unreachable" then
+    reply, err = self.redis:script(script, keys, arguments)
+  end
+  if err and err.code == "DAMAGED" then
+    return nil, problem("damaged", "entries of this store were removed by another program or by eviction")
+  end
+  return reply, err
+end
+
+-- The range of keys for ZRANGEBYLEX.
+local function range_of(prefix, after)
+  local first = "[" .. prefix
+  if after and after >= prefix then
+    first = "(" .. after
+  end
+  -- The last byte that can grow, grown: all keys with the prefix come before it.
+  local head = prefix:gsub("\255+$", "")
+  local last = head == "" and "+" or "(" .. head:sub(1, -2) .. string.char(head:byte(-1) + 1)
+  return first, last
+end
+
+function Redis:get(space, key, now)
+  local values, _, expiries = keys_of(self, space)
+  local value, err = run(self, GET, { values, expiries }, { time(now), key }, true)
+  return value or nil, err
+end
+
+-- Runs a script until it has found no more expired entries than it may remove at once.
+local function run_until_swept(self, script, space, arguments)
+  local values, index, expiries = keys_of(self, space)
+  local reply, err
+  repeat
+    reply, err = run(self, script, { values, index, expiries }, arguments, true)
+  until reply ~= false
+  return reply, err
+end
+
+function Redis:page(space, prefix, after, limit, now)
+  local first, last = range_of(prefix, after)
+  return run_until_swept(self, PAGE, space, { time(now), first, last, limit, PAGE_SIZE, SWEEP_LIMIT })
+end
+
+function Redis:count(space, prefix, now)
+  local first, last = range_of(prefix)
+  return run_until_swept(self, COUNT, space, { time(now), first, last, SWEEP_LIMIT })
+end
+
+local function milliseconds(seconds)
+  return math.ceil(seconds * 1000)
+end
+
+local function lock_lost(name)
+  local message = "the lock '%s' is lost: this program did not renew it in time, and another has taken it"
+  return problem("lock_lost", message:format(name))
+end
+
+-- The keys of a batch, and the number of each space among them.
+local function spaces_of(self, changes)
+  local keys, numbers, count = {}, {}, 0
+  for _, change in ipairs(changes) do
+    if not numbers[change.space] then
+      count = count + 1
+      numbers[change.space] = count
+      keys[3 * count - 2], keys[3 * count - 1], keys[3 * count] = keys_of(self, change.space)
+    end
+  end
+  return keys, numbers, count
+end
+
+function Redis:apply(changes, now)
+  local keys, numbers, count = spaces_of(self, changes)
+  local names, arguments = {}, { time(now), SWEEP_LIMIT, count, 0, milliseconds(self.settings.lock_ttl) }
+  for name, token in pairs(self.locks) do
+    names[#names + 1] = name
+    keys[#keys + 1], keys[#keys + 2] = lock_keys(self, name)
+    arguments[#arguments + 1] = token
+  end
+  arguments[4] = #names
+  for _, change in ipairs(changes) do
+    local at, expected = #arguments, change.expected
+    arguments[at + 1], arguments[at + 2], arguments[at + 3] = change.kind, numbers[change.space], change.key
+    arguments[at + 4], arguments[at + 5] = change.value or "", change.ttl or ""
+    arguments[at + 6], arguments[at + 7] = expected and 1 or 0, expected or ""
+  end
+  local made, err = run(self, APPLY, keys, arguments)
+  if err and err.code == "LOCKLOST" then
+    return nil, lock_lost(names[tonumber(err.message:match "LOCKLOST (%d+)")] or "?")
+  elseif err then
+    return nil, err
+  end
+  return made == 1
+end
+
+-- Renews a lock until it is released or lost.
+local function keep(self, name, token)
+  while true do
+    runtime.sleep(self.settings.lock_ttl / 3)
+    if self.locks[name] ~= token or self.closed then
+      return
+    end
+    local lock, counter = lock_keys(self, name)
+    local held = run(self, RENEW, { lock, counter }, { milliseconds(self.settings.lock_ttl), token })
+    if held == 0 then
+      return
+    end
+  end
+end
+
+---Takes a lock for `lock_ttl` seconds at first. While it is held, it is renewed, and each change of this store makes
+---sure that it is still held.
+function Redis:lock(name)
+  local lock, counter = lock_keys(self, name)
+  local nonce = ("%.0f"):format(self.random() * 2 ^ 53)
+  local token, err = run(self, TAKE, { lock, counter }, { milliseconds(self.settings.lock_ttl), nonce })
+  if err then
+    return nil, err
+  elseif not token then
+    return nil, problem("locked", ("the lock '%s' is held by another program or by this one"):format(name))
+  end
+  self.locks[name] = token
+  runtime.defer(keep, self, name, token)
+  return function()
+    if self.locks[name] == token then
+      self.locks[name] = nil
+      run(self, RELEASE, { lock }, { token })
+    end
+  end
+end
+
+function Redis:close()
+  self.closed = true
+  for name, token in pairs(self.locks) do
+    run(self, RELEASE, { (lock_keys(self, name)) }, { token })
+  end
+  self.locks = {}
+  if self.owns_redis then
+    self.redis:close()
+  end
+end
+
+local M = {}
+
+---@param settings { redis: riskscreen.Redis, owns_redis?: boolean, name: string, lock_ttl: number } checked
+---@return riskscreen.store.Redis|nil
+---@return riskscreen.Error|nil err
+function M.new(settings)
+  local self = setmetatable({
+    redis = settings.redis,
+    owns_redis = settings.owns_redis,
+    settings = settings,
+    random = random.new(random.seed(runtime.now())),
+    locks = {},
+  }, Redis)
+  -- Where nothing can wait, as in init_by_lua of nginx, the first use checks.
+  local err = not runtime.refusal() and check(self) or nil
+  if err then
+    if self.owns_redis then
+      self.redis:close()
+    end
+    return nil, err
+  end
+  return self
+end
+
+return M
