@@ -17,6 +17,7 @@ local text = require "riskscreen.util.text"
 local ctx_or = require("resty.core.ctx").get_ctx_table
 
 local ngx = _G.ngx
+local getmetatable, type = getmetatable, type
 
 local LONGEST_REASON = 200 -- bytes in the log
 
@@ -36,13 +37,16 @@ local EXEMPT = decisions.new {
 ---@field private policy riskscreen.Policy
 ---@field private cache riskscreen.nginx.Cache
 ---@field private recorder riskscreen.nginx.Recorder
+---@field private read_address fun(address: any, network: any): string|nil, string|nil
+---@field private local_lists? riskscreen.nginx.LocalLists
+---@field private journal? riskscreen.nginx.Journal
 local Gate = {}
 Gate.__index = Gate
 Gate.__name = "riskscreen.nginx.Gate"
 
 -- The decision of the local lists; or nil. The account's blacklist wins over a local allow list.
 local function listed(self, address, network)
-  local decision = self.context.local_lists:decide(address, network)
+  local decision = self.local_lists:decide(address, network)
   if decision and decision.action == "allow" then
     return self.cache:blacklisted(address, network) or decision
   end
@@ -52,9 +56,9 @@ end
 local function decide_one(self, address, network, problem)
   local decision, source, canonical
   if not problem then
-    canonical, problem = self.context.read_address(address, network)
+    canonical, problem = self.read_address(address, network)
   end
-  if canonical and self.context.local_lists then
+  if canonical and self.local_lists then
     decision, source = listed(self, canonical, network), "list"
   end
   if problem then
@@ -63,8 +67,8 @@ local function decide_one(self, address, network, problem)
     decision, source = self.cache:get(canonical, network, self.own_location.timeout)
   end
   self.recorder:decided(decision.action, source)
-  if self.context.journal then
-    self.context.journal:record(decision, source, self.policy, address, canonical)
+  if self.journal then
+    self.journal:record(decision, source, self.policy, address, canonical)
   end
   return decision, source
 end
@@ -114,8 +118,8 @@ local function decide(self, request)
   if location.exempt and location.exempt() then
     decision, source = EXEMPT, "exempt"
     self.recorder:decided("allow", "exempt")
-    if self.context.journal then
-      self.context.journal:record(EXEMPT, "exempt", self.policy)
+    if self.journal then
+      self.journal:record(EXEMPT, "exempt", self.policy)
     end
   else
     local address, network, problem, subjects = input.read(location, request)
@@ -168,6 +172,9 @@ local function new_gate(context, checked)
     policy = policy,
     cache = context:cache_for(policy),
     recorder = context.recorder,
+    read_address = context.read_address,
+    local_lists = context.local_lists,
+    journal = context.journal,
   }, Gate)
 end
 
@@ -299,8 +306,8 @@ end
 ---Fetches the account's lists, listens for purges of other machines, and looks at the files of local lists, from now
 ---on: for init_worker_by_lua. Without this call, a worker begins with its first request.
 function Gate:start()
-  if self.context.local_lists then
-    self.context.local_lists:start()
+  if self.local_lists then
+    self.local_lists:start()
   end
   if self.context.lists then
     self.context.lists:start()
@@ -313,8 +320,8 @@ end
 ---Writes what the journal has not written yet: for exit_worker_by_lua. Without it a worker that is stopped by SIGTERM
 ---loses the decisions of the last `journal.interval`. Without the option `journal` it does nothing.
 function Gate:stop()
-  if self.context.journal then
-    self.context.journal:finish()
+  if self.journal then
+    self.journal:finish()
   end
 end
 

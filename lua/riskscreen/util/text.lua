@@ -118,13 +118,14 @@ end
 local has_ffi, ffi = pcall(require, "ffi")
 if has_ffi then
   ffi.cdef "size_t strspn(const char *text, const char *accepted);"
+  local C, cast = ffi.C, ffi.cast
 
   function M.made_of(class)
     local accepted = class:gsub("(.)%-(.)", characters_between)
     return function(text, from)
       local before = (from or 1) - 1
       local left = #text - before
-      return left > 0 and ffi.C.strspn(ffi.cast("const char *", text) + before, accepted) == left
+      return left > 0 and C.strspn(cast("const char *", text) + before, accepted) == left
     end
   end
 elseif core then
