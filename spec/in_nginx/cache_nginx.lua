@@ -217,7 +217,8 @@ describe("a cached decision", function()
       local dict, change, count = ngx.shared.riskscreen, loadstring((...)[1]), 0
       for _, key in ipairs(dict:get_keys(0)) do
         if key:find("riskscreen:entry:", 1, true) then
-          dict:set(key, (change(dict:get(key))))
+          local value, flags = dict:get(key)
+          dict:set(key, (change(tostring(value))), 0, flags)
           count = count + 1
         end
       end

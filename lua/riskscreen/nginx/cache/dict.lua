@@ -1,4 +1,4 @@
--- The shared dict of all workers: texts of entries, reasons to which they refer, locks, and marks of purged addresses.
+-- The shared dict of all workers: values of entries, texts to which they refer, locks, and marks of purged addresses.
 -- It may be absent or full, and it may lose any of them.
 local epochs = require "riskscreen.nginx.cache.epoch"
 
@@ -29,50 +29,51 @@ function Dict:epoch()
 end
 
 ---@param key string
----@return string|nil text
----@return integer|nil flags
+---@return string|number|nil value
+---@return integer flags
 function Dict:get(key)
   local shared = self.shared
   if not shared then
-    return nil
+    return nil, 0
   end
-  local text, flags = shared:get(key)
-  if type(text) ~= "string" then
-    return nil
+  local value, flags = shared:get(key)
+  local kind = type(value)
+  if kind ~= "number" and kind ~= "string" then
+    return nil, 0
   end
-  return text, flags
+  return value, flags or 0
 end
 
 ---@param key string
----@param text string
+---@param value string|number
 ---@param lifetime number seconds, more than 0
 ---@param flags integer
-function Dict:set(key, text, lifetime, flags)
+function Dict:set(key, value, lifetime, flags)
   if self.shared then
-    self.shared:set(key, text, lifetime, flags)
+    self.shared:set(key, value, lifetime, flags)
   end
 end
 
----Keeps the reasons of a decision for the entries whose flags refer to them.
----@param known riskscreen.nginx.KnownDecision
+---Keeps the text of a reference for the entries whose flags refer to it.
+---@param reference riskscreen.nginx.Reference
 ---@param now number Unix seconds
----@return boolean kept false without room, or if other reasons have these flags
-function Dict:keep_reasons(known, now)
-  if now < known.kept_until then
+---@return boolean kept false without room, or if another text has these flags
+function Dict:keep_reference(reference, now)
+  if now < reference.kept_until then
     return true
   elseif not self.shared then
     return false
   end
-  local key = REASONS .. known.flags
-  local added = self.shared:add(key, known.json)
-  if added or self.shared:get(key) == known.json then
-    known.kept_until = now + KEPT
+  local key = REASONS .. reference.flags
+  local added = self.shared:add(key, reference.text)
+  if added or self.shared:get(key) == reference.text then
+    reference.kept_until = now + KEPT
     return true
   end
   return false
 end
 
----The reasons that flags refer to, as JSON.
+---The text to which flags refer: an epoch, and reasons as JSON.
 ---@param flags integer
 ---@return string|nil
 function Dict:reasons(flags)

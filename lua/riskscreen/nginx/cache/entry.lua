@@ -1,6 +1,7 @@
--- An entry of the cache, and its text in the shared dict. The text has no records of the service, only the decision and
--- its reasons. They are JSON, or the entry's flags refer to them: few decisions differ in their reasons. A text is
--- parsed strictly: a damaged or foreign text is no entry.
+-- An entry of the cache, and its value in the shared dict. The value has no records of the service, only the decision
+-- and its reasons. Few decisions differ in their reasons, so the value is mostly a number, the time of the fetch, whose
+-- flags refer to reasons and epoch. Any other entry is a text with its reasons as JSON. Both are read strictly: a
+-- damaged or foreign value is no entry.
 local cjson = require("cjson").new()
 local decisions = require "riskscreen.policy.decision"
 local errors = require "riskscreen.errors"
@@ -8,15 +9,16 @@ local tables = require "riskscreen.util.tables"
 
 local byte, sub = string.byte, string.sub
 
--- The parts of a text: version and kind, time of the fetch, epoch, end of a stale entry, decision as JSON.
--- Numbers have a fixed width, because LuaJIT does not compile patterns (`./dev bench nginx`, "from the shared dict").
+-- The parts of a text: version and kind, time of the fetch, epoch, end of a stale entry, decision as JSON. The text to
+-- which flags refer has the epoch and the JSON alone.
 local FRESH, FAILED, STALE = "1v", "1f", "1s"
 local TIME, EPOCH = "%014.3f", "%016.0f"
 local TIME_AT, EPOCH_AT, JSON_AT, STALE_JSON_AT = 3, 17, 33, 47
+local EPOCH_SIZE = 16
 
 local MAX_EPOCH = 2 ^ 53
 local MAX_SKEW = 60 -- seconds that an entry may come from the future, after the clock was set back
-local MAX_KNOWN = 500 -- parsed decisions
+local MAX_KNOWN = 500 -- parsed decisions, and as many references
 local LONGEST_KNOWN = 4096 -- bytes of their texts
 local REFERENCES = 2 ^ 29
 
@@ -39,17 +41,25 @@ local is_error_kind = tables.set(tables.pluck(errors.kinds, "kind"))
 ---@field reasons riskscreen.Reason[]
 ---@field error? riskscreen.Error
 ---@field json string
----@field flags integer that refer to it: a hash of the JSON, and the action
----@field kept_until number Unix seconds until which the dict has the JSON, unless it loses it
+---@field hash integer of the JSON
+---@field reference? riskscreen.nginx.Reference of the last epoch in which it was written
+
+---@class riskscreen.nginx.Reference a known decision in one epoch
+---@field known riskscreen.nginx.KnownDecision
+---@field epoch number
+---@field flags integer that refer to it: a hash, and the action
+---@field text string in the dict
+---@field kept_until number Unix seconds until which the dict has the text, unless it loses it
 
 ---@class riskscreen.nginx.Entries
 ---@field private ttl table<riskscreen.Action, number> seconds
 ---@field private stale_ttl table<riskscreen.Action, number> seconds after that
 ---@field private known table<string, riskscreen.nginx.KnownDecision> by their JSON
 ---@field private by_message table<string, riskscreen.nginx.KnownDecision> of one reason, by its message
----@field private by_flags table<integer, riskscreen.nginx.KnownDecision>
----@field private text_of fun(flags: integer): string|nil the JSON in the dict
+---@field private by_flags table<integer, riskscreen.nginx.Reference>
+---@field private text_of fun(flags: integer): string|nil the text in the dict to which flags refer
 ---@field private known_count integer
+---@field private reference_count integer
 local Entries = {}
 Entries.__index = Entries
 
@@ -113,13 +123,12 @@ local function written(decision)
   return ok and json or nil
 end
 
--- The action is in the flags, so that no other decision of the same hash can change it.
-local function flags_of(json, action)
+local function hash_of(json)
   local hash = 0
   for index = 1, #json do
     hash = (hash * 31 + byte(json, index)) % REFERENCES
   end
-  return hash * 4 + action_numbers[action]
+  return hash
 end
 
 -- The reasons must agree with the action: the first reason has that action, and none has a worse one. A lost reason
@@ -147,8 +156,7 @@ local function read(json)
     reasons = reasons,
     error = first_error,
     json = json,
-    flags = flags_of(json, action),
-    kept_until = 0,
+    hash = hash_of(json),
   }
 end
 
@@ -159,7 +167,7 @@ local function known_decision(self, json)
     known = read(json)
     if known and #json <= LONGEST_KNOWN then
       if self.known_count == MAX_KNOWN then
-        self.known, self.by_message, self.by_flags, self.known_count = {}, {}, {}, 0
+        self.known, self.by_message, self.known_count = {}, {}, 0
       end
       self.known[json], self.known_count = known, self.known_count + 1
     end
@@ -167,25 +175,60 @@ local function known_decision(self, json)
   return known
 end
 
----Lets the flags of entries refer to a decision, whose JSON is in the dict.
----@param known riskscreen.nginx.KnownDecision
-function Entries:refer(known)
-  if self.known[known.json] then
-    self.by_flags[known.flags] = known
-  end
+local function number_in(text, first, behind, maximum)
+  local number = tonumber(sub(text, first, behind - 1))
+  return number and number >= 0 and number <= maximum and number or nil
 end
 
--- The known decision that the flags of an entry refer to.
-local function referred(self, flags)
-  local known = self.by_flags[flags]
-  if known then
-    return known
+-- The action is in the flags, so that no other decision of the same hash can change it.
+local function new_reference(known, epoch)
+  return {
+    known = known,
+    epoch = epoch,
+    flags = (known.hash + epoch) % REFERENCES * 4 + action_numbers[known.action],
+    text = EPOCH:format(epoch) .. known.json,
+    kept_until = 0,
+  }
+end
+
+---The reference of a fresh entry; nil for an entry that must be written as a text.
+---@param entry riskscreen.nginx.Entry
+---@param epoch number in which the service was asked
+---@return riskscreen.nginx.Reference|nil
+function Entries.reference(entry, epoch)
+  local known = entry.known
+  if entry.failed or entry.source then
+    return nil
+  elseif not known.reference or known.reference.epoch ~= epoch then
+    known.reference = new_reference(known, epoch)
   end
-  local json = self.text_of(flags)
-  known = json and known_decision(self, json)
-  if known and known.flags == flags then
-    self:refer(known)
-    return known
+  return known.reference
+end
+
+---Lets the flags of entries refer to a decision, whose text is in the dict.
+---@param reference riskscreen.nginx.Reference
+function Entries:refer(reference)
+  if self.by_flags[reference.flags] == reference or not self.known[reference.known.json] then
+    return
+  elseif self.reference_count == MAX_KNOWN then
+    self.by_flags, self.reference_count = {}, 0
+  end
+  self.by_flags[reference.flags], self.reference_count = reference, self.reference_count + 1
+end
+
+-- The reference behind the flags of an entry.
+local function referred(self, flags)
+  local reference = self.by_flags[flags]
+  if reference then
+    return reference
+  end
+  local text = self.text_of(flags)
+  local epoch = text and number_in(text, 1, EPOCH_SIZE + 1, MAX_EPOCH)
+  local known = epoch and known_decision(self, sub(text, EPOCH_SIZE + 1))
+  reference = known and new_reference(known, epoch)
+  if reference and reference.flags == flags then
+    self:refer(reference)
+    return reference
   end
 end
 
@@ -299,22 +342,12 @@ function Entries:stale(entry, now)
   return make_stale(copy, math.min(now + self.ttl.unknown, self:usable_until(entry)))
 end
 
--- The time and the epoch as they are written. Many entries of one moment have the same.
-local last_at, last_epoch, last_head
-
-local function head_of(at, epoch)
-  if at ~= last_at or epoch ~= last_epoch then
-    last_at, last_epoch, last_head = at, epoch, TIME:format(at) .. EPOCH:format(epoch)
-  end
-  return last_head
-end
-
+---The text of an entry that no reference describes.
 ---@param entry riskscreen.nginx.Entry
 ---@param epoch number in which the service was asked
----@param refers? boolean whether the flags refer to the JSON
 ---@return string text
-function Entries.encode(entry, epoch, refers)
-  local head, json = head_of(entry.at, epoch), refers and "" or entry.known.json
+function Entries.encode(entry, epoch)
+  local head, json = TIME:format(entry.at) .. EPOCH:format(epoch), entry.known.json
   if entry.failed then
     return FAILED .. head .. json
   elseif entry.source == "stale" then
@@ -323,19 +356,7 @@ function Entries.encode(entry, epoch, refers)
   return FRESH .. head .. json
 end
 
-local function number_in(text, first, behind, maximum)
-  local number = tonumber(sub(text, first, behind - 1))
-  return number and number >= 0 and number <= maximum and number or nil
-end
-
----@param text string
----@param now number Unix seconds
----@param address string canonical
----@param network string canonical
----@param flags? integer
----@return riskscreen.nginx.Entry|nil
----@return number epoch
-function Entries:decode(text, now, address, network, flags)
+local function decode_text(self, text, now, address, network)
   local kind, json_at, expires_at = sub(text, 1, 2), JSON_AT, 0
   local at = number_in(text, TIME_AT, EPOCH_AT, now + MAX_SKEW)
   local epoch = number_in(text, EPOCH_AT, JSON_AT, MAX_EPOCH)
@@ -347,12 +368,7 @@ function Entries:decode(text, now, address, network, flags)
   if not at or not epoch or not expires_at then
     return nil, 0
   end
-  local known
-  if flags and #text < json_at then
-    known = referred(self, flags)
-  else
-    known = known_decision(self, sub(text, json_at))
-  end
+  local known = known_decision(self, sub(text, json_at))
   local entry = known and new(self, known, at, address, network)
   if entry and kind == FAILED then
     make_failure(self, entry)
@@ -360,6 +376,24 @@ function Entries:decode(text, now, address, network, flags)
     make_stale(entry, math.min(expires_at, now + self.ttl.unknown, self:usable_until(entry)))
   end
   return entry, epoch
+end
+
+---@param value string|number
+---@param now number Unix seconds
+---@param address string canonical
+---@param network string canonical
+---@param flags integer
+---@return riskscreen.nginx.Entry|nil
+---@return number epoch
+function Entries:decode(value, now, address, network, flags)
+  if type(value) == "string" then
+    return decode_text(self, value, now, address, network)
+  end
+  local reference = value >= 0 and value <= now + MAX_SKEW and referred(self, flags)
+  if not reference then
+    return nil, 0
+  end
+  return new(self, reference.known, value, address, network), reference.epoch
 end
 
 ---The end of an entry: until then its decision may be served, if the service fails.
@@ -405,7 +439,7 @@ local M = {}
 
 ---@param ttl table<riskscreen.Action, number> seconds
 ---@param stale_ttl table<riskscreen.Action, number> seconds after that
----@param text_of? fun(flags: integer): string|nil the JSON that flags refer to
+---@param text_of? fun(flags: integer): string|nil the text to which flags refer
 ---@return riskscreen.nginx.Entries
 function M.new(ttl, stale_ttl, text_of)
   return setmetatable({
@@ -416,6 +450,7 @@ function M.new(ttl, stale_ttl, text_of)
     by_message = {},
     by_flags = {},
     known_count = 0,
+    reference_count = 0,
   }, Entries)
 end
 

@@ -122,11 +122,11 @@ end
 
 -- The entry that all workers share, unless the address was purged since.
 local function entry_in_dict(self, key, address, network, now)
-  local text, flags = self.dict:get(key)
-  if not text then
+  local value, flags = self.dict:get(key)
+  if not value then
     return nil
   end
-  local entry, epoch = self.entries:decode(text, now, address, network, flags)
+  local entry, epoch = self.entries:decode(value, now, address, network, flags)
   if entry and (epoch == self.epoch or not self.dict:was_purged(address, epoch)) then
     return self.is_deaf and limit(self, entry) or entry
   end
@@ -157,19 +157,20 @@ end
 
 -- Stores an entry for all workers.
 local function store(request, entry, now)
-  local self = request.cache
+  local self, epoch = request.cache, request.epoch
   local lifetime = self.entries:usable_until(entry) - now
   if lifetime <= 0 then
     return
   end
-  local refers = self.dict:keep_reasons(entry.known, now)
-  if refers then
-    self.entries:refer(entry.known)
+  local reference = self.entries.reference(entry, epoch)
+  if reference and self.dict:keep_reference(reference, now) then
+    self.entries:refer(reference)
+    self.dict:set(request.key, entry.at, lifetime, reference.flags)
+  else
+    self.dict:set(request.key, self.entries.encode(entry, epoch), lifetime, 0)
   end
-  local text = self.entries.encode(entry, request.epoch, refers)
-  self.dict:set(request.key, text, lifetime, refers and entry.known.flags or 0)
   -- In another epoch the address may have been purged, or be on a list.
-  if self.epoch == request.epoch then
+  if self.epoch == epoch then
     self.lru:set(request.key, self.is_deaf and limit(self, entry) or entry)
   end
 end

@@ -112,44 +112,65 @@ describe("an entry", function()
     assert.is_nil(encoded(decision("allow", { reason("allow", "m"), reason("block", "m") })))
   end)
 
-  describe("that refers to its reasons by flags", function()
-    local json, entry, text
+  describe("that is a number, with flags that refer to its reasons", function()
+    local entry, reference
 
     before_each(function()
       entry = codec:fresh(decision("block", { reason("block", "bad") }), NOW, "0xab", "eth")
-      json, text = entry.known.json, codec.encode(entry, 5, true)
+      reference = codec.reference(entry, 5)
     end)
 
     -- As read by another worker, which finds this text under the flags.
-    local function referred(found, flags)
+    local function referred(text, flags, value)
       return entries
         .new(TTL, STALE, function()
-          return found
+          return text
         end)
-        :decode(text, NOW, "0xab", "eth", flags)
+        :decode(value or entry.at, NOW, "0xab", "eth", flags)
     end
 
-    it("is read with them", function()
-      assert.is_true(#text < 40)
-      assert.same(entry.decision, referred(json, entry.known.flags).decision)
+    it("is read with them and with its epoch", function()
+      local read, epoch = referred(reference.text, reference.flags)
+      assert.same({ entry.decision, entry.at, entry.expires_at }, { read.decision, read.at, read.expires_at })
+      assert.equal(5, epoch)
+      local later = codec.reference(entry, 2 ^ 50)
+      assert.equal(2 ^ 50, select(2, referred(later.text, later.flags)))
     end)
 
-    it("is not read if they are lost, damaged or those of another decision", function()
-      local other = codec:fresh(decision("allow", { reason("allow", "good") }), NOW, "0xab", "eth").known.json
-      assert.is_nil(referred(nil, entry.known.flags))
-      assert.is_nil(referred(json:sub(2), entry.known.flags))
-      assert.is_nil(referred(json:gsub("bad", "bat"), entry.known.flags))
-      assert.is_nil(referred(other, entry.known.flags))
-      assert.is_nil((decoded(text)))
+    it("is not read if they are lost, damaged or those of another decision or epoch", function()
+      local other = codec:fresh(decision("allow", { reason("allow", "good") }), NOW, "0xab", "eth")
+      local text, flags = reference.text, reference.flags
+      assert.is_nil((referred(nil, flags)))
+      assert.is_nil((referred(text:sub(2), flags)))
+      assert.is_nil((referred(text:sub(1, -2), flags)))
+      assert.is_nil((referred(text:gsub("bad", "bat"), flags)))
+      assert.is_nil((referred(codec.reference(other, 5).text, flags)))
+      assert.is_nil((referred(codec.reference(entry, 6).text, flags)))
+      assert.is_nil((referred(("x"):rep(16) .. text:sub(17), flags)))
+    end)
+
+    it("is not read if the number is no time until now", function()
+      for _, value in ipairs { -1, 0 / 0, 1e300, 1 / 0, NOW + 61 } do
+        assert.is_nil((referred(reference.text, reference.flags, value)))
+      end
+      assert.is_table((referred(reference.text, reference.flags, NOW + 60)))
     end)
 
     it("has the action in its flags", function()
       local seen = {}
       for _, action in ipairs { "allow", "review", "block", "unknown" } do
-        local flags = codec:fresh(decision(action, { reason(action, "m") }), NOW, "0xab", "eth").known.flags
+        local one = codec:fresh(decision(action, { reason(action, "m") }), NOW, "0xab", "eth")
+        local flags = codec.reference(one, 5).flags
         assert.is_nil(seen[flags % 4])
         seen[flags % 4] = true
       end
+    end)
+
+    it("is not made of a failure or of a stale decision", function()
+      assert.is_nil(
+        codec.reference(codec:failure(decision("block", { reason("block", "bad") }), NOW, "0xab", "eth"), 5)
+      )
+      assert.is_nil(codec.reference(codec:stale(entry, NOW), 5))
     end)
   end)
 
@@ -232,6 +253,10 @@ describe("an entry", function()
     local before = collectgarbage "count"
     for index = 1, 4000 do
       encoded(decision("block", { reason("block", "reason " .. index) }))
+    end
+    local entry = codec:fresh(decision("block", { reason("block", "bad") }), NOW, "0xab", "eth")
+    for epoch = 1, 40000 do
+      codec:refer(codec.reference(entry, epoch))
     end
     for index = 1, 400 do
       encoded(decision("block", { reason("block", index .. (" "):rep(20000)) }))
@@ -370,6 +395,9 @@ describe("a damaged entry", function()
           local entry = world.dict.entries[key]
           if type(entry.value) == "string" then
             entry.value = damage(entry.value)
+          elseif type(entry.value) == "number" then
+            entry.value = damage(tostring(entry.value))
+            entry.value = tonumber(entry.value) or entry.value
           end
         end
         check(what)
