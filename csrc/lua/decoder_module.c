@@ -1,5 +1,5 @@
-/* riskscreen.decoder: the decoder and the encoder alone, for programs that do not want libcurl. riskscreen.core contains
- * them, too. */
+/* riskscreen.decoder: the decoder and the encoder alone, for programs that do not want libcurl. riskscreen.core
+ * contains them, too. */
 #include "lua/compat.h"
 
 #include "lua/decoder.h"

@@ -15,7 +15,8 @@ local function read(path)
   return bytes
 end
 
-local targets = { "response", "policy", "webhook", "verdict", "journal", "lists", "csv", "report", "encoder" }
+local targets =
+  { "response", "policy", "webhook", "verdict", "shared_verdict", "journal", "lists", "csv", "report", "encoder" }
 for _, target in ipairs(targets) do
   describe("the fuzzer of " .. target, function()
     local run = require("spec.fuzz.targets." .. target)

@@ -2,10 +2,15 @@
 local addresses = require "riskscreen.sandbox.addresses"
 local fleets = require "spec.support.fleet"
 local nginx = require "spec.support.nginx"
+local redis_servers = require "spec.support.redis"
 local riskscreen = require "riskscreen"
+local socket = require "socket"
 
 local CLEAN, BAD = addresses["clean-eth"], addresses["high-eth"]
-local TROUBLE = { "riskscreen: redis:" }
+local TROUBLE = { "riskscreen: redis:", "recv%(%) failed", "send%(%) failed", "connect%(%) failed" }
+local DELAY = 0.5 -- seconds: the purge_delay of a gate whose network is cut
+local CUT = ("purge_delay = %g"):format(DELAY)
+local TICK = 0.1 -- seconds by which the time of nginx may lag
 
 describe("gates with one Redis", function()
   local fleet
@@ -33,6 +38,19 @@ describe("gates with one Redis", function()
       local number = "return gate.context.fleet:purge()"
       return one.run(number) == other.run(number)
     end)
+  end
+
+  local function signal(program, name)
+    os.execute(("kill -%s %d"):format(name, program.pid))
+  end
+
+  local function purge(gate, address)
+    return gate.run("local ok, err = gate:purge((...)) return ok, err and tostring(err)", address)
+  end
+
+  -- The decision, with "cache" for every source inside nginx.
+  local function seen(gate, address)
+    return (gate.decide(address):gsub(" lru$", " cache"):gsub(" dict$", " cache"))
   end
 
   describe("share verdicts:", function()
@@ -248,5 +266,236 @@ describe("gates with one Redis", function()
         return second.count "redis_purges.heard" == 1
       end)
     end)
+  end)
+
+  describe("while the network is cut", function()
+    local first, second, proxy
+
+    before_each(function()
+      start()
+      local url
+      proxy, url = fleet:proxy()
+      first = fleet:gate()
+      second = fleet:gate { url = url, deadline = 0.05, redis = CUT }
+      second.decide(CLEAN)
+      second.decide(BAD)
+      assert.equal("allow cache", seen(second, CLEAN))
+    end)
+
+    after_each(function()
+      stop(TROUBLE)
+    end)
+
+    it("a purge is in force everywhere after purge_delay, and a block goes on to block", function()
+      signal(proxy, "STOP")
+      assert.is_true(purge(first, CLEAN))
+      local purged_at = socket.gettime()
+      nginx.wait_for("the gate to ask again", function()
+        local asked_at, answer = socket.gettime(), seen(second, CLEAN)
+        assert.is_true(answer == "allow upstream" or asked_at < purged_at + DELAY + TICK, "an old allow is served")
+        return answer == "allow upstream"
+      end)
+      assert.equal("block cache", seen(second, BAD))
+      signal(proxy, "CONT")
+      nginx.wait_for("the purge", function()
+        return second.count "redis_purges.heard" == 1
+      end)
+    end)
+
+    it("an allow is asked again and again, and counts again when the network is back", function()
+      signal(proxy, "STOP")
+      for _ = 1, 2 do
+        nginx.wait_for("the gate to ask", function()
+          return seen(second, CLEAN) == "allow upstream"
+        end)
+      end
+      signal(proxy, "CONT")
+      second.wait_until_hearing()
+      local asked = fleet:asked()
+      assert.equal("allow cache", seen(second, CLEAN))
+      assert.equal("block cache", seen(second, BAD))
+      assert.equal(asked, fleet:asked())
+      assert.equal(0, second.count "redis_purges.lost")
+    end)
+
+    it("what is purged on the machine that is cut off is purged on the others when the network is back", function()
+      first.decide(CLEAN)
+      assert.equal("allow cache", seen(first, CLEAN))
+      signal(proxy, "STOP")
+      local ok, message = purge(second, CLEAN)
+      assert.is_nil(ok)
+      assert.truthy(message:find("the others will when Redis answers", 1, true))
+      assert.equal("allow upstream", seen(second, CLEAN))
+      signal(proxy, "CONT")
+      nginx.wait_for("the purge", function()
+        return first.count "redis_purges.heard" == 1
+      end)
+      assert.equal("allow upstream", seen(first, CLEAN))
+    end)
+
+    it("a machine forgets everything if purges were dropped from the stream meanwhile", function()
+      signal(proxy, "STOP")
+      assert.is_true(purge(first, CLEAN))
+      first.run [[redis("XTRIM", gate.context.fleet.client:key "purges", "MAXLEN", 0)]]
+      signal(proxy, "CONT")
+      nginx.wait_for("the loss", function()
+        return second.count "redis_purges.lost" == 1
+      end)
+      second.wait_until_hearing()
+      local asked = fleet:asked()
+      assert.is_nil(seen(second, BAD):find "cache")
+      assert.is_nil(seen(second, CLEAN):find "cache")
+      assert.is_true(fleet:asked() > asked)
+    end)
+
+    it("a broken connection is replaced, and purges of the time between are heard", function()
+      proxy:kill()
+      assert.is_true(purge(first, CLEAN))
+      -- Another proxy on the same port.
+      local port = second.run "return gate.context.fleet.client.settings.url.address.port"
+      fleet:proxy(0, port)
+      nginx.wait_for("the purge", function()
+        return second.count "redis_purges.heard" == 1
+      end)
+      assert.equal(0, second.count "redis_purges.lost")
+      assert.equal("block cache", seen(second, BAD))
+    end)
+  end)
+
+  describe("while Redis is in trouble", function()
+    after_each(function()
+      stop(TROUBLE)
+    end)
+
+    it("killed, and started again with its file: no verdict and no purge is lost", function()
+      start { "appendonly yes", "appendfsync always" }
+      local first, second = fleet:gate(), fleet:gate()
+      first.decide(CLEAN)
+      fleet:wait_for_keys(2)
+      second.decide(BAD)
+      fleet.redis:kill()
+      assert.equal("block cache", seen(second, BAD))
+      fleet.redis:start()
+      second.wait_until_hearing()
+      nginx.wait_for("the circuit to close", function()
+        return second.count "redis_circuit.closed" == 1
+      end)
+      assert.equal("allow redis", second.decide(CLEAN))
+      assert.equal(0, second.count "redis_purges.lost")
+      assert.is_true(purge(second, CLEAN))
+      nginx.wait_for("the purge", function()
+        return first.count "redis_purges.heard" == 1
+      end)
+    end)
+
+    it("killed, and started again without its data: every machine forgets what it has", function()
+      start()
+      local first, second = fleet:gate(), fleet:gate()
+      first.decide(CLEAN)
+      second.decide(CLEAN)
+      fleet.redis:kill()
+      fleet.redis:start()
+      for _, gate in ipairs { first, second } do
+        nginx.wait_for("the loss", function()
+          return gate.count "redis_purges.lost" > 0
+        end)
+        gate.wait_until_hearing()
+      end
+      wait_until_same(first, second)
+      assert.is_nil(seen(first, CLEAN):find "cache")
+    end)
+
+    it("stopped: a few requests wait for it, and all are decided", function()
+      start()
+      local gate = fleet:gate { deadline = 0.05 }
+      fleet.redis:signal "STOP"
+      for index = 1, 20 do
+        assert.truthy(gate.decide(("0x%040x"):format(index)):find " upstream$")
+      end
+      assert.is_true(gate.count "redis_errors.circuit" > 0)
+      fleet.redis:signal "CONT"
+      local index = 100
+      nginx.wait_for("Redis to be used again", function()
+        index = index + 1
+        gate.decide(("0x%040x"):format(index))
+        return gate.count "redis_circuit.closed" == 1
+      end)
+    end)
+
+    it("slow: the service is asked when the deadline is over", function()
+      start()
+      local _, url = fleet:proxy(0.15)
+      local gate = fleet:gate { url = url, deadline = 0.02 }
+      for index = 1, 5 do
+        assert.truthy(gate.decide(("0x%040x"):format(index)):find " upstream$")
+      end
+      assert.is_true(gate.count "redis_errors.timeout" > 0)
+    end)
+
+    it("full: it refuses writes, and verdicts are still read", function()
+      start()
+      local first, second = fleet:gate(), fleet:gate()
+      first.decide(CLEAN)
+      fleet:wait_for_keys(2)
+      fleet.redis:command "CONFIG SET maxmemory 1"
+      assert.equal("allow redis", second.decide(CLEAN))
+      assert.equal("block upstream", second.decide(BAD))
+      assert.equal("block upstream", first.decide(BAD))
+      local ok, message = purge(first, CLEAN)
+      assert.is_nil(ok)
+      assert.truthy(message:find("OOM", 1, true))
+      fleet.redis:command "CONFIG SET maxmemory 0"
+      nginx.wait_for("the purge", function()
+        return second.count "redis_purges.heard" == 1
+      end)
+    end)
+
+    it("evicting: a machine whose stream is evicted forgets what it has, and listens anew", function()
+      start { "maxmemory-policy allkeys-random" }
+      local gate = fleet:gate()
+      gate.decide(CLEAN)
+      fleet.redis:command "CONFIG SET maxmemory 1"
+      fleet:wait_for_keys(0)
+      assert.is_truthy(gate.decide(BAD):find "^block")
+      fleet.redis:command "CONFIG SET maxmemory 0"
+      nginx.wait_for("the loss", function()
+        return gate.count "redis_purges.lost" > 0
+      end)
+      gate.wait_until_hearing()
+      assert.is_nil(seen(gate, CLEAN):find "cache")
+    end)
+
+    it("a replica that cannot be written: the gate asks the service and says why", function()
+      start()
+      local replica = redis_servers.start { "replicaof 127.0.0.1 " .. fleet.redis.port }
+      local gate = fleet:gate { url = replica.url, is_cut = true }
+      nginx.wait_for("the log", function()
+        return gate.nginx:log():find("READONLY", 1, true)
+      end)
+      assert.equal("allow upstream", gate.decide(CLEAN))
+      assert.equal("block upstream", gate.decide(BAD))
+      assert.equal("block cache", seen(gate, BAD))
+      replica:stop()
+    end)
+  end)
+
+  it("go on to listen after a reload", function()
+    start()
+    local first, second = fleet:gate(), fleet:gate { workers = 2 }
+    second.decide(CLEAN)
+    local old = second.nginx:workers()
+    second.nginx:reload()
+    nginx.wait_for("the old workers to end", function()
+      for _, pid in ipairs(second.nginx:workers()) do
+        if pid == old[1] or pid == old[2] then
+          return false
+        end
+      end
+      return true
+    end)
+    assert.is_true(purge(first, CLEAN))
+    wait_until_same(first, second)
+    assert.equal("allow upstream", second.decide(CLEAN))
+    assert.equal(0, second.count "redis_purges.lost")
   end)
 end)

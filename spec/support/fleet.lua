@@ -15,6 +15,7 @@ local M = { KEY = KEY }
 ---@field run fun(code: string, argument?: any): ... runs Lua in a worker; `redis(…)` there sends a command
 ---@field count fun(path: string): number a count of its metrics, such as "redis_refused.forged"
 ---@field wait_until_hearing fun()
+---@field is_cut? boolean
 
 ---@class riskscreen.spec.Fleet
 ---@field redis RedisServer
@@ -35,10 +36,11 @@ end
 
 ---A proxy in front of Redis. Signals stop and kill it.
 ---@param delay? number seconds, each way
+---@param port? integer its own
 ---@return Program
 ---@return string url
-function Fleet:proxy(delay)
-  local proxy = program.start("tcp_proxy", { tostring(self.redis.port), tostring(delay or 0) })
+function Fleet:proxy(delay, port)
+  local proxy = program.start("tcp_proxy", { tostring(self.redis.port), tostring(delay or 0), tostring(port or 0) })
   table.insert(self.proxies, proxy)
   return proxy, "redis://127.0.0.1:" .. proxy:read()
 end
@@ -76,6 +78,7 @@ function Fleet:gate(options)
     locations = { ["/withdraw"] = "gate:enforce()" },
     server = "location = /status { content_by_lua_block { gate:status() } }",
   }
+  gate.is_cut = options.is_cut
   table.insert(self.gates, gate)
   function gate.run(code, argument)
     return gate.nginx:eval(code, argument)
@@ -99,6 +102,12 @@ function Fleet:gate(options)
     nginx.wait_for("the gate to listen", function()
       return gate.run "return gate.context.fleet:heard_at() > 0"
     end)
+    local begun = gate.run "return gate.context.fleet:purge()"
+    for _, other in ipairs(self.gates) do
+      nginx.wait_for("the other gates to hear of it", function()
+        return other.is_cut or other.run "return gate.context.fleet:purge()" >= begun
+      end)
+    end
   end
   return gate
 end
@@ -125,8 +134,10 @@ function Fleet:close(allowed)
     problem = problem or not ok and failure
   end
   for _, proxy in ipairs(self.proxies) do
-    os.execute("kill -CONT " .. proxy.pid)
-    proxy:kill()
+    os.execute(("kill -CONT %d 2>/dev/null"):format(proxy.pid))
+    if io.type(proxy.pipe) == "file" then
+      proxy:kill()
+    end
   end
   self.server:close()
   self.redis:stop()

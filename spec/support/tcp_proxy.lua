@@ -1,12 +1,12 @@
 -- A program: passes bytes between the connections that it gets and a port of this machine, each way after a delay.
 -- While it is stopped (SIGSTOP) the network is cut, and connections stay. Prints its own port.
--- Arguments: the port, and seconds of delay.
+-- Arguments: the port, seconds of delay, and its own port.
 local socket = require "socket"
 
 local TARGET, DELAY = tonumber(arg[1]), tonumber(arg[2] or "0")
 local PIECE = 65536 -- bytes
 
-local listener = assert(socket.bind("127.0.0.1", 0))
+local listener = assert(socket.bind("127.0.0.1", tonumber(arg[3] or "0")))
 listener:settimeout(0)
 print((select(2, listener:getsockname())))
 io.stdout:flush()
