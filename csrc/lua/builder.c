@@ -5,8 +5,7 @@
 #include "base/compiler.h"
 #include "lua/plan.h"
 
-#define HELD_ELEMENTS   8 /* elements kept on the stack first, so that a smaller array gets a table of its exact size */
-#define SLOTS_PER_DEPTH ((RSC_LUA_PLANS ? RSC_PLAN_KEYS_MAX : HELD_ELEMENTS) + 2) /* stack slots per container */
+#define HELD_ELEMENTS 8 /* elements kept on the stack first, so that a smaller array gets a table of its exact size */
 
 /* Containers for which lua_checkstack reserves slots at once. LuaJIT doubles a stack that grows, and nginx clears the
  * stack of a coroutine before each request (`./dev bench nginx`). */
@@ -25,14 +24,19 @@ RSC_ALWAYS_INLINE const char *skip_space(const char *p) {
     return RSC_LIKELY((unsigned char)*p > ' ') ? p : rsc_scan_space(p);
 }
 
+/* Whether to learn plans. A constant where they cannot pay. */
+RSC_ALWAYS_INLINE bool uses_plans(const struct rsc_builder *b) {
+    return RSC_LUA_PLANS && b->plans;
+}
+
 /* Counts one more level of nesting, for the bracket at `p`. */
 static bool enter(struct rsc_builder *b, const char *p) {
     if (b->depth == b->max_depth) {
         rsc_scan_fail(&b->input, p, RSC_ERROR_LIMIT, "nested too deeply");
         return false;
     }
-    if (b->depth % DEPTHS_PER_CHECK == 0 &&
-        !lua_checkstack(b->L, DEPTHS_PER_CHECK * SLOTS_PER_DEPTH + SLOTS_FOR_CALLS)) {
+    int slots = (uses_plans(b) ? RSC_PLAN_KEYS_MAX : HELD_ELEMENTS) + 2; /* stack slots per container */
+    if (b->depth % DEPTHS_PER_CHECK == 0 && !lua_checkstack(b->L, DEPTHS_PER_CHECK * slots + SLOTS_FOR_CALLS)) {
         rsc_scan_fail(&b->input, p, RSC_ERROR_LIMIT, "nested too deeply for the Lua stack");
         return false;
     }
@@ -397,7 +401,7 @@ static const char *build_members(struct rsc_builder *b, const char *p, struct se
             return NULL;
         }
         steady = steady && number != 0 && number == expected && count < RSC_PLAN_KEYS_MAX;
-        if (RSC_LUA_PLANS && steady) {
+        if (uses_plans(b) && steady) {
             keys[count] = number;
         }
         struct rsc_key *key = &b->cache->keys[number];
@@ -412,7 +416,7 @@ static const char *build_members(struct rsc_builder *b, const char *p, struct se
         remove_placeholders(b->L);
     }
     shape->members = rsc_shape_learn(shape->members, members);
-    if (RSC_LUA_PLANS) {
+    if (uses_plans(b)) {
         learn_plan(b, shape, keys, steady ? count : 0);
     }
     return p;

@@ -14,14 +14,10 @@
 #    error "riskscreen supports Lua 5.1 to 5.4 and LuaJIT"
 #endif
 
-/* Whether the decoder uses plans (see plan.h). Only on LuaJIT does a Lua constructor beat setting members from C.
- * LUA_LJDIR is defined by LuaJIT's luaconf.h. */
+/* Whether the decoder may use plans (see plan.h). Only on LuaJIT does a Lua constructor beat setting members from C.
+ * LuaJIT also loads modules that were compiled for Lua 5.1. */
 #if !defined(RSC_LUA_PLANS)
-#    if defined(LUA_LJDIR)
-#        define RSC_LUA_PLANS 1
-#    else
-#        define RSC_LUA_PLANS 0
-#    endif
+#    define RSC_LUA_PLANS (LUA_VERSION_NUM == 501)
 #endif
 
 #if LUA_VERSION_NUM == 501
