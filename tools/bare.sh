@@ -2,7 +2,8 @@
 #
 # The script runs as root, by sh -eu, in a directory that holds the FILEs, or this checkout's files if none is given.
 # When it ends, its processes and its system are removed; BARE_KEEP=1 keeps the system and prints where it is. Files
-# that the script leaves in /root/out are copied to the directory BARE_OUT. `sudo` is there, and only runs its command.
+# that the script leaves in /root/out are copied to the directory BARE_OUT. `sudo` is there, and only runs its command;
+# apt-get has current lists, and asks no questions.
 # Needs root and debootstrap. The system is made once, below ${TMPDIR:-/tmp}, and copied for each run.
 . tools/common.sh
 [ $# -gt 0 ] || { sed -n '/^#/!q; s/^# \{0,1\}//p' tools/bare.sh >&2; exit 2; }
@@ -39,7 +40,11 @@ cp -l "$cache"/archives/*.deb "$system/var/cache/apt/archives/" 2>/dev/null || t
 cp /etc/resolv.conf /etc/hosts "$system/etc/"
 cp -r /etc/apt/apt.conf.d/. "$system/etc/apt/apt.conf.d/"
 rm -f "$system"/etc/apt/apt.conf.d/docker-* # these remove downloaded packages
-echo 'Acquire::Languages "none";' >"$system/etc/apt/apt.conf.d/99bare"
+cat >"$system/etc/apt/apt.conf.d/99bare" <<'TEXT'
+Acquire::Languages "none";
+APT::Get::Assume-Yes "true";
+APT::Install-Recommends "false";
+TEXT
 if ls /etc/apt/sources.list.d/* >/dev/null 2>&1; then
   cp -r /etc/apt/sources.list.d/. "$system/etc/apt/sources.list.d/"
   : >"$system/etc/apt/sources.list"
@@ -56,5 +61,6 @@ unshare --mount --pid --fork --kill-child --propagation private sh -euc '
   mount -t proc proc "$1/proc"
   mount --rbind /dev "$1/dev"
   exec chroot "$1" env -i HOME=/root LANG=C.UTF-8 DEBIAN_FRONTEND=noninteractive TERM=dumb \
-    PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin sh -euc "cd /root/project && exec sh -eu /root/script"
+    PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+    sh -euc "apt-get update -q >/dev/null; cd /root/project; exec sh -eu /root/script"
 ' sh "$system"

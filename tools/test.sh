@@ -143,6 +143,7 @@ run() {
     ;;
   "fuzzer of "*) check "$1" nice -n 19 sh tools/fuzz.sh $fuzz_seconds "${1#fuzzer of }" ;;
   "rocks for Lua "*) check "$1" sh tools/rocks.sh "${1#rocks for Lua }" ;;
+  "what cmake installs") check "$1" sh tools/check_cmake.sh ;;
   demo) check "$1" sh tools/demo.sh ;;
   esac
 }
@@ -210,6 +211,7 @@ fuzz_seconds=10
   plan "specs on Lua 5.4" $specs
   plan "rocks for Lua 5.4"
   plan "rocks for Lua luajit"
+  plan "what cmake installs"
   if [ -n "$all" ]; then
     plan "specs in nginx without the core" $nginx_specs
     plan "specs with poll" spec/unit/core spec/unit/runtime spec/contract

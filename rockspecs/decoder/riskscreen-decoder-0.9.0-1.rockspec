@@ -13,7 +13,7 @@ build = {
     CMAKE_BUILD_TYPE = "Release",
     CMAKE_INSTALL_PREFIX = "$(PREFIX)",
     LUA_INCLUDE_DIR = "$(LUA_INCDIR)",
-    INSTALL_CMOD = "$(LIBDIR)",
+    RISKSCREEN_INSTALL_CMOD = "$(LIBDIR)",
     RISKSCREEN_PARTS = "decoder",
   },
 }

@@ -103,7 +103,11 @@ for _, name in ipairs(page_names()) do
     it("has no block in another language", function()
       for _, block in ipairs(blocks) do
         local is_known = block.reason or block.language:find "^lua$" or block.language:find "^nginx$"
-        is_known = is_known or block.language == "sh" or block.language == "c" or block.language == "mermaid"
+        is_known = is_known
+          or block.language == "sh"
+          or block.language == "c"
+          or block.language == "cmake"
+          or block.language == "mermaid"
         assert.is_truthy(is_known, place(block) .. ": " .. block.language)
       end
     end)
