@@ -106,6 +106,7 @@ local lookups_of = tables.memoize(lookups_with)
 ---@field wanted riskscreen.Lookup[]
 ---@field options table the checked options of each lookup's call
 ---@field address_check "checksum"|"format"|false
+---@field is_canonical? boolean the caller gives canonical addresses, and networks of the interface
 
 local function look_up_one(screening, lookup, subject, options)
   return screening.perform(screening.state, operations.by_name[lookup.operation], subject, options)
@@ -179,6 +180,9 @@ local function validate_added(address, network, like, level)
 end
 
 local function validate(screening, address, network)
+  if screening.is_canonical then
+    return address
+  end
   local added = screening.state.settings.extend
   local like = added and added.network and network ~= nil and added.network[network]
   if like then
@@ -268,13 +272,14 @@ local function new_screening(state, policy, checked)
   return {
     state = state,
     -- A canonical address of its network needs no second check. Without a check the call's own one remains.
-    perform = level and calls.make or calls.perform,
+    perform = (level or checked.is_canonical) and calls.make or calls.perform,
     given_policy = policy,
     policy = extended_policy(state, policy),
     wanted = checked.include and lookups_with(policy, checked.include) or lookups_of(policy),
     options = options,
     request_id = checked.request_id,
     address_check = level,
+    is_canonical = checked.is_canonical,
   }
 end
 
@@ -302,18 +307,23 @@ local function is_plain(request)
 end
 
 ---A function that screens addresses one after another. A timeout of its own replaces the other options of the lookups.
+---It counts in milliseconds, so that most lookups have the options of the last one.
 ---@param state riskscreen.State
 ---@param policy? riskscreen.Policy the client's
----@param checked table by M.options
+---@param checked table by M.options, and `is_canonical`
 ---@return fun(address: any, network: any, timeout?: number): riskscreen.Decision
 function M.decider(state, policy, checked)
   local screening = new_screening(state, checked.policy or policy or default_policy, checked)
+  local last = {}
   return function(address, network, timeout)
-    local options = screening.options
-    if timeout then
-      options = { timeout = math.max(timeout, SHORTEST_TIMEOUT), value_only = true, address_check = false }
+    if not timeout then
+      return decide(screening, address, network, screening.options)
     end
-    return decide(screening, address, network, options)
+    timeout = math.max(math.floor(timeout * 1000 + 0.5) / 1000, SHORTEST_TIMEOUT)
+    if timeout ~= last.timeout then
+      last = { timeout = timeout, value_only = true, address_check = false }
+    end
+    return decide(screening, address, network, last)
   end
 end
 
