@@ -56,20 +56,20 @@ end
 ---@return fun(request: riskscreen.Request): riskscreen.Reply|nil, table|nil
 function M.transport(settings)
   local peer = assert(prepare(settings))
-  local write = request_text.writer(peer, settings.user_agent or ("riskscreen/" .. version))
+  local writer = request_text.writer(peer, settings.user_agent or ("riskscreen/" .. version))
   local parse = head.parser()
   local limit = settings.max_response_size
   local decoder = json.decoder { max_size = limit, duplicates = "refuse" }
   local null_decoder = json.decoder { max_size = limit, duplicates = "refuse", null = "keep" }
 
   -- Sends once. The failure of a pooled connection that was dead before anything of an answer came says so.
-  local function send(request, pieces, started)
+  local function send(request, started)
     local open, failure = connection.open(peer, request, started)
     if not open then
       return nil, failure
     end
     local sent, its_head, body
-    sent, failure = open:send(pieces)
+    sent, failure = open:send(writer.pieces(request))
     if sent then
       its_head, body, failure = response.read(open, parse, limit)
     end
@@ -82,12 +82,12 @@ function M.transport(settings)
 
   return function(request)
     local started = now()
-    local pieces, problem = write(request)
-    if not pieces then
+    local problem = writer.check(request)
+    if problem then
       return nil,
         { kind = "protocol", message = "the request was not sent: " .. problem, sent = false, phase = "queue" }
     end
-    return send(request, pieces, started)
+    return send(request, started)
   end
 end
 

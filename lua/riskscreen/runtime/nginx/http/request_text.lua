@@ -27,36 +27,54 @@ local function lines_of(headers)
   return table.concat(lines)
 end
 
----A function that writes requests, each in pieces that are sent one after the other: joined, they would be another long
----string for each request. It returns nil and a message where a part cannot be sent. A table of headers must not change
----after its first use.
+---A writer of requests. `check` returns nil, or a message where a part cannot be sent. `pieces` are the pieces of a
+---checked request, to be sent at once one after the other: the next request has the same table.
+---@class riskscreen.cosocket.Writer
+---@field check fun(request: riskscreen.Request): string|nil
+---@field pieces fun(request: riskscreen.Request): string[]
+
+---A table of headers must not change after its first use.
 ---@param peer riskscreen.cosocket.Peer
 ---@param user_agent string
----@return fun(request: riskscreen.Request): string[]|nil, string|nil
+---@return riskscreen.cosocket.Writer
 function M.writer(peer, user_agent)
   local common = " HTTP/1.1\r\nHost: " .. peer.authority .. "\r\nUser-Agent: " .. user_agent .. "\r\n"
   local last_headers, last_lines, last_end -- nearly all requests have the headers of the last one
+  local without_body = { "", " ", "", "" }
 
-  return function(request)
-    local method, target, body, headers = request.method, request.target, request.body, request.headers
-    local announced = announces_body[method]
-    if announced == nil or byte(target) ~= SLASH or not is_visible(target) then
-      return nil, "the method or the target is malformed"
-    end
-    if headers ~= last_headers then
-      local lines, problem = lines_of(headers)
-      if not lines then
-        return nil, problem
-      end
+  local function read_headers(headers)
+    local lines, problem = lines_of(headers)
+    if lines then
       last_headers, last_lines = headers, common .. lines
       last_end = last_lines .. "\r\n"
     end
-    if body or announced then
-      body = body or ""
-      return { method, " ", target, last_lines, "Content-Length: " .. #body .. "\r\n\r\n", body }
-    end
-    return { method, " ", target, last_end }
+    return problem
   end
+
+  return {
+    check = function(request)
+      local target = request.target
+      if announces_body[request.method] == nil or byte(target) ~= SLASH or not is_visible(target) then
+        return "the method or the target is malformed"
+      elseif request.headers ~= last_headers then
+        return read_headers(request.headers)
+      end
+    end,
+
+    -- Another request may have been checked meanwhile.
+    pieces = function(request)
+      local method, target, body = request.method, request.target, request.body
+      if request.headers ~= last_headers then
+        read_headers(request.headers)
+      end
+      if body or announces_body[method] then
+        body = body or ""
+        return { method, " ", target, last_lines, "Content-Length: " .. #body .. "\r\n\r\n", body }
+      end
+      without_body[1], without_body[3], without_body[4] = method, target, last_end
+      return without_body
+    end,
+  }
 end
 
 return M

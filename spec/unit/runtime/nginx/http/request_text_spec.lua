@@ -3,10 +3,10 @@ local request_text = require "riskscreen.runtime.nginx.http.request_text"
 local SECRET = "key-5fe1"
 
 local function writer()
-  local write = request_text.writer({ authority = "api.example" }, "riskscreen/1")
+  local one = request_text.writer({ authority = "api.example" }, "riskscreen/1")
   return function(request)
-    local pieces, problem = write(request)
-    return pieces and table.concat(pieces), problem
+    local problem = one.check(request)
+    return not problem and table.concat(one.pieces(request)) or nil, problem
   end
 end
 
@@ -40,6 +40,17 @@ describe("the text of a request", function()
       local text = written { method = "GET", target = "/", headers = { ["X-A"] = value } }
       assert.truthy(text:find("\r\nX-A: " .. value .. "\r\n", 1, true))
     end
+  end)
+
+  it("has the headers of its own request, though another one is checked before it is written", function()
+    local one = request_text.writer({ authority = "api.example" }, "riskscreen/1")
+    local first = { method = "GET", target = "/1", headers = { ["X-A"] = "first" } }
+    local second = { method = "GET", target = "/2", headers = { ["X-A"] = "second" } }
+    assert.is_nil(one.check(first))
+    assert.is_nil(one.check(second))
+    local text = table.concat(one.pieces(first))
+    assert.truthy(text:find("GET /1 ", 1, true) and text:find("\r\nX-A: first\r\n", 1, true))
+    assert.falsy(text:find("second", 1, true))
   end)
 
   it("holds every header after many different ones", function()
