@@ -6,6 +6,7 @@ local epochs = require "riskscreen.nginx.cache.epoch"
 local ENTRY, REASONS = "riskscreen:entry:", "riskscreen:reasons:"
 local LOCK, MARK = "riskscreen:lock:", "riskscreen:purged:"
 local MARK_OF_ALL = MARK .. "*"
+local LOCKED = "locked" -- the value of a lock: it is no entry
 local SHORTEST_MARK = 600 -- seconds
 local KEPT = 60 -- seconds after which a worker makes sure that the dict has not lost the reasons
 
@@ -137,17 +138,25 @@ function Dict:purge(spellings, keys, now)
   return (marked and told) and true or nil, message or why_not
 end
 
----Locks a key for this worker.
+---@alias riskscreen.nginx.Lock string the key in the dict that is locked
+
+---Locks the key of an entry for this worker. While there is no entry, its own key is the lock: the entry replaces it.
 ---@param key string
 ---@param seconds number after which the lock ends by itself
----@return boolean|nil locked false if another worker has the lock; nil if there is nothing to lock
+---@return riskscreen.nginx.Lock|false|nil lock false if another worker has it; nil if there is nothing to lock
 function Dict:lock(key, seconds)
-  if not self.shared or self.is_alone() then
+  local shared = self.shared
+  if not shared or self.is_alone() then
     return nil
   end
-  local ok, message = self.shared:add(LOCK .. key, true, seconds)
+  local lock = key
+  local ok, message = shared:add(lock, LOCKED, seconds)
+  if not ok and message == "exists" and shared:get(key) ~= LOCKED then
+    lock = LOCK .. key
+    ok, message = shared:add(lock, LOCKED, seconds)
+  end
   if ok then
-    return true
+    return lock
   elseif message == "exists" then
     return false
   end
@@ -155,9 +164,9 @@ function Dict:lock(key, seconds)
   return nil
 end
 
----@param key string
-function Dict:unlock(key)
-  self.shared:delete(LOCK .. key)
+---@param lock riskscreen.nginx.Lock
+function Dict:unlock(lock)
+  self.shared:delete(lock)
 end
 
 local M = {}

@@ -34,8 +34,11 @@ local is_action = tables.set { "allow", "review", "block", "unknown" }
 local Cache = {}
 Cache.__index = Cache
 
----A caller's request for a decision that is in no tier of the cache.
----@class riskscreen.nginx.CacheRequest
+local Request = {}
+Request.__index = Request
+
+---A caller's request for a decision that is in no tier of the cache. It is the flight that it leads, if it leads one.
+---@class riskscreen.nginx.CacheRequest: riskscreen.nginx.Flight
 ---@field cache riskscreen.nginx.Cache
 ---@field key string
 ---@field address string canonical
@@ -43,9 +46,7 @@ Cache.__index = Cache
 ---@field expired? riskscreen.nginx.Entry
 ---@field began number Unix seconds
 ---@field epoch number
----@field abandon fun(self) ends its fetch when nginx has ended the caller that fetches
----@field flight riskscreen.nginx.Flight|false of the caller that fetches
----@field locked boolean|nil whether it has the lock of all workers
+---@field lock riskscreen.nginx.Lock|false|nil of all workers, if it has the lock
 ---@field shared_key? string in Redis
 ---@field purge? number the last purge that the machine had heard of before it fetched
 ---@field lease? number of Redis for this fetch; 0 without one
@@ -169,6 +170,9 @@ local function store(request, entry, now)
   else
     self.dict:set(request.key, self.entries.encode(entry, epoch), lifetime, 0)
   end
+  if request.lock == request.key then
+    request.lock = false -- the entry has replaced it
+  end
   -- In another epoch the address may have been purged, or be on a list.
   if self.epoch == epoch then
     self.lru:set(request.key, self.is_deaf and limit(self, entry) or entry)
@@ -283,18 +287,18 @@ end
 local function fetch_locked(request, seconds)
   local self = request.cache
   local deadline, remaining, pause = self.clock() + seconds, seconds, FIRST_PAUSE
-  request.locked = self.dict:lock(request.key, remaining + single_flight.GRACE)
-  while request.locked == false do
+  request.lock = self.dict:lock(request.key, remaining + single_flight.GRACE)
+  while request.lock == false do
     self.sleep(math.min(pause, remaining))
     pause, remaining = math.min(pause * GROWTH, LONGEST_PAUSE), deadline - self.clock()
     local result = found(request)
     if result or remaining < TICK then
       return result
     end
-    request.locked = self.dict:lock(request.key, remaining + single_flight.GRACE)
+    request.lock = self.dict:lock(request.key, remaining + single_flight.GRACE)
   end
-  -- Another worker may have had the lock until just now.
-  local result = request.locked and found(request)
+  -- Another worker may have had the lock until just now. Where the entry's own key is the lock, there was no entry.
+  local result = request.lock and request.lock ~= request.key and found(request)
   if not result and self.fleet then
     result = fetch_from_fleet(request, remaining)
     remaining = deadline - self.clock()
@@ -305,43 +309,45 @@ end
 -- Ends a fetch. nginx may also have ended the caller that fetched: then nobody waits for it any longer.
 local function finish(request, result)
   local self = request.cache
-  if request.locked then
-    self.dict:unlock(request.key)
+  if request.lock then
+    self.dict:unlock(request.lock)
   end
   if self.metrics then
     self.metrics:finish(request)
   end
-  self.flights:finish(request.key, request.flight, result)
+  self.flights:finish(request, result)
 end
+
+---Ends its fetch: nginx has ended the caller that fetches.
+Request.abandon = finish
 
 -- Fetches for all callers in this worker.
 local function fly(self, request, seconds)
-  local flight = request.flight
-  flight.is_begun = true
+  request.is_begun = true
   local hold = self.hold(request)
   local ok, result = self.pcall(fetch_locked, request, seconds)
   self.release(request, hold)
-  flight.failure = not ok and result or nil
+  request.failure = not ok and result or nil
   finish(request, ok and result or nil)
 end
 
 -- Begins a fetch in a timer, if a disconnect may end this request: other callers may wait for the fetch by then. Waits
 -- for its end. Returns false if the caller must fetch itself.
 local function fly_outside(self, request, deadline)
-  local background, flight = self.background, request.flight
+  local background = self.background
   local is_accepted = background
     and background.is_needed()
     and background.run(function()
-      if not flight.is_begun then
+      if not request.is_begun then
         fly(self, request, deadline - self.clock())
       end
     end)
   if not is_accepted then
     return false
   end
-  self.flights:wait(flight, math.min(deadline, self.clock() + START_PATIENCE))
-  if flight.is_begun then
-    self.flights:wait(flight, flight.dead_at)
+  self.flights:wait(request, math.min(deadline, self.clock() + START_PATIENCE))
+  if request.is_begun then
+    self.flights:wait(request, request.dead_at)
     return true
   end
   background.give_up()
@@ -349,15 +355,14 @@ local function fly_outside(self, request, deadline)
 end
 
 local function lead(self, request, deadline)
-  local flight = self.flights:begin(request.key, request.epoch, deadline)
-  request.flight = flight
+  self.flights:begin(request, deadline)
   if not fly_outside(self, request, deadline) then
     fly(self, request, deadline - self.clock())
   end
-  if flight.failure then
-    error(flight.failure, 0)
+  if request.failure then
+    error(request.failure, 0)
   end
-  return flight.result
+  return request.result
 end
 
 local function wait(self, request, deadline, flight)
@@ -450,7 +455,7 @@ function Cache:get(address, network_name, timeout)
   count_lookups(self, false)
 
   timeout = timeout or self.timeout
-  local request = {
+  local request = setmetatable({
     cache = self,
     key = key,
     address = address,
@@ -458,10 +463,12 @@ function Cache:get(address, network_name, timeout)
     expired = entry,
     began = now,
     epoch = self.epoch,
-    abandon = finish,
-    flight = false,
-    locked = false,
-  }
+    lock = false,
+    dead_at = 0,
+    waiting = 0,
+    is_begun = false,
+    is_over = false,
+  }, Request)
   if entry and entry.decision.action == "block" and now < self.entries:usable_until(entry) then
     return serve_stale(self, request, timeout, now)
   end

@@ -4,7 +4,8 @@
 local TICK = 0.001 -- seconds; nginx's clock shows no shorter time, and a shorter wait does not let time pass
 local GRACE = 0.25 -- seconds after its deadline until a fetch counts as dead
 
----@class riskscreen.nginx.Flight
+---@class riskscreen.nginx.Flight the request that leads it
+---@field key string
 ---@field epoch number in which it began
 ---@field dead_at number seconds
 ---@field waiting integer callers
@@ -32,22 +33,18 @@ function Flights:find(key, epoch)
   end
 end
 
----@param key string
----@param epoch number
+---@param flight riskscreen.nginx.Flight
 ---@param deadline number seconds
----@return riskscreen.nginx.Flight
-function Flights:begin(key, epoch, deadline)
-  local flight = { epoch = epoch, dead_at = deadline + GRACE, waiting = 0, is_begun = false, is_over = false }
-  self.under_way[key] = flight
-  return flight
+function Flights:begin(flight, deadline)
+  flight.dead_at = deadline + GRACE
+  self.under_way[flight.key] = flight
 end
 
----@param key string
 ---@param flight riskscreen.nginx.Flight
 ---@param result any nil if it failed with an error
-function Flights:finish(key, flight, result)
-  if self.under_way[key] == flight then
-    self.under_way[key] = nil
+function Flights:finish(flight, result)
+  if self.under_way[flight.key] == flight then
+    self.under_way[flight.key] = nil
   end
   flight.result, flight.is_over = result, true
   if flight.waiting > 0 then

@@ -66,8 +66,8 @@ end
 
 local function count_locks()
   local count = 0
-  for key in pairs(world.dict.entries) do
-    count = count + (key:find("lock", 1, true) and 1 or 0)
+  for key, entry in pairs(world.dict.entries) do
+    count = count + ((key:find("lock", 1, true) or entry.value == "locked") and 1 or 0)
   end
   return count
 end
