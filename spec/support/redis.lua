@@ -100,7 +100,8 @@ end
 function Server:kill()
   if self.pid then
     self:signal "KILL"
-    while is_running(self.pid) do
+    -- Its other threads may hold the sockets for longer than the first one lives.
+    while is_running(self.pid) or self:command "PING" do
       socket.sleep(0.005)
     end
     self.pid = nil
@@ -149,6 +150,7 @@ function M.start(lines, options)
   if not self.is_sentinel then
     content[#content + 1] = "unixsocket " .. self.path
     content[#content + 1] = 'save ""'
+    content[#content + 1] = "repl-diskless-sync-delay 0"
     content[#content + 1] = "enable-debug-command yes"
   end
   for _, line in ipairs(lines or {}) do

@@ -31,6 +31,7 @@ local refusals = {
   CROSSSLOT = { reason = "moved", advice = "all keys of a command must be in one slot" },
 }
 local other = { reason = "other" }
+local too_many = { reason = "busy", retryable = true, advice = "maxclients of the server is reached" }
 
 -- By the kind of a transport's failure.
 local reasons = {
@@ -60,7 +61,7 @@ end
 ---@return riskscreen.Error
 function M.of_reply(place, message, secret)
   local code = message:match "^(%u[%u%d_]*)%f[^%w_]" or message:match "^(%u[%u%d_]*)$"
-  local refusal = refusals[code] or other
+  local refusal = message:find "^ERR max number of clients" and too_many or refusals[code] or other
   return errors.new("storage", shown(place, message, refusal.advice, secret), {
     reason = refusal.reason,
     code = code,
