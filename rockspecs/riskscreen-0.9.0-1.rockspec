@@ -6,7 +6,7 @@ description = {
   summary = "Screen blockchain addresses and transactions against a risk service, and never get a wrong yes",
   license = "MIT",
 }
-dependencies = { "lua >= 5.1, < 5.5", "lua-cjson", "argparse" }
+dependencies = { "lua >= 5.1, < 5.5", "argparse" }
 external_dependencies = {
   CURL = { library = "curl" },
 }

@@ -10,10 +10,10 @@ trap 'rm -rf "$directory"' EXIT
 git ls-files -z | xargs -0 tar cf - | tar xf - -C "$(mkdir -p "$directory/source" && echo "$directory/source")"
 cd "$directory/source"
 
-# docs/install.md shows this configuration: lua-cjson and argparse are apt's.
+# docs/install.md shows this configuration: argparse is apt's.
 LUAROCKS_CONFIG=$directory/config.lua
 export LUAROCKS_CONFIG
-echo 'rocks_provided = { ["lua-cjson"] = "2.1.0-1", argparse = "0.7.1-1" }' >"$LUAROCKS_CONFIG"
+echo 'rocks_provided = { argparse = "0.7.1-1" }' >"$LUAROCKS_CONFIG"
 [ "$lua" != luajit ] || cat >>"$LUAROCKS_CONFIG" <<'LUA'
 lua_interpreter = "luajit"
 variables = { LUA = "/usr/bin/luajit", LUA_INCDIR = "/usr/include/luajit-2.1" }

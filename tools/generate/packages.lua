@@ -37,7 +37,7 @@ description = {
   summary = "]] .. SUMMARY .. [[",
   license = "MIT",
 }
-dependencies = { "lua >= 5.1, < 5.5", "lua-cjson", "argparse" }
+dependencies = { "lua >= 5.1, < 5.5", "argparse" }
 external_dependencies = {
   CURL = { library = "curl" },
 }
