@@ -17,6 +17,7 @@ local nginx_inbox = require "riskscreen.nginx.webhook.options"
 local options = require "riskscreen.options"
 local packages = require "generate.packages"
 local pages = require "riskscreen.client.pages"
+local queue = require "riskscreen.queue"
 local redis = require "riskscreen.redis"
 local reference = require "generate.reference"
 local report = require "riskscreen.report"
@@ -176,6 +177,10 @@ generated["docs/reliability.md"] = page("docs/reliability.md", {
   hedge = group_table "hedge",
   on = group_table "on",
   counters = markdown.meanings({ "counter", "what it counts" }, stats.counters),
+})
+generated["docs/queue.md"] = page("docs/queue.md", {
+  queue = markdown.options(queue.options, true),
+  worker = markdown.options(queue.worker_options, true),
 })
 generated["docs/redis.md"] = page("docs/redis.md", { redis = markdown.options(redis.options, true) })
 generated["docs/sandbox.md"] = page("docs/sandbox.md", {

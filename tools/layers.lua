@@ -22,7 +22,7 @@ M.rules = {
     { "policy", "runtime" },
     { "call", "lists", "redis" },
     { "client", "kyt", "store", "watch" },
-    { "webhook", "journal", "report" },
+    { "webhook", "journal", "report", "queue" },
     { "nginx", "sandbox", "init" },
     { "cli" },
   },

@@ -8,6 +8,9 @@
 # ./dev soak lists [COUNT]: builds a deny list of a million addresses, and blocks by it while the network is down.
 #
 # ./dev soak command [ROWS]: screens a file of 200,000 rows with the command, which is ended twice and resumed.
+#
+# ./dev soak fleet [ROWS]: a queue of 50,000 addresses with three workers, which are killed and frozen at random, as are
+# the reader, the producer, the sandbox and Redis. Every address must have one result, and the right one.
 . tools/common.sh
 lua=${RISKSCREEN_LUA:-5.4}
 # shellcheck disable=SC2086
@@ -28,5 +31,8 @@ if [ "${1:-}" = nginx ]; then
 fi
 if [ "${1:-}" = command ]; then
   exec "$(interpreter "$lua")" tools/soak_command.lua "${2:-200000}"
+fi
+if [ "${1:-}" = fleet ]; then
+  RISKSCREEN_LUA=$(interpreter "$lua") exec "$(interpreter "$lua")" tools/soak_fleet.lua "${2:-50000}"
 fi
 exec "$(interpreter "$lua")" tools/soak.lua "${1:-100000}" "$(interpreter "$lua")"

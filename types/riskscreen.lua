@@ -4,7 +4,7 @@
 ---@class riskscreen
 ---@field loop riskscreen.Loop
 local riskscreen = { address = {}, decimal = {}, errors = {}, webhook = {}, sandbox = {} }
-riskscreen.store, riskscreen.journal, riskscreen.report, riskscreen.redis = {}, {}, {}, {}
+riskscreen.store, riskscreen.journal, riskscreen.report, riskscreen.redis, riskscreen.queue = {}, {}, {}, {}, {}
 
 ---@alias riskscreen.activity_network "ethereum"|"eth"|"tron"|"btc"|"bsc"
 
@@ -1022,6 +1022,124 @@ function riskscreen_Redis:key(name) end
 
 ---Closes the connections. Idempotent; later calls return an error.
 function riskscreen_Redis:close() end
+
+---@class riskscreen.QueueInput an address, or a transaction
+---@field address? string
+---@field network? string
+---@field transaction? table the parameters of `client.kyt:screen`
+---@field fields? table<string, any> is kept and comes back with the result
+local riskscreen_QueueInput = {}
+
+---@class riskscreen.QueueResult
+---@field position string in the order of the results, for `forget` and `results`
+---@field id string source and row of the input, such as "customers.csv/17": the same whenever it is read
+---@field source string
+---@field row integer
+---@field address? string
+---@field network? string
+---@field transaction? table
+---@field fields? table<string, any>
+---@field action riskscreen.Action
+---@field reasons string[]
+---@field risks string[] such as "high / hack"
+---@field error? riskscreen.ErrorKind of an input that is invalid
+---@field time integer Unix seconds
+local riskscreen_QueueResult = {}
+
+---@class riskscreen.QueueStatus
+---@field waiting integer inputs that no worker has yet
+---@field working integer inputs that workers have
+---@field following integer inputs that wait for the result of the same address
+---@field results integer results that nobody has read
+---@field dead integer
+---@field added integer all inputs so far
+---@field done integer all results so far
+---@field shared integer results that needed no call of their own
+---@field requeued integer
+---@field per_second number results of the last whole minute
+---@field left? number seconds until all is done at that rate
+---@field oldest? number seconds that the oldest job has waited
+---@field workers { name: string, working: integer, idle: number }[] idle: seconds since it asked for work
+local riskscreen_QueueStatus = {}
+
+---@class riskscreen.QueueWorkerOptions
+---@field client riskscreen.Client
+---@field concurrency? integer
+---@field policy? riskscreen.Policy|riskscreen.ScorePolicy
+---@field request? table
+---@field name? string
+---@field on_result? fun(result: table)
+---@field on_problem? fun(err: riskscreen.Error)
+local riskscreen_QueueWorkerOptions = {}
+
+---@class riskscreen.Queue
+local riskscreen_Queue = {}
+
+---@class riskscreen.QueueWorker
+---@field name string
+---@field finished integer results that it has made
+local riskscreen_QueueWorker = {}
+
+---A queue. Nothing is sent to Redis yet.
+---@param given { redis: riskscreen.Redis, name?: string, capacity?: integer, results?: integer, remember?: number, claim_after?: number, deliveries?: integer }
+---@return riskscreen.Queue
+function riskscreen.queue.new(given) end
+
+---Adds inputs, and waits while the queue is full. Rows of the source that the queue has already are passed over. So after a failure of Redis, or any other end, repeat `add` with the same inputs in the same order.
+---@param source string name of the inputs, such as the name of their file
+---@param inputs riskscreen.QueueInput[]|fun(): riskscreen.QueueInput|nil
+---@param on_progress? fun(totals: { rows: integer, added: integer, invalid: integer })
+---@return { rows: integer, added: integer, invalid: integer }|nil totals
+---@return riskscreen.Error|nil err
+function riskscreen_Queue:add(source, inputs, on_progress) end
+
+---A worker, which screens the jobs of the queue with a client.
+---@param given riskscreen.QueueWorkerOptions
+---@return riskscreen.QueueWorker
+function riskscreen_Queue:worker(given) end
+
+---Reads results in their order.
+---@param after? string position of the last result that was read; by default the first one is read
+---@param seconds? number how long to wait for a result
+---@return riskscreen.QueueResult[]|nil results at most 500
+---@return riskscreen.Error|nil err
+function riskscreen_Queue:results(after, seconds) end
+
+---Removes results up to a position: they have been read.
+---@param position string
+---@return integer|nil removed
+---@return riskscreen.Error|nil err
+function riskscreen_Queue:forget(position) end
+
+---The state of the queue.
+---@return riskscreen.QueueStatus|nil
+---@return riskscreen.Error|nil err
+function riskscreen_Queue:status() end
+
+---The state of the queue in Prometheus' text format.
+---@return string|nil
+---@return riskscreen.Error|nil err
+function riskscreen_Queue:metrics() end
+
+---The dead letters, oldest first: inputs that no worker could finish.
+---@param after? string
+---@return { position: string, id: string, source: string, row: integer, address?: string, network?: string, transaction?: table, fields?: table, reason: string }[]|nil letters at most 500
+---@return riskscreen.Error|nil err
+function riskscreen_Queue:dead(after) end
+
+---Makes all dead letters jobs again.
+---@return integer|nil count
+---@return riskscreen.Error|nil err
+function riskscreen_Queue:requeue() end
+
+---Screens jobs until `stop` is called, and then finishes the screenings under way. Waits for Redis and for the service where they are away.
+---@param how? { drain?: boolean } drain: ends when the queue has no job left
+---@return integer|nil finished results
+---@return riskscreen.Error|nil err a failure of the set-up, such as a wrong access key
+function riskscreen_QueueWorker:run(how) end
+
+---Ends `run` soon: screenings under way are finished, other jobs are left to other workers.
+function riskscreen_QueueWorker:stop() end
 
 ---@class riskscreen.JournalOptions
 ---@field record? boolean

@@ -5,6 +5,7 @@
 #include <lualib.h>
 
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/ioctl.h>
@@ -86,11 +87,35 @@ static int system_permissions(lua_State *L) {
     return 1;
 }
 
+/* The signal that asked the program to end; 0: none yet. */
+static volatile sig_atomic_t ending_signal;
+
+static void note_signal(int number) {
+    ending_signal = number;
+}
+
+/* system.catch_end(): from now on the first SIGINT or SIGTERM is only noted; a second one ends the program. */
+static int system_catch_end(lua_State *L) {
+    struct sigaction action = {.sa_handler = note_signal, .sa_flags = (int)SA_RESETHAND};
+    ending_signal = 0;
+    return push_result(L, sigaction(SIGINT, &action, NULL) == 0 && sigaction(SIGTERM, &action, NULL) == 0);
+}
+
+/* system.ending(): the number of the noted signal, or nil. */
+static int system_ending(lua_State *L) {
+    if (ending_signal == 0) {
+        return 0;
+    }
+    lua_pushinteger(L, ending_signal);
+    return 1;
+}
+
 int luaopen_riskscreen_system(lua_State *L) {
     static const luaL_Reg functions[] = {
         {"columns", system_columns},         {"sync", system_sync},
         {"truncate", system_truncate},       {"lock", system_lock},
-        {"permissions", system_permissions}, {NULL, NULL},
+        {"permissions", system_permissions}, {"catch_end", system_catch_end},
+        {"ending", system_ending},           {NULL, NULL},
     };
     lua_newtable(L);
     rsc_lua_set_functions(L, functions);

@@ -11,6 +11,7 @@ local version = require "riskscreen.version"
 local lazy = {
   report = "riskscreen.report",
   sandbox = "riskscreen.sandbox",
+  queue = "riskscreen.queue",
   webhook = "riskscreen.webhook",
   store = "riskscreen.store",
   journal = "riskscreen.journal",

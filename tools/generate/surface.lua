@@ -202,6 +202,31 @@ return {
     },
   },
   {
+    title = "Queue",
+    intro = "Work for many machines, over Redis. Each function returns nil and an error where it fails.",
+    functions = {
+      fn("riskscreen.queue.new", "M.new", "queue/init.lua"),
+      fn("queue:add", "Queue:add"),
+      fn("queue:worker", "Queue:worker"),
+      fn("queue:results", "Queue:results"),
+      fn("queue:forget", "Queue:forget"),
+      fn("queue:status", "Queue:status"),
+      fn("queue:metrics", "Queue:metrics"),
+      fn("queue:dead", "Queue:dead"),
+      fn("queue:requeue", "Queue:requeue"),
+      fn("worker:run", "Worker:run"),
+      fn("worker:stop", "Worker:stop"),
+    },
+    objects = {
+      { class = "riskscreen.QueueInput" },
+      { class = "riskscreen.QueueResult" },
+      { class = "riskscreen.QueueStatus" },
+      { class = "riskscreen.QueueWorkerOptions", is_type_only = true },
+      { class = "riskscreen.Queue", fields = {} },
+      { class = "riskscreen.QueueWorker", fields = { "name", "finished" } },
+    },
+  },
+  {
     title = "Journal",
     intro = "The record of decisions.",
     functions = {

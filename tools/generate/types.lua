@@ -69,6 +69,8 @@ local receivers = {
   ["journal"] = "riskscreen_Journal",
   ["watch"] = "riskscreen_Watch",
   ["redis"] = "riskscreen_Redis",
+  ["queue"] = "riskscreen_Queue",
+  ["worker"] = "riskscreen_QueueWorker",
   ["store"] = "riskscreen_Store",
   ["space"] = "riskscreen_StoreSpace",
   ["service"] = "riskscreen_sandbox_Service",
@@ -227,7 +229,7 @@ function M.files(index, surface, option_classes)
     "---@class riskscreen",
     "---@field loop riskscreen.Loop",
     "local riskscreen = { address = {}, decimal = {}, errors = {}, webhook = {}, sandbox = {} }",
-    "riskscreen.store, riskscreen.journal, riskscreen.report, riskscreen.redis = {}, {}, {}, {}",
+    "riskscreen.store, riskscreen.journal, riskscreen.report, riskscreen.redis, riskscreen.queue = {}, {}, {}, {}, {}",
   }, "\n"))
   for _, name in ipairs(sorted_keys(enums.values)) do
     add("---@alias riskscreen." .. name .. " " .. literal_union(enums.values[name]))

@@ -5,6 +5,7 @@ local configuration = require "riskscreen.cli.configuration"
 local policies = require "riskscreen.policy"
 local riskscreen = require "riskscreen"
 local status = require "riskscreen.cli.status"
+local tables = require "riskscreen.util.tables"
 
 local NOTICE = "no service is configured, so the built-in sandbox answers: nothing here is a real result. "
   .. "Set base_url and an access key: riskscreen config --help"
@@ -89,7 +90,7 @@ end
 ---A client of the configured service, or of the sandbox, and says on stderr if it is the sandbox.
 ---@param settings riskscreen.cli.Configuration
 ---@param world riskscreen.cli.World
----@param changes? table more options of the client; policy = false: none
+---@param changes? table more options of the client, and more fields of groups; policy = false: none
 ---@return riskscreen.Client
 ---@return boolean is_sandbox
 function M.open(settings, world, changes)
@@ -101,7 +102,9 @@ function M.open(settings, world, changes)
   local in_sandbox = is_sandbox(settings, key, key_place)
   local given = configuration.client_options(settings)
   for name, value in pairs(changes or {}) do
-    if given[name] == nil then
+    if type(value) == "table" and type(given[name]) == "table" then
+      given[name] = tables.merge(given[name], value)
+    elseif given[name] == nil then
       given[name] = value
     end
   end

@@ -1,0 +1,334 @@
+-- riskscreen queue: screens files of any size with workers on any number of machines, over Redis.
+
+local inputs = require "riskscreen.cli.input"
+local option_of = require "riskscreen.cli.option"
+local progress_line = require "riskscreen.cli.progress"
+local queues = require "riskscreen.queue"
+local reader = require "riskscreen.cli.result_file"
+local riskscreen = require "riskscreen"
+local screening = require "riskscreen.cli.screening"
+local status = require "riskscreen.cli.status"
+local system = require "riskscreen.system"
+local tables = require "riskscreen.util.tables"
+
+local REDIS_URL = "RISKSCREEN_REDIS_URL"
+local LOOK_EVERY = 0.1 -- seconds between two looks for a signal
+
+local common = tables.concat({
+  { name = "redis", type = "string", argument = "URL", doc = "The Redis; by default " .. REDIS_URL .. "." },
+}, option_of.pick(queues.options, { "name" }))
+
+local of_add = option_of.pick(queues.options, { "capacity" })
+local of_work = option_of.pick(queues.options, { "results", "remember", "claim_after", "deliveries" })
+
+-- The client of Redis, and the queue.
+local function open(context)
+  local options = context.options
+  local url = options.redis or context.world.getenv(REDIS_URL)
+  if not url then
+    status.misuse("the queue needs a Redis: set " .. REDIS_URL .. ", such as redis://127.0.0.1:6379, or give --redis")
+  end
+  local made, redis = pcall(riskscreen.redis.new, url)
+  if not made then
+    status.misuse((tostring(redis):gsub("^.-redis%.new: ", "")))
+  end
+  local given = { redis = redis }
+  for _, option in ipairs(queues.options) do
+    if option.name ~= "redis" then
+      given[option.name] = options[option.name]
+    end
+  end
+  return queues.new(given), redis
+end
+
+local function ensure(value, err)
+  if value == nil then
+    error(err, 0)
+  end
+  return value
+end
+
+local function run_add(context)
+  local options, world = context.options, context.world
+  local path = context.arguments.file
+  local queue = open(context)
+  local wanted = { address = options.address_column, network = options.network_column, keep = options.keep }
+  local input = inputs.open(path, wanted, world.input)
+  local network, names = context:network(), options.keep or {}
+  if path == "-" and not options.source then
+    status.misuse "give the rows of stdin a name with --source: a second run with it passes over the rows of the first"
+  end
+  local terminal = not context.quiet and world.columns(world.err)
+  local totals = ensure(queue:add(options.source or path, function()
+    local row = input.next()
+    if not row then
+      return nil
+    end
+    local fields = names[1] and {} or nil
+    for index, name in ipairs(names) do
+      fields[name] = row.kept[index]
+    end
+    return { address = row.fault or row.address, network = row.network or network, fields = fields }
+  end, terminal and function(totals)
+    world.err:write("\r", progress_line.grouped(totals.rows), " rows\27[K")
+  end or nil))
+  input.close()
+  if terminal then
+    world.err:write "\r\27[K"
+  end
+  if not context.quiet then
+    local grouped = progress_line.grouped
+    context:warn(
+      ("%s rows: %s added, %s of them invalid, %s were in the queue"):format(
+        grouped(totals.rows),
+        grouped(totals.added),
+        grouped(totals.invalid),
+        grouped(totals.rows - totals.added)
+      )
+    )
+  end
+  return totals.invalid > 0 and status.invalid_rows or status.done
+end
+
+-- Calls `stop` at the first SIGINT or SIGTERM, until the returned function is called.
+local function stop_at_signal(context, stop)
+  assert(system.catch_end())
+  local finished = false
+  riskscreen.defer(function()
+    while not finished do
+      riskscreen.sleep(LOOK_EVERY)
+      if not finished and system.ending() then
+        finished = true
+        if not context.quiet then
+          context:warn "stopping: screenings under way are finished; a second signal ends at once"
+        end
+        stop()
+      end
+    end
+  end)
+  return function()
+    finished = true
+  end
+end
+
+local function run_work(context)
+  local options = context.options
+  local queue, redis = open(context)
+  if options.share_rate and not context:setting "rate_limit.rate" then
+    status.misuse "--share-rate needs the setting rate_limit.rate: --set rate_limit.rate=100"
+  end
+  local client = context:client {
+    concurrency = options.concurrency,
+    rate_limit = options.share_rate and { shared = { redis = redis } } or nil,
+  }
+  local problems = {}
+  local worker = queue:worker {
+    client = client,
+    concurrency = options.concurrency,
+    request = { include = options.include, timeout = options.timeout, address_check = options.address_check },
+    on_problem = function(err)
+      local message = tostring(err)
+      if not context.quiet and not problems[message] then
+        problems[message] = true
+        context:warn("goes on after: " .. message)
+      end
+    end,
+  }
+  local forget = stop_at_signal(context, function()
+    worker:stop()
+  end)
+  local finished, err = worker:run { drain = options.drain }
+  forget()
+  if not context.quiet then
+    context:warn(("%s results"):format(progress_line.grouped(worker.finished)))
+  end
+  ensure(finished, err)
+  return system.ending() and status.interrupted or status.done
+end
+
+local status_columns = {
+  { name = "waiting" },
+  { name = "working" },
+  { name = "following" },
+  { name = "results" },
+  { name = "dead" },
+  { name = "added" },
+  { name = "done" },
+  { name = "shared" },
+  { name = "requeued" },
+  { name = "per_second" },
+  { name = "left" },
+  { name = "oldest" },
+  { name = "workers" },
+}
+
+local function run_status(context)
+  local queue = open(context)
+  if context.options.metrics then
+    context.world.out:write(ensure(queue:metrics()))
+    return
+  end
+  local found = ensure(queue:status())
+  local output = context:output(status_columns, true)
+  if context.format ~= "json" and context.format ~= "jsonl" then
+    found.workers = #found.workers
+  end
+  output:add(found)
+  output:finish()
+end
+
+local dead_columns = {
+  { name = "id", whole = true },
+  { name = "address", whole = true },
+  { name = "network" },
+  { name = "reason" },
+}
+
+local function run_dead(context)
+  local queue = open(context)
+  local output, after = context:output(dead_columns), nil
+  repeat
+    local letters = ensure(queue:dead(after))
+    for _, letter in ipairs(letters) do
+      output:add(letter)
+      after = letter.position
+    end
+  until not letters[1]
+  output:finish()
+end
+
+local function run_requeue(context)
+  local queue = open(context)
+  local count = ensure(queue:requeue())
+  if not context.quiet then
+    context:warn(("%s jobs again"):format(progress_line.grouped(count)))
+  end
+end
+
+local function run_results(context)
+  local options = context.options
+  local queue = open(context)
+  local stopped = false
+  local forget = stop_at_signal(context, function()
+    stopped = true
+  end)
+  local count, file = 0, reader.open(options.output)
+  -- Results that the file has are removed; after a kill there may be some.
+  if file.position then
+    ensure(queue:forget(file.position))
+  end
+  while not stopped do
+    local results = ensure(queue:results(file.position, options.follow and 1 or 0))
+    if results[1] then
+      file:write(results)
+      ensure(queue:forget(file.position))
+      count = count + #results
+    elseif not options.follow then
+      break
+    end
+  end
+  forget()
+  file:close()
+  if not context.quiet then
+    context:warn(("%s results"):format(progress_line.grouped(count)))
+  end
+  return stopped and status.interrupted or status.done
+end
+
+return {
+  {
+    name = "queue add",
+    summary = "Add the rows of a CSV file to a queue in Redis.",
+    description = "The same command passes over the rows that the queue has already, so it is repeated after any end.",
+    arguments = { { name = "file", doc = "CSV with a column address; '-' is stdin." } },
+    options = tables.concat({
+      {
+        name = "source",
+        type = "string",
+        argument = "NAME",
+        doc = "The name of these rows in the queue and in the results; by default FILE.",
+      },
+      { name = "address_column", type = "string", argument = "NAME", doc = "Column of the addresses." },
+      { name = "network_column", type = "string", argument = "NAME", doc = "Column of the networks." },
+      {
+        name = "keep",
+        type = "table",
+        list = true,
+        argument = "NAMES",
+        doc = "Columns that come back with the results.",
+      },
+    }, of_add, common),
+    examples = { { line = "queue add customers.csv -n eth", what = "Waits while the queue is full" } },
+    statuses = {
+      { status = status.done, what = "every row is in the queue" },
+      { status = status.invalid_rows, what = "every row is in the queue, and some cannot be screened" },
+      { status = status.unknown, what = "Redis failed" },
+    },
+    run = run_add,
+  },
+  {
+    name = "queue work",
+    summary = "Screen the addresses of a queue, until a signal ends it.",
+    description = "Start it on as many machines as you like. At SIGINT or SIGTERM it finishes its screenings. "
+      .. "The addresses of a worker that is killed are screened by another one.",
+    options = tables.concat({
+      { name = "drain", type = "boolean", doc = "End when the queue is empty." },
+      {
+        name = "share_rate",
+        type = "boolean",
+        doc = "The setting rate_limit holds for all workers of this Redis together.",
+      },
+      option_of.adapted(screening.concurrency, { doc = "Addresses at a time." }),
+    }, screening.options, of_work, common),
+    examples = {
+      {
+        line = "queue work --set rate_limit.rate=100 --share-rate",
+        what = "100 calls a second on all machines",
+      },
+    },
+    statuses = {
+      { status = status.done, what = "the queue is empty" },
+      { status = status.unknown, what = "a failure that a further job would meet too, such as a wrong access key" },
+    },
+    run = run_work,
+  },
+  {
+    name = "queue results",
+    summary = "Write the results of a queue to a CSV file, each once.",
+    description = "The results leave Redis once the file is on the disk. The same command goes on with a file "
+      .. "that exists. One program at a time reads the results of a queue.",
+    options = tables.concat({
+      { name = "output", type = "string", required = true, short = "o", argument = "FILE", doc = "The CSV file." },
+      { name = "follow", type = "boolean", doc = "Wait for further results, until a signal ends it." },
+    }, common),
+    examples = { { line = "queue results -o results.csv --follow", what = "While the workers work" } },
+    statuses = {},
+    run = run_results,
+  },
+  {
+    name = "queue status",
+    summary = "Show what waits in a queue, who works, and how fast.",
+    options = tables.concat({
+      { name = "metrics", type = "boolean", doc = "In the text format of Prometheus." },
+    }, common),
+    examples = { { line = "queue status --json", what = "With each worker" } },
+    statuses = {},
+    run = run_status,
+  },
+  {
+    name = "queue dead",
+    summary = "List the inputs that no worker could finish, with the reasons.",
+    options = common,
+    examples = { { line = "queue dead --csv", what = "As CSV" } },
+    statuses = {},
+    run = run_dead,
+  },
+  {
+    name = "queue requeue",
+    summary = "Give all dead inputs to the workers again.",
+    options = common,
+    examples = { { line = "queue requeue", what = "After the reason is mended" } },
+    statuses = {},
+    run = run_requeue,
+  },
+}

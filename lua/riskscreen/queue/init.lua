@@ -1,0 +1,426 @@
+-- A queue in Redis. Producers add addresses or transactions, and workers of any machine screen them. Each input gets
+-- exactly one result, or becomes a dead letter. scripts.lua changes the queue, worker.lua screens.
+local addresses = require "riskscreen.address"
+local build = require "riskscreen.options.build"
+local check = require "riskscreen.options.check"
+local errors = require "riskscreen.errors"
+local json = require "riskscreen.json"
+local runtime = require "riskscreen.runtime"
+local scripts = require "riskscreen.queue.scripts"
+local text = require "riskscreen.util.text"
+local workers = require "riskscreen.queue.worker"
+
+local GROUP = "workers"
+local BATCH = 500 -- inputs that are added at once, and results that are read at once
+local FULL_PAUSE = 0.2 -- seconds until a full queue is tried again
+local LONGEST_SOURCE = 200 -- bytes
+local LONGEST_WAIT = 1 -- seconds that one command waits in Redis
+
+local unpack = table.unpack or unpack -- luacheck: ignore 113 143
+
+local M = {}
+
+local function name_check(value)
+  if not value:find "^[%w_-]+$" then
+    return nil, "must be of letters, digits, '_' and '-'"
+  end
+  return value
+end
+
+---@type riskscreen.Option[]
+M.options = {
+  build.required(build.object("redis", "riskscreen.Redis", "riskscreen.redis.new", "The Redis that holds the queue.")),
+  build.checked("name", "string", name_check, "The name of the queue.", "default"),
+  build.count("capacity", "inputs", 100000, 1, 100000000, "The most inputs that wait; then `add` waits."),
+  build.count("results", "results", 100000, 1, 100000000, "The most results that nobody has read; then workers wait."),
+  build.number(
+    "remember",
+    "seconds",
+    600,
+    0,
+    86400,
+    "How long an address's outcome is used for further inputs with the same address; 0: not at all."
+  ),
+  build.seconds("claim_after", 60, "Time after which the jobs of a silent worker are given to another.", 1, 3600),
+  build.count("deliveries", "workers", 5, 1, 1000, "Workers that may get a job and die; then it is a dead letter."),
+}
+
+M.worker_options = workers.options
+
+---@class riskscreen.QueueInput an address, or a transaction
+---@field address? string
+---@field network? string
+---@field transaction? table the parameters of `client.kyt:screen`
+---@field fields? table<string, any> is kept and comes back with the result
+
+---@class riskscreen.QueueResult
+---@field position string in the order of the results, for `forget` and `results`
+---@field id string source and row of the input, such as "customers.csv/17": the same whenever it is read
+---@field source string
+---@field row integer
+---@field address? string
+---@field network? string
+---@field transaction? table
+---@field fields? table<string, any>
+---@field action riskscreen.Action
+---@field reasons string[]
+---@field risks string[] such as "high / hack"
+---@field error? riskscreen.ErrorKind of an input that is invalid
+---@field time integer Unix seconds
+
+---@class riskscreen.Queue
+---@field private redis riskscreen.Redis
+---@field private settings table
+---@field private base string
+local Queue = { __name = "riskscreen.Queue" }
+Queue.__index = Queue
+
+---A queue. Nothing is sent to Redis yet.
+---@param given { redis: riskscreen.Redis, name?: string, capacity?: integer, results?: integer, remember?: number,
+---claim_after?: number, deliveries?: integer }
+---@return riskscreen.Queue
+function M.new(given)
+  local settings, wrong = check.options(M.options, given)
+  if not settings then
+    error("queue.new: " .. wrong.message, 2)
+  end
+  local base = settings.redis:key("queue:" .. settings.name .. ":")
+  return setmetatable({ redis = settings.redis, settings = settings, base = base, group = GROUP }, Queue)
+end
+
+-- An evicting Redis removes jobs and results when its memory is full.
+local function eviction_problem(redis)
+  local info, err = redis:call("INFO", "memory")
+  if not info then
+    return err
+  end
+  local policy, limit = info:match "maxmemory_policy:([%w-]+)", info:match "maxmemory:(%d+)"
+  if policy ~= "noeviction" and limit ~= "0" then
+    local message = "queue: Redis must not evict keys: its maxmemory-policy is %s, set it to noeviction"
+    return errors.new("storage", message:format(tostring(policy)), { reason = "other", retryable = false })
+  end
+end
+
+---Checks that the server may hold a queue, and makes the group of its workers.
+---@return boolean|nil ok
+---@return riskscreen.Error|nil err
+function Queue:prepare()
+  if self.prepared then
+    return true
+  end
+  local problem = eviction_problem(self.redis)
+  if problem then
+    return nil, problem
+  end
+  local _, err = self.redis:call("XGROUP", "CREATE", self.base .. "jobs", GROUP, "0", "MKSTREAM")
+  if err and err.code ~= "BUSYGROUP" then
+    return nil, err
+  end
+  self.prepared = true
+  return true
+end
+
+-- The subject of an input, its text, and the outcome of one that cannot be screened.
+local function read_input(input)
+  local key, item, problem = "", "{}"
+  if type(input) ~= "table" then
+    problem = ("an input must be a table with address and network, or transaction (got %s)"):format(text.kind(input))
+  else
+    item, problem = json.encode(input)
+    item = item or "{}"
+  end
+  if not problem and type(input.transaction) ~= "table" then
+    local canonical
+    canonical, problem = addresses.validate(input.address, input.network, "format")
+    key = canonical and ("%s %s"):format(input.network, canonical) or ""
+  end
+  if not problem then
+    return key, item, ""
+  end
+  local outcome = { action = "unknown", reasons = { problem }, error = "invalid_argument", time = os.time() }
+  outcome.risks = json.empty_array()
+  return "", item, json.encode(outcome)
+end
+
+-- Adds a batch of rows, and waits while the queue is full. Returns nil and an error, or the counts.
+local function add_batch(self, source, first, batch, totals)
+  local rows = #batch / 3
+  while true do
+    local arguments = { self.base, source, first, self.settings.capacity }
+    for index = 1, #batch do
+      arguments[index + 4] = batch[index]
+    end
+    local reply, err = self.redis:script(scripts.add, { self.base .. "jobs" }, arguments)
+    if not reply then
+      return nil, err
+    end
+    totals.added, totals.invalid = totals.added + reply[2], totals.invalid + reply[3]
+    if reply[1] >= first + rows - 1 then
+      return true
+    end
+    runtime.sleep(FULL_PAUSE)
+  end
+end
+
+local function iterator_of(inputs)
+  if type(inputs) == "function" then
+    return inputs
+  end
+  local index = 0
+  return function()
+    index = index + 1
+    return inputs[index]
+  end
+end
+
+---Adds inputs, and waits while the queue is full. Rows of the source that the queue has already are passed over. So
+---after a failure of Redis, or any other end, repeat `add` with the same inputs in the same order.
+---@param source string name of the inputs, such as the name of their file
+---@param inputs riskscreen.QueueInput[]|fun(): riskscreen.QueueInput|nil
+---@param on_progress? fun(totals: { rows: integer, added: integer, invalid: integer })
+---@return { rows: integer, added: integer, invalid: integer }|nil totals
+---@return riskscreen.Error|nil err
+function Queue:add(source, inputs, on_progress)
+  if type(source) ~= "string" or source == "" or #source > LONGEST_SOURCE or source:find "%c" then
+    error(
+      ("queue:add: source must be a text of at most %d bytes (got %s)"):format(LONGEST_SOURCE, text.show(source)),
+      2
+    )
+  elseif type(inputs) ~= "function" and type(inputs) ~= "table" then
+    error(("queue:add: inputs must be a list or a function (got %s)"):format(text.kind(inputs)), 2)
+  end
+  local ok, err = self:prepare()
+  if not ok then
+    return nil, err
+  end
+  local totals = { rows = 0, added = 0, invalid = 0 }
+  local read, batch, finished = iterator_of(inputs), {}, false
+  while not finished do
+    local input = read()
+    finished = input == nil
+    if not finished then
+      totals.rows = totals.rows + 1
+      batch[#batch + 1], batch[#batch + 2], batch[#batch + 3] = read_input(input)
+    end
+    if #batch == 3 * BATCH or (finished and #batch > 0) then
+      ok, err = add_batch(self, source, totals.rows - #batch / 3 + 1, batch, totals)
+      if not ok then
+        return nil, err
+      end
+      batch = {}
+      if on_progress then
+        on_progress(totals)
+      end
+    end
+  end
+  return totals
+end
+
+-- The fields of an entry of a stream.
+local function fields_of(list)
+  local fields = {}
+  for index = 1, #list, 2 do
+    fields[list[index]] = list[index + 1]
+  end
+  return fields
+end
+
+local function with_input(result, fields)
+  local source, row = fields.id:match "^(.*)/(%d+)$"
+  result.id, result.source, result.row = fields.id, source, tonumber(row)
+  local item = json.decode(fields.item or "{}") or {}
+  result.address, result.network = item.address, item.network
+  result.transaction, result.fields = item.transaction, item.fields
+  return result
+end
+
+---Reads results in their order.
+---@param after? string position of the last result that was read; by default the first one is read
+---@param seconds? number how long to wait for a result
+---@return riskscreen.QueueResult[]|nil results at most 500
+---@return riskscreen.Error|nil err
+function Queue:results(after, seconds)
+  local command = { "XREAD", "COUNT", BATCH, "STREAMS", self.base .. "results", after or "0-0" }
+  local reply, err
+  if seconds and seconds > 0 then
+    table.insert(command, 2, "BLOCK")
+    table.insert(command, 3, math.ceil(math.min(seconds, LONGEST_WAIT) * 1000))
+    reply, err = self.redis:wait(LONGEST_WAIT, unpack(command))
+  else
+    reply, err = self.redis:call(unpack(command))
+  end
+  if reply == nil then
+    return nil, err
+  end
+  local list = {}
+  for index, entry in ipairs(reply and reply[1][2] or {}) do
+    local fields = fields_of(entry[2])
+    list[index] = with_input(json.decode(fields.outcome) or { action = "unknown", reasons = {}, risks = {} }, fields)
+    list[index].position = entry[1]
+  end
+  return list
+end
+
+---Removes results up to a position: they have been read.
+---@param position string
+---@return integer|nil removed
+---@return riskscreen.Error|nil err
+function Queue:forget(position)
+  local milliseconds, number = position:match "^(%d+)%-(%d+)$"
+  if not milliseconds then
+    error(("queue:forget: expected the position of a result (got %s)"):format(text.show(position)), 2)
+  end
+  return self.redis:call("XTRIM", self.base .. "results", "MINID", ("%s-%.0f"):format(milliseconds, number + 1))
+end
+
+---The dead letters, oldest first: inputs that no worker could finish.
+---@param after? string
+---@return { position: string, id: string, source: string, row: integer, address?: string, network?: string,
+---transaction?: table, fields?: table, reason: string }[]|nil letters at most 500
+---@return riskscreen.Error|nil err
+function Queue:dead(after)
+  local reply, err = self.redis:call("XRANGE", self.base .. "dead", after and "(" .. after or "-", "+", "COUNT", BATCH)
+  if reply == nil then
+    return nil, err
+  end
+  local list = {}
+  for index, entry in ipairs(reply) do
+    local fields = fields_of(entry[2])
+    list[index] = with_input({ position = entry[1], reason = fields.reason }, fields)
+  end
+  return list
+end
+
+---Makes all dead letters jobs again.
+---@return integer|nil count
+---@return riskscreen.Error|nil err
+function Queue:requeue()
+  local sum = 0
+  while true do
+    local count, err = self.redis:script(scripts.requeue, { self.base .. "jobs" }, { self.base, BATCH })
+    if not count then
+      return nil, err
+    end
+    sum = sum + count
+    if count < BATCH then
+      return sum
+    end
+  end
+end
+
+-- The entries of XINFO, each a list of names and values.
+local function infos_of(reply)
+  local list = {}
+  for index, entry in ipairs(type(reply) == "table" and not errors.is(reply) and reply or {}) do
+    list[index] = fields_of(entry)
+  end
+  return list
+end
+
+---@class riskscreen.QueueStatus
+---@field waiting integer inputs that no worker has yet
+---@field working integer inputs that workers have
+---@field following integer inputs that wait for the result of the same address
+---@field results integer results that nobody has read
+---@field dead integer
+---@field added integer all inputs so far
+---@field done integer all results so far
+---@field shared integer results that needed no call of their own
+---@field requeued integer
+---@field per_second number results of the last whole minute
+---@field left? number seconds until all is done at that rate
+---@field oldest? number seconds that the oldest job has waited
+---@field workers { name: string, working: integer, idle: number }[] idle: seconds since it asked for work
+
+---The state of the queue.
+---@return riskscreen.QueueStatus|nil
+---@return riskscreen.Error|nil err
+function Queue:status()
+  local base = self.base
+  local time, err = self.redis:call "TIME"
+  if not time then
+    return nil, err
+  end
+  local now = tonumber(time[1])
+  local replies
+  replies, err = self.redis:pipeline {
+    { "XLEN", base .. "jobs" },
+    { "XINFO", "CONSUMERS", base .. "jobs", GROUP },
+    { "HGETALL", base .. "counts" },
+    { "XLEN", base .. "results" },
+    { "XRANGE", base .. "jobs", "-", "+", "COUNT", 1 },
+    { "GET", ("%srate:%.0f"):format(base, math.floor(now / 60) - 1) },
+  }
+  for _, reply in ipairs(replies or {}) do
+    err = err or errors.is(reply) and reply.code ~= "ERR" and reply.code ~= "NOGROUP" and reply or nil
+  end
+  if err then
+    return nil, err
+  end
+  local counts, status = fields_of(replies[3]), { workers = {}, working = 0, results = replies[4] }
+  for _, info in ipairs(infos_of(replies[2])) do
+    status.workers[#status.workers + 1] = { name = info.name, working = info.pending, idle = info.idle / 1000 }
+    status.working = status.working + info.pending
+  end
+  for _, name in ipairs { "following", "dead", "added", "done", "shared", "requeued" } do
+    status[name] = tonumber(counts[name]) or 0
+  end
+  status.waiting = math.max(0, replies[1] - status.working)
+  local oldest = replies[5][1]
+  status.oldest = oldest and math.max(0, now - tonumber(oldest[1]:match "^%d+") / 1000) or nil
+  status.per_second = (tonumber(replies[6]) or 0) / 60
+  local left = status.waiting + status.working + status.following
+  status.left = status.per_second > 0 and left / status.per_second or nil
+  return status
+end
+
+local gauges = {
+  { "inputs", "state", { "waiting", "working", "following", "dead" }, "Inputs without a result." },
+  { "results_waiting", nil, { "results" }, "Results that nobody has read." },
+  { "workers", nil, { "workers" }, "Workers." },
+  { "oldest_seconds", nil, { "oldest" }, "Seconds that the oldest job has waited." },
+}
+local totals_of = { { "inputs_total", "added", "Inputs that were added." }, { "results_total", "done", "Results." } }
+
+---The state of the queue in Prometheus' text format.
+---@return string|nil
+---@return riskscreen.Error|nil err
+function Queue:metrics()
+  local status, err = self:status()
+  if not status then
+    return nil, err
+  end
+  local lines = {}
+  local function family(name, kind, doc)
+    lines[#lines + 1] = ("# HELP riskscreen_queue_%s %s"):format(name, doc)
+    lines[#lines + 1] = ("# TYPE riskscreen_queue_%s %s"):format(name, kind)
+  end
+  local function sample(name, label, value)
+    lines[#lines + 1] = ('riskscreen_queue_%s{queue="%s"%s} %.14g'):format(name, self.settings.name, label, value)
+  end
+  for _, gauge in ipairs(gauges) do
+    family(gauge[1], "gauge", gauge[4])
+    for _, field in ipairs(gauge[3]) do
+      local value = field == "workers" and #status.workers or status[field] or 0
+      sample(gauge[1], gauge[2] and (',%s="%s"'):format(gauge[2], field) or "", value)
+    end
+  end
+  for _, total in ipairs(totals_of) do
+    family(total[1], "counter", total[3])
+    sample(total[1], "", status[total[2]])
+  end
+  return table.concat(lines, "\n") .. "\n"
+end
+
+---A worker, which screens the jobs of the queue with a client.
+---@param given riskscreen.QueueWorkerOptions
+---@return riskscreen.QueueWorker
+function Queue:worker(given)
+  local settings, wrong = check.options(workers.options, given)
+  if not settings then
+    error("queue:worker: " .. wrong.message, 2)
+  end
+  return workers.new(self, settings)
+end
+
+return M

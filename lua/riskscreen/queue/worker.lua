@@ -1,0 +1,498 @@
+-- A worker of a queue: takes jobs as a consumer of the stream's group, screens them and finishes them. A job stays the
+-- worker's until it is finished; the jobs of a worker that died are claimed by the others.
+local build = require "riskscreen.options.build"
+local digest = require "riskscreen.address.digest"
+local errors = require "riskscreen.errors"
+local json = require "riskscreen.json"
+local policies = require "riskscreen.policy"
+local runtime = require "riskscreen.runtime"
+local scripts = require "riskscreen.queue.scripts"
+local tables = require "riskscreen.util.tables"
+
+local LONGEST_WAIT = 1 -- seconds that one command waits in Redis
+local FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30 -- seconds between two attempts at a job
+local BATCH = 100 -- jobs that are finished at once
+local PATIENCE = 10 -- seconds for which a worker that stops tries to finish jobs
+local DEAD_AFTER = 3600 -- seconds
+
+local unpack = table.unpack or unpack -- luacheck: ignore 113 143
+
+-- Failures of the worker's set-up. Every further job would fail, so the worker ends and its jobs stay.
+local fatal = { unauthorized = true, tls = true, unsupported = true, cancelled = true, storage = true, list = true }
+
+local M = {}
+
+---@type riskscreen.Option[]
+M.options = {
+  build.required { name = "client", type = "table", doc = "The client that screens." },
+  build.concurrency("jobs", 32, "Jobs that are screened at a time."),
+  build.checked("policy", "table", function(value)
+    if type(value.decide) ~= "function" then
+      return nil, "must be made by riskscreen.policy or riskscreen.score_policy"
+    end
+    return value
+  end, "Decides about transactions; by default the default policy. Addresses have the policy of the client."),
+  { name = "request", type = "table", doc = "More fields for each screening of an address, such as include." },
+  { name = "name", type = "string", doc = "Name of the worker in the group; by default one that nobody else has." },
+  build.callback(
+    "on_result",
+    "on_result(result): takes each result before its job is finished. It may get the result of an input twice, if a "
+      .. "worker dies meanwhile; where it raises, the job is tried again."
+  ),
+  build.callback("on_problem", "on_problem(err): a failure after which the worker goes on."),
+}
+
+---@class riskscreen.QueueWorkerOptions
+---@field client riskscreen.Client
+---@field concurrency? integer
+---@field policy? riskscreen.Policy|riskscreen.ScorePolicy
+---@field request? table
+---@field name? string
+---@field on_result? fun(result: table)
+---@field on_problem? fun(err: riskscreen.Error)
+
+---@class riskscreen.QueueJob
+---@field entry string of the stream
+---@field id string
+---@field key string
+---@field item string
+---@field input riskscreen.QueueInput
+---@field deliveries integer
+
+---@class riskscreen.QueueWorker
+---@field name string
+---@field finished integer results that it has made
+---@field private queue riskscreen.Queue
+---@field private held table<string, riskscreen.QueueJob> by entry
+---@field private count integer of held jobs
+---@field private ready riskscreen.QueueJob[] not begun yet
+---@field private endings { job: riskscreen.QueueJob, outcome?: string, reason?: string }[] to be sent to Redis
+---@field private is_full boolean nobody reads the results
+---@field private screeners integer tasks that screen
+---@field private is_closing boolean no further jobs come
+---@field private is_lost boolean Redis refuses to finish jobs
+---@field private stopped boolean
+---@field private failure? riskscreen.Error
+local Worker = { __name = "riskscreen.QueueWorker" }
+Worker.__index = Worker
+
+local function own_name()
+  local bytes = digest.sha256(tostring({}) .. os.time() .. os.clock() .. runtime.now() .. os.tmpname()):sub(1, 8)
+  return "worker-" .. bytes:gsub(".", function(byte)
+    return ("%02x"):format(byte:byte())
+  end)
+end
+
+function M.new(queue, settings)
+  return setmetatable({
+    queue = queue,
+    redis = queue.redis,
+    settings = settings,
+    policy = settings.policy or policies.new(),
+    name = settings.name or own_name(),
+    finished = 0,
+    held = {},
+    count = 0,
+    ready = {},
+    endings = {},
+    signal = runtime.tasks.signal(),
+    arrival = runtime.tasks.signal(),
+    finishing = runtime.tasks.signal(),
+    stopping = runtime.tasks.signal(),
+    stopped = false,
+  }, Worker)
+end
+
+function Worker:tell(err)
+  if self.settings.on_problem then
+    self.settings.on_problem(err)
+  end
+end
+
+-- Outcomes
+
+-- "high / hack", sorted, each once.
+local function risks_of(decision)
+  local risks = {}
+  for _, risk in ipairs(type(decision.record) == "table" and decision.record.risks or {}) do
+    if type(risk) == "table" then
+      risks[tostring(risk.riskLevel) .. " / " .. tostring(risk.riskType)] = true
+    end
+  end
+  return tables.sorted_keys(risks)
+end
+
+local function outcome_of(decision, now)
+  local reasons, risks = tables.pluck(decision.reasons, "message"), risks_of(decision)
+  return {
+    action = decision.action,
+    reasons = reasons[1] and reasons or json.empty_array(),
+    risks = risks[1] and risks or json.empty_array(),
+    error = decision.error and decision.error.kind or nil,
+    time = now,
+  }
+end
+
+-- Sends outcomes to Redis. The script passes over a job that another worker has finished.
+local function finish(self, endings)
+  local arguments = { self.queue.base, self.queue.group, self.queue.settings.remember }
+  for _, ending in ipairs(endings) do
+    local job = ending.job
+    for _, value in ipairs { job.entry, job.key, job.id, job.item, ending.outcome } do
+      arguments[#arguments + 1] = value
+    end
+  end
+  local reply, err = self.redis:script(scripts.done, { self.queue.base .. "jobs" }, arguments)
+  if not reply then
+    return nil, err
+  end
+  self.finished = self.finished + reply[1]
+  self.is_full = reply[2] >= self.queue.settings.results
+  return true
+end
+
+local function bury(self, ending)
+  local job = ending.job
+  local arguments = { self.queue.base, self.queue.group, job.entry, job.key, job.id, job.item, ending.reason }
+  return self.redis:script(scripts.bury, { self.queue.base .. "jobs" }, arguments)
+end
+
+-- Takes the endings that one command can send: several outcomes, or one dead letter.
+local function next_endings(self)
+  local batch, rest = {}, {}
+  for _, ending in ipairs(self.endings) do
+    local fits = not rest[1] and #batch < BATCH and (not batch[1] or (ending.outcome and batch[1].outcome))
+    local list = fits and batch or rest
+    list[#list + 1] = ending
+  end
+  return batch, rest
+end
+
+local function flush(self)
+  while self.endings[1] do
+    local batch, rest = next_endings(self)
+    self.endings = rest
+    local ok, err
+    if batch[1].outcome then
+      ok, err = finish(self, batch)
+    else
+      ok, err = bury(self, batch[1])
+    end
+    if ok then
+      for _, ending in ipairs(batch) do
+        self.held[ending.job.entry] = nil
+        self.count = self.count - 1
+      end
+      self.signal:notify()
+    elseif not err.retryable or (self.stopped and runtime.now() - self.stopped_at > PATIENCE) then
+      self:fail(err)
+      return
+    else
+      self:tell(err)
+      self.endings = tables.concat(batch, self.endings)
+      runtime.sleep(FIRST_PAUSE)
+    end
+  end
+end
+
+local function finisher(self)
+  while not (self.screeners == 0 and not self.endings[1]) and not self.is_lost do
+    if self.endings[1] then
+      flush(self)
+    else
+      self.finishing:wait(LONGEST_WAIT)
+    end
+  end
+end
+
+-- Screening
+
+local function screen(self, input)
+  local client = self.settings.client
+  if type(input.transaction) == "table" then
+    return self.policy:decide(client.kyt:screen(input.transaction))
+  end
+  return client:screen(tables.merge(self.settings.request or {}, { address = input.address, network = input.network }))
+end
+
+local function report(self, job, outcome)
+  local on_result = self.settings.on_result
+  if not on_result then
+    return true
+  end
+  local result = tables.merge(outcome, job.input)
+  result.id = job.id
+  return runtime.tasks.contain(on_result, result)
+end
+
+-- Screens a job until it has an outcome. Returns nil where the worker stops before.
+local function ending_of(self, job)
+  local pause = FIRST_PAUSE
+  while true do
+    local decision = screen(self, job.input)
+    local err = decision.action == "unknown" and decision.error or nil
+    if not err or err.kind == "invalid_argument" then
+      local outcome = outcome_of(decision, os.time())
+      local ok, problem = report(self, job, outcome)
+      if ok then
+        return { job = job, outcome = assert(json.encode(outcome)) }
+      end
+      err = errors.new("api", "on_result failed: " .. tostring(problem), { retryable = true })
+    elseif fatal[err.kind] then
+      self:fail(err)
+      return nil
+    elseif not err.retryable then
+      return { job = job, reason = tostring(err) }
+    end
+    self:tell(err)
+    if not self.stopped then
+      self.stopping:wait(math.max(pause, math.min(err.retry_after or 0, LONGEST_PAUSE)))
+    end
+    if self.stopped then
+      return nil
+    end
+    pause = math.min(2 * pause, LONGEST_PAUSE)
+  end
+end
+
+local function screener(self)
+  while not (self.is_closing and not self.ready[1]) and not self.failure do
+    local job = table.remove(self.ready, 1)
+    if not job then
+      self.arrival:wait(LONGEST_WAIT)
+    elseif not self.stopped then
+      local ending = ending_of(self, job)
+      if ending then
+        self.endings[#self.endings + 1] = ending
+        self.finishing:notify()
+      end
+    end
+  end
+  self.screeners = self.screeners - 1
+  self.finishing:notify()
+end
+
+-- Jobs
+
+local function job_of(entry)
+  local fields = {}
+  for index = 1, #entry[2], 2 do
+    fields[entry[2][index]] = entry[2][index + 1]
+  end
+  local job = { entry = entry[1], id = fields.id or "", key = fields.key or "", item = fields.item or "" }
+  job.input = json.decode(job.item)
+  return job
+end
+
+local function accept(self, entry)
+  if self.held[entry[1]] or not entry[2] then
+    return
+  end
+  local job = job_of(entry)
+  self.held[job.entry] = job
+  self.count = self.count + 1
+  if type(job.input) ~= "table" then
+    self.endings[#self.endings + 1] = { job = job, reason = "the job is not readable" }
+    self.finishing:notify()
+    return
+  end
+  self.ready[#self.ready + 1] = job
+  self.arrival:notify()
+end
+
+-- Jobs that were given to many workers are poison: they end each worker that gets them.
+local function accept_claimed(self, entries)
+  local base, group = self.queue.base, self.queue.group
+  for _, entry in ipairs(entries) do
+    local found = not self.held[entry[1]] and self.redis:call("XPENDING", base .. "jobs", group, entry[1], entry[1], 1)
+    local deliveries = found and found[1] and found[1][4] or 1
+    if deliveries > self.queue.settings.deliveries and entry[2] then
+      local job = job_of(entry)
+      self.held[job.entry] = job
+      self.count = self.count + 1
+      local reason = ("%d workers had the job and did not finish it"):format(deliveries - 1)
+      self.endings[#self.endings + 1] = { job = job, reason = reason }
+      self.finishing:notify()
+    else
+      accept(self, entry)
+    end
+  end
+end
+
+-- Takes the jobs of workers that are silent.
+local function claim(self, free)
+  local queue = self.queue
+  local idle = ("%.0f"):format(queue.settings.claim_after * 1000)
+  local reply, err =
+    self.redis:call("XAUTOCLAIM", queue.base .. "jobs", queue.group, self.name, idle, "0-0", "COUNT", free)
+  if not reply then
+    return nil, err
+  end
+  accept_claimed(self, reply[2])
+  return true
+end
+
+local function read(self, free)
+  local queue = self.queue
+  local block = ("%.0f"):format(LONGEST_WAIT * 1000)
+  local reply, err = self.redis:wait(
+    LONGEST_WAIT,
+    "XREADGROUP",
+    "GROUP",
+    queue.group,
+    self.name,
+    "COUNT",
+    free,
+    "BLOCK",
+    block,
+    "STREAMS",
+    queue.base .. "jobs",
+    ">"
+  )
+  if reply == nil then
+    return nil, err
+  end
+  for _, entry in ipairs(reply and reply[1][2] or {}) do
+    accept(self, entry)
+  end
+  return true
+end
+
+-- One round: claims what is due, then reads. Returns nil and an error.
+local function take(self, free)
+  local queue, now = self.queue, runtime.now()
+  local ok, err = queue:prepare()
+  if ok and now >= self.claim_at then
+    ok, err = claim(self, free)
+    self.claim_at = now + queue.settings.claim_after / 2
+  elseif ok then
+    ok, err = read(self, free)
+  end
+  if err and err.code == "NOGROUP" then
+    queue.prepared = false -- Redis has lost its data
+  end
+  return ok, err
+end
+
+local function is_drained(self)
+  return self.drains and self.count == 0 and self.redis:call("XLEN", self.queue.base .. "jobs") == 0
+end
+
+local function reader(self)
+  local most = 2 * self.settings.concurrency
+  while not self.stopped and not is_drained(self) do
+    local free = most - self.count
+    if self.is_full then
+      local length = self.redis:call("XLEN", self.queue.base .. "results")
+      self.is_full = not length or length >= self.queue.settings.results
+    end
+    if free <= 0 or self.is_full then
+      self.signal:wait(FIRST_PAUSE)
+    else
+      local ok, err = take(self, free)
+      if not ok and not err.retryable and err.code ~= "NOGROUP" then
+        self:fail(err)
+      elseif not ok then
+        self:tell(err)
+        self.stopping:wait(FIRST_PAUSE)
+      end
+    end
+  end
+  self.is_closing = true
+  self.arrival:notify()
+end
+
+-- Tells Redis that the held jobs are worked on.
+local function heart(self)
+  local queue = self.queue
+  local beat = runtime.now()
+  while self.screeners > 0 or self.endings[1] do
+    self.finishing:wait(math.min(LONGEST_WAIT, queue.settings.claim_after / 10))
+    if runtime.now() - beat >= queue.settings.claim_after / 3 and self.count > 0 then
+      beat = runtime.now()
+      local command = { "XCLAIM", queue.base .. "jobs", queue.group, self.name, 0 }
+      for entry in pairs(self.held) do
+        command[#command + 1] = entry
+      end
+      command[#command + 1] = "JUSTID"
+      self.redis:call(unpack(command))
+    end
+  end
+end
+
+-- Gives the jobs that it has not finished to other workers at once, and leaves the group.
+local function leave(self)
+  local queue = self.queue
+  local idle = ("%.0f"):format(queue.settings.claim_after * 1000)
+  for entry in pairs(self.held) do
+    self.redis:call("XCLAIM", queue.base .. "jobs", queue.group, self.name, 0, entry, "IDLE", idle, "JUSTID")
+  end
+  local pending = self.redis:call("XPENDING", queue.base .. "jobs", queue.group, "-", "+", 1, self.name)
+  if pending and not pending[1] then
+    self.redis:call("XGROUP", "DELCONSUMER", queue.base .. "jobs", queue.group, self.name)
+  end
+end
+
+-- Removes workers that ended without leaving and have no jobs.
+local function remove_dead(self)
+  local queue = self.queue
+  for _, info in ipairs(self.redis:call("XINFO", "CONSUMERS", queue.base .. "jobs", queue.group) or {}) do
+    local fields = {}
+    for index = 1, #info, 2 do
+      fields[info[index]] = info[index + 1]
+    end
+    if fields.pending == 0 and fields.idle > DEAD_AFTER * 1000 then
+      self.redis:call("XGROUP", "DELCONSUMER", queue.base .. "jobs", queue.group, fields.name)
+    end
+  end
+end
+
+---Screens jobs until `stop` is called, and then finishes the screenings under way. Waits for Redis and for the service
+---where they are away.
+---@param how? { drain?: boolean } drain: ends when the queue has no job left
+---@return integer|nil finished results
+---@return riskscreen.Error|nil err a failure of the set-up, such as a wrong access key
+function Worker:run(how)
+  local ok, err = self.queue:prepare()
+  if not ok and not err.retryable then
+    return nil, err
+  end
+  self.drains = how and how.drain
+  self.screeners = self.settings.concurrency
+  self.claim_at = runtime.now()
+  remove_dead(self)
+  local function bound(body)
+    return function()
+      body(self)
+    end
+  end
+  local bodies = { bound(reader), bound(finisher), bound(heart) }
+  for _ = 1, self.settings.concurrency do
+    bodies[#bodies + 1] = bound(screener)
+  end
+  runtime.tasks.gather(bodies)
+  leave(self)
+  if self.failure then
+    return nil, self.failure
+  end
+  return self.finished
+end
+
+---Ends `run` soon: screenings under way are finished, other jobs are left to other workers.
+function Worker:stop()
+  if not self.stopped then
+    self.stopped, self.stopped_at = true, runtime.now()
+    self.stopping:notify()
+    self.signal:notify()
+    self.arrival:notify()
+  end
+end
+
+---@private
+function Worker:fail(err)
+  self.failure = self.failure or err
+  self.is_lost = self.is_lost or err.kind == "storage"
+  self:stop()
+end
+
+return M

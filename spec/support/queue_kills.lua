@@ -1,0 +1,193 @@
+-- A queue with three workers, whose processes are killed at random: workers, the reader of the results, the producer,
+-- the sandbox and Redis. Every input must have exactly one result, and that of the sandbox.
+
+local cli = require "spec.support.cli"
+local commands = require "spec.support.page_commands"
+local csv = require "riskscreen.util.csv"
+local free_port = require "spec.support.free_port"
+local redis_server = require "spec.support.redis"
+local riskscreen = require "riskscreen"
+local socket = require "socket"
+
+local WORKERS = 3
+local PATIENCE = 0.5 -- seconds of each look at the progress
+
+local M = {}
+
+---@class riskscreen.spec.Process a command that is started again after each kill
+local Process = {}
+Process.__index = Process
+
+function Process:start()
+  local pipe = assert(io.popen(("{ %s; } >>%s 2>&1 & echo $!"):format("exec " .. self.command, self.log)))
+  self.pid = pipe:read "*l"
+  pipe:close()
+end
+
+function Process:is_running()
+  local status = io.open(("/proc/%s/stat"):format(self.pid))
+  local line = status and status:read "*l"
+  if status then
+    status:close()
+  end
+  return line ~= nil and not line:find "%) Z "
+end
+
+function Process:kill(signal)
+  os.execute(("kill -CONT %s 2>/dev/null; kill -%s %s 2>/dev/null"):format(self.pid, signal or "KILL", self.pid))
+  local deadline = socket.gettime() + 20
+  while self:is_running() and socket.gettime() < deadline do
+    socket.sleep(0.01)
+  end
+end
+
+---Stops the process for so long that others take its jobs.
+function Process:freeze()
+  os.execute(("{ kill -STOP %s; sleep 1.5; kill -CONT %s; } >/dev/null 2>&1 &"):format(self.pid, self.pid))
+end
+
+function Process:kill_and_start(signal)
+  self:kill(signal)
+  self:start()
+end
+
+local function address_of(number, distinct)
+  return ("0x%040x"):format(number % distinct + 1)
+end
+
+local function write_input(path, rows, distinct)
+  local file = assert(io.open(path, "wb"))
+  file:write "address,network\n"
+  for number = 1, rows do
+    file:write(address_of(number, distinct), ",eth\n")
+  end
+  file:close()
+end
+
+local function status_of(environment)
+  local output = commands.run(environment .. " " .. cli.command .. " queue status --json")
+  return {
+    added = tonumber(output:match '"added":(%d+)'),
+    done = tonumber(output:match '"done":(%d+)'),
+    results = tonumber(output:match '"results":(%d+)'),
+    dead = tonumber(output:match '"dead":(%d+)'),
+    text = output,
+  }
+end
+
+---@param options { rows: integer, distinct: integer, kills: integer, shortest: number, longest: number, seed: integer,
+---seconds: number } shortest and longest: seconds between two kills; seconds: limit of the whole
+---@return table outcome `output`, `killed` (counts by process), `status`
+---@return fun() remove
+function M.run(options)
+  math.randomseed(options.seed)
+  local directory, remove = cli.directory()
+  local redis = redis_server.start { "appendonly yes", "appendfsync everysec", "maxmemory-policy noeviction" }
+  local input, output = directory .. "/input.csv", directory .. "/output.csv"
+  write_input(input, options.rows, options.distinct)
+  local port = free_port()
+  local base = "env XDG_CONFIG_HOME=/nonexistent RISKSCREEN_ACCESS_KEY=sandbox-key RISKSCREEN_REDIS_URL=%s "
+    .. "RISKSCREEN_BASE_URL=http://127.0.0.1:%d"
+  local environment = base:format(redis.url, port)
+  local processes = {}
+  local function add(name, verb)
+    local command = ("%s %s %s"):format(environment, cli.command, verb)
+    processes[name] = setmetatable({ command = command, log = directory .. "/log" }, Process)
+    processes[name]:start()
+  end
+  add("sandbox", "sandbox --port " .. port)
+  add("producer", ("queue add %s --capacity %d"):format(input, math.max(1000, math.floor(options.rows / 4))))
+  add("reader", ("queue results -o %s --follow"):format(output))
+  for number = 1, WORKERS do
+    add("worker " .. number, "queue work --claim-after 1 --concurrency 16")
+  end
+  local names, killed = {}, { redis = 0 }
+  for name in pairs(processes) do
+    names[#names + 1] = name
+    killed[name] = 0
+  end
+  table.sort(names)
+  names[#names + 1] = "redis"
+  local deadline = socket.gettime() + options.seconds
+  for _ = 1, options.kills do
+    socket.sleep(options.shortest + math.random() * (options.longest - options.shortest))
+    local name = names[math.random(#names)]
+    killed[name] = killed[name] + 1
+    if name == "redis" then
+      redis:kill()
+      redis:start()
+    elseif name:find "^worker" and math.random(2) == 1 then
+      processes[name]:freeze()
+    else
+      processes[name]:kill_and_start(math.random(4) == 1 and name ~= "sandbox" and "TERM" or "KILL")
+    end
+  end
+  local status
+  repeat
+    socket.sleep(PATIENCE)
+    for _, name in ipairs(names) do
+      local process = processes[name]
+      -- A worker that met Redis while it was away may have ended.
+      local has_finished = name == "producer" and status and status.added == options.rows
+      if process and not has_finished and not process:is_running() then
+        process:start()
+      end
+    end
+    status = status_of(environment)
+    local is_done = status.done == options.rows and status.results == 0
+  until is_done or socket.gettime() > deadline
+  for _, name in ipairs(names) do
+    if processes[name] then
+      processes[name]:kill()
+    end
+  end
+  redis:stop()
+  return { output = output, killed = killed, status = status, log = directory .. "/log" }, remove
+end
+
+-- The action of each address by the sandbox.
+local function expected_actions(distinct)
+  local client, actions = riskscreen.sandbox.client {}, {}
+  local numbers = {}
+  for number = 1, distinct do
+    numbers[number] = { address = address_of(number, distinct), network = "eth" }
+  end
+  for decision in client:screen_all { source = numbers } do
+    actions[decision.address] = decision.action
+  end
+  return actions
+end
+
+---Inputs that have no result, several results, or a wrong one.
+---@param outcome table
+---@param options table those of the run
+---@return string[]
+function M.faults(outcome, options)
+  local faults, seen, count = {}, {}, 0
+  local expected = expected_actions(options.distinct)
+  local file = assert(io.open(outcome.output, "rb"))
+  local header = true
+  local rows = csv.reader(function()
+    return file:read(65536)
+  end)
+  for row in rows do
+    if not header then
+      local number, address, action = tonumber(row[2]), row[3], row[5]
+      count = count + 1
+      if seen[number] then
+        faults[#faults + 1] = ("row %d has two results"):format(number)
+      elseif address ~= address_of(number, options.distinct) or action ~= expected[address] then
+        faults[#faults + 1] = ("row %d has the result %s of %s"):format(number, action, address)
+      end
+      seen[number] = true
+    end
+    header = false
+  end
+  file:close()
+  if count ~= options.rows then
+    faults[#faults + 1] = ("%d results of %d inputs; %s"):format(count, options.rows, outcome.status.text)
+  end
+  return faults
+end
+
+return M

@@ -1,0 +1,431 @@
+-- The queue over a real redis-server, with the sandbox as the service.
+local redis_server = require "spec.support.redis"
+local riskscreen = require "riskscreen"
+local tables = require "riskscreen.util.tables"
+
+local describe_if = redis_server.is_installed() and describe or pending
+
+local function address(number)
+  return ("0x%040x"):format(number)
+end
+
+local function inputs_of(count, distinct)
+  local list = {}
+  for number = 1, count do
+    list[number] = { address = address(number % (distinct or count) + 1), network = "eth" }
+  end
+  return list
+end
+
+describe_if("a queue in Redis", function()
+  local server, redis, queue, client, service
+
+  setup(function()
+    server = redis_server.start()
+  end)
+
+  teardown(function()
+    redis_server.stop_all()
+  end)
+
+  before_each(function()
+    server:command "FLUSHALL"
+    redis = riskscreen.redis.new { url = server.url }
+    queue = riskscreen.queue.new { redis = redis }
+    client, service = riskscreen.sandbox.client { retry = false }
+  end)
+
+  after_each(function()
+    redis:close()
+    client:close()
+  end)
+
+  local function work(more, its_queue)
+    local worker = (its_queue or queue):worker(tables.merge({ client = client, concurrency = 8 }, more))
+    return worker:run { drain = true }
+  end
+
+  -- All results by id; fails where an id comes twice.
+  local function results_by_id()
+    local by_id, after, count = {}, nil, 0
+    while true do
+      local list = assert(queue:results(after))
+      for _, result in ipairs(list) do
+        assert.is_nil(by_id[result.id])
+        by_id[result.id], count = result, count + 1
+      end
+      if not list[1] then
+        return by_id, count
+      end
+      after = list[#list].position
+    end
+  end
+
+  it("gives every input one result, and asks once for addresses that come several times", function()
+    assert.same({ rows = 1200, added = 1200, invalid = 0 }, queue:add("file", inputs_of(1200, 700)))
+    assert.equal(1200, work())
+    local results, count = results_by_id()
+    assert.equal(1200, count)
+    assert.equal("allow", results["file/17"].action)
+    assert.equal(address(18), results["file/17"].address)
+    assert.equal(17, results["file/17"].row)
+    assert.equal(700, #service:requests())
+  end)
+
+  it("has the sandbox's verdicts, with reasons and risks", function()
+    local bad = riskscreen.sandbox.scenario "type-sanction"
+    queue:add("file", { { address = bad.address, network = bad.network, fields = { customer = "c 1" } } })
+    work()
+    local result = results_by_id()["file/1"]
+    assert.equal("block", result.action)
+    assert.matches("sanction", result.risks[1])
+    assert.is_string(result.reasons[1])
+    assert.same({ customer = "c 1" }, result.fields)
+  end)
+
+  it("uses an outcome for inputs that are added later, for a while", function()
+    queue:add("a", inputs_of(10))
+    work()
+    queue:add("b", inputs_of(10))
+    assert.equal(20, select(2, results_by_id()))
+    assert.equal(10, #service:requests())
+    assert.equal(10, queue:status().shared)
+  end)
+
+  it("asks again where outcomes are not remembered", function()
+    queue = riskscreen.queue.new { redis = redis, remember = 0 }
+    queue:add("a", inputs_of(5))
+    work()
+    queue:add("b", inputs_of(5))
+    work()
+    assert.equal(10, #service:requests())
+  end)
+
+  it("treats the spellings of an address as one, and networks apart", function()
+    local mixed = "0x52908400098527886E0F7030069857D2E4169EE7"
+    queue:add("file", {
+      { address = mixed, network = "eth" },
+      { address = mixed:lower(), network = "eth" },
+      { address = mixed, network = "bsc" },
+    })
+    work()
+    assert.equal(2, #service:requests())
+    assert.equal(mixed:lower(), results_by_id()["file/2"].address)
+  end)
+
+  it("passes over the rows that it has when a source is added again", function()
+    queue:add("file", inputs_of(600))
+    assert.same({ rows = 700, added = 100, invalid = 0 }, queue:add("file", inputs_of(700)))
+    assert.same({ rows = 100, added = 100, invalid = 0 }, queue:add("other", inputs_of(100)))
+    work()
+    assert.equal(800, select(2, results_by_id()))
+  end)
+
+  it("answers inputs that cannot be screened without a call", function()
+    local totals = queue:add("file", { { address = "0x12", network = "eth" }, {}, "text", { address = address(1) } })
+    assert.same({ rows = 4, added = 4, invalid = 4 }, totals)
+    for number = 1, 4 do
+      local result = results_by_id()["file/" .. number]
+      assert.equal("unknown", result.action)
+      assert.equal("invalid_argument", result.error)
+      assert.is_string(result.reasons[1])
+    end
+    assert.equal(0, #service:requests())
+  end)
+
+  it("screens transactions, by the policy of the worker", function()
+    local transaction = {
+      network = "eth",
+      hash = "0x" .. ("5f16"):rep(16),
+      outputAddress = riskscreen.sandbox.scenario("type-sanction").address,
+      direction = "received",
+    }
+    client = riskscreen.sandbox.client { kyt_delay = 0.01, polling = { first = 0.02 } }
+    queue:add("file", { { transaction = transaction } })
+    local policy = riskscreen.score_policy { rules = { { score_at_least = "80", action = "review" } } }
+    assert.equal(1, work { policy = policy })
+    local result = results_by_id()["file/1"]
+    assert.equal("review", result.action)
+    assert.same(transaction, result.transaction)
+  end)
+
+  it("removes results that were read", function()
+    queue:add("file", inputs_of(5))
+    work()
+    local list = queue:results()
+    assert.equal(3, queue:forget(list[3].position))
+    assert.equal(list[4].id, queue:results()[1].id)
+    assert.has_error(function()
+      queue:forget "all"
+    end)
+  end)
+
+  it("lets a producer wait while it is full", function()
+    queue = riskscreen.queue.new { redis = redis, capacity = 20 }
+    local most = 0
+    riskscreen.run(function()
+      local worker = queue:worker { client = client, concurrency = 4 }
+      local producer = riskscreen.spawn(function()
+        assert(queue:add("file", inputs_of(100)))
+      end)
+      local worked = riskscreen.spawn(worker.run, worker)
+      while not worker.stopped do
+        local status = assert(queue:status())
+        most = math.max(most, status.waiting + status.working)
+        if status.done == 100 then
+          worker:stop()
+        end
+        riskscreen.sleep(0.01)
+      end
+      producer:await()
+      worked:await()
+    end)
+    assert.is_true(most <= 20)
+  end)
+
+  it("lets workers wait while nobody reads the results", function()
+    queue = riskscreen.queue.new { redis = redis, results = 10 }
+    queue:add("file", inputs_of(200))
+    riskscreen.run(function()
+      local worker = queue:worker { client = client, concurrency = 2 }
+      local worked = riskscreen.spawn(worker.run, worker)
+      riskscreen.sleep(0.5)
+      local kept = assert(queue:status()).results
+      assert.is_true(kept >= 10 and kept < 30)
+      while queue:status().done < 200 do
+        local list = queue:results()
+        if list[1] then
+          queue:forget(list[#list].position)
+        end
+        riskscreen.sleep(0.05)
+      end
+      worker:stop()
+      worked:await()
+    end)
+  end)
+
+  it("gives a job to another worker where one has died", function()
+    queue = riskscreen.queue.new { redis = redis, claim_after = 1 }
+    queue:add("file", inputs_of(3))
+    redis:call("XREADGROUP", "GROUP", "workers", "dead", "COUNT", 2, "STREAMS", redis:key "queue:default:jobs", ">")
+    assert.equal(3, work())
+    assert.equal(3, select(2, results_by_id()))
+  end)
+
+  it("keeps the result of the worker that was first where two had a job", function()
+    queue = riskscreen.queue.new { redis = redis, claim_after = 1 }
+    queue:add("file", inputs_of(1))
+    local slow = riskscreen.sandbox.client()
+    riskscreen.run(function()
+      local first = queue:worker {
+        client = slow,
+        on_result = function()
+          riskscreen.sleep(2.5)
+        end,
+      }
+      first.settings.client = slow
+      local first_run = riskscreen.spawn(first.run, first)
+      riskscreen.sleep(0.3)
+      first.redis = { -- it cannot tell Redis that it works
+        call = function(_, name, ...)
+          return not name:find "CLAIM" and redis:call(name, ...) or nil, {}
+        end,
+        wait = function(_, ...)
+          return redis:wait(...)
+        end,
+        script = function(_, ...)
+          return redis:script(...)
+        end,
+      }
+      local second = queue:worker { client = client }
+      second:run { drain = true }
+      first:stop()
+      first_run:await()
+      assert.equal(0, first.finished)
+      assert.equal(1, second.finished)
+    end)
+    assert.equal(1, select(2, results_by_id()))
+  end)
+
+  it("buries a job that has ended too many workers, with its followers, and gives them again on demand", function()
+    queue = riskscreen.queue.new { redis = redis, claim_after = 1, deliveries = 2 }
+    queue:add("file", inputs_of(3, 1))
+    local jobs = redis:key "queue:default:jobs"
+    redis:call("XREADGROUP", "GROUP", "workers", "a", "STREAMS", jobs, ">")
+    local pending = redis:call("XPENDING", jobs, "workers", "-", "+", 1)
+    redis:call("XCLAIM", jobs, "workers", "b", 0, pending[1][1], "IDLE", 5000, "RETRYCOUNT", 2)
+    work()
+    local letters = queue:dead()
+    assert.equal(3, #letters)
+    assert.matches("2 workers had the job", letters[1].reason)
+    assert.equal("file/1", letters[1].id)
+    assert.equal(address(1), letters[1].address)
+    assert.equal(3, queue:status().dead)
+    assert.equal(0, select(2, results_by_id()))
+    assert.equal(3, queue:requeue())
+    work()
+    assert.equal(3, select(2, results_by_id()))
+    assert.same({}, queue:dead())
+    assert.equal(0, queue:status().dead)
+  end)
+
+  it("buries an address for which the service fails for good", function()
+    service:fault { kind = "invalid-json", count = 1 }
+    queue:add("file", inputs_of(1))
+    work()
+    assert.matches("protocol", queue:dead()[1].reason)
+  end)
+
+  it("waits while the service is down, and takes the job again", function()
+    service:fault { kind = "status", status = 503, count = 3 }
+    queue:add("file", inputs_of(2))
+    local problems = {}
+    assert.equal(
+      2,
+      work {
+        on_problem = function(err)
+          problems[#problems + 1] = err.kind
+        end,
+      }
+    )
+    assert.equal("server", problems[1])
+    assert.same({}, queue:dead())
+  end)
+
+  it("ends a worker whose access key is wrong, and keeps the jobs", function()
+    service:fault { kind = "status", status = 401 }
+    queue:add("file", inputs_of(3))
+    local finished, err = work()
+    assert.is_nil(finished)
+    assert.equal("unauthorized", err.kind)
+    service:clear_faults()
+    assert.equal(3, work())
+  end)
+
+  it("gives each result to a function before the job ends, and again where that raises", function()
+    queue:add("file", inputs_of(2))
+    local ids, has_failed = {}, false
+    work {
+      on_result = function(result)
+        if not has_failed then
+          has_failed = true
+          error "the database is away"
+        end
+        ids[#ids + 1] = result.id .. " " .. result.action
+      end,
+    }
+    table.sort(ids)
+    assert.same({ "file/1 allow", "file/2 allow" }, ids)
+  end)
+
+  it("finishes the screenings under way when it is stopped, and leaves the other jobs", function()
+    queue:add("file", inputs_of(100))
+    riskscreen.run(function()
+      local worker
+      worker = queue:worker {
+        client = client,
+        concurrency = 2,
+        on_result = function()
+          worker:stop()
+        end,
+      }
+      local finished = worker:run()
+      assert.is_true(finished >= 1 and finished <= 2)
+    end)
+    work()
+    assert.equal(100, select(2, results_by_id()))
+  end)
+
+  it("tells what waits, who works and how fast", function()
+    queue:add("file", inputs_of(10, 8))
+    redis:call("XREADGROUP", "GROUP", "workers", "a", "COUNT", 3, "STREAMS", redis:key "queue:default:jobs", ">")
+    local status = queue:status()
+    assert.equal(5, status.waiting)
+    assert.equal(3, status.working)
+    assert.equal(2, status.following)
+    assert.equal(10, status.added)
+    assert.equal(0, status.done)
+    assert.equal("a", status.workers[1].name)
+    assert.equal(3, status.workers[1].working)
+    local metrics = queue:metrics()
+    assert.matches('riskscreen_queue_inputs{queue="default",state="working"} 3\n', metrics, 1, true)
+    assert.matches('riskscreen_queue_inputs_total{queue="default"} 10\n', metrics, 1, true)
+  end)
+
+  it("has a status before anything was added", function()
+    assert.equal(0, queue:status().waiting)
+    assert.same({}, queue:results())
+    assert.same({}, queue:dead())
+    assert.equal(0, queue:requeue())
+  end)
+
+  it("keeps queues of different names apart", function()
+    queue:add("file", inputs_of(2))
+    assert.equal(0, riskscreen.queue.new({ redis = redis, name = "other" }):status().waiting)
+  end)
+
+  for _, policy in ipairs { "allkeys-lru", "volatile-ttl" } do
+    it("refuses a Redis that evicts keys: " .. policy, function()
+      redis:call("CONFIG", "SET", "maxmemory", "100mb", "maxmemory-policy", policy)
+      local totals, err = queue:add("file", inputs_of(1))
+      redis:call("CONFIG", "SET", "maxmemory", 0, "maxmemory-policy", "noeviction")
+      assert.is_nil(totals)
+      assert.equal("storage", err.kind)
+      assert.matches("maxmemory-policy is " .. policy, err.message, 1, true)
+    end)
+  end
+
+  it("finishes jobs also where the memory of Redis is full, and takes no new ones", function()
+    queue:add("file", inputs_of(50))
+    redis:call("CONFIG", "SET", "maxmemory", "1mb", "maxmemory-policy", "noeviction")
+    local totals, err = queue:add("more", inputs_of(10, 5))
+    local finished = work()
+    redis:call("CONFIG", "SET", "maxmemory", 0)
+    assert.is_nil(totals)
+    assert.equal("full", err.reason)
+    assert.equal(50, finished)
+    assert.equal(50, select(2, results_by_id()))
+  end)
+
+  it("changes nothing where a key holds something else", function()
+    queue:add("file", inputs_of(2))
+    redis:call("SET", redis:key "queue:default:results", "text")
+    local finished, err = work()
+    assert.is_nil(finished)
+    assert.equal("wrong_type", err.reason)
+    redis:call("DEL", redis:key "queue:default:results")
+    assert.equal(2, work())
+  end)
+
+  it("buries a job that is not readable", function()
+    queue:prepare()
+    redis:call("XADD", redis:key "queue:default:jobs", "*", "id", "x/1", "item", "{", "key", "")
+    redis:call("XADD", redis:key "queue:default:jobs", "*", "other", "field")
+    work()
+    assert.equal(2, #queue:dead())
+  end)
+
+  it("refuses wrong options at the caller's line", function()
+    for _, call in ipairs {
+      function()
+        riskscreen.queue.new {}
+      end,
+      function()
+        riskscreen.queue.new { redis = redis, name = "a b" }
+      end,
+      function()
+        queue:add("", {})
+      end,
+      function()
+        queue:add("file", 5)
+      end,
+      function()
+        queue:worker {}
+      end,
+    } do
+      local ok, problem = pcall(call)
+      assert.is_false(ok)
+      assert.matches("init_spec.lua:%d+: queue", problem)
+    end
+  end)
+end)
