@@ -4,7 +4,7 @@
 local riskscreen = require "riskscreen"
 
 io.stdout:setvbuf "no"
-local store = assert(riskscreen.store.sqlite { path = arg[1], synchronous = "normal" })
+local store = require "spec.support.any_store"(arg[1])
 local done = store:space "done"
 local client = riskscreen.new {
   base_url = arg[2],

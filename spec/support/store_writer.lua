@@ -5,8 +5,7 @@
 local riskscreen = require "riskscreen"
 
 io.stdout:setvbuf "no"
-local store = arg[1]:find "^redis:" and assert(riskscreen.store.redis { redis = arg[1], lock_ttl = 1 })
-  or assert(riskscreen.store.sqlite { path = arg[1], synchronous = "normal" })
+local store = require "spec.support.any_store"(arg[1])
 local rows, state = store:space "rows", store:space "state"
 
 if arg[2] == "lock" then

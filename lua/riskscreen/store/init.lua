@@ -32,6 +32,7 @@ local PAGE = 500 -- entries that an iteration reads at once
 ---riskscreen.Error|nil keys and values in turn, in the order of the keys' bytes
 ---@field count fun(self, space: string, prefix: string, now: number): integer|nil, riskscreen.Error|nil
 ---@field lock fun(self, name: string): fun()|nil, riskscreen.Error|nil the function that releases the lock
+---@field time? fun(self): number|nil, riskscreen.Error|nil seconds since 1970, where the store has a clock of its own
 ---@field close fun(self)
 
 ---@class riskscreen.Store
@@ -106,6 +107,23 @@ function Store:space(name)
     error("store:space: the name must be a text (got " .. text.show(name) .. ")", 2)
   end
   return setmetatable({ name = name, store = self }, Space)
+end
+
+---Whether programs on other machines change the entries, too.
+---@return boolean
+function Store:is_shared()
+  return backend_of(self).is_shared or false
+end
+
+---The store's time: the same for all programs that share it.
+---@return number|nil seconds since 1970
+---@return riskscreen.Error|nil err
+function Store:time()
+  local backend, now = backend_of(self), self.clock()
+  if now then
+    return now
+  end
+  return backend:time()
 end
 
 ---Takes a lock, which one program holds until it releases it, closes the store or ends, however it ends.

@@ -276,6 +276,14 @@ function Redis:get(space, key, now)
   return value or nil, err
 end
 
+function Redis:time()
+  local reply, err = self.redis:call "TIME"
+  if not reply then
+    return nil, err
+  end
+  return tonumber(reply[1]) + tonumber(reply[2]) / 1e6
+end
+
 -- Runs a script until it has found no more expired entries than it may remove at once.
 local function run_until_swept(self, script, space, arguments)
   local values, index, expiries = keys_of(self, space)

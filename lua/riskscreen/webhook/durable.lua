@@ -3,6 +3,7 @@
 
 local errors = require "riskscreen.errors"
 local json = require "riskscreen.json"
+local shared = require "riskscreen.webhook.shared"
 local waiters = require "riskscreen.webhook.waiters"
 
 local HANDLED = "webhook:handled"
@@ -101,13 +102,16 @@ local M = {}
 ---@param early { limit: integer, ttl: number }
 ---@param clock fun(): number
 ---@return riskscreen.WebhookStore
----@return riskscreen.webhook.DurableWaiters
+---@return riskscreen.webhook.DurableWaiters|riskscreen.webhook.SharedWaiters
 function M.new(store, remember, early, clock)
   local handled = setmetatable({
     space = store:space(HANDLED),
     ttl = remember.ttl,
     token = ("claim %s %d"):format(tostring({}), os.time()),
   }, Store)
+  if store:is_shared() then
+    return handled, shared.new(store, early, clock)
+  end
   local awaited = setmetatable({
     by_custom_id = true,
     live = waiters.new(early.limit, early.ttl, clock),

@@ -131,7 +131,7 @@ function Waiters:attend() -- luacheck: ignore 212
   return nil
 end
 
-local M = {}
+local M = { keys_of = keys_of }
 
 ---No events yet.
 ---@param limit integer

@@ -1,7 +1,9 @@
 -- A program that submits transactions is killed at random moments, again and again, and goes on each time. Each
 -- transaction is submitted once at most, and none is passed over. `./dev soak kills` runs it 200 times.
+local open_store = require "spec.support.any_store"
 local program = require "spec.support.program"
 local random = require "spec.support.random"
+local redis_server = require "spec.support.redis"
 local riskscreen = require "riskscreen"
 local temporary = require "spec.support.temporary"
 
@@ -23,17 +25,17 @@ describe("a program that is killed while it submits transactions", function()
     temporary.clean()
   end)
 
-  it(("submits none twice, and passes over none, in %d runs"):format(RUNS), function()
-    local path, integer = temporary.path "kyt.db", random.new(20260103).integer
+  local function run_and_kill(place)
+    local integer = random.new(20260103).integer
     for _ = 1, RUNS do
-      local submitter = program.start("kyt_submitter", { path, url })
+      local submitter = program.start("kyt_submitter", { place, url })
       for _ = 1, integer(MOST_DONE) do
         assert.is_string(submitter:read())
       end
       submitter:kill()
     end
     local counts = assert(client:request("GET", "/counts"))
-    local store = assert(riskscreen.store.sqlite(path))
+    local store = open_store(place)
     local done, uncertain = 0, 0
     for key, outcome in store:space("done"):each() do
       done = done + 1
@@ -47,5 +49,17 @@ describe("a program that is killed while it submits transactions", function()
       assert.equal(1, count, hash)
     end
     assert.is_true(done >= RUNS and uncertain <= RUNS)
+  end
+
+  it(("submits none twice, and passes over none, in %d runs"):format(RUNS), function()
+    run_and_kill(temporary.path "kyt.db")
   end)
+
+  if redis_server.is_installed() then
+    it(("submits none twice, and passes over none, in %d runs with Redis"):format(RUNS), function()
+      local redis = redis_server.start()
+      run_and_kill(redis.url)
+      redis:stop()
+    end)
+  end
 end)
