@@ -76,6 +76,9 @@ static int connection_is_due(lua_State *L) {
 static int connection_step(lua_State *L) {
     static const char *const names[] = {"closed", "connecting", "open"};
     struct rsc_redis_connection *connection = check_connection(L);
+    if (connection->broken) {
+        rsc_redis_abandon(connection);
+    }
     rsc_redis_step(connection);
     lua_pushstring(L, names[connection->state]);
     if (connection->state != RSC_REDIS_CLOSED) {
@@ -149,11 +152,15 @@ static void push_value(lua_State *L, const struct rsc_redis_value *value) {
 
 /* connection:next(): the oldest complete reply, or nil. */
 static int connection_next(lua_State *L) {
-    const struct rsc_redis_value *value = rsc_redis_take(check_connection(L));
+    struct rsc_redis_connection *connection = check_connection(L);
+    const struct rsc_redis_value *value = connection->broken ? NULL : rsc_redis_take(connection);
     if (value == NULL) {
         lua_pushnil(L);
     } else {
+        /* Stays so if Lua runs out of memory. */
+        connection->broken = true;
         push_value(L, value);
+        connection->broken = false;
     }
     return 1;
 }

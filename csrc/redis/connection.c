@@ -297,6 +297,12 @@ const struct rsc_redis_value *rsc_redis_take(struct rsc_redis_connection *connec
     return connection->taken;
 }
 
+void rsc_redis_abandon(struct rsc_redis_connection *connection) {
+    (void)fail(connection, RSC_ERROR_MEMORY, "not enough memory for a reply");
+    while (rsc_redis_take(connection) != NULL) {
+    }
+}
+
 /* The loop */
 
 bool rsc_redis_wants_write(const struct rsc_redis_connection *connection) {

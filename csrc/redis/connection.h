@@ -45,6 +45,7 @@ struct rsc_redis_connection {
     size_t expected;                      /* replies that have not come */
     struct rsc_redis_value *first, *last; /* complete replies */
     struct rsc_redis_value *taken;        /* by rsc_redis_take */
+    bool broken;                          /* a taken reply may be lost: later ones would answer the wrong commands */
     struct rsc_error error;               /* why the connection is closed */
 };
 
@@ -71,6 +72,9 @@ void rsc_redis_argument(struct rsc_redis_connection *connection, const char *tex
 /* Connects, reads and writes without waiting. When the connection fails, the state becomes RSC_REDIS_CLOSED, and
  * `error` says why. Complete replies stay until they are taken, and the socket until rsc_redis_close. */
 void rsc_redis_step(struct rsc_redis_connection *connection);
+
+/* Ends a broken connection and drops its replies. */
+void rsc_redis_abandon(struct rsc_redis_connection *connection);
 
 /* Takes the oldest complete reply, or returns NULL. It is valid until the next call or rsc_redis_close. */
 const struct rsc_redis_value *rsc_redis_take(struct rsc_redis_connection *connection);

@@ -19,34 +19,42 @@
 #define STEPS        "20"
 
 /* The answers come in pieces, and an error leaves a connection that is not closed. */
-static const char program[] = "local hiredis, path, accept, say, hang_up = ...\n"
-                              "local connection = hiredis.connect { path = path, max_reply = 100000 }\n"
-                              "if not connection then return end\n"
-                              "accept()\n"
-                              "for _ = 1, " STEPS " do\n"
-                              "  local state = connection:step()\n"
-                              "  if state ~= 'connecting' then break end\n"
-                              "end\n"
-                              "connection:watch()\n"
-                              "for _ = 1, 4 do connection:send { 'SET', 'key', ('x'):rep(1000) } end\n"
-                              "local replies = '*4\\r\\n$3\\r\\nabc\\r\\n:42\\r\\n*1\\r\\n+OK\\r\\n$-1\\r\\n-ERR "
-                              "wrong\\r\\n$5000\\r\\n' .. ('y'):rep(5000)\n"
-                              "  .. '\\r\\n*-1\\r\\n'\n"
-                              "for at = 1, #replies, 1000 do\n"
-                              "  say(replies:sub(at, at + 999))\n"
-                              "  for _ = 1, 2 do\n"
-                              "    if connection:step() == 'closed' then connection:close() return end\n"
-                              "    repeat until connection:next() == nil\n"
-                              "  end\n"
-                              "end\n"
-                              "connection:send { 'PING' }\n"
-                              "say '*100000000\\r\\n'\n"
-                              "for _ = 1, " STEPS " do connection:step() end\n"
-                              "local second = hiredis.connect { path = path }\n"
-                              "hang_up()\n"
-                              "local refused, kind, message = hiredis.connect { path = path .. 'x' }\n"
-                              "connection:close()\n"
-                              "connection:close()\n";
+static const char program[] =
+    "local hiredis, path, accept, say, hang_up = ...\n"
+    "local connection = hiredis.connect { path = path, max_reply = 100000 }\n"
+    "if not connection then return end\n"
+    "accept()\n"
+    "for _ = 1, " STEPS " do\n"
+    "  local state = connection:step()\n"
+    "  if state ~= 'connecting' then break end\n"
+    "end\n"
+    "connection:watch()\n"
+    "for _ = 1, 4 do connection:send { 'SET', 'key', ('x'):rep(1000) } end\n"
+    "local replies = '*4\\r\\n$3\\r\\nabc\\r\\n:42\\r\\n*1\\r\\n+OK\\r\\n$-1\\r\\n-ERR "
+    "wrong\\r\\n$5000\\r\\n' .. ('y'):rep(5000)\n"
+    "  .. '\\r\\n*-1\\r\\n'\n"
+    "for at = 1, #replies, 1000 do\n"
+    "  say(replies:sub(at, at + 999))\n"
+    "  for _ = 1, 2 do\n"
+    "    if connection:step() == 'closed' then connection:close() return end\n"
+    "    local ok, reply\n"
+    "    repeat\n"
+    "      ok, reply = pcall(connection.next, connection)\n"
+    "      if not ok then\n"
+    "        if connection:next() ~= nil or connection:step() ~= 'closed' then error 'a reply is lost' end\n"
+    "        error(reply)\n"
+    "      end\n"
+    "    until reply == nil\n"
+    "  end\n"
+    "end\n"
+    "connection:send { 'PING' }\n"
+    "say '*100000000\\r\\n'\n"
+    "for _ = 1, " STEPS " do connection:step() end\n"
+    "local second = hiredis.connect { path = path }\n"
+    "hang_up()\n"
+    "local refused, kind, message = hiredis.connect { path = path .. 'x' }\n"
+    "connection:close()\n"
+    "connection:close()\n";
 
 static long allocations, fail_at = -1, outstanding;
 static int listener = -1, client = -1;
@@ -180,6 +188,9 @@ static bool sweep_once(long n) {
     fail_at = -1;
     bool reached = allocations > n;
     CHECK(reached || status == LUA_OK, "an error without a failure: %s", lua_tostring(L, -1));
+    if (status != LUA_OK) {
+        CHECK(strstr(lua_tostring(L, -1), "a reply is lost") == NULL, "allocation %ld failed: a reply is lost", n);
+    }
     lua_settop(L, 0);
     CHECK(run(L) == LUA_OK, "allocation %ld failed, and later the program: %s", n, lua_tostring(L, -1));
     lua_close(L);

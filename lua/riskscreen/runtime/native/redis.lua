@@ -12,6 +12,7 @@ local tasks = scheduler.tasks
 ---@field private sockets? integer number of the socket
 ---@field private exchanges table[] those whose replies have not come, from `first` to `last`
 ---@field private replied integer replies that have come
+---@field private receiving boolean while replies go to their exchanges
 ---@field private failure? table why the connection is closed
 local Connection = {}
 Connection.__index = Connection
@@ -81,15 +82,19 @@ local function watch(self)
 end
 
 function Connection:step()
+  if self.receiving then
+    -- Lua ran out of memory, and a reply may be lost: later ones would answer the wrong commands.
+    self:fail("network", "not enough memory for a reply")
+    return
+  end
   local state, kind, message = self.core:step()
+  self.receiving = true
   local reply = self.core:next()
   while reply ~= nil do
     self:receive(reply)
-    if self.failure then
-      return
-    end
     reply = self.core:next()
   end
+  self.receiving = false
   if state == "closed" then
     self:fail(kind, message)
     return
@@ -118,13 +123,18 @@ local function exchange_all(self, commands, timeout)
   if self.failure then
     return nil, failed(self.failure.kind, self.failure.message, false)
   end
-  local exchange = { count = #commands, replies = {}, signal = tasks.signal() }
-  for index, command in ipairs(commands) do
-    local begins = self.core:send(command)
-    exchange.begins = index == 1 and begins or exchange.begins
-  end
+  local exchange = { count = #commands, replies = {}, signal = tasks.signal(), begins = math.huge }
+  self.exchanges[self.last + 1] = exchange
   self.last = self.last + 1
-  self.exchanges[self.last] = exchange
+  for _, command in ipairs(commands) do
+    local queued, begins = pcall(self.core.send, self.core, command)
+    if not queued then
+      -- The replies to the commands before this one would go to later exchanges.
+      self:fail("network", tostring(begins))
+      return nil, exchange.failure
+    end
+    exchange.begins = math.min(exchange.begins, begins)
+  end
   local replied = self.replied
   exchange.signal:wait(timeout)
   if #exchange.replies == exchange.count then
