@@ -24,6 +24,7 @@ local SLOTS = 10 -- parts of the window, each forgotten at once
 ---@field private memory riskscreen.SharedMemory `open_until` is there while the circuit is not closed
 ---@field private open_until? number as last seen in the memory
 ---@field private permit riskscreen.Permit of the time since `open_until` changed
+---@field private is_own boolean no other worker changes the memory
 ---@field private lease? number the `open_until` that the last probe of this worker has set
 local Breaker = {}
 Breaker.__index = Breaker
@@ -133,6 +134,7 @@ function M.new(settings, now, shared, name)
     settings = settings,
     now = now,
     memory = shared or own_memory(),
+    is_own = not shared,
     keys = keys,
     state = "closed",
     permit = { slots = {} },
@@ -151,6 +153,9 @@ end
 ---@return riskscreen.Permit|nil permit
 ---@return number|nil retry_after seconds
 function Breaker:admit(longest)
+  if self.is_own and self.state == "closed" then
+    return self.permit
+  end
   local wait = look(self)
   if wait and wait > 0 then
     return nil, wait

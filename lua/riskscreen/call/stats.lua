@@ -92,7 +92,11 @@ end
 ---@field kinds table<string, integer> failed calls by the kind of their error
 ---@field statuses table<integer, integer> answers by HTTP status
 ---@field operations table<string, table>
----@field private open table<table, true> calls under way; a call that an error has left behind is collected
+---@field private open table<integer, table|false> calls under way by their slot; a call that an error has left behind is
+---collected. (With calls as keys, a number of calls that fills the table would make Lua rebuild it for each further one.)
+---@field private slots integer number of slots
+---@field private free integer[] slots without a call
+---@field private free_count integer
 local Stats = {}
 Stats.__index = Stats
 
@@ -136,7 +140,10 @@ function M.new()
     statuses = {},
     operations = {},
     requests = new_histogram(),
-    open = setmetatable({}, { __mode = "k" }),
+    open = setmetatable({}, { __mode = "v" }),
+    slots = 0,
+    free = {},
+    free_count = 0,
   }, Stats)
 end
 
@@ -153,10 +160,17 @@ local function new_operation(stats, name)
 end
 
 ---Counts the beginning of a call.
----@param call table
+---@param call table gets the field `slot`
 ---@param operation string
 function Stats:begin(call, operation)
-  self.open[call] = true
+  local count, slot = self.free_count, nil
+  if count > 0 then
+    slot, self.free_count = self.free[count], count - 1
+  else
+    slot = self.slots + 1
+    self.slots = slot
+  end
+  self.open[slot], call.slot = call, slot
   local entry = self.operations[operation] or new_operation(self, operation)
   entry.calls = entry.calls + 1
 end
@@ -168,7 +182,11 @@ end
 ---@param seconds? number
 ---@param kind? string of the error
 function Stats:finish(call, operation, outcome, seconds, kind)
-  self.open[call] = nil
+  local slot = call.slot
+  if self.open[slot] == call then
+    local count = self.free_count + 1
+    self.open[slot], self.free[count], self.free_count = false, slot, count
+  end
   local entry = self.operations[operation]
   entry[outcome] = entry[outcome] + 1
   if seconds then
@@ -200,6 +218,20 @@ function Stats:answered(status, size, seconds)
   self.requests:observe(seconds)
 end
 
+-- The calls under way. The slot of a collected call becomes free.
+local function count_open(stats)
+  local count = 0
+  for slot = 1, stats.slots do
+    if stats.open[slot] then
+      count = count + 1
+    elseif stats.open[slot] == nil then
+      stats.free_count = stats.free_count + 1
+      stats.open[slot], stats.free[stats.free_count] = false, slot
+    end
+  end
+  return count
+end
+
 -- The counters and the latency of all operations together.
 local function totals_of(stats)
   local totals, latency = {}, new_histogram()
@@ -219,10 +251,7 @@ end
 function Stats:snapshot()
   local totals, latency = totals_of(self)
   local result = tables.merge(self.counters, totals)
-  result.in_flight = 0
-  for _ in pairs(self.open) do
-    result.in_flight = result.in_flight + 1
-  end
+  result.in_flight = count_open(self)
   result.errors, result.statuses = tables.copy(self.kinds), tables.copy(self.statuses)
   result.latency = { calls = histogram_snapshot(latency), requests = histogram_snapshot(self.requests) }
   result.operations = {}

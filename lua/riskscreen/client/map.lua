@@ -32,10 +32,13 @@ local WINDOW = 8 -- times `concurrency` is the most items that are taken and not
 ---@field private present fun(index: integer, value: any, err: any, item: any, extra: any): ...
 ---@field private settings table
 ---@field private window integer the most items that are taken and not yet reported
+---@field private low integer with so few items in the queue, further ones are taken
 ---@field private queue table<integer, riskscreen.MapEntry> taken and not started, at their index modulo `window`: Lua
 ---rebuilds a table of moving positions again and again
 ---@field private results table<integer, riskscreen.MapEntry> ended and not yet reported, likewise at their position in
 ---the order of the reports
+---@field private spares riskscreen.MapEntry[] of reported items
+---@field private spare integer their number
 ---@field private workers table<riskscreen.MapWorker, true>
 ---@field private working integer number of workers
 ---@field private taken integer
@@ -62,17 +65,37 @@ local function take(run)
     run.exhausted, run.problem = true, problem
     return
   end
-  run.taken = run.taken + 1
-  -- With room for the fields that come later.
-  run.queue[run.taken % run.window] =
-    { index = run.taken, item = item, value = nil, err = nil, extra = nil, position = nil }
+  local index, spares = run.taken + 1, run.spares
+  run.taken = index
+  local entry = spares[run.spare]
+  if entry then
+    spares[run.spare] = nil
+    run.spare = run.spare - 1
+    entry.index, entry.item = index, item
+  else
+    -- With room for the fields that come later.
+    entry = { index = index, item = item, value = nil, err = nil, extra = nil, position = nil, told = nil }
+  end
+  run.queue[index % run.window] = entry
+end
+
+-- Keeps the entry of a reported item for another one: a new table costs Lua 5.4 more than the rest of `take`.
+local function keep_spare(run, entry)
+  entry.item, entry.value, entry.err, entry.extra = nil, nil, nil, nil
+  entry.position, entry.told, entry.task = nil, nil, nil
+  run.spare = run.spare + 1
+  run.spares[run.spare] = entry
 end
 
 local function finish(run, entry)
   run.ended = run.ended + 1
-  entry.position = run.settings.ordered and entry.index or run.ended
-  run.results[entry.position % run.window] = entry
-  run.changed:notify()
+  local position = run.settings.ordered and entry.index or run.ended
+  entry.position = position
+  run.results[position % run.window] = entry
+  -- The caller waits for the next result; and it takes further items before the workers have none.
+  if position == run.reported + 1 or run.taken - run.begun <= run.low then
+    run.changed:notify()
+  end
 end
 
 -- The body of a worker. When a function has left tasks behind, the worker ends: its item ends when they have ended. The
@@ -113,8 +136,8 @@ end
 
 -- Starts a worker for each item under way, up to `concurrency`.
 local function start_workers(run)
-  local wanted = math.min(run.settings.concurrency, run.taken - run.ended)
-  while run.working < wanted and run.begun < run.taken do
+  local concurrency = run.settings.concurrency
+  while run.working < concurrency and run.working < run.taken - run.ended and run.begun < run.taken do
     start_worker(run)
   end
 end
@@ -179,20 +202,23 @@ local function report(run, entry)
   if run.settings.on_progress and not entry.told then
     -- An error of on_progress must not lose the result: the next call returns it.
     entry.told = true
+    local reported = run.reported
     tell_progress(run, value == nil)
-    if run.results[entry.position % run.window] ~= entry then
+    if run.reported ~= reported then
       -- While on_progress waited, another task has taken the result.
       return M.next(run)
     end
   end
+  local index, item = entry.index, entry.item
   run.results[entry.position % run.window] = nil
   run.reported = run.reported + 1
+  keep_spare(run, entry)
   if value ~= nil then
     run.failures = 0
   else
     count_failure(run, err)
   end
-  return run.present(entry.index, value, err, entry.item, extra)
+  return run.present(index, value, err, item, extra)
 end
 
 ---The next result of a run; nothing at the end.
@@ -302,6 +328,7 @@ function M.new(runtime, source, body, settings, present)
     total = settings.total or total,
     started = runtime.now(),
     window = settings.concurrency * WINDOW,
+    low = math.floor(settings.concurrency / 2),
     workers = {},
     working = 0,
     taken = 0,
@@ -312,6 +339,8 @@ function M.new(runtime, source, body, settings, present)
     failures = 0,
     queue = {},
     results = {},
+    spares = {},
+    spare = 0,
     changed = runtime.tasks.signal(),
   }, Run)
   run.iterate = runtime.tasks.iterator(function()

@@ -149,14 +149,18 @@ local function look_up_offered(screening, subject, options)
   return found
 end
 
-local function look_up(screening, subject, options)
-  local wanted = screening.wanted
+-- Makes the lookups and lets the policy decide.
+local function ask(screening, subject, options)
+  local wanted, policy = screening.wanted, screening.policy
   if wanted[2] then
-    return look_up_offered(screening, subject, options)
+    return policy:decide(look_up_offered(screening, subject, options))
   end
   -- The risk assessment alone is offered for every network and needs no task.
   local value, err = look_up_one(screening, wanted[1], subject, options)
-  return value and { risk = value } or { errors = { risk = err } }
+  if value then
+    return policy:decide_record(value)
+  end
+  return policy:decide { errors = { risk = err } }
 end
 
 -- The result of a lookup that is not made, because the text is no address of the network.
@@ -225,19 +229,20 @@ local function record(screening, decision, canonical)
   })
 end
 
-local function decide(screening, address, network, options)
+local function decide(screening, address, network, options, canonical)
   local now = screening.state.runtime.now
-  local started = now()
-  local canonical, problem, field = validate(screening, address, network)
+  local started, problem, field = now(), nil, nil
+  if not canonical then
+    canonical, problem, field = validate(screening, address, network)
+  end
   local lists = canonical and screening.state.lists
   local decision, notes
   if lists then
     decision, notes = lists:decide(canonical, network)
   end
   if not decision then
-    local found = canonical and look_up(screening, { address = canonical, network = network }, options)
-      or refused(problem, field)
-    decision = screening.policy:decide(found)
+    decision = canonical and ask(screening, { address = canonical, network = network }, options)
+      or screening.policy:decide(refused(problem, field))
     redact_reasons(screening.state, decision)
     decision.reasons = notes and decisions.worst_first(tables.concat(decision.reasons, notes)) or decision.reasons
   end
@@ -307,23 +312,24 @@ local function is_plain(request)
 end
 
 ---A function that screens addresses one after another. A timeout of its own replaces the other options of the lookups.
----It counts in milliseconds, so that most lookups have the options of the last one.
+---It counts in milliseconds, so that most lookups have the options of the last one. A canonical address is not checked
+---again.
 ---@param state riskscreen.State
 ---@param policy? riskscreen.Policy the client's
 ---@param checked table by M.options, and `is_canonical`
----@return fun(address: any, network: any, timeout?: number): riskscreen.Decision
+---@return fun(address: any, network: any, timeout?: number, canonical?: string): riskscreen.Decision
 function M.decider(state, policy, checked)
   local screening = new_screening(state, checked.policy or policy or default_policy, checked)
   local last = {}
-  return function(address, network, timeout)
+  return function(address, network, timeout, canonical)
     if not timeout then
-      return decide(screening, address, network, screening.options)
+      return decide(screening, address, network, screening.options, canonical)
     end
     timeout = math.max(math.floor(timeout * 1000 + 0.5) / 1000, SHORTEST_TIMEOUT)
     if timeout ~= last.timeout then
       last = { timeout = timeout, value_only = true, address_check = false }
     end
-    return decide(screening, address, network, last)
+    return decide(screening, address, network, last, canonical)
   end
 end
 

@@ -87,56 +87,82 @@ local function subject_of(item, index, is_line, network)
   return item.address, network
 end
 
--- The key is the same for every spelling of an address; a text that is no address has none.
-local function key_of(address, network, level)
-  local canonical = addresses.validate(address, network, level)
-  return canonical and canonical .. "\0" .. enums.canonical_network(network)
+-- The tables of the last keys. Entries are dropped by the generation: where single keys are removed from a table that is
+-- nearly full, Lua rebuilds the whole table at nearly every insertion.
+local GENERATIONS = 4
+
+---@class riskscreen.Decided the pairs of an address and a network that were decided, or are being decided
+---@field private capacity integer
+---@field private size integer entries of a generation
+---@field private generations table<string, table<string, table>>[] by network and canonical address, youngest first
+---@field private count integer of entries so far
+local Decided = {}
+Decided.__index = Decided
+
+local function new_decided(capacity)
+  local size = math.max(1, math.ceil(capacity / GENERATIONS))
+  return setmetatable({ capacity = capacity, size = size, generations = { {} }, count = 0 }, Decided)
 end
 
--- Decides each pair of address and network once while it is among the last `capacity` pairs. A repeat gets a copy of
--- the decision, and waits if the decision is still under way. Entries are dropped by the generation: where single keys
--- are removed from a table that is nearly full, Lua rebuilds the whole table at nearly every insertion.
-local function decide_once(tasks, decide, capacity, level)
-  local young, old, count = {}, {}, 0
-
-  -- The entry of a key, unless `capacity` other pairs came later.
-  local function recall(key)
-    local entry = young[key] or old[key]
-    return entry and count - entry.number < capacity and entry or nil
-  end
-
-  local function remember(key, entry)
-    if count % capacity == 0 then
-      young, old = {}, young
+-- The entry of a pair, unless `capacity` other pairs came later.
+function Decided:find(network, canonical)
+  local generations = self.generations
+  for index = 1, #generations do
+    local of_network = generations[index][network]
+    local entry = of_network and of_network[canonical]
+    if entry then
+      return self.count - entry.number < self.capacity and entry or nil
     end
-    count = count + 1
-    young[key], entry.number = entry, count
   end
+end
 
-  local function decide_new(key, address, network, index)
-    local entry = { index = index }
-    if key then
-      remember(key, entry)
-    end
-    entry.decision = decide(address, network)
-    if entry.ready then
-      entry.ready:notify()
-      entry.ready = nil
-    end
-    return entry.decision
+function Decided:add(network, canonical, index)
+  local count, generations = self.count, self.generations
+  if count % self.size == 0 and count > 0 then
+    table.insert(generations, 1, {})
+    generations[GENERATIONS + 2] = nil
   end
+  local of_network = generations[1][network]
+  if not of_network then
+    of_network = {}
+    generations[1][network] = of_network
+  end
+  local entry = { index = index, number = count + 1, decision = nil, ready = nil }
+  of_network[canonical], self.count = entry, count + 1
+  return entry
+end
+
+-- Decides each pair of address and network once while it is among the last `capacity` pairs. Every spelling of an address
+-- is the same address; a text that is no address is not remembered. A repeat waits if the decision is still under way.
+-- `is_canonical` tells that `decide` takes the canonical address without a further check.
+local function decide_once(tasks, decide, capacity, level, is_canonical)
+  local decided = new_decided(capacity)
 
   return function(address, network, index)
-    local key = capacity > 0 and key_of(address, network, level) or nil
-    local entry = key and recall(key)
+    local canonical = capacity > 0 and addresses.validate(address, network, level) or nil
+    if not canonical then
+      return decide(address, network)
+    end
+    local key = enums.canonical_network(network)
+    local entry = decided:find(key, canonical)
     if not entry then
-      return decide_new(key, address, network, index)
+      entry = decided:add(key, canonical, index)
+      local decision = decide(address, network, nil, is_canonical and canonical or nil)
+      -- The caller may change its decision.
+      entry.decision = decisions.copy(decision)
+      if entry.ready then
+        entry.ready:notify()
+        entry.ready = nil
+      end
+      return decision
     end
     while not entry.decision do
       entry.ready = entry.ready or tasks.signal()
       entry.ready:wait()
     end
-    return entry.decision, entry.index
+    local decision = decisions.copy(entry.decision)
+    decision.address, decision.network, decision.repeats = address, network, entry.index
+    return decision
   end
 end
 
@@ -162,13 +188,14 @@ function M.install(Client)
     local level = screen.address_check(state.settings, checked.address_check)
     local policy = checked.policy or self.policy
     local decide_new = screen.decider(state, self.policy, checked)
-    local decide = decide_once(state.runtime.tasks, decide_new, checked.remember, level)
+    -- An operator may add networks whose addresses are those of another network.
+    local is_canonical = state.settings.extend == nil
+    local decide = decide_once(state.runtime.tasks, decide_new, checked.remember, level, is_canonical)
     local run, message = maps.new(state.runtime, source, function(item, index)
       local address, network = subject_of(item, index, is_line, checked.network)
-      local first, repeats = decide(address, network, index)
-      local own = { index = index, input = item, address = address, network = network, repeats = repeats }
-      local decision = decisions.of_item(first, own)
-      if repeats and state.settings.journal then
+      local decision = decide(address, network, index)
+      decision.index, decision.input = index, item
+      if decision.repeats and state.settings.journal then
         state.settings.journal:append(decision, { source = "cache", policy = policy, hide = state.hide_key })
       end
       return not decision.error and decision or nil, decision.error, decision

@@ -185,8 +185,8 @@ local function reasons_for(self, results)
     local reason, degraded = evaluate.case(self.rules, case)
     return { reason }, degraded
   end
-  local reasons, degraded = {}, false
   local by_source = cached_by_source(self, results)
+  local reasons, degraded = {}, false
   for index = 1, #risks do
     local reason, is_degraded = cached_reason_of(self, results, risks[index], by_source)
     reasons[index] = reason
@@ -279,6 +279,30 @@ function Policy:decide(results, other)
     not_offered = results.not_offered and sorted_names(results.not_offered),
     degraded = degraded,
   }
+end
+
+-- Whether a list has one element and no other key.
+local function has_one(list)
+  return type(list) == "table" and next(list) == 1 and next(list, 1) == nil
+end
+
+---Decides from a risk assessment alone, as `decide { risk = record }` does. Most assessments have one risk whose reason
+---is cached: then this takes half the time (`./dev bench layers`, Lua 5.4).
+---@param record table as the call gave it
+---@return riskscreen.Decision
+function Policy:decide_record(record)
+  local risks, by_source = record.risks, self.cache and self.cache[record.whitelist]
+  if by_source and has_one(risks) then
+    local risk = risks[1]
+    local by_level = by_source[risk.riskSource]
+    local by_type = by_level and by_level[risk.riskLevel]
+    local cached = by_type and by_type[risk.riskType]
+    if cached then
+      local reason = { action = cached.action, message = cached.message, rule = cached.rule, risk = risk }
+      return decision.of_record({ reason }, record, cached.degraded)
+    end
+  end
+  return self:decide { risk = record }
 end
 
 ---Whether a rule needs a lookup besides the risk assessment.

@@ -93,15 +93,15 @@ return function(runtime)
     end
   end
 
-  -- Suspends the running task until it is woken. When the task is stopped, or was stopped before, `interrupt` ends the
-  -- wait.
-  local function pause(task, interrupt)
+  -- Suspends the running task until it is woken. When the task is stopped, or was stopped before, `interrupt(subject)`
+  -- ends the wait.
+  local function pause(task, interrupt, subject)
     if task.stop then
-      interrupt()
+      interrupt(subject)
     else
-      task.interrupt = interrupt
+      task.interrupt, task.subject = interrupt, subject
       runtime.suspend(task)
-      task.interrupt = nil
+      task.interrupt, task.subject = nil, nil
     end
     local stop = task.stop
     if stop then
@@ -161,7 +161,7 @@ return function(runtime)
   local function interrupt(task)
     local undo = task.interrupt
     if undo then
-      undo()
+      undo(task.subject)
       runtime.wake(task)
     end
   end
@@ -244,7 +244,7 @@ return function(runtime)
     local undo = task.interrupt
     task.interrupt = nil
     if undo then
-      undo()
+      undo(task.subject)
     end
     task.cancelling = true
     task.stop = cancelled_error()

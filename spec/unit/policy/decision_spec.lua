@@ -77,25 +77,30 @@ describe("an unknown decision", function()
   end)
 end)
 
-describe("the decision about an item of a run", function()
-  it("has every field of the first one, and the item's own", function()
-    local original = made { address = "0xab", network = "eth", entity = { name = "x" }, index = 1, input = "0xab" }
-    local item = { index = 4, input = { address = "0xAB" }, address = "0xAB", network = "ethereum", repeats = 1 }
-    local copy = decision.of_item(original, item)
-    for name, value in pairs(item) do
-      assert.equal(value, copy[name])
+describe("the copy of a decision", function()
+  it("has every field that a decision may have, and is a decision", function()
+    local original = made { address = "0xab", network = "eth", record = { address = "0xab" } }
+    for _, name in ipairs {
+      "entity",
+      "freeze_events",
+      "counterparties",
+      "error",
+      "errors",
+      "not_offered",
+      "source",
+    } do
+      original[name] = { name }
     end
-    for _, name in ipairs { "action", "reasons", "entity", "degraded", "cached", "stale", "elapsed" } do
-      assert.equal(original[name], copy[name])
-    end
-    assert.same({ 1, "0xab", "eth" }, { original.index, original.address, original.network })
-    assert.matches("^block 0xAB %(ethereum%)", tostring(copy))
+    local copy = decision.copy(original)
+    assert.same(original, copy)
+    assert.equal(tostring(original), tostring(copy))
   end)
 
-  it("has no address where the item has none", function()
-    local copy = decision.of_item(made { address = "0xab", network = "eth" }, { index = 1, input = false })
-    assert.is_nil(copy.address)
-    assert.is_nil(copy.network)
+  it("does not change with the original", function()
+    local original = made { address = "0xab", network = "eth" }
+    local copy = decision.copy(original)
+    original.action, original.index, original.input = "allow", 1, "0xab"
+    assert.same({ "block", nil, nil }, { copy.action, copy.index, copy.input })
   end)
 end)
 

@@ -6,11 +6,12 @@ local tables = require "riskscreen.util.tables"
 local task = require "riskscreen.runtime.tasks"
 
 local unpack = table.unpack or unpack -- luacheck: ignore 113 143
+local this_coroutine, resume_coroutine, yield = coroutine.running, coroutine.resume, coroutine.yield
 
 local MAX_NESTING = 60 -- steps within steps; Lua's C stack holds some 200 levels
 
--- PUC Lua 5.1 cannot yield inside the iterator of a generic `for`.
-local yields_in_for = _VERSION ~= "Lua 5.1" or rawget(_G, "jit") ~= nil
+-- PUC Lua 5.1 cannot yield inside the iterator of a generic `for`, and makes no coroutine of a C function.
+local is_puc_5_1 = _VERSION == "Lua 5.1" and rawget(_G, "jit") == nil
 
 ---@class riskscreen.Pollable an object with a descriptor to poll, such as a server or another loop
 ---@field pollfd fun(self): integer
@@ -25,12 +26,16 @@ local loop -- of this Lua state, created at its first use
 ---@type table<integer, fun()>
 local handlers = {}
 
+-- The tasks that wait for one operation alone, by its id. They need no function.
+---@type table<integer, riskscreen.Task>
+local waiting = {}
+
 -- The list is replaced instead of changed, so that an object may attach or detach another one during its step.
 ---@type { object: riskscreen.Pollable, watch: userdata, stepping: boolean }[]
 local attached = {}
 
----@type table<thread, riskscreen.Task>
-local owners = setmetatable({}, { __mode = "k" })
+---@type riskscreen.Task|nil
+local running -- the task that was resumed last and has not yielded; it may have resumed a coroutine of its own
 
 -- The tasks to resume, from `head` to `tail`.
 local ready, head, tail = {}, 1, 0
@@ -59,26 +64,23 @@ local function announce_ready()
   end
 end
 
-local function make_ready(entry)
+local function make_ready(resumable)
   tail = tail + 1
-  ready[tail] = entry
+  ready[tail] = resumable
   announce_ready()
 end
 
 ---The running task, if it may yield.
 ---@return riskscreen.Task|nil
 local function current()
-  if bound > 0 then
-    return nil
-  end
-  return owners[coroutine.running() or false]
+  local me = running
+  return me and bound == 0 and this_coroutine() == me.coroutine and me or nil
 end
 
 local runtime = { current = current }
 
--- PUC Lua 5.1 makes no coroutine of a C function.
 local function lua_function(body)
-  if debug.getinfo(body, "S").what ~= "C" then
+  if not is_puc_5_1 or debug.getinfo(body, "S").what ~= "C" then
     return body
   end
   return function(...)
@@ -88,20 +90,20 @@ end
 
 function runtime.start(started, body, ...)
   started.coroutine = coroutine.create(lua_function(body))
-  owners[started.coroutine] = started
-  make_ready { task = started, n = select("#", ...), ... }
+  started.arguments = { n = select("#", ...), ... }
+  make_ready(started)
 end
 
 function runtime.suspend(suspended)
   suspended.suspended = true
-  coroutine.yield()
+  yield()
 end
 
 function runtime.wake(woken)
   woken.interrupt = nil
   if woken.suspended then
     woken.suspended = false
-    make_ready { task = woken, n = 0 }
+    make_ready(woken)
   end
 end
 
@@ -121,34 +123,43 @@ end
 
 local function finish(ended, ok, ...)
   local thread = ended.coroutine
-  -- Before Lua 5.2 a weak table keeps an entry whose value refers to its key.
-  owners[thread] = nil
   ended.coroutine = nil
   tasks.ended(ended, thread, ok, ...)
 end
 
-local function after_resume(resumed, ok, ...)
-  if not ok or coroutine.status(resumed.coroutine) == "dead" then
+local function after_resume(resumed, outer, outer_bound, ok, ...)
+  running, bound = outer, outer_bound
+  if resumed.suspended then
+    return
+  elseif not ok or coroutine.status(resumed.coroutine) == "dead" then
     finish(resumed, ok, ...)
-  elseif not resumed.suspended then
+  else
     finish(resumed, false, "a task must not yield by itself: only the library's waits may")
   end
 end
 
-local function resume(entry)
-  local resumed = entry.task
+local function resume(resumed)
+  local arguments = resumed.arguments
   if resumed.closing then
     return
-  elseif resumed.stop and not resumed.started then
+  elseif arguments and resumed.stop then
     finish(resumed, false, resumed.stop)
     return
   end
-  resumed.started = true
   resumed_tasks = resumed_tasks + 1
-  local outer = bound
-  bound = 0
-  after_resume(resumed, coroutine.resume(resumed.coroutine, unpack(entry, 1, entry.n)))
-  bound = outer
+  local outer, outer_bound = running, bound
+  running, bound = resumed, 0
+  if arguments then
+    resumed.arguments = nil
+    after_resume(
+      resumed,
+      outer,
+      outer_bound,
+      resume_coroutine(resumed.coroutine, unpack(arguments, 1, arguments.n))
+    )
+  else
+    after_resume(resumed, outer, outer_bound, resume_coroutine(resumed.coroutine))
+  end
 end
 
 -- Resumes the tasks that were ready at the start. A task that stays ready cannot keep others waiting.
@@ -195,8 +206,11 @@ local function dispatch(this, resuming, out_of_time)
     if not finished then
       return
     end
-    local handle = handlers[id]
-    if handle then
+    local task_of_id, handle = waiting[id], handlers[id]
+    if task_of_id then
+      waiting[id] = nil
+      runtime.wake(task_of_id)
+    elseif handle then
       handlers[id] = nil
       handle()
     end
@@ -206,11 +220,18 @@ local function dispatch(this, resuming, out_of_time)
   end
 end
 
+local function never()
+  return false
+end
+
 -- A function that tells whether the budget is used up. At least one task is resumed with any budget.
 local function deadline_of(budget)
-  local deadline, before = budget and core.now() + budget, resumed_tasks
+  if not budget then
+    return never
+  end
+  local deadline, before = core.now() + budget, resumed_tasks
   return function()
-    return budget and resumed_tasks > before and core.now() >= deadline
+    return resumed_tasks > before and core.now() >= deadline
   end
 end
 
@@ -273,18 +294,18 @@ end
 tasks = task(runtime)
 M.tasks = tasks
 
+local function abort(operation)
+  waiting[operation:id()] = nil
+  operation:cancel()
+end
+
 ---Waits until an operation of the loop has finished. When the waiting task is stopped, the operation is cancelled.
 ---@param operation userdata
 function M.await(operation)
   local me, id = current(), operation:id()
   if me then
-    handlers[id] = function()
-      runtime.wake(me)
-    end
-    tasks.pause(me, function()
-      handlers[id] = nil
-      operation:cancel()
-    end)
+    waiting[id] = me
+    tasks.pause(me, abort, operation)
     return
   end
   local finished = false
@@ -314,7 +335,7 @@ end
 ---@param iterate fun(...): any
 ---@return fun(...): any
 function tasks.iterator(iterate)
-  if yields_in_for then
+  if not is_puc_5_1 then
     return iterate
   end
   return function(...)
