@@ -272,6 +272,28 @@ static int transfer_decode(lua_State *L) {
     return count;
 }
 
+/* transfer:take(): the decoded body of a 200 and the body's size, and closes the transfer. Returns nil and changes
+ * nothing if the transfer failed, the status is another one, or the body is not JSON: then result and decode tell more.
+ */
+static int transfer_take(lua_State *L) {
+    struct rsc_transfer *transfer = check_finished(L);
+    if (transfer->failed || transfer->outcome.response.status != 200) {
+        lua_pushnil(L);
+        return 1;
+    }
+    size_t size = rsc_transfer_body(transfer).length;
+    (void)transfer_decode(L);
+    lua_settop(L, 4); /* the transfer, its list, the decoder, the value */
+    if (lua_isnil(L, 4)) {
+        return 1;
+    }
+    struct object *object = lua_touserdata(L, 1);
+    object->closed = true;
+    rsc_transfer_close(transfer);
+    lua_pushinteger(L, (lua_Integer)size);
+    return 2;
+}
+
 static int transfer_done(lua_State *L) {
     lua_pushboolean(L, check_transfer(L)->transfer.operation.state >= RSC_FINISHED);
     return 1;
@@ -320,8 +342,9 @@ static int transfer_gc(lua_State *L) {
 
 void rsc_transfer_register(lua_State *L) {
     static const luaL_Reg methods[] = {
-        {"done", transfer_done},     {"id", transfer_id},     {"cancel", transfer_cancel}, {"result", transfer_result},
-        {"decode", transfer_decode}, {"body", transfer_body}, {"close", transfer_close},   {NULL, NULL},
+        {"done", transfer_done},     {"id", transfer_id},         {"cancel", transfer_cancel},
+        {"result", transfer_result}, {"decode", transfer_decode}, {"body", transfer_body},
+        {"take", transfer_take},     {"close", transfer_close},   {NULL, NULL},
     };
     rsc_lua_new_type(L, RSC_TRANSFER_TYPE, methods, transfer_gc);
 }

@@ -35,6 +35,7 @@ local unhealthy = { network = true, timeout = true, tls = true, server = true }
 ---@field attempt integer
 ---@field attempt_started number
 ---@field attempt_timeout number seconds
+---@field answered? number when the last request ended
 ---@field cost? number|false of a request under `rate_limit`; by default 1
 ---@field requests integer sent, hedges included
 ---@field sent boolean whether a request may have reached the service
@@ -313,6 +314,12 @@ local function run(state, route, built, options, parameters)
     requests = 0,
     sent = false,
     abandon = abandon,
+    -- With room for the fields that come later.
+    slot = nil,
+    attempt_started = nil,
+    attempt_timeout = nil,
+    answered = nil,
+    permit = nil,
   }
   if state.limiter and route.operation then
     call.cost = costs.of(state.settings.rate_limit.cost, route.operation, parameters)
@@ -323,7 +330,8 @@ local function run(state, route, built, options, parameters)
   local value, result = pursue(call)
   state.runtime.tasks.release(call, hold)
 
-  local elapsed = state.runtime.now() - started
+  -- One reading of the clock tells when a request ended and when its call did.
+  local elapsed = (value ~= nil and call.answered or state.runtime.now()) - started
   if result then
     result.elapsed = elapsed
     result.attempts = call.requests

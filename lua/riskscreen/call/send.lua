@@ -24,9 +24,9 @@ local function failure_error(failure, redact)
   return errors.new(failure.kind, redact(tostring(failure.message)), fields)
 end
 
-local function tell_request(call, request, hedged)
-  local fields = { attempt = call.attempt, hedge = hedged, timeout = request.timeout, size = #(request.body or "") }
-  fields.resent = request.fresh
+local function tell_request(call, timeout, hedged, fresh)
+  local size = #(call.request.body or "")
+  local fields = { attempt = call.attempt, hedge = hedged, timeout = timeout, size = size, resent = fresh or nil }
   call.state.hooks:tell("request", call, fields)
 end
 
@@ -61,28 +61,26 @@ local function headers_of(state, headers, key)
   return state.headers
 end
 
-local function request_of(call, key, at, fresh)
-  local built = call.request
-  local timeout, connect_timeout = call.attempt_timeout - (at - call.attempt_started), built.connect_timeout
-  local request = {
+-- Sends the request within a time. A transport that takes parts gets the request as it was built.
+local function transport(call, key, timeout, fresh)
+  local state, built = call.state, call.request
+  local connect_timeout = built.connect_timeout < timeout and built.connect_timeout or timeout
+  local value_only = call.options.value_only and state.keeps_requests and not state.hooks.given.response
+  if state.takes_parts then
+    return state.transport(built, key, timeout, connect_timeout, fresh, value_only)
+  end
+  return state.transport {
     method = built.method,
     target = built.target,
-    headers = headers_of(call.state, built.headers, key),
+    headers = headers_of(state, built.headers, key),
     body = built.body,
     timeout = timeout,
-    connect_timeout = connect_timeout < timeout and connect_timeout or timeout,
+    connect_timeout = connect_timeout,
     replay = built.replay,
+    fresh = fresh or nil,
+    keep_null = built.keep_null,
+    value_only = value_only or nil,
   }
-  if fresh then
-    request.fresh = true
-  end
-  if built.keep_null then
-    request.keep_null = true
-  end
-  if call.options.value_only and call.state.keeps_requests and not call.state.hooks.given.response then
-    request.value_only = true
-  end
-  return request
 end
 
 ---Sends one request.
@@ -95,25 +93,30 @@ end
 ---@return boolean|nil dead whether a kept connection was lost before anything of an answer came
 function M.send(call, at, hedged, fresh)
   local state = call.state
-  local key, err = access_key.read(state.settings.access_key)
-  if not key then
-    return nil, err
-  elseif state.redacted_key ~= key then
-    state.redacted_key, state.redact = key, access_key.redactor(key)
-    state.context = { clock = state.clock, redact = state.redact }
+  local key = state.settings.access_key
+  if key ~= state.redacted_key then
+    local err
+    key, err = access_key.read(key)
+    if not key then
+      return nil, err
+    elseif state.redacted_key ~= key then
+      state.redacted_key, state.redact = key, access_key.redactor(key)
+      state.context = { clock = state.clock, redact = state.redact }
+    end
   end
-  local context = state.context
-  local request = request_of(call, key, at, fresh)
+  local context, timeout = state.context, call.attempt_timeout - (at - call.attempt_started)
   call.requests = call.requests + 1
-  state.stats:sent(request.body)
+  state.stats:sent(call.request.body)
   if state.hooks.given.request then
-    tell_request(call, request, hedged)
+    tell_request(call, timeout, hedged, fresh)
   end
 
-  local reply, failure = state.transport(request)
-  local elapsed = state.runtime.now() - at
+  local reply, failure = transport(call, key, timeout, fresh)
+  local answered = state.runtime.now()
+  local elapsed = answered - at
+  call.answered = answered
 
-  if not is_reply(reply) then
+  if not reply or not (state.takes_parts or is_reply(reply)) then
     return nil, failure_error(failure, context.redact), type(failure) == "table" and failure.dead_connection == true
   end
   state.stats:answered(reply.status, reply.size, elapsed)

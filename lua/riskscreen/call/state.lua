@@ -19,6 +19,7 @@ local NO_OPTIONS = {} -- a call's options have no defaults
 ---@field runtime table the client's own: all waits and clock readings of the client go through it
 ---@field transport? fun(request: riskscreen.Request): riskscreen.Reply|nil, table|nil absent once closed
 ---@field keeps_requests boolean the transport does not change a request
+---@field takes_parts? boolean the transport takes a request as it was built, and the key and the limits beside it
 ---@field shares_headers? boolean several replies of the transport may have the same table of headers
 ---@field clock fun(): number Unix seconds
 ---@field budget riskscreen.RetryBudget
@@ -57,6 +58,7 @@ function M.new(settings, runtime, transport)
     runtime = runtime,
     transport = transport,
     keeps_requests = keeps_requests,
+    takes_parts = keeps_requests and runtime.takes_parts,
     shares_headers = keeps_requests and runtime.shares_headers,
     clock = settings.clock or os.time,
     budget = retry.budget(settings.retry.budget, settings.retry.reserve),

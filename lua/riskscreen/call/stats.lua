@@ -92,8 +92,8 @@ end
 ---@field kinds table<string, integer> failed calls by the kind of their error
 ---@field statuses table<integer, integer> answers by HTTP status
 ---@field operations table<string, table>
----@field private open table<integer, table|false> calls under way by their slot; a call that an error has left behind is
----collected. (With calls as keys, a number of calls that fills the table would make Lua rebuild it for each further one.)
+---@field private open table<integer, table|false> calls under way by their slots; a call that an error has left behind
+---is collected. With calls as keys, 64 of them fill the table, and Lua rebuilds it for each further one.
 ---@field private slots integer number of slots
 ---@field private free integer[] slots without a call
 ---@field private free_count integer
@@ -163,11 +163,11 @@ end
 ---@param call table gets the field `slot`
 ---@param operation string
 function Stats:begin(call, operation)
-  local count, slot = self.free_count, nil
+  local count = self.free_count
+  local slot = count > 0 and self.free[count] or self.slots + 1
   if count > 0 then
-    slot, self.free_count = self.free[count], count - 1
+    self.free_count = count - 1
   else
-    slot = self.slots + 1
     self.slots = slot
   end
   self.open[slot], call.slot = call, slot

@@ -10,6 +10,7 @@ local sources = require "riskscreen.client.source"
 local text = require "riskscreen.util.text"
 
 local WINDOW = 8 -- times `concurrency` is the most items that are taken and not yet reported
+local AHEAD = 4 -- times `concurrency` is the most items that are taken and have not ended
 
 ---@class riskscreen.MapEntry
 ---@field index integer
@@ -142,13 +143,13 @@ local function start_workers(run)
   end
 end
 
--- Takes as many items again as are under way, so that no worker waits for the caller.
+-- Takes more items than are under way, so that no worker ends because the caller is slow to take further ones.
 local function fill(run)
   local concurrency = run.settings.concurrency
   start_workers(run)
   while
     not (run.exhausted or run.stopped)
-    and run.taken - run.ended < 2 * concurrency
+    and run.taken - run.ended < AHEAD * concurrency
     and run.taken - run.reported < run.window
   do
     take(run)
@@ -328,7 +329,7 @@ function M.new(runtime, source, body, settings, present)
     total = settings.total or total,
     started = runtime.now(),
     window = settings.concurrency * WINDOW,
-    low = math.floor(settings.concurrency / 2),
+    low = settings.concurrency,
     workers = {},
     working = 0,
     taken = 0,

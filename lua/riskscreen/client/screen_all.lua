@@ -87,8 +87,8 @@ local function subject_of(item, index, is_line, network)
   return item.address, network
 end
 
--- The tables of the last keys. Entries are dropped by the generation: where single keys are removed from a table that is
--- nearly full, Lua rebuilds the whole table at nearly every insertion.
+-- Entries are dropped by the generation: where single keys are removed from a table that is nearly full, Lua rebuilds
+-- the whole table at nearly every insertion.
 local GENERATIONS = 4
 
 ---@class riskscreen.Decided the pairs of an address and a network that were decided, or are being decided
@@ -132,8 +132,8 @@ function Decided:add(network, canonical, index)
   return entry
 end
 
--- Decides each pair of address and network once while it is among the last `capacity` pairs. Every spelling of an address
--- is the same address; a text that is no address is not remembered. A repeat waits if the decision is still under way.
+-- Decides each pair of address and network once while it is among the last `capacity` pairs. Every spelling of an
+-- address is the same address; a text that is no address is not remembered. A repeat waits for a decision under way.
 -- `is_canonical` tells that `decide` takes the canonical address without a further check.
 local function decide_once(tasks, decide, capacity, level, is_canonical)
   local decided = new_decided(capacity)

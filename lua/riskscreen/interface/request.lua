@@ -36,6 +36,8 @@ local text = require "riskscreen.util.text"
 ---@field headers table<string, string> of a request without a body and without headers of its own
 ---@field in_path table<string, true> names of the parameters that are part of the path
 ---@field places? riskscreen.Place[] in the order of sending; nil where the interface lists no parameters
+---@field lookup? { before: string, after: table<string, string> } of a lookup by address and network: the target before
+---the address, and for each network what follows it
 
 local NO_FIELDS = {}
 
@@ -210,6 +212,25 @@ local function finish(method, target, body, common, replay, options, settings)
   }
 end
 
+-- Nearly every request is a lookup by address and network. With its target prepared, `client:call` takes two thirds of
+-- the instructions for a request (`./dev bench layers`, Lua 5.4).
+local function prepared_lookup(operation, method, target, places)
+  local address, network = places and places[1], places and places[2]
+  if
+    not (target and operation.lookup and query_methods[method])
+    or #places ~= 2
+    or address.name ~= "address"
+    or network.name ~= "network"
+  then
+    return nil
+  end
+  local after = {}
+  for value, written in pairs(network.written) do
+    after[value] = "&" .. network.key .. written
+  end
+  return { before = target .. "?" .. address.key, after = after }
+end
+
 local function prefix_of(settings)
   return settings.base_url and settings.base_url.prefix or ""
 end
@@ -240,17 +261,20 @@ function M.endpoint(operation, settings)
   for name in path:gmatch "{([%w_]+)}" do
     in_path[name] = true
   end
+  local target = next(in_path) == nil and prefix_of(settings) .. path or nil
+  local places = operation.parameters and places_of(operation, method, in_path, settings)
   return {
     operation = operation,
     method = method,
     has_body = not query_methods[method],
     path = path,
-    target = next(in_path) == nil and prefix_of(settings) .. path or nil,
+    target = target,
     envelope = given and given.envelope or operation.envelope,
     idempotent = is_idempotent(operation, given, method),
     headers = headers_of(nil, NO_FIELDS, settings),
     in_path = in_path,
-    places = operation.parameters and places_of(operation, method, in_path, settings),
+    places = places,
+    lookup = prepared_lookup(operation, method, target, places),
   }
 end
 
@@ -295,6 +319,14 @@ end
 ---@return riskscreen.Request|nil request
 ---@return riskscreen.Error|nil err
 function M.build(endpoint, parameters, settings, options)
+  local lookup = endpoint.lookup
+  local after = lookup and not options.extra and lookup.after[parameters.network]
+  if after and type(parameters.address) == "string" then
+    local target = lookup.before .. percent_encode(parameters.address) .. after
+    local request = finish(endpoint.method, target, nil, endpoint.headers, endpoint.idempotent, options, settings)
+    request.keep_null = endpoint.operation.keeps_null
+    return request
+  end
   local target, err = endpoint.target
   if not target then
     target, err = fill_path(endpoint.path, parameters)

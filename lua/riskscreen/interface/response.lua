@@ -258,11 +258,35 @@ local function payload_reader(operation)
   end
 end
 
+-- The error of a reply without a good envelope, or nil.
+local function envelope_fault(reader, reply, context)
+  local body, err = envelope_of(reply, context)
+  if err then
+    return err
+  elseif reader.operation.keeps_null then
+    shape.drop_nulls(result_envelope, body)
+  end
+  return reader.envelope_error(body, reply, context)
+end
+
+-- Whether an answer is { success = true, code = 1 }, where `status` and `msg` are "SUCCESS" or absent. Nearly every one
+-- is, and the thorough checks find no fault in it.
+local function has_plain_envelope(reader, body)
+  return reader.is_standard
+    and type(body) == "table"
+    and body.success == true
+    and body.code == 1
+    and (body.status == nil or body.status == "SUCCESS")
+    and (body.msg == nil or body.msg == "SUCCESS")
+    and body[1] == nil
+end
+
 local M = {}
 
 ---@class riskscreen.Reader how the replies to an operation are interpreted
 ---@field operation riskscreen.Operation
 ---@field envelope_error fun(body: table, reply: riskscreen.Reply, context: riskscreen.Context): riskscreen.Error|nil
+---@field is_standard boolean its envelope is the standard one, without nulls to drop
 ---@field payload fun(data: any, parameters: table): any, string|nil
 
 ---@param operation riskscreen.Operation
@@ -270,7 +294,13 @@ local M = {}
 ---@return riskscreen.Reader
 function M.reader(operation, envelope)
   local checked = envelope_error[envelope or operation.envelope]
-  return { operation = operation, envelope_error = checked, payload = payload_reader(operation) }
+  local is_standard = checked == envelope_error.standard and not operation.keeps_null
+  return {
+    operation = operation,
+    envelope_error = checked,
+    is_standard = is_standard,
+    payload = payload_reader(operation),
+  }
 end
 
 ---The response beside a value.
@@ -299,16 +329,10 @@ function M.interpret(reader, parameters, reply, context)
   if reply.status ~= 200 then
     return nil, status_error(reply, context)
   end
-  local operation = reader.operation
-  local body, err = envelope_of(reply, context)
-  if err then
-    return nil, err
-  elseif operation.keeps_null then
-    shape.drop_nulls(result_envelope, body)
-  end
-  err = reader.envelope_error(body, reply, context)
-  if err then
-    return nil, err
+  local operation, body = reader.operation, reply.value
+  local fault = not has_plain_envelope(reader, body) and envelope_fault(reader, reply, context)
+  if fault then
+    return nil, fault
   end
   local value, message = reader.payload(body.data, parameters)
   local pagination
@@ -319,7 +343,7 @@ function M.interpret(reader, parameters, reply, context)
     message = shape.check(records.pagination, pagination, "pagination")
   end
   if message then
-    err = protocol_error(reply, quote(context, message))
+    local err = protocol_error(reply, quote(context, message))
     err.absent = lacks_list(operation, body.data) or nil
     return nil, err
   end

@@ -417,7 +417,7 @@ return function(runtime)
   function M.release(thing, hold)
     if not hold then
       return
-    elseif getmetatable(hold) ~= Task then
+    elseif runtime.guard and getmetatable(hold) ~= Task then
       runtime.disarm(hold)
     elseif hold.held then
       hold.held[thing] = nil

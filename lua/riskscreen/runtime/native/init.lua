@@ -26,24 +26,12 @@ local function new_origin(settings)
   }
 end
 
-local function lines_of(headers)
-  local lines = {}
+local function lines_of(headers, key)
+  local lines = { key and "X-Access-Key: " .. key }
   for name, value in pairs(headers) do
     lines[#lines + 1] = name .. ": " .. value
   end
   return lines
-end
-
-local function send(origin, request, lines)
-  return origin:send {
-    method = request.method,
-    target = request.target,
-    headers = lines,
-    body = request.body,
-    timeout = request.timeout,
-    connect_timeout = request.connect_timeout,
-    fresh = request.fresh,
-  }
 end
 
 local function decode(transfer, keep_null, max_size)
@@ -55,11 +43,10 @@ end
 
 -- The reply of a finished transfer. The body is decoded from the receive buffer, unless nulls are kept.
 local function reply_of(transfer, request, max_size)
-  local reply, failure = transfer:result(request.value_only)
+  local reply, failure = transfer:result()
   if not reply then
     return nil, failure
   end
-  reply.headers = reply.headers or NO_HEADERS
   if reply.size > 0 then
     local value, message, position = decode(transfer, request.keep_null, max_size)
     if value == nil then
@@ -80,6 +67,7 @@ local M = {
   detach = scheduler.detach,
   loop = scheduler.pollable,
   redis_transport = redis.transport,
+  takes_parts = true,
 }
 
 ---Why nothing can wait here: it always can.
@@ -114,19 +102,36 @@ function M.defer(fn, ...)
 end
 
 ---A transport over the library's own HTTP. A call in a task yields until its answer is there. A call elsewhere blocks,
----and tasks go on meanwhile.
+---and tasks go on meanwhile. The arguments after the request are those that differ between the requests of a call: they
+---need no table of their own.
 ---@param settings table a client's checked options
----@return fun(request: riskscreen.Request): riskscreen.Reply|nil, table|nil
+---@return fun(request: riskscreen.Request, key?: string, timeout?: number, connect_timeout?: number, fresh?: boolean,
+---value_only?: boolean): riskscreen.Reply|nil, table|nil
 function M.transport(settings)
   local origin
-  local last_headers, last_lines -- nearly all requests have the headers of the last one
-  return function(request)
+  local last_headers, last_key, last_lines -- nearly all requests have the headers of the last one
+  return function(request, key, timeout, connect_timeout, fresh, value_only)
     origin = origin or new_origin(settings)
-    if request.headers ~= last_headers then
-      last_headers, last_lines = request.headers, lines_of(request.headers)
+    local headers = request.headers
+    if headers ~= last_headers or key ~= last_key then
+      last_headers, last_key, last_lines = headers, key, lines_of(headers, key)
     end
-    local transfer = send(origin, request, last_lines)
+    local transfer = origin:send {
+      method = request.method,
+      target = request.target,
+      headers = last_lines,
+      body = request.body,
+      timeout = timeout or request.timeout,
+      connect_timeout = connect_timeout or request.connect_timeout,
+      fresh = fresh or request.fresh,
+    }
     scheduler.await(transfer)
+    if value_only and not request.keep_null then
+      local value, size = transfer:take()
+      if value ~= nil then
+        return { status = 200, headers = NO_HEADERS, value = value, size = size }
+      end
+    end
     local reply, failure = reply_of(transfer, request, settings.max_response_size)
     transfer:close()
     return reply, failure

@@ -151,12 +151,7 @@ local function resume(resumed)
   running, bound = resumed, 0
   if arguments then
     resumed.arguments = nil
-    after_resume(
-      resumed,
-      outer,
-      outer_bound,
-      resume_coroutine(resumed.coroutine, unpack(arguments, 1, arguments.n))
-    )
+    after_resume(resumed, outer, outer_bound, resume_coroutine(resumed.coroutine, unpack(arguments, 1, arguments.n)))
   else
     after_resume(resumed, outer, outer_bound, resume_coroutine(resumed.coroutine))
   end
