@@ -167,7 +167,11 @@ return function(runtime)
   end
 
   local function stop_children(task)
-    for _, child in ipairs(keys_of(task.children)) do
+    local children = {}
+    for place = 1, task.open do
+      children[place] = task.children[place]
+    end
+    for _, child in ipairs(children) do
       child:cancel()
     end
   end
@@ -183,8 +187,13 @@ return function(runtime)
   end
 
   local function child_ended(parent, child)
-    parent.children[child] = nil
-    parent.open = parent.open - 1
+    -- The last child takes the place. With children as keys, 1,024 of them fill the table, and Lua rebuilds it for each
+    -- further one (spec/c/tables_test.c).
+    local children, last = parent.children, parent.open
+    children[child.place] = children[last]
+    children[last].place = child.place
+    children[last] = nil
+    parent.open = last - 1
     if child.failure ~= nil and not child.fate.awaited then
       child.fate.awaited = true
       fail(parent, child.failure)
@@ -323,8 +332,8 @@ return function(runtime)
     local task = { parent = parent, children = {}, open = 0, waiters = {}, blocked = 0, fate = {} }
     setmetatable(task, Task)
     if parent then
-      parent.children[task] = true
       parent.open = parent.open + 1
+      parent.children[parent.open], task.place = task, parent.open
     end
     runtime.start(task, body, ...)
     return task

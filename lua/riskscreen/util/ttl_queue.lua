@@ -1,29 +1,36 @@
--- Keeps values by key for a time, up to a limit: the oldest are dropped first. The clock is an argument.
+-- Keeps values by key for a time, up to a limit: the oldest are dropped first. The clock is an argument. Values are
+-- dropped by the generation: where single keys are removed from a table that is nearly full, Lua rebuilds the whole
+-- table at nearly every insertion (spec/c/tables_test.c).
+
+local GENERATIONS = 4 -- parts of the limit, and of the time
+
+---@class riskscreen.TtlGeneration
+---@field entries table<string, { value: any, number: integer, expires: number }>
+---@field count integer
+---@field ends number when a younger generation begins
+---@field expires number the last of its entries
 
 ---@class riskscreen.TtlQueue
 ---@field private limit integer
 ---@field private ttl number seconds
 ---@field private now fun(): number
----@field private nodes table<string, { key: string, value: any, expires: number }>
----@field private queue table<integer, table> the nodes in the order of their insertion, replaced ones included
----@field private head integer
----@field private tail integer
+---@field private size integer entries of a generation
+---@field private generations riskscreen.TtlGeneration[] the youngest first
+---@field private count integer number of all insertions
 local TtlQueue = {}
 TtlQueue.__index = TtlQueue
 
-function TtlQueue:drop_oldest()
-  local node = self.queue[self.head]
-  self.queue[self.head] = nil
-  self.head = self.head + 1
-  if self.nodes[node.key] == node then
-    self.nodes[node.key] = nil
+-- Drops the generations whose entries have all expired or are beyond the limit.
+local function drop(queue, now)
+  local generations = queue.generations
+  local oldest, kept = generations[#generations], queue.count
+  for index = 1, #generations - 1 do
+    kept = kept - generations[index].count
   end
-end
-
-function TtlQueue:drop_expired()
-  local now = self.now()
-  while self.head <= self.tail and self.queue[self.head].expires <= now do
-    self:drop_oldest()
+  while oldest and (oldest.expires <= now or queue.count - kept >= queue.limit) do
+    generations[#generations] = nil
+    oldest = generations[#generations]
+    kept = kept + (oldest and oldest.count or 0)
   end
 end
 
@@ -31,23 +38,30 @@ end
 ---@param key string
 ---@return any
 function TtlQueue:get(key)
-  self:drop_expired()
-  local node = self.nodes[key]
-  return node and node.value
+  local now, generations = self.now(), self.generations
+  drop(self, now)
+  for index = 1, #generations do
+    local entry = generations[index].entries[key]
+    if entry then
+      local is_kept = entry.expires > now and self.count - entry.number < self.limit
+      return is_kept and entry.value or nil
+    end
+  end
 end
 
 ---Sets the value of a key.
 ---@param key string
 ---@param value any
 function TtlQueue:put(key, value)
-  self:drop_expired()
-  local node = { key = key, value = value, expires = self.now() + self.ttl }
-  self.nodes[key] = node
-  self.tail = self.tail + 1
-  self.queue[self.tail] = node
-  while self.tail - self.head + 1 > self.limit do
-    self:drop_oldest()
+  local now = self.now()
+  local young = self.generations[1]
+  if not young or young.count >= self.size or young.ends <= now then
+    young = { entries = {}, count = 0, ends = now + self.ttl / GENERATIONS, expires = 0 }
+    table.insert(self.generations, 1, young)
   end
+  self.count, young.count, young.expires = self.count + 1, young.count + 1, now + self.ttl
+  young.entries[key] = { value = value, number = self.count, expires = young.expires }
+  drop(self, now)
 end
 
 local M = {}
@@ -58,7 +72,8 @@ local M = {}
 ---@param now fun(): number seconds
 ---@return riskscreen.TtlQueue
 function M.new(limit, ttl, now)
-  return setmetatable({ limit = limit, ttl = ttl, now = now, nodes = {}, queue = {}, head = 1, tail = 0 }, TtlQueue)
+  local size = math.max(1, math.ceil(limit / GENERATIONS))
+  return setmetatable({ limit = limit, ttl = ttl, now = now, size = size, generations = {}, count = 0 }, TtlQueue)
 end
 
 return M

@@ -172,6 +172,24 @@ describe("a transfer", function()
     assert.same({ a = { 1, 2, { b = "c" } } }, transfer:decode())
   end)
 
+  it("gives the decoded body of a 200 with its size, and closes", function()
+    local _, _, transfer = exchange({}, { 200, nil, '{"a":[1]}' })
+    local value, size = transfer:take()
+    assert.same({ { a = { 1 } }, 9 }, { value, size })
+    assert.has_error(function()
+      transfer:body()
+    end, "the transfer is closed")
+  end)
+
+  it("stays open where take gives nothing: another status, no JSON, no body", function()
+    for _, answer in ipairs({ { 404, nil, "{}" }, { 200, nil, "{" }, { 200, nil, "" } }) do
+      local _, _, transfer = exchange({}, answer)
+      assert.is_nil(transfer:take())
+      assert.equal(answer[1], transfer:result().status)
+      assert.equal(answer[3], transfer:body())
+    end
+  end)
+
   it("decodes with its origin's decoder", function()
     local url = serve(function(request)
       request:respond(200, nil, '{"a":null}')
