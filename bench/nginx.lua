@@ -7,10 +7,10 @@
 local median = require("bed").median
 local reports = require("support.report")
 local servers = require("nginx.servers")
+local wrk = require("nginx.wrk")
 
 local rounds = reports.rounds(9, 3)
-local CONNECTIONS = 64
-local ROUND = 1 -- seconds; wrk takes whole ones
+local CONNECTIONS = wrk.CONNECTIONS
 local OFTEN = 100 -- different addresses, few enough for every cache
 local SELDOM = 5000 -- addresses, too many for the memory of a worker, which has room for a fifth of them
 local MOST_MISSES = 0.01 -- of the requests of a row that is called a hit
@@ -182,38 +182,6 @@ local beds = {
 
 local P99_AT_MOST = 1.2
 
-local first = 0 -- of the addresses that nobody has asked for yet
-
-local function wrk(bed, running, row)
-  local from = row.different and 0 or first
-  local pinned = bed.workers == 1 and servers.can_pin and "taskset -c 1 " or ""
-  local command = ("%swrk -t%d -c%d -d%ds -s bench/nginx/requests.lua %s -- %s %d %s"):format(
-    pinned,
-    bed.workers,
-    CONNECTIONS,
-    ROUND,
-    running.url,
-    row.path,
-    from,
-    row.different or ""
-  )
-  first = first + 1e6
-  local pipe = assert(io.popen(command))
-  local output = pipe:read("*a")
-  pipe:close()
-  local figures = {}
-  for figure in output:match("figures ([^\n]*)"):gmatch("%S+") do
-    figures[#figures + 1] = tonumber(figure)
-  end
-  return {
-    requests = figures[1],
-    seconds = figures[2] / 1e6,
-    refused = figures[3],
-    failed = figures[4],
-    p99 = figures[6],
-  }
-end
-
 -- The difference between the requests to the service and those that the row should have caused.
 local function misses(row, result, looked_up)
   return math.abs(looked_up - (row.calls or 0) * result.requests)
@@ -222,7 +190,8 @@ end
 -- Measures one round of a row. Raises where the row was not measured as named, unless that check is off.
 local function measure(bed, running, row, is_warming)
   local looked_up, ran = running:looked_up(), running:cpu()
-  local result = wrk(bed, running, row)
+  local pinned = bed.workers == 1 and servers.can_pin
+  local result = wrk.run(running.url, row.path, row.different, bed.workers, pinned)
   local cpu = running:cpu() - ran
   assert(result.refused + result.failed == 0, row.what .. ": requests failed")
   local off = misses(row, result, running:looked_up() - looked_up - 1)
@@ -304,7 +273,7 @@ end
 local method = ("wrk -c%d, medians of %d interleaved rounds of %d s, ratios of CPU time"):format(
   CONNECTIONS,
   rounds,
-  ROUND
+  wrk.ROUND
 )
 local report = reports.new({
   name = "nginx",

@@ -19,10 +19,12 @@ done
 
 # shellcheck disable=SC2086
 need $build_packages $test_packages
-if [ "${name:-nginx}" = nginx ]; then
+case "${name:-nginx}" in
+nginx | fleet)
   need wrk
   build_preset luajit
-fi
+  ;;
+esac
 
 # measure LUA NAME...
 measure() {
@@ -51,6 +53,6 @@ export RISKSCREEN_BENCH_RESULTS="$results"
 measure 5.4 $benchmarks
 # The code that runs in nginx is on LuaJIT already.
 # shellcheck disable=SC2046
-measure luajit $(printf '%s\n' $benchmarks | grep -v -x nginx)
+measure luajit $(printf '%s\n' $benchmarks | grep -v -x -e nginx -e fleet)
 LUA_PATH="$root/bench/?.lua;;" LUA_CPATH=";;" lua5.4 bench/support/page.lua "$results"
 say "docs/performance.md is written."

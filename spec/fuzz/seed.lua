@@ -42,16 +42,16 @@ for _, operation in ipairs(operations.list) do
 end
 
 local DECISION = '{"action":"allow","reasons":[{"action":"allow","message":"no risk"}]}'
-local HEAD = "1%014.3f%014.3f%016.0f%016.0f"
+local TAIL = "%014.3f%014.3f%016.0f%016.0f"
 local function sealed(name, at, valid_until, decision)
-  write("shared_verdict", name, "s" .. HEAD:format(at, valid_until, 41, 7) .. decision)
+  write("shared_verdict", name, "s1" .. decision .. TAIL:format(at, valid_until, 41, 7))
 end
 sealed("fresh", 1700000000, 1700000300, DECISION)
 sealed("future", 1700000100, 1700000400, DECISION)
 sealed("expired", 1690000000, 1690000300, DECISION)
 sealed("worse_reason", 1700000000, 1700000300, (DECISION:gsub("allow", "block", 2):gsub("block", "allow", 1)))
 sealed("no_json", 1700000000, 1700000300, "{")
-write("shared_verdict", "unsealed", "w" .. HEAD:format(1700000000, 1700000300, 41, 7) .. DECISION .. ("0"):rep(32))
+write("shared_verdict", "unsealed", "w1" .. DECISION .. TAIL:format(1700000000, 1700000300, 41, 7) .. ("0"):rep(32))
 
 local failure = encode(samples.failure(3016, "RiskType is empty"))
 for _, status in ipairs { 200, 204, 301, 400, 401, 403, 404, 407, 408, 429, 500, 503 } do

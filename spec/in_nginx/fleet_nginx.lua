@@ -1,6 +1,7 @@
 -- Gates of several nginx that share verdicts and purges in a real Redis.
 local addresses = require "riskscreen.sandbox.addresses"
 local fleets = require "spec.support.fleet"
+local json = require "riskscreen.json"
 local nginx = require "spec.support.nginx"
 local redis_servers = require "spec.support.redis"
 local riskscreen = require "riskscreen"
@@ -15,9 +16,8 @@ local TICK = 0.1 -- seconds by which the time of nginx may lag
 describe("gates with one Redis", function()
   local fleet
 
-  local function start(lines)
-    fleet = fleets.start(lines)
-    return fleet
+  local function start(lines, account)
+    fleet = fleets.start(lines, account)
   end
 
   local function stop(allowed)
@@ -477,6 +477,73 @@ describe("gates with one Redis", function()
       assert.equal("block cache", seen(gate, BAD))
       replica:stop()
     end)
+  end)
+
+  describe("take the account's lists from one machine:", function()
+    local LISTS = "account_lists = { interval = 30, max_age = 60, whitelist = true },"
+
+    local function asked_for_lists()
+      local count = 0
+      for _, request in ipairs(fleet.server.service:requests()) do
+        count = count + (request.operation == "listBlacklistAddresses" and 1 or 0)
+      end
+      return count
+    end
+
+    before_each(function()
+      start(nil, {
+        blacklist = { { address = CLEAN, network = "eth", risks = { { riskLevel = "high", riskType = "scam" } } } },
+        whitelist = { { address = BAD, network = "eth" } },
+      })
+    end)
+
+    local function wait_for_lists(gate)
+      nginx.wait_for("the lists", function()
+        return gate.count "lists.blacklist" == 1
+      end)
+    end
+
+    it("the others find them in Redis", function()
+      wait_for_lists(fleet:gate { more = LISTS })
+      local asked = asked_for_lists()
+      assert.is_true(asked >= 1)
+      local second = fleet:gate { more = LISTS }
+      wait_for_lists(second)
+      assert.equal("block list", second.decide(CLEAN))
+      assert.equal("allow list", second.decide(BAD))
+      assert.equal(asked, asked_for_lists())
+    end)
+
+    it("a list that is not sealed is not taken", function()
+      local first = fleet:gate { more = LISTS }
+      wait_for_lists(first)
+      local asked = asked_for_lists()
+      first.run [[
+        for _, key in ipairs(redis("KEYS", "*lists*")) do
+          if key:find ":1$" then redis("SET", key, (redis("GET", key):gsub("high", "low"))) end
+        end
+      ]]
+      local second = fleet:gate { more = LISTS }
+      wait_for_lists(second)
+      assert.equal("block list", second.decide(CLEAN))
+      assert.is_true(asked_for_lists() > asked)
+    end)
+  end)
+
+  it("show on the status page what Redis does", function()
+    start()
+    local gate = fleet:gate()
+    gate.decide(CLEAN)
+    assert.is_true(purge(gate, CLEAN))
+    local page = gate.get("/status", { headers = { "Accept: text/html" } }).body
+    assert.truthy(page:find("Redis", 1, true) and page:find("published", 1, true))
+    local status = json.decode(gate.get("/status").body)
+    assert.equal("closed", status.redis.circuit)
+    assert.equal(1, status.redis.purges.published)
+    assert.same({ hits = 0, misses = 1, hit_ratio = 0 }, status.cache.redis)
+    local metrics = gate.run "return gate.recorder:render()"
+    assert.truthy(metrics:find('riskscreen_redis_circuit_state{gate="default",state="closed"} 1', 1, true))
+    assert.truthy(metrics:find 'riskscreen_redis_seconds_count{gate="default"} [1-9]')
   end)
 
   it("go on to listen after a reload", function()

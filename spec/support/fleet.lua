@@ -26,10 +26,13 @@ local Fleet = {}
 Fleet.__index = Fleet
 
 ---@param lines? string[] of the configuration of Redis
+---@param account? table the lists of the account at the service
 ---@return riskscreen.spec.Fleet
-function M.start(lines)
+function M.start(lines, account)
   local self = setmetatable({ gates = {}, proxies = {} }, Fleet)
-  self.server = assert(sandbox.serve { service = sandbox.new {} })
+  self.server = assert(sandbox.serve {
+    service = sandbox.new { accounts = { [sandbox.default_key] = account or {} } },
+  })
   self.redis = redis.start(lines)
   return self
 end

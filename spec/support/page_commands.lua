@@ -209,7 +209,7 @@ local function assembled(blocks)
 end
 
 -- Where the file on the page names places of a real machine, those of this test.
-local function adapted(configuration, sandbox)
+local function adapted(configuration, sandbox, redis_url)
   local root = M.run("pwd"):gsub("\n", "")
   local text = configuration:gsub("load_module [^\n]*\n", "")
   text = text:gsub("%$prefix", root):gsub("/opt/riskscreen", root)
@@ -217,6 +217,7 @@ local function adapted(configuration, sandbox)
     text:gsub("pid [^\n;]*;", "pid DIR/nginx.pid;"):gsub("error_log [^\n;]* notice;", "error_log DIR/error.log notice;")
   text =
     text:gsub("127%.0%.0%.1:8080", "127.0.0.1:PORT"):gsub("http://127%.0%.0%.1:8081", (sandbox.url:gsub("%%", "%%%%")))
+  text = redis_url and text:gsub("redis://127%.0%.0%.1:6379", redis_url) or text
   return program.modules() .. "\nuser root;\n" .. text
 end
 
@@ -224,16 +225,20 @@ end
 ---@param blocks riskscreen.spec.Block[]
 ---@return { adapt: fun(line: string): string, stop: fun() }
 function M.start_nginx(blocks)
-  local sandbox = start_sandbox()
-  local function stop_sandbox()
+  local sandbox, configuration = start_sandbox(), assembled(blocks)
+  local redis_server = configuration:find("redis://", 1, true) and redis.start()
+  local function stop_others()
     os.execute("kill " .. sandbox.pid)
+    if redis_server then
+      redis_server:stop()
+    end
   end
   local ok, server = pcall(nginx.start, {
-    configuration = adapted(assembled(blocks), sandbox),
+    configuration = adapted(configuration, sandbox, redis_server and redis_server.url),
     environment = ENVIRONMENT .. "RISKSCREEN_BASE_URL=" .. sandbox.url,
   })
   if not ok then
-    stop_sandbox()
+    stop_others()
     error(server, 0)
   end
   return {
@@ -242,7 +247,7 @@ function M.start_nginx(blocks)
     end,
     stop = function()
       local stopped, problem = pcall(server.stop, server)
-      stop_sandbox()
+      stop_others()
       if not stopped then
         error(problem, 0)
       end

@@ -156,11 +156,12 @@ function M.new(checked)
       return nil, problem
     end
   end
+  local list_id = ngx.md5(tables.fingerprint { base_url, checked.name, checked.version })
   local refresher = checked.account_lists
     and lists.new(tables.merge({
       dict = dict,
       client = client,
-      id = ngx.md5(tables.fingerprint { base_url, checked.name, checked.version }),
+      id = list_id,
       refreshed = function(result)
         recorder:refreshed(result)
       end,
@@ -192,6 +193,9 @@ function M.new(checked)
   if checked.redis then
     self.fleet = join_fleet(self, dict)
     recorder.fleet = self.fleet
+    if refresher then
+      refresher:share(self.fleet:lists(ngx.md5(tables.fingerprint { list_id, checked.account_lists.whitelist })))
+    end
   end
   return self
 end

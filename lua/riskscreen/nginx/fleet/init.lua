@@ -2,8 +2,10 @@
 -- outside input. pipeline.lua talks to Redis within `deadline`. purges.lua tells every machine of a purge.
 local breakers = require "riskscreen.call.breaker"
 local errors = require "riskscreen.errors"
+local lists = require "riskscreen.nginx.fleet.lists"
 local pipelines = require "riskscreen.nginx.fleet.pipeline"
 local purges = require "riskscreen.nginx.fleet.purges"
+local random = require "riskscreen.util.random"
 local redis = require "riskscreen.redis"
 local runtime = require "riskscreen.runtime"
 local subjects = require "riskscreen.nginx.cache.subject"
@@ -34,7 +36,7 @@ local old = redis.call('GET', KEYS[1])
 local is_late = old and string.sub(old, %d, %d) > ARGV[3]
 if not is_late then redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) end
 if redis.call('GET', KEYS[2]) == ARGV[3] then redis.call('DEL', KEYS[2]) end
-return is_late and 0 or 1]]):format(verdicts.LEASE_AT, verdicts.JSON_AT - 1)
+return is_late and 0 or 1]]):format(verdicts.LEASE_FIRST, verdicts.LEASE_LAST)
 
 local RELEASE = [[if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end]]
 
@@ -176,6 +178,15 @@ function Fleet:publish(address, network)
   return self.purges:publish(address, network)
 end
 
+---The account's lists, which one machine fetches for all.
+---@param id string
+---@return riskscreen.nginx.SharedLists
+function Fleet:lists(id)
+  local settings = self.settings
+  local holder = ("%d %d"):format(ngx.worker.pid(), random.seed(ngx.now()))
+  return lists.new(self.slow_client, settings.key, id, settings.clock_skew, ngx.now, holder)
+end
+
 ---Starts listening for purges in this worker.
 function Fleet:start()
   if self.started then
@@ -192,10 +203,15 @@ end
 ---@class riskscreen.nginx.RedisFacts
 ---@field circuit table the status of the circuit
 ---@field unheard_seconds number since this machine heard of purges
+---@field purge_delay number seconds
 
 ---@return riskscreen.nginx.RedisFacts
 function Fleet:facts()
-  return { circuit = self.breaker:status(), unheard_seconds = math.max(0, ngx.now() - self:heard_at()) }
+  return {
+    circuit = self.breaker:status(),
+    unheard_seconds = math.max(0, ngx.now() - self:heard_at()),
+    purge_delay = self.delay,
+  }
 end
 
 local M = { options = require "riskscreen.nginx.fleet.options" }
@@ -227,6 +243,7 @@ function M.new(given)
     breaker = breaker,
     verdicts = verdicts.new(options.key, options.clock_skew),
     client = client,
+    slow_client = slow,
     pipeline = pipelines.new(client, breaker, SLOWEST, log),
     purges = purges.new {
       dict = given.dict,

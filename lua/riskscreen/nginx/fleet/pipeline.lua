@@ -19,7 +19,8 @@ local MAX_SPARE = 100 -- semaphores
 ---@field private client table a client of riskscreen.redis
 ---@field private breaker riskscreen.Breaker
 ---@field private longest number seconds that a batch may take
----@field private failed fun(problem: string) told of every batch that fails
+---@field private failed fun(problem: string) told of the first batch that fails after others
+---@field private is_failing? boolean
 ---@field private jobs riskscreen.nginx.PipelineJob[]
 ---@field private runner? { is_begun: boolean } the timer
 ---@field private wake? table semaphore
@@ -55,11 +56,11 @@ local function send(self, commands)
     replies, problem = nil, replies
   end
   self.breaker:report(permit, not replies)
-  if not replies then
+  if not replies and not self.is_failing then
     self.failed(problem)
-    return nil, "error"
   end
-  return replies
+  self.is_failing = not replies
+  return replies, not replies and "error" or nil
 end
 
 local function run(self, batch)

@@ -38,6 +38,7 @@ local SKEW = 60 -- seconds that a lease may seem to come from the future, after 
 ---@field private reported? string|false the last message about items that are no address
 ---@field private started boolean
 ---@field private running boolean
+---@field private shared? riskscreen.nginx.SharedLists
 local Refresher = {}
 Refresher.__index = Refresher
 
@@ -90,11 +91,12 @@ local function finish_lease(self, seconds)
 end
 
 -- Fetches one list. The lease is renewed with every page.
-local function fetch_list(self, list, content)
+local function fetch_list(self, list, content, pages)
   local settings = self.settings
   local call = { timeout = settings.timeout }
   for page in self.settings.client[list]:pages({ pageSize = settings.page_size }, call) do
     content[list](content, page)
+    pages[#pages + 1] = { list = list, items = page }
     if settings.exiting() or not renew_lease(self) then
       error("another worker has taken over", 0)
     end
@@ -124,17 +126,55 @@ local function report_invalid(self, invalid)
   self.reported = message
 end
 
+-- Fetches the lists for all machines, unless another one does so. Returns whether this one did.
+local function fetch(self, at, content)
+  local settings, shared, pages = self.settings, self.shared, {}
+  if shared and not shared:take_lease(settings.timeout * SLACK) then
+    return false
+  end
+  local ok, failure = pcall(function()
+    fetch_list(self, "blacklist", content, pages)
+    if settings.whitelist then
+      fetch_list(self, "whitelist", content, pages)
+    end
+  end)
+  if shared then
+    if ok then
+      shared:write(pages, at, settings.interval)
+    end
+    shared:end_lease()
+  end
+  if not ok then
+    error(failure, 0)
+  end
+  return true
+end
+
+-- The pages that another machine has fetched within the interval.
+local function find_shared(self)
+  if self.shared then
+    return self.shared:read(self.settings.interval)
+  end
+end
+
+-- Returns the time at which the service was asked; nil while another machine fetches.
 local function fetch_and_keep(self, at)
   local content = items.new()
-  fetch_list(self, "blacklist", content)
-  if self.settings.whitelist then
-    fetch_list(self, "whitelist", content)
+  local pages, shared_at = find_shared(self)
+  if pages then
+    at = shared_at
+    for _, page in ipairs(pages) do
+      content[page.list](content, page.items)
+    end
+  elseif not fetch(self, at, content) then
+    return nil
   end
   local kept, message = self.store:keep(content, at, new_pacer(self))
   if not kept then
     error(message, 0)
   end
   report_invalid(self, content.invalid)
+  return at
 end
 
 local function report_failure(self, failure)
@@ -154,18 +194,27 @@ function Refresher:refresh()
   end
   self.running = true
   local at = settings.now()
-  local ok, failure = pcall(fetch_and_keep, self, at)
+  local ok, result = pcall(fetch_and_keep, self, at)
   self.running = false
   if not ok and settings.exiting() then
     return finish_lease(self, 0)
   end
+  at = ok and result or at
   -- A refresh that took longer than the interval still leaves a pause before the next one.
-  finish_lease(self, math.max(at + settings.interval - settings.now(), settings.interval / TRIES))
-  if ok then
+  local is_waiting = ok and not result
+  local pause = is_waiting and 0 or at + settings.interval - settings.now()
+  finish_lease(self, math.max(pause, settings.interval / TRIES))
+  if not ok then
+    report_failure(self, result)
+  elseif not is_waiting then
     settings.refreshed "success"
-  else
-    report_failure(self, failure)
   end
+end
+
+---Shares the lists with other machines.
+---@param shared riskscreen.nginx.SharedLists
+function Refresher:share(shared)
+  self.shared = shared
 end
 
 ---Starts the timers of this worker that try to take the lease.

@@ -71,6 +71,20 @@ local function upstream_of(snapshot)
   }
 end
 
+local function redis_of(snapshot)
+  local facts = snapshot.fleet
+  return facts
+    and {
+      circuit = facts.circuit.state,
+      unheard_seconds = facts.unheard_seconds,
+      mean_seconds = sum(snapshot.redis.buckets) > 0 and snapshot.redis.sum / sum(snapshot.redis.buckets) or nil,
+      errors = positive(snapshot.redis_errors),
+      refused = positive(snapshot.redis_refused),
+      writes = positive(snapshot.redis_writes),
+      purges = positive(snapshot.redis_purges),
+    }
+end
+
 -- The minutes as they are shown: with the mean duration of a fetch in place of the sum.
 local function minutes_of(minutes)
   local list = {}
@@ -100,6 +114,13 @@ local function notes_of(snapshot, gate)
   end
   if rate_limit and rate_limit.paused > 0 then
     note("The service answered 429: nothing is sent for %.1f s.", rate_limit.paused)
+  end
+  local fleet = snapshot.fleet
+  if fleet and fleet.unheard_seconds >= fleet.purge_delay then
+    note "The purges of other machines are not heard: decisions other than block are asked for again."
+  end
+  if fleet and fleet.circuit.state ~= "closed" then
+    note("The circuit to Redis is %s.", (fleet.circuit.state:gsub("_", " ")))
   end
   if lists and not lists.age_seconds then
     note "The account's lists have not been fetched yet."
@@ -147,6 +168,7 @@ function M.of(snapshot, gate, minutes)
     cache = cache_of(snapshot),
     upstream = upstream_of(snapshot),
     circuit = snapshot.breaker,
+    redis = redis_of(snapshot),
     rate_limit = snapshot.rate_limit,
     account_lists = snapshot.lists,
     lists = snapshot.local_lists,

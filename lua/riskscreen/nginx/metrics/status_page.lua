@@ -169,11 +169,16 @@ function M.of(status, now)
   for _, note in ipairs(status.notes) do
     parts[#parts + 1] = '<p class="note">' .. escape(note) .. "</p>"
   end
+  local redis = status.redis or {}
   -- What an operator acts on comes first.
   local sections = {
     map_table("Circuit breaker", status.circuit),
     map_table("Failed fetches", status.upstream.errors),
     map_table("Rate limit", status.rate_limit),
+    map_table("Redis", redis),
+    map_table("Unanswered commands of Redis", redis.errors),
+    map_table("Refused verdicts of Redis", redis.refused),
+    map_table("Purges of the fleet", redis.purges),
     status.minutes and minute_charts(status.minutes) or "",
     decision_table(status.decisions),
     cache_table(status.cache),
