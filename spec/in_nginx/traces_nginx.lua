@@ -4,7 +4,7 @@ local nginx = require "spec.support.nginx"
 
 local REQUESTS = 4000
 local WARMING = 3 -- times so many before
-local MOST_TRIES = 8 -- at one place, while REQUESTS are served; LuaJIT tries each exit of a trace four times
+local MOST_TRIES = 4 -- at one place, while REQUESTS are served: LuaJIT tries an exit of a trace so often, then no more
 
 local HTTP = [[
 lua_shared_dict riskscreen 8m;
