@@ -7,6 +7,7 @@
 #
 # --unchecked     runs no checks
 # --luas LIST     builds rocks for these Luas alone
+# --without-deb   builds no Debian packages
 # --output DIR    prepares in DIR, which is emptied
 . tools/common.sh
 
@@ -15,11 +16,12 @@ fail() {
   exit 1
 }
 
-version= unchecked= output= luas=$all_luas
+version= unchecked= output= luas=$all_luas with_deb=yes
 while [ $# -gt 0 ]; do
   case $1 in
   --unchecked) unchecked=yes ;;
   --luas) luas=$2 && shift ;;
+  --without-deb) with_deb= ;;
   --output) output=$2 && shift ;;
   -*) fail "unknown option $1; ./dev release -h" ;;
   *) version=$1 ;;
@@ -122,7 +124,7 @@ sed 's|^lib_dir = .*|lib_dir = lib|; s|^doc_dir = .*|doc_dir = lib|; s|= lua/ris
 (cd opm && archive "$name" "$output/$name.opm.tar.gz")
 
 cd "$root"
-[ ! -e tools/deb.sh ] || sh tools/deb.sh "$output"
+[ -z "$with_deb" ] || [ ! -e tools/deb.sh ] || sh tools/deb.sh "$output"
 
 LUA_PATH="lua/?.lua;lua/?/init.lua;;" lua5.4 tools/release/sbom.lua \
   "$(sha256sum "$output/$name.tar.gz" | cut -c 1-64)" "$SOURCE_DATE_EPOCH" >"$output/$name.cdx.json"
