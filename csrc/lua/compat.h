@@ -14,10 +14,19 @@
 #    error "riskscreen supports Lua 5.1 to 5.4 and LuaJIT"
 #endif
 
+_Static_assert(sizeof(lua_Number) == sizeof(double) &&
+                   (LUA_VERSION_NUM < 503 || sizeof(lua_Integer) == sizeof(int64_t)),
+               "riskscreen needs a Lua with 64-bit integers and doubles; this one has 32-bit numbers (LUA_32BITS)");
+
 /* Whether the decoder may use plans (see plan.h). Only on LuaJIT does a Lua constructor beat setting members from C.
  * LuaJIT also loads modules that were compiled for Lua 5.1. */
 #if !defined(RSC_LUA_PLANS)
 #    define RSC_LUA_PLANS (LUA_VERSION_NUM == 501)
+#endif
+
+/* Raises if the module was built for a Lua with other numbers than the one that loads it. */
+#if LUA_VERSION_NUM < 502
+#    define luaL_checkversion(L) ((void)(L))
 #endif
 
 #if LUA_VERSION_NUM == 501

@@ -9,6 +9,7 @@
 RISKSCREEN_API int luaopen_riskscreen_decoder(lua_State *L);
 
 int luaopen_riskscreen_decoder(lua_State *L) {
+    luaL_checkversion(L);
     lua_createtable(L, 0, 6);
     lua_pushliteral(L, RISKSCREEN_VERSION);
     lua_setfield(L, -2, "version");

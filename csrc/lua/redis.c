@@ -177,6 +177,7 @@ int luaopen_riskscreen_hiredis(lua_State *L) {
         {"written", connection_written}, {"next", connection_next},
         {"close", connection_close},     {NULL, NULL},
     };
+    luaL_checkversion(L);
     rsc_lua_new_type(L, CONNECTION_TYPE, methods, connection_close);
     lua_newtable(L);
     lua_pushcfunction(L, module_connect);

@@ -151,6 +151,7 @@ int luaopen_riskscreen_server(lua_State *L) {
         {"timeout", server_timeout}, {"step", server_step},     {"next", server_next},
         {"stats", server_stats},     {"close", server_close},   {NULL, NULL},
     };
+    luaL_checkversion(L);
     rsc_lua_new_type(L, SERVER_TYPE, methods, server_close);
     rsc_server_request_register(L);
 

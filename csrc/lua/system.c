@@ -117,6 +117,7 @@ int luaopen_riskscreen_system(lua_State *L) {
         {"permissions", system_permissions}, {"catch_end", system_catch_end},
         {"ending", system_ending},           {NULL, NULL},
     };
+    luaL_checkversion(L);
     lua_newtable(L);
     rsc_lua_set_functions(L, functions);
     return 1;

@@ -1,4 +1,8 @@
 -- The public face: the table that `require "riskscreen"` returns.
+if 2 ^ 53 - 1 == 2 ^ 53 or (math.maxinteger or 2 ^ 53) < 2 ^ 53 then -- luacheck: ignore 143
+  error("riskscreen needs a Lua with 64-bit integers and doubles; this one has 32-bit numbers (LUA_32BITS)", 0)
+end
+
 local client = require "riskscreen.client"
 local errors = require "riskscreen.errors"
 local map = require "riskscreen.client.map"
