@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "http/libcurl.h"
+
 #define NAME(id, name) name,
 static const char *const kind_names[] = {RSC_FAILURE_KINDS(NAME)};
 static const char *const phase_names[] = {RSC_PHASES(NAME)};
@@ -39,7 +41,7 @@ static const struct rsc_failure_row rows[] = {
     {CURLE_SSL_CACERT_BADFILE, NULL, RSC_TLS, "could not read the CA file for"},
     {CURLE_SSL_CRL_BADFILE, NULL, RSC_TLS, "could not read the revocation list for"},
     {CURLE_SSL_CERTPROBLEM, NULL, RSC_TLS, "could not use the client certificate for"},
-    {CURLE_SSL_CLIENTCERT, NULL, RSC_TLS, "a client certificate is required by"},
+    {RSC_CURLE_SSL_CLIENTCERT, NULL, RSC_TLS, "a client certificate is required by"},
     {CURLE_SSL_CIPHER, NULL, RSC_TLS, "no common cipher with"},
     {CURLE_SSL_ENGINE_NOTFOUND, NULL, RSC_TLS, "TLS could not be set up for"},
     {CURLE_SSL_ENGINE_SETFAILED, NULL, RSC_TLS, "TLS could not be set up for"},
@@ -49,9 +51,7 @@ static const struct rsc_failure_row rows[] = {
     {CURLE_UNSUPPORTED_PROTOCOL, NULL, RSC_PROTOCOL, "not HTTP, from"},
     {CURLE_WEIRD_SERVER_REPLY, NULL, RSC_PROTOCOL, "malformed answer from"},
     {CURLE_BAD_CONTENT_ENCODING, NULL, RSC_PROTOCOL, "the body could not be decompressed, from"},
-#if LIBCURL_VERSION_NUM >= 0x080600
-    {CURLE_TOO_LARGE, NULL, RSC_PROTOCOL, "too large an answer from"},
-#endif
+    {RSC_CURLE_TOO_LARGE, NULL, RSC_PROTOCOL, "too large an answer from"},
     {CURLE_FILESIZE_EXCEEDED, NULL, RSC_PROTOCOL, "too large an answer from"},
     {CURLE_OK, NULL, RSC_PROTOCOL, "transfer failed with"},
 };

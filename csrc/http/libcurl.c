@@ -1,6 +1,5 @@
 #include "http/libcurl.h"
 
-#include <curl/curl.h>
 #include <pthread.h>
 #include <stdio.h>
 
@@ -28,4 +27,36 @@ const struct rsc_libcurl *rsc_libcurl(void) {
 void rsc_libcurl_initialize(void) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     (void)pthread_once(&once, initialize);
+}
+
+#define SIGPIPE_FIXED 0x075700 /* 7.87.0 */
+
+static bool is_pending(void) {
+    sigset_t pending;
+    return sigpending(&pending) == 0 && sigismember(&pending, SIGPIPE) == 1;
+}
+
+void rsc_sigpipe_hold(struct rsc_sigpipe *sigpipe) {
+    sigset_t only;
+    sigpipe->held = rsc_libcurl()->number < SIGPIPE_FIXED;
+    if (sigpipe->held) {
+        (void)sigemptyset(&only);
+        (void)sigaddset(&only, SIGPIPE);
+        sigpipe->pending = is_pending();
+        sigpipe->held = pthread_sigmask(SIG_BLOCK, &only, &sigpipe->before) == 0;
+    }
+}
+
+void rsc_sigpipe_release(const struct rsc_sigpipe *sigpipe) {
+    if (!sigpipe->held) {
+        return;
+    }
+    if (!sigpipe->pending && is_pending()) {
+        sigset_t only;
+        int number;
+        (void)sigemptyset(&only);
+        (void)sigaddset(&only, SIGPIPE);
+        (void)sigwait(&only, &number); /* returns at once */
+    }
+    (void)pthread_sigmask(SIG_SETMASK, &sigpipe->before, NULL);
 }

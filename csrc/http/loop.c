@@ -89,7 +89,10 @@ void rsc_loop_close(struct rsc_loop *loop) {
     }
     rsc_timers_free(&loop->timers);
     if (loop->multi != NULL) {
+        struct rsc_sigpipe sigpipe;
+        rsc_sigpipe_hold(&sigpipe);
         (void)curl_multi_cleanup(loop->multi);
+        rsc_sigpipe_release(&sigpipe);
         loop->multi = NULL;
     }
     rsc_sockets_free(&loop->sockets);
@@ -163,7 +166,11 @@ static void fail_all_later(struct rsc_loop *loop) {
 
 static void socket_action(struct rsc_loop *loop, curl_socket_t fd, int events) {
     int running = 0;
-    if (curl_multi_socket_action(loop->multi, fd, events, &running) != CURLM_OK) {
+    struct rsc_sigpipe sigpipe;
+    rsc_sigpipe_hold(&sigpipe);
+    CURLMcode code = curl_multi_socket_action(loop->multi, fd, events, &running);
+    rsc_sigpipe_release(&sigpipe);
+    if (code != CURLM_OK) {
         /* Most likely libcurl ran out of memory during a transfer. It does not say which, and that transfer would never
          * finish. */
         fail_all_later(loop);

@@ -38,19 +38,14 @@ static CURLcode set_fixed(CURL *easy) {
     for (size_t i = 0; code == CURLE_OK && i < sizeof fixed_options / sizeof *fixed_options; i++) {
         code = curl_easy_setopt(easy, fixed_options[i].option, fixed_options[i].value);
     }
-#if LIBCURL_VERSION_NUM >= 0x075700
-    /* Without it, cancelling a name lookup waits for the resolver's thread. An older libcurl at run time lacks it. */
-    (void)curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
-#endif
-#if LIBCURL_VERSION_NUM >= 0x075500
+    /* Without it, cancelling a name lookup waits for the resolver's thread. A libcurl before 7.87 does not know it. */
+    (void)curl_easy_setopt(easy, RSC_CURLOPT_QUICK_EXIT, 1L);
     if (code == CURLE_OK) {
-        code = curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+        code = curl_easy_setopt(easy, RSC_CURLOPT_PROTOCOLS_STR, "http,https");
     }
-#else
-    if (code == CURLE_OK) {
-        code = curl_easy_setopt(easy, CURLOPT_PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
+    if (code == CURLE_UNKNOWN_OPTION) {
+        code = curl_easy_setopt(easy, RSC_CURLOPT_PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
     }
-#endif
     return code;
 }
 
@@ -100,6 +95,10 @@ static CURLcode set_strings(CURL *easy, const struct rsc_origin_options *options
 }
 
 static int open_model(struct rsc_origin *origin, const struct rsc_origin_options *options, struct rsc_error *error) {
+    if (rsc_libcurl()->number < RSC_LIBCURL_OLDEST) {
+        return rsc_error_set(error, RSC_ERROR_RANGE, 0, "riskscreen needs libcurl 7.74 or later (this is %s)",
+                             rsc_libcurl()->version);
+    }
     origin->model = curl_easy_init();
     if (origin->model == NULL) {
         return rsc_error_set(error, RSC_ERROR_MEMORY, 0, "libcurl could not make a handle");
@@ -173,7 +172,7 @@ static int open_url(struct rsc_origin *origin, const char *base_url, struct rsc_
     CURLUcode code = curl_url_set(origin->url, CURLUPART_URL, base_url, 0);
     if (code != CURLUE_OK) {
         return rsc_error_set(error, code == CURLUE_OUT_OF_MEMORY ? RSC_ERROR_MEMORY : RSC_ERROR_SYNTAX, 0,
-                             "base_url is not a URL (%s)", curl_url_strerror(code));
+                             "base_url is not a URL (libcurl: CURLUcode %d)", (int)code);
     }
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         if (has_part(origin->url, others[i])) {
@@ -276,7 +275,10 @@ struct rsc_handle *rsc_origin_acquire(struct rsc_origin *origin) {
 
 void rsc_origin_release(struct rsc_handle *handle) {
     struct rsc_origin *origin = handle->origin;
+    struct rsc_sigpipe sigpipe;
+    rsc_sigpipe_hold(&sigpipe); /* libcurl may close the connection */
     (void)curl_multi_remove_handle(origin->loop->multi, handle->easy);
+    rsc_sigpipe_release(&sigpipe);
     handle->transfer = NULL;
     handle->next_idle = origin->idle;
     origin->idle = handle;

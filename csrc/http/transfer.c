@@ -3,11 +3,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "http/libcurl.h"
 #include "http/timers.h"
 
 #define US_PER_S 1e6
 
 /* Outcomes */
+
+/* Whether part of the request may have been sent. An old libcurl does not call on_request, but counts the bytes. */
+static bool may_be_sent(const struct rsc_transfer *transfer) {
+    const struct rsc_handle *handle = transfer->handle;
+    long size = 0;
+    if (handle != NULL && !handle->requested && rsc_libcurl()->number < RSC_LIBCURL_PREREQ) {
+        (void)curl_easy_getinfo(handle->easy, CURLINFO_REQUEST_SIZE, &size);
+    }
+    return handle != NULL && (handle->requested || size > 0);
+}
 
 static void forget(struct rsc_transfer *transfer) {
     if (transfer->failed) {
@@ -21,7 +32,7 @@ static void fail(struct rsc_transfer *transfer, enum rsc_failure_kind kind, enum
     transfer->failed = true;
     transfer->outcome.failure.kind = kind;
     transfer->outcome.failure.phase = phase;
-    transfer->outcome.failure.sent = transfer->handle != NULL && transfer->handle->requested;
+    transfer->outcome.failure.sent = may_be_sent(transfer);
     transfer->outcome.failure.dead_connection = false;
     transfer->outcome.failure.message = NULL;
 }
@@ -47,12 +58,23 @@ static curl_off_t time_of(const struct rsc_handle *handle, CURLINFO info) {
     return microseconds;
 }
 
+/* Whether a kept-alive connection was lost before anything of a response came. An old libcurl has then tried up to five
+ * more of them, and has not made a new one. */
+static bool is_dead_connection(const struct rsc_transfer *transfer) {
+    const struct rsc_handle *handle = transfer->handle;
+    long connected = 1;
+    if (rsc_libcurl()->number < RSC_LIBCURL_PREREQ && transfer->received.length == 0 && may_be_sent(transfer)) {
+        (void)curl_easy_getinfo(handle->easy, CURLINFO_NUM_CONNECTS, &connected);
+    }
+    return handle->dead_connection || connected == 0;
+}
+
 static enum rsc_phase phase_of(const struct rsc_transfer *transfer) {
     const struct rsc_handle *handle = transfer->handle;
     if (handle == NULL) {
         return RSC_PHASE_QUEUE;
     }
-    if (handle->requested) {
+    if (may_be_sent(transfer)) {
         return transfer->received.length > 0 ? RSC_PHASE_BODY : RSC_PHASE_FIRST_BYTE;
     }
     if (handle->connected) {
@@ -119,7 +141,7 @@ static void fail_with_code(struct rsc_transfer *transfer, CURLcode code) {
         explain(transfer, "malformed answer from %s (%s)", peer, transfer->malformed);
         return;
     }
-    if (handle->dead_connection) {
+    if (is_dead_connection(transfer)) {
         fail(transfer, RSC_NETWORK, RSC_PHASE_FIRST_BYTE);
         transfer->outcome.failure.dead_connection = true;
         explain(transfer, "the connection to %s was lost before an answer came; the request was not sent again", peer);
@@ -253,7 +275,7 @@ void rsc_transfer_fail_later(CURL *easy, int error_number) {
 
 void rsc_transfer_finish_failing(struct rsc_operation *operation) {
     struct rsc_transfer *transfer = (struct rsc_transfer *)operation;
-    transfer->outcome.failure.sent = transfer->handle != NULL && transfer->handle->requested;
+    transfer->outcome.failure.sent = may_be_sent(transfer);
     finish(transfer);
 }
 

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "http/libcurl.h"
+
 /* Returns whether `size` more bytes stay within the limit. If not, records the limit in the transfer. */
 static bool admit(struct rsc_transfer *transfer, size_t used, size_t size, const char *name, size_t limit) {
     if (size <= limit && used <= limit - size) {
@@ -91,9 +93,9 @@ static size_t on_body(char *bytes, size_t size, size_t count, void *context) {
     return rsc_buffer_append(&transfer->received, bytes, length) == RSC_OK ? length : 0;
 }
 
-/* libcurl calls this just before it sends a request. If a kept-alive connection was dead, it calls this again for the
- * same request, up to five times. Only here can a second send be stopped for every method and body size. The caller
- * decides whether to send the request again, because it counts and limits the requests. */
+/* libcurl calls this just before it sends a request, from 7.80 on. If a kept-alive connection was dead, it calls this
+ * again for the same request, up to five times. Only here can a second send be stopped for every method and body size.
+ * The caller decides whether to send the request again, because it counts and limits the requests. */
 static int on_request(void *context, char *remote_ip, char *local_ip, int remote_port, int local_port) {
     struct rsc_handle *handle = context;
     (void)remote_ip;
@@ -102,10 +104,10 @@ static int on_request(void *context, char *remote_ip, char *local_ip, int remote
     (void)local_port;
     if (handle->requested) {
         handle->dead_connection = true;
-        return CURL_PREREQFUNC_ABORT;
+        return 1; /* CURL_PREREQFUNC_ABORT */
     }
     handle->requested = true;
-    return CURL_PREREQFUNC_OK;
+    return 0; /* CURL_PREREQFUNC_OK */
 }
 
 static curl_socket_t on_open(void *context, curlsocktype purpose, struct curl_sockaddr *address) {
@@ -128,8 +130,6 @@ CURLcode rsc_transfer_set_callbacks(CURL *easy, struct rsc_handle *handle) {
         curl_easy_setopt(easy, CURLOPT_HEADERDATA, handle),
         curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body),
         curl_easy_setopt(easy, CURLOPT_WRITEDATA, handle),
-        curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, on_request),
-        curl_easy_setopt(easy, CURLOPT_PREREQDATA, handle),
         curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, on_open),
         curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, loop),
         curl_easy_setopt(easy, CURLOPT_CLOSESOCKETFUNCTION, on_close),
@@ -141,5 +141,7 @@ CURLcode rsc_transfer_set_callbacks(CURL *easy, struct rsc_handle *handle) {
             return codes[i];
         }
     }
+    (void)curl_easy_setopt(easy, RSC_CURLOPT_PREREQFUNCTION, on_request);
+    (void)curl_easy_setopt(easy, RSC_CURLOPT_PREREQDATA, handle);
     return CURLE_OK;
 }

@@ -4,6 +4,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "http/libcurl.h"
+
 /* libcurl adds defaults for these headers. A line without a value suppresses the header. */
 static const char no_expect[] = "Expect:";
 static const char no_content_type[] = "Content-Type:";
@@ -156,6 +158,13 @@ static CURLcode set_method(struct rsc_handle *handle, const struct rsc_transfer 
     return code;
 }
 
+/* Where on_request is not called, libcurl repeats a request whose kept-alive connection was dead. That must not happen
+ * to a request that changes something, so it gets a new connection. */
+static bool may_be_repeated(const struct rsc_handle *handle) {
+    return rsc_libcurl()->number < RSC_LIBCURL_PREREQ &&
+           (handle->method_kind == RSC_METHOD_POST || handle->custom[0] != '\0');
+}
+
 CURLcode rsc_transfer_apply(struct rsc_handle *handle, struct rsc_transfer *transfer) {
     CURL *easy = handle->easy;
     CURLcode code = set_method(handle, transfer);
@@ -172,9 +181,10 @@ CURLcode rsc_transfer_apply(struct rsc_handle *handle, struct rsc_transfer *tran
             code = curl_easy_setopt(easy, CURLOPT_POSTFIELDS, transfer->body);
         }
     }
-    if (code == CURLE_OK && handle->fresh != transfer->fresh) {
-        code = curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, transfer->fresh ? 1L : 0L);
-        handle->fresh = code == CURLE_OK ? transfer->fresh : !transfer->fresh;
+    bool fresh = transfer->fresh || may_be_repeated(handle);
+    if (code == CURLE_OK && handle->fresh != fresh) {
+        code = curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, fresh ? 1L : 0L);
+        handle->fresh = code == CURLE_OK ? fresh : !fresh;
     }
     if (code == CURLE_OK && handle->connect_timeout != transfer->connect_timeout) {
         code = curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, transfer->connect_timeout);

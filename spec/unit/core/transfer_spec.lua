@@ -1,5 +1,6 @@
 local core = require("riskscreen.core")
 local driver = require("spec.support.driver")
+local libcurl = require("spec.support.libcurl")
 local peer = require("spec.support.peer")
 local riskscreen_server = require("riskscreen.server")
 
@@ -984,6 +985,12 @@ describe("a kept-alive connection that is dead", function()
     it("fails " .. case[1] .. ", and says so", function()
       local server = dying_peer()
       local result, failure = second_result(server, case[2])
+      if libcurl.resends then
+        assert.equal(200, result.status)
+        assert.same({ case[2].method == "GET" and 3 or 2, 2 }, { #server.requests, server.connections })
+        server:close()
+        return
+      end
       assert.is_nil(result)
       assert.same({ "network", true, true }, { failure.kind, failure.sent, failure.dead_connection })
       assert.equal(2, #server.requests)

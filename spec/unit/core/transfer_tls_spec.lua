@@ -108,6 +108,20 @@ describe("a transfer over TLS", function()
     assert.matches("protocol", said)
   end)
 
+  -- luasocket ignores SIGPIPE in this process, and its children inherit that.
+  it("survives when it closes a kept-alive connection that the server has left", function()
+    local other = tls_server.start()
+    local stop = ("pid=$(cat %s); kill $pid; while kill -0 $pid 2>/dev/null; do sleep 0.01; done"):format(
+      other.path("nginx.pid")
+    )
+    local command = "STOP='%s' SOCKET=%s CA=%s env --default-signal=PIPE %s spec/support/tls_gone.lua"
+    local pipe = assert(io.popen(command:format(stop, other.path("good"), other.path("ca.pem"), INTERPRETER)))
+    local said = pipe:read("*a")
+    pipe:close()
+    os.execute("rm -rf " .. other.path(""))
+    assert.equal("200\nnetwork\n", said)
+  end)
+
   it("does not trust the test's authority by default", function()
     local origin = loop:origin({ base_url = "https://localhost", unix_socket = server.path("good") })
     local _, failure = drive:result(send(origin))
