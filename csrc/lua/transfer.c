@@ -43,7 +43,7 @@ static void check_headers(lua_State *L, struct rsc_request *request) {
     if (!lua_istable(L, 3)) {
         luaL_error(L, "headers must be a list of strings (got %s)", luaL_typename(L, 3));
     }
-    request->header_count = lua_rawlen(L, 3);
+    request->header_count = (size_t)lua_rawlen(L, 3);
     if (request->header_count > RSC_REQUEST_HEADERS_MAX) {
         luaL_error(L, "headers must have at most %d lines", RSC_REQUEST_HEADERS_MAX);
     }

@@ -87,7 +87,7 @@ static struct MHD_Daemon *start_daemon(struct rsc_server *server, const struct r
         {MHD_OPTION_NOTIFY_COMPLETED, (intptr_t)&rsc_server_on_completed, server},
         {MHD_OPTION_CONNECTION_MEMORY_LIMIT, (intptr_t)options->max_headers, NULL},
         {MHD_OPTION_CONNECTION_LIMIT, (intptr_t)options->max_connections, NULL},
-        {MHD_OPTION_CONNECTION_TIMEOUT, idle, NULL},
+        {MHD_OPTION_CONNECTION_TIMEOUT, (intptr_t)idle, NULL},
         {MHD_OPTION_END, 0, NULL},
     };
     struct stat before;
