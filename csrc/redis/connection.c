@@ -14,7 +14,7 @@
 
 #define READ_SIZE      16384             /* bytes of one read */
 #define READS_MAX      64                /* reads of one step */
-#define NUMBER_MAX     32                /* bytes of "$", a decimal size_t and a line end */
+#define NUMBER_MAX     ((size_t)32)      /* bytes of "$", a decimal size_t and a line end */
 #define COMMANDS_LIMIT ((size_t)1 << 30) /* bytes of commands that wait to be written */
 #define OUT_KEPT       ((size_t)1 << 16) /* bytes of an empty buffer that is kept */
 
