@@ -1,6 +1,6 @@
 -- The cost of a request beside the same requests in C (bench/floor.c), and of tasks driven by other programs' loops.
--- Interleaved rounds against an nginx process. Needs nginx with its Lua module, a C compiler, LuaSocket, cqueues and
--- luv. Usage: lua bench/http.lua [rounds] [requests a round], with riskscreen.core on the path.
+-- Interleaved rounds against an nginx process. Needs nginx with its Lua module, openssl, a C compiler, LuaSocket,
+-- cqueues and luv. Usage: lua bench/http.lua [rounds] [requests a round], with riskscreen.core on the path.
 
 package.path = (arg[0]:match("^(.*)/[^/]*$") or ".") .. "/?.lua;" .. package.path
 
@@ -9,11 +9,14 @@ local core = require("riskscreen.core")
 local hosts = require("spec.support.hosts")
 local reports = require("support.report")
 local riskscreen = require("riskscreen")
+local tls_server = require("spec.support.tls_server")
 
 local rounds = tonumber(arg[1]) or reports.rounds(9, 3)
 local requests = tonumber(arg[2]) or 4000
 local IN_FLIGHT = 64
 local MANY = 1000
+local CONNECTIONS = 200 -- new ones over TLS in a round
+local AUTHORITIES = "/etc/ssl/certs/ca-certificates.crt"
 local KEY = "0123456789abcdef0123456789abcdef"
 
 local BODY = '{"success":true,"code":1,"msg":"SUCCESS","data":{"time":1767225600000,'
@@ -67,6 +70,36 @@ local function run_in_flight(loop, origin, target, count, in_flight)
       transfer = loop:next()
     end
   end
+end
+
+-- Requests over TLS, each on a new connection.
+local function run_connections(loop, origin)
+  for _ = 1, CONNECTIONS do
+    local transfer = origin:send({ target = "/", timeout = 10, fresh = true })
+    while not transfer:done() do
+      loop:step()
+    end
+    loop:next()
+    assert(transfer:result(true).status == 200)
+    transfer:close()
+  end
+end
+
+-- An origin over TLS whose server has a certificate of the test's authority.
+local function tls_origin(loop, server, ca_file)
+  return loop:origin({ base_url = "https://localhost", unix_socket = server.path("good"), ca_file = ca_file })
+end
+
+-- The system's authorities and the test's one in one file.
+local function many_authorities(server)
+  local file = assert(io.open(server.path("many.pem"), "w"))
+  for _, name in ipairs({ AUTHORITIES, server.path("ca.pem") }) do
+    local part = assert(io.open(name))
+    file:write(part:read("*a"))
+    part:close()
+  end
+  file:close()
+  return server.path("many.pem")
 end
 
 -- Tasks that make so many calls, while `drive` steps the loop.
@@ -179,6 +212,16 @@ bed.run(BODY, function(directory, port)
     end)
   end
 
+  local server = tls_server.start()
+  local one = tls_origin(loop, server, server.path("ca.pem"))
+  local many = tls_origin(loop, server, many_authorities(server))
+  way("one authority", "a further connection over TLS, one authority in ca_file", function()
+    return cost_of(run_connections, CONNECTIONS, loop, one)
+  end)
+  way("many authorities", "a further connection over TLS, the system's authorities", function()
+    return cost_of(run_connections, CONNECTIONS, loop, many)
+  end)
+
   for round = 0, rounds do
     for _, each in ipairs(ways) do
       each.costs[round] = each.measure() -- round 0 warms up
@@ -186,6 +229,7 @@ bed.run(BODY, function(directory, port)
   end
   client:close()
   loop:close()
+  server.stop()
 
   local report = reports.new({
     name = "http",
@@ -208,12 +252,14 @@ bed.run(BODY, function(directory, port)
   chart(("%d in flight"):format(IN_FLIGHT), { "multi", "in flight" })
   chart(("%d in flight"):format(MANY), { "perform", "many" })
   chart("Loops of other programs", { "tasks", "cqueues", "luv" })
+  chart("New connections over TLS", { "one authority", "many authorities" })
   goal("one after the other / C, set for each request", "calls", "call", 1.15)
   goal("one after the other / C, nothing set", "calls", "easy", 1.15)
   goal(("%d in flight / C"):format(IN_FLIGHT), "in flight", "multi", 1.15)
   goal(("%d in flight / C, curl_multi_perform"):format(MANY), "many", "perform", 0.65)
   goal("tasks driven by cqueues / by our loop", "cqueues", "tasks", 1.15)
   goal("tasks driven by luv / by our loop", "luv", "tasks", 1.15)
+  goal("a further connection over TLS, the system's authorities / one", "many authorities", "one authority", 1.2)
   report:goal({ what = ("KB of each of %d requests in flight"):format(MANY), value = bytes / 1024, at_most = 17 })
   report:finish()
 end)

@@ -87,8 +87,8 @@ local function subject_of(item, index, is_line, network)
   return item.address, network
 end
 
--- Entries are dropped by the generation: where single keys are removed from a table that is nearly full, Lua rebuilds
--- the whole table at nearly every insertion.
+-- Entries are dropped by the generation, because single removals are slow in a nearly full table: Lua rebuilds the
+-- table at nearly every insertion (spec/c/tables_test.c).
 local GENERATIONS = 4
 
 ---@class riskscreen.Decided the pairs of an address and a network that were decided, or are being decided

@@ -1,6 +1,6 @@
 -- Keeps values by key for a time, up to a limit: the oldest are dropped first. The clock is an argument. Values are
--- dropped by the generation: where single keys are removed from a table that is nearly full, Lua rebuilds the whole
--- table at nearly every insertion (spec/c/tables_test.c).
+-- dropped by the generation, because single removals are slow in a nearly full table: Lua rebuilds the table at nearly
+-- every insertion (spec/c/tables_test.c).
 
 local GENERATIONS = 4 -- parts of the limit, and of the time
 
