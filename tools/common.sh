@@ -12,7 +12,7 @@ test_packages="lua5.3 liblua5.3-dev lua5.1 liblua5.1-0-dev luajit2 libluajit2-5.
   lua-cqueues lua-expat lua-luv lua-posix lua-dbi-sqlite3
   man-db g++ clang libclang-rt-14-dev valgrind openssl procps curl redis-server redis-sentinel lua-nginx-redis chromium nodejs npm $nginx_packages"
 lint_packages="lua-check clang-format clang-tidy cppcheck"
-deb_packages="$build_packages debhelper dpkg-dev lintian liblua5.3-dev liblua5.1-0-dev libluajit2-5.1-dev"
+deb_packages="$build_packages build-essential debhelper lintian liblua5.3-dev liblua5.1-0-dev libluajit2-5.1-dev"
 stylua_version=2.5.2
 
 # Where the core is not compiled, Lua decodes replies and checks addresses. These specs depend on it.
