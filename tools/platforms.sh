@@ -98,7 +98,10 @@ curl_of() {
   # shellcheck disable=SC2086
   need $cross_packages
   unpack "$1" amd64 "$2" libcurl4-openssl-dev "${3:-}"
-  with_curl "$1" "$tree/usr/include/x86_64-linux-gnu" "$tree/usr/lib/x86_64-linux-gnu"
+  # Beside libcurl's headers are those of the suite's C library.
+  mkdir -p "$platforms/$1-include"
+  ln -sfn "$tree/usr/include/x86_64-linux-gnu/curl" "$platforms/$1-include/curl"
+  with_curl "$1" "$platforms/$1-include" "$tree/usr/lib/x86_64-linux-gnu"
 }
 
 # The parts without libcurl, with musl: what the C tests of numbers, texts, digests and timers cover.
