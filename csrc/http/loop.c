@@ -244,9 +244,10 @@ static int wait_ms(const struct rsc_loop *loop, uint64_t until) {
     return ms < WAIT_MAX_MS ? (int)ms : WAIT_MAX_MS;
 }
 
-size_t rsc_loop_step(struct rsc_loop *loop, uint64_t wait) {
+size_t rsc_loop_step(struct rsc_loop *loop, uint64_t wait, uint64_t budget) {
     struct rsc_ready ready[RSC_EVENTS_MAX];
-    uint64_t now = wait > 0 ? rsc_now() : 0;
+    uint64_t now = wait > 0 || budget != RSC_NEVER ? rsc_now() : 0;
+    uint64_t stop = budget < RSC_NEVER - now ? now + budget : RSC_NEVER;
     uint64_t until = wait < RSC_NEVER - now ? now + wait : RSC_NEVER;
     if (wait == 0) {
         until = 0;
@@ -256,7 +257,7 @@ size_t rsc_loop_step(struct rsc_loop *loop, uint64_t wait) {
         if (count < 0) {
             break;
         }
-        for (int i = 0; i < count; i++) {
+        for (int i = 0; i < count && (stop == RSC_NEVER || i == 0 || rsc_now() < stop); i++) {
             dispatch(loop, &ready[i]);
         }
         /* Responses count before timeouts, so that a late step does not discard a response that has arrived. */

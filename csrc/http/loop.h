@@ -60,8 +60,9 @@ int rsc_loop_pollfd(struct rsc_loop *loop);
 uint64_t rsc_loop_due(const struct rsc_loop *loop);
 
 /* Runs the loop until an operation finishes, `wait` ns pass, a signal arrives or no operation is left. RSC_NEVER waits
- * without a limit. Returns the number of finished operations to be taken. */
-size_t rsc_loop_step(struct rsc_loop *loop, uint64_t wait);
+ * without a limit. After `budget` ns, RSC_NEVER for no limit, it takes up no further descriptor: the next step does.
+ * Returns the number of finished operations to be taken. */
+size_t rsc_loop_step(struct rsc_loop *loop, uint64_t wait, uint64_t budget);
 
 /* Returns the oldest finished operation, or NULL. */
 struct rsc_operation *rsc_loop_first(struct rsc_loop *loop);

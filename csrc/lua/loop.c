@@ -116,10 +116,14 @@ static double check_seconds(lua_State *L, int index) {
     return seconds;
 }
 
+static uint64_t optional_ns(lua_State *L, int index) {
+    return lua_isnoneornil(L, index) ? RSC_NEVER : rsc_seconds_to_ns(check_seconds(L, index));
+}
+
+/* loop:step(wait, budget), in seconds */
 static int loop_step(lua_State *L) {
     struct rsc_loop *loop = check_loop(L);
-    uint64_t wait = lua_isnoneornil(L, 2) ? RSC_NEVER : rsc_seconds_to_ns(check_seconds(L, 2));
-    lua_pushinteger(L, (lua_Integer)rsc_loop_step(loop, wait));
+    lua_pushinteger(L, (lua_Integer)rsc_loop_step(loop, optional_ns(L, 2), optional_ns(L, 3)));
     return 1;
 }
 

@@ -31,7 +31,7 @@ int main(void) {
     rsc_operation_init(&timer, &loop, RSC_TIMER);
     CHECK(rsc_timer_start(&timer, UINT64_C(3600) * 1000000000) == RSC_OK, "no timer");
     start_alarms();
-    CHECK(rsc_loop_step(&loop, RSC_NEVER) == 0, "the timer of an hour has finished");
+    CHECK(rsc_loop_step(&loop, RSC_NEVER, RSC_NEVER) == 0, "the timer of an hour has finished");
     CHECK(timer.state == RSC_ACTIVE, "the timer is gone");
     rsc_loop_close(&loop);
     CHECK(timer.state == RSC_CANCELLED, "the timer is left in a closed loop");

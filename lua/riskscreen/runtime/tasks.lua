@@ -331,11 +331,19 @@ return function(runtime)
     local parent = runtime.current()
     local task = { parent = parent, children = {}, open = 0, waiters = {}, blocked = 0, fate = {} }
     setmetatable(task, Task)
-    if parent then
-      parent.open = parent.open + 1
-      parent.children[parent.open], task.place = task, parent.open
+    if not parent then
+      runtime.start(task, body, ...)
+      return task
     end
-    runtime.start(task, body, ...)
+    parent.open = parent.open + 1
+    parent.children[parent.open], task.place = task, parent.open
+    local ok, problem = pcall(runtime.start, task, body, ...)
+    if not ok then
+      -- Memory ran out. The parent must not wait for a child that does not run.
+      parent.children[parent.open] = nil
+      parent.open = parent.open - 1
+      error(problem, 0)
+    end
     return task
   end
 

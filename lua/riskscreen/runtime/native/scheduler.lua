@@ -8,6 +8,10 @@ local task = require "riskscreen.runtime.tasks"
 local unpack = table.unpack or unpack -- luacheck: ignore 113 143
 local this_coroutine, resume_coroutine, yield = coroutine.running, coroutine.resume, coroutine.yield
 
+local RECEIVING = 0.5 -- share of a step's budget in which the core sends and receives; tasks have the rest
+local LONGEST = 0.25 -- share of a step's budget that is kept for the longest recent task at most
+local FADING = 0.98 -- by each task, the longest one counts less
+local TOLERANCE = 1e-6 -- seconds; a sum of times is not exact
 local MAX_NESTING = 60 -- steps within steps; Lua's C stack holds some 200 levels
 
 -- PUC Lua 5.1 cannot yield inside the iterator of a generic `for`, and makes no coroutine of a C function.
@@ -37,11 +41,14 @@ local attached = {}
 ---@type riskscreen.Task|nil
 local running -- the task that was resumed last and has not yielded; it may have resumed a coroutine of its own
 
--- The tasks to resume, from `head` to `tail`.
-local ready, head, tail = {}, 1, 0
+-- The tasks to resume: a list linked by their field `next_ready`, so that waking a task needs no memory. `head` and
+-- `tail` number the first and the last one.
+local first_ready, last_ready = false, nil
+local head, tail = 1, 0
 local nudge -- a timer that makes the descriptor ready while tasks are ready
 local nesting = 0 -- number of steps within each other
 local resumed_tasks = 0 -- count of all resumes
+local longest = 0 -- seconds of the longest recent task in a step with a budget
 local raised -- by an attached object during the current step
 local bound = 0 -- number of functions within each other that must not yield
 
@@ -57,16 +64,22 @@ end
 -- Makes the descriptor ready, so that a foreign loop calls `step` for the ready tasks.
 local function announce_ready()
   if nesting == 0 and not nudge and head <= tail then
-    nudge = the_loop():timer(0)
-    handlers[nudge:id()] = function()
+    local timer = the_loop():timer(0)
+    handlers[timer:id()] = function()
       nudge = nil
     end
+    nudge = timer
   end
 end
 
-local function make_ready(resumable)
+local function make_ready(woken)
+  if first_ready then
+    last_ready.next_ready = woken
+  else
+    first_ready = woken
+  end
+  last_ready = woken
   tail = tail + 1
-  ready[tail] = resumable
   announce_ready()
 end
 
@@ -91,6 +104,7 @@ end
 function runtime.start(started, body, ...)
   started.coroutine = coroutine.create(lua_function(body))
   started.arguments = { n = select("#", ...), ... }
+  started.next_ready = false
   make_ready(started)
 end
 
@@ -160,15 +174,12 @@ end
 -- Resumes the tasks that were ready at the start. A task that stays ready cannot keep others waiting.
 local function resume_ready(out_of_time)
   local last = tail
-  while head <= last and head <= tail and not out_of_time() do
-    local entry = ready[head]
-    ready[head] = nil
+  while head <= last and not out_of_time() do
+    local resumed = first_ready
+    first_ready, resumed.next_ready = resumed.next_ready, false
+    last_ready = first_ready and last_ready
     head = head + 1
-    if head > tail then
-      -- Low positions stay in the array part of the table.
-      head, tail, last = 1, 0, 0
-    end
-    resume(entry)
+    resume(resumed)
   end
 end
 
@@ -215,26 +226,28 @@ local function dispatch(this, resuming, out_of_time)
   end
 end
 
+-- A function that tells whether the budget is used up, after the receiving and after each task. The longest recent task
+-- must still fit in. At least one task is resumed with any budget.
+local function deadline_of(budget)
+  local last = core.now()
+  local deadline, most, before = last + budget, budget * LONGEST, resumed_tasks
+  return function()
+    local now = core.now()
+    if resumed_tasks > before then
+      longest = math.max(longest * FADING, math.min(now - last, most))
+    end
+    last = now
+    return resumed_tasks > before and (now >= deadline or now + longest > deadline + TOLERANCE)
+  end
+end
+
 local function never()
   return false
 end
 
--- A function that tells whether the budget is used up. At least one task is resumed with any budget.
-local function deadline_of(budget)
-  if not budget then
-    return never
-  end
-  local deadline, before = core.now() + budget, resumed_tasks
-  return function()
-    return resumed_tasks > before and core.now() >= deadline
-  end
-end
-
-local function step(seconds, resuming, budget)
-  local this = the_loop()
-  nesting = nesting + 1
-  this:step(resuming and head <= tail and 0 or wait_limit(seconds))
-  local out_of_time = deadline_of(budget)
+local function work(this, seconds, resuming, budget)
+  local out_of_time = budget and deadline_of(budget) or never
+  this:step(resuming and head <= tail and 0 or wait_limit(seconds), budget and budget * RECEIVING)
   dispatch(this, resuming, out_of_time)
   if resuming then
     resume_ready(out_of_time)
@@ -244,7 +257,19 @@ local function step(seconds, resuming, budget)
       step_object(entry)
     end
   end
+end
+
+local function step(seconds, resuming, budget)
+  local this = the_loop()
+  local outer, outer_bound = running, bound
+  nesting = nesting + 1
+  -- Protected, because memory may run out.
+  local ok, problem = pcall(work, this, seconds, resuming, budget)
   nesting = nesting - 1
+  if not ok then
+    running, bound = outer, outer_bound
+    error(problem, 0)
+  end
   announce_ready()
   if raised then
     local message = raised.message
