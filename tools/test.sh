@@ -138,6 +138,10 @@ run() {
     sanitized "$@"
     ;;
   "crowded specs with sanitizers") sanitized "$@" ;;
+  "embedding under valgrind") check "$1" sh -ec '
+    for program in "embed_test 5" host_example game_loop_example; do
+      valgrind --quiet --leak-check=full --errors-for-leak-kinds=definite --error-exitcode=9 build/ctest/spec/c/$program
+    done' ;;
   "core specs under valgrind")
     specs "$1" "$2" 5.4 valgrind --quiet --leak-check=full --errors-for-leak-kinds=definite --error-exitcode=9
     ;;
@@ -203,6 +207,7 @@ fuzz_seconds=10
   if [ -n "$all" ]; then
     fuzz_seconds=60
     plan "core specs under valgrind" $core_specs $crowded_specs
+    plan "embedding under valgrind"
   fi
   plan lint
   plan "specs in nginx with the core" $nginx_specs

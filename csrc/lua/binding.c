@@ -9,17 +9,22 @@ static void set_method(lua_State *L, int metatable_index, const char *name, lua_
 }
 
 void rsc_lua_new_type(lua_State *L, const char *type, const luaL_Reg *methods, lua_CFunction close) {
-    if (luaL_newmetatable(L, type)) {
-        int metatable = lua_gettop(L);
+    (void)luaL_newmetatable(L, type);
+    int metatable = lua_gettop(L);
+    /* Set last. If it is missing, memory has run out in an earlier attempt. */
+    lua_getfield(L, metatable, "__index");
+    bool made = !lua_isnil(L, -1);
+    lua_pop(L, 1);
+    if (!made) {
+        if (close != NULL) {
+            set_method(L, metatable, "__gc", close);
+            set_method(L, metatable, "__close", close);
+        }
         lua_createtable(L, 0, 8);
         for (; methods->name != NULL; methods++) {
             set_method(L, metatable, methods->name, methods->func);
         }
         lua_setfield(L, metatable, "__index");
-        if (close != NULL) {
-            set_method(L, metatable, "__gc", close);
-            set_method(L, metatable, "__close", close);
-        }
     }
     lua_pop(L, 1);
 }

@@ -106,7 +106,8 @@ local kinds = {
   { "^curl ", "run" },
   { "^cmake ", "run" },
   { "^cc ", "run" },
-  { "^build/embed/host$", "run" },
+  { "^c%+%+ ", "run" },
+  { "^build/embed/[%w_]+$", "run" },
 }
 
 local function kind_of(line)
