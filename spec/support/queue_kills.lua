@@ -75,6 +75,42 @@ local function status_of(environment)
   }
 end
 
+-- Kills and freezes processes at random.
+local function disturb(options, redis, processes, names, killed)
+  for _ = 1, options.kills do
+    socket.sleep(options.shortest + math.random() * (options.longest - options.shortest))
+    local name = names[math.random(#names)]
+    killed[name] = killed[name] + 1
+    if name == "redis" then
+      redis:kill()
+      redis:start()
+    elseif name:find "^worker" and math.random(2) == 1 then
+      processes[name]:freeze()
+    else
+      processes[name]:kill_and_start(math.random(4) == 1 and name ~= "sandbox" and "TERM" or "KILL")
+    end
+  end
+end
+
+-- Starts what has ended, until every input has a result that was read.
+local function await_end(options, environment, processes, names, deadline)
+  local status
+  repeat
+    socket.sleep(PATIENCE)
+    for _, name in ipairs(names) do
+      local process = processes[name]
+      -- A worker that met Redis while it was away may have ended.
+      local has_finished = name == "producer" and status and status.added == options.rows
+      if process and not has_finished and not process:is_running() then
+        process:start()
+      end
+    end
+    status = status_of(environment)
+    local is_done = status.done == options.rows and status.results == 0
+  until is_done or socket.gettime() > deadline
+  return status
+end
+
 ---@param options { rows: integer, distinct: integer, kills: integer, shortest: number, longest: number, seed: integer,
 ---seconds: number } shortest and longest: seconds between two kills; seconds: limit of the whole
 ---@return table outcome `output`, `killed` (counts by process), `status`
@@ -109,39 +145,20 @@ function M.run(options)
   table.sort(names)
   names[#names + 1] = "redis"
   local deadline = socket.gettime() + options.seconds
-  for _ = 1, options.kills do
-    socket.sleep(options.shortest + math.random() * (options.longest - options.shortest))
-    local name = names[math.random(#names)]
-    killed[name] = killed[name] + 1
-    if name == "redis" then
-      redis:kill()
-      redis:start()
-    elseif name:find "^worker" and math.random(2) == 1 then
-      processes[name]:freeze()
-    else
-      processes[name]:kill_and_start(math.random(4) == 1 and name ~= "sandbox" and "TERM" or "KILL")
-    end
-  end
   local status
-  repeat
-    socket.sleep(PATIENCE)
-    for _, name in ipairs(names) do
-      local process = processes[name]
-      -- A worker that met Redis while it was away may have ended.
-      local has_finished = name == "producer" and status and status.added == options.rows
-      if process and not has_finished and not process:is_running() then
-        process:start()
-      end
-    end
-    status = status_of(environment)
-    local is_done = status.done == options.rows and status.results == 0
-  until is_done or socket.gettime() > deadline
+  local ok, problem = pcall(function()
+    disturb(options, redis, processes, names, killed)
+    status = await_end(options, environment, processes, names, deadline)
+  end)
   for _, name in ipairs(names) do
     if processes[name] then
       processes[name]:kill()
     end
   end
   redis:stop()
+  if not ok then
+    error(problem, 0)
+  end
   return { output = output, killed = killed, status = status, log = directory .. "/log" }, remove
 end
 
