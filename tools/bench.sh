@@ -40,6 +40,8 @@ measure() {
 }
 
 benchmarks=$(find bench -maxdepth 1 -name '*.lua' ! -name bed.lua -exec basename {} .lua \; | sort)
+# A fleet is its gates and its queue.
+[ "$name" != fleet ] || name="fleet queue"
 if [ -z "$report" ]; then
   # shellcheck disable=SC2086
   measure "${RISKSCREEN_LUA:-5.4}" ${name:-$benchmarks}
