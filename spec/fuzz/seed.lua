@@ -234,7 +234,7 @@ write("webhook", "page", "<html></html>")
 -- Entries of the gate's dict.
 local function entry(name, action, more, ...)
   local text = ('{"action":"%s"%s,"reasons":[%s]}'):format(action, more, table.concat({ ... }, ","))
-  write("verdict", name, "1v1700000000.0000000000000000005" .. text)
+  write("verdict", name, "2v1700000000.0000000000000000005" .. text)
 end
 local allowed = '{"action":"allow","message":"no risk"}'
 local blocked = '{"action":"block","message":"a scam","rule":"scams"}'
@@ -248,7 +248,7 @@ entry("empty", "allow", "")
 write(
   "verdict",
   "stale",
-  "1s1700000000.00000000000000000051700000001.000" .. ('{"action":"allow","reasons":[%s]}'):format(allowed)
+  "2s1700000000.00000000000000000051700000001.000" .. ('{"action":"allow","reasons":[%s]}'):format(allowed)
 )
 write("verdict", "json", ('{"action":"allow","reasons":[%s]}'):format(allowed))
 

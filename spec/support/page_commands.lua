@@ -120,6 +120,7 @@ end
 
 local NOTICE = "riskscreen: no service is configured"
 local directory -- where the pages' `riskscreen` commands run, one after another
+local queue_server -- the Redis of their queues
 
 -- The command of this checkout, in a directory with examples/addresses.csv.
 local function run_riskscreen(command)
@@ -127,12 +128,21 @@ local function run_riskscreen(command)
     directory = M.run "mktemp -d":gsub("%s+$", "")
     M.run("cp examples/addresses.csv " .. directory)
   end
+  local environment = ""
+  if command:find "^riskscreen queue " then
+    queue_server = queue_server or redis.start()
+    environment = "export RISKSCREEN_REDIS_URL=" .. queue_server.url .. "; "
+  end
   local line = 'root=$PWD; riskscreen() { %s "$root/bin/riskscreen.in" "$@"; }; cd %s; export XDG_CONFIG_HOME=$PWD; %s'
-  return M.run(line:format(interpreter, directory, command))
+  return M.run((environment .. line):format(interpreter, directory, command))
 end
 
 ---Removes what the pages' `riskscreen` commands have written.
 function M.remove_directory()
+  if queue_server then
+    queue_server:stop()
+    queue_server = nil
+  end
   if directory then
     M.run("rm -r " .. directory)
     directory = nil

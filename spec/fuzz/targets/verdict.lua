@@ -5,7 +5,7 @@ local worst_action = require("riskscreen.policy.decision").worst
 
 local ADDRESS, NETWORK = "0xab", "eth"
 local NOW = 1700000000 -- Unix seconds
-local HEAD = "1v1700000000.0000000000000000005" -- of texts that are JSON only
+local HEAD = "2v1700000000.0000000000000000005" -- of texts that are JSON only
 
 local is_action = { allow = true, review = true, block = true, unknown = true }
 

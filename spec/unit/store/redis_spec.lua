@@ -177,7 +177,7 @@ describe_if("a store in Redis", function()
           local made
           repeat
             local old = space:get "number"
-            made = old and space:replace("number", old, tostring(old + 1)) or space:add("number", "1")
+            made = old and space:replace("number", old, ("%d"):format(tonumber(old) + 1)) or space:add("number", "1")
           until made
         end
       end

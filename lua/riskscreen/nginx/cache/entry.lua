@@ -11,7 +11,7 @@ local byte, sub = string.byte, string.sub
 
 -- The parts of a text: version and kind, time of the fetch, epoch, end of a stale entry, decision as JSON. The text to
 -- which flags refer has the epoch and the JSON alone.
-local FRESH, FAILED, STALE = "1v", "1f", "1s"
+local FRESH, FAILED, STALE = "2v", "2f", "2s"
 local TIME, EPOCH = "%014.3f", "%016.0f"
 local TIME_AT, EPOCH_AT, JSON_AT, STALE_JSON_AT = 3, 17, 33, 47
 local EPOCH_SIZE = 16

@@ -182,11 +182,11 @@ describe("an entry", function()
     end
     for _, other in ipairs {
       text .. "x",
-      "2" .. text:sub(2),
-      "1x" .. text:sub(3),
+      "1" .. text:sub(2),
+      "2x" .. text:sub(3),
       text:sub(1, 2) .. ("x"):rep(14) .. text:sub(17),
       text:sub(1, 16) .. ("x"):rep(16) .. text:sub(33),
-      "1s" .. text:sub(3),
+      "2s" .. text:sub(3),
     } do
       assert.is_nil(decoded(other), other)
     end
