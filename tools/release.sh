@@ -123,9 +123,10 @@ sed 's|^lib_dir = .*|lib_dir = lib|; s|^doc_dir = .*|doc_dir = lib|; s|= lua/ris
 (cd "opm/$name" && settle)
 (cd opm && archive "$name" "$output/$name.opm.tar.gz")
 
-cd "$root"
-[ -z "$with_deb" ] || [ ! -e tools/deb.sh ] || sh tools/deb.sh "$output"
+# From the files of the tarball, whose changelog has the date.
+[ -z "$with_deb" ] || (cd "$name" && sh tools/deb.sh "$output")
 
+cd "$root"
 LUA_PATH="lua/?.lua;lua/?/init.lua;;" lua5.4 tools/release/sbom.lua \
   "$(sha256sum "$output/$name.tar.gz" | cut -c 1-64)" "$SOURCE_DATE_EPOCH" >"$output/$name.cdx.json"
 (cd "$output" && find . -type f ! -name SHA256SUMS | sed 's|^\./||' | sort | xargs sha256sum >SHA256SUMS)

@@ -1,9 +1,14 @@
-# The Debian packages: built in a bare system; installed, used, upgraded and purged in another.
+# The Debian packages: built twice in a bare system, with the same bytes; installed, used, upgraded and purged in another.
 . spec/packages/common.sh
 mkdir -p "$work/build/deb" "$work/old"
 {
   section "Build the Debian packages"
-  echo 'cp build/deb/*.deb /root/out/'
+  cat <<'SCRIPT'
+# Each build is in a directory of its own. The second has another umask, time zone and locale.
+(umask 077 && TZ=Asia/Tokyo LC_ALL=C ./dev deb build/again)
+diff -r build/deb build/again
+cp build/deb/*.deb /root/out/
+SCRIPT
 } >"$work/script"
 BARE_OUT=$work/build/deb sh tools/bare.sh "$work/script"
 
