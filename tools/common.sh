@@ -5,9 +5,9 @@ root=$(pwd)
 lanes=$(($(getconf _NPROCESSORS_ONLN) + 2))
 all_luas="5.4 5.3 5.1 luajit"
 
-build_packages="gcc libc6-dev make cmake pkg-config lua5.4 liblua5.4-dev lua-cjson lua-argparse
+build_packages="gcc libc6-dev make cmake pkg-config lua5.4 liblua5.4-dev lua-argparse
   libcurl4-openssl-dev libmicrohttpd-dev libhiredis-dev"
-nginx_packages="nginx libnginx-mod-http-lua lua-resty-core lua-resty-lrucache"
+nginx_packages="nginx libnginx-mod-http-lua lua-resty-core lua-resty-lrucache lua-cjson"
 test_packages="lua5.3 liblua5.3-dev lua5.1 liblua5.1-0-dev luajit2 libluajit2-5.1-dev lua-busted lua-socket lua-zlib luarocks
   lua-cqueues lua-expat lua-luv lua-posix lua-dbi-sqlite3
   man-db g++ clang libclang-rt-14-dev valgrind openssl procps curl redis-server redis-sentinel lua-nginx-redis chromium nodejs npm $nginx_packages"

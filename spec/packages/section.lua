@@ -10,7 +10,7 @@ end
 
 local commands = {}
 for _, block in ipairs(pages.blocks(arg[1])) do
-  if block.heading == arg[2] and block.language == "sh" then
+  if block.heading == arg[2] and block.language == "sh" and not block.reason then
     commands[#commands + 1] = ("printf %%s %s >&2\n"):format(quoted(block.text))
     if block.expected then
       commands[#commands + 1] = ("set +e\n{\n%s} >/tmp/printed\nset -e\n"):format(block.text)
