@@ -3,8 +3,8 @@
 local nginx = require "spec.support.nginx"
 
 local REQUESTS = 4000
-local WARMING = 3 -- times so many before
-local MOST_TRIES = 4 -- at one place, while REQUESTS are served: LuaJIT tries an exit of a trace so often, then no more
+local MOST_ROUNDS = 12 -- of REQUESTS. LuaJIT chooses by chance when it tries again, so the rounds it needs differ.
+local MOST_TRIES = 4 -- at one place in a round: LuaJIT tries an exit of a trace so often, then no more
 
 local HTTP = [[
 lua_shared_dict riskscreen 8m;
@@ -74,15 +74,23 @@ local function ask(different)
   return server:eval(ASK, { first = first, count = REQUESTS, different = different })
 end
 
+-- Asks until a round passes without vain tries. A place that never settles fails every round.
 local function check(different, source)
-  for _ = 1, WARMING do
-    ask(different)
+  local busiest, most
+  for round = 1, MOST_ROUNDS do
+    local sources, gave_up = ask(different)
+    assert.is_true(round == 1 or (sources[source] or 0) > 0.9 * REQUESTS)
+    busiest, most = nil, 0
+    for place, count in pairs(gave_up) do
+      if count > most then
+        busiest, most = place, count
+      end
+    end
+    if round > 1 and most <= MOST_TRIES then
+      return
+    end
   end
-  local sources, gave_up = ask(different)
-  assert.is_true((sources[source] or 0) > 0.9 * REQUESTS)
-  for place, count in pairs(gave_up) do
-    assert.is_true(count <= MOST_TRIES, ("%s: %d times"):format(place, count))
-  end
+  error(("%s: %d times in %d requests"):format(busiest, most, REQUESTS))
 end
 
 describe("LuaJIT does not try in vain to compile", function()

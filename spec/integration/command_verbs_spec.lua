@@ -36,6 +36,7 @@ end
 setup(function()
   directory, remove = cli.directory()
   environment = directory .. "/sandbox.env"
+  write("sandbox.env", "")
   sandbox = run(("%s sandbox > %s 2>/dev/null & echo $!"):format(cli.command, environment)):match "%d+"
   -- The last line of the settings is there when the sandbox answers.
   run(("until grep -q WHITELIST_REMOVE_PATH %s; do sleep 0.02; done"):format(environment))
@@ -116,6 +117,7 @@ describe("riskscreen webhook listen", function()
   it("writes each delivery once, and refuses those without the secret", function()
     local script = [[
       export RISKSCREEN_WEBHOOK_SECRET=0123456789abcdef
+      : > $TMP/listener.txt
       riskscreen webhook listen > $TMP/events.jsonl 2> $TMP/listener.txt & listener=$!
       until grep -q listening $TMP/listener.txt; do sleep 0.02; done
       url=$(sed -n 's/.*listening on \(.*\)\/SECRET.*/\1/p' $TMP/listener.txt)
