@@ -1,10 +1,9 @@
 #include "base/sha256.h"
 
-#include <stdint.h>
 #include <string.h>
 
-#define BLOCK_SIZE  64 /* bytes */
-#define LENGTH_SIZE 8  /* bytes of the length that ends the message */
+#define BLOCK_SIZE  RSC_SHA256_BLOCK
+#define LENGTH_SIZE 8 /* bytes of the length that ends the message */
 #define ROUNDS      64
 
 static const uint32_t round_constants[ROUNDS] = {
@@ -73,28 +72,84 @@ static void process_block(uint32_t state[8], const unsigned char *block) {
     }
 }
 
-void rsc_sha256(const void *bytes, size_t length, unsigned char digest[RSC_SHA256_SIZE]) {
-    uint32_t state[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
-                         0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
-    const unsigned char *p = bytes;
-    size_t left = length;
-    for (; left >= BLOCK_SIZE; left -= BLOCK_SIZE, p += BLOCK_SIZE) {
-        process_block(state, p);
-    }
-    /* The rest, a set bit and the length need one block, or two if they do not fit one. */
-    unsigned char tail[2 * BLOCK_SIZE] = {0};
-    size_t tail_size = left + 1 + LENGTH_SIZE <= BLOCK_SIZE ? BLOCK_SIZE : 2 * BLOCK_SIZE;
-    if (left > 0) {
-        memcpy(tail, p, left);
-    }
-    tail[left] = 0x80;
-    /* The length counts bits. Its high word takes the three bits that the low word cannot hold. */
-    store_big_endian(tail + tail_size - 8, (uint32_t)((uint64_t)length >> 29));
-    store_big_endian(tail + tail_size - 4, (uint32_t)(length << 3));
-    for (size_t at = 0; at < tail_size; at += BLOCK_SIZE) {
-        process_block(state, tail + at);
-    }
+static void store_digest(const uint32_t state[8], unsigned char digest[RSC_SHA256_SIZE]) {
     for (size_t i = 0; i < 8; i++) {
         store_big_endian(digest + 4 * i, state[i]);
     }
+}
+
+void rsc_sha256_begin(struct rsc_sha256 *hash) {
+    static const uint32_t start[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
+                                      0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
+    memcpy(hash->state, start, sizeof start);
+    hash->length = 0;
+}
+
+void rsc_sha256_add(struct rsc_sha256 *hash, const void *bytes, size_t length) {
+    const unsigned char *p = bytes;
+    size_t kept = hash->length % BLOCK_SIZE;
+    hash->length += length;
+    if (kept > 0 && length >= BLOCK_SIZE - kept) {
+        memcpy(hash->rest + kept, p, BLOCK_SIZE - kept);
+        process_block(hash->state, hash->rest);
+        p += BLOCK_SIZE - kept;
+        length -= BLOCK_SIZE - kept;
+        kept = 0;
+    }
+    for (; kept == 0 && length >= BLOCK_SIZE; length -= BLOCK_SIZE, p += BLOCK_SIZE) {
+        process_block(hash->state, p);
+    }
+    if (length > 0) {
+        memcpy(hash->rest + kept, p, length);
+    }
+}
+
+void rsc_sha256_end(struct rsc_sha256 *hash, unsigned char digest[RSC_SHA256_SIZE]) {
+    /* The rest, a set bit and the length need one block, or two if they do not fit one. */
+    unsigned char tail[2 * BLOCK_SIZE] = {0};
+    size_t left = hash->length % BLOCK_SIZE;
+    size_t tail_size = left + 1 + LENGTH_SIZE <= BLOCK_SIZE ? BLOCK_SIZE : 2 * BLOCK_SIZE;
+    memcpy(tail, hash->rest, left);
+    tail[left] = 0x80;
+    /* The length counts bits. Its high word takes the three bits that the low word cannot hold. */
+    store_big_endian(tail + tail_size - 8, (uint32_t)(hash->length >> 29));
+    store_big_endian(tail + tail_size - 4, (uint32_t)(hash->length << 3));
+    for (size_t at = 0; at < tail_size; at += BLOCK_SIZE) {
+        process_block(hash->state, tail + at);
+    }
+    store_digest(hash->state, digest);
+}
+
+void rsc_sha256(const void *bytes, size_t length, unsigned char digest[RSC_SHA256_SIZE]) {
+    struct rsc_sha256 hash;
+    rsc_sha256_begin(&hash);
+    rsc_sha256_add(&hash, bytes, length);
+    rsc_sha256_end(&hash, digest);
+}
+
+static void begin_with_key(struct rsc_sha256 *hash, const unsigned char key[BLOCK_SIZE], unsigned char mask) {
+    unsigned char block[BLOCK_SIZE];
+    for (size_t i = 0; i < BLOCK_SIZE; i++) {
+        block[i] = key[i] ^ mask;
+    }
+    rsc_sha256_begin(hash);
+    rsc_sha256_add(hash, block, sizeof block);
+}
+
+void rsc_hmac_init(struct rsc_hmac *hmac, const void *key, size_t length) {
+    unsigned char block[BLOCK_SIZE] = {0};
+    if (length > BLOCK_SIZE) {
+        rsc_sha256(key, length, block);
+    } else if (length > 0) {
+        memcpy(block, key, length);
+    }
+    begin_with_key(&hmac->inner, block, 0x36);
+    begin_with_key(&hmac->outer, block, 0x5c);
+}
+
+void rsc_hmac_end(const struct rsc_hmac *hmac, struct rsc_sha256 *hash, unsigned char code[RSC_SHA256_SIZE]) {
+    struct rsc_sha256 outer = hmac->outer;
+    rsc_sha256_end(hash, code);
+    rsc_sha256_add(&outer, code, RSC_SHA256_SIZE);
+    rsc_sha256_end(&outer, code);
 }

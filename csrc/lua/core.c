@@ -31,7 +31,7 @@ static int core_made_of(lua_State *L) {
 
 int luaopen_riskscreen_core(lua_State *L) {
     luaL_checkversion(L);
-    lua_createtable(L, 0, 15);
+    lua_createtable(L, 0, 16);
     lua_pushliteral(L, RISKSCREEN_VERSION);
     lua_setfield(L, -2, "version");
     lua_pushstring(L, rsc_libcurl()->version);

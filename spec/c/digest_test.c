@@ -1,5 +1,5 @@
-/* SHA-256 and Keccak-256 against the standards' test messages, and at every length around the block sizes. The
- * sanitizers watch for reads past the end. */
+/* SHA-256, HMAC with it, and Keccak-256 against the standards' test messages, and at every length around the block
+ * sizes. The sanitizers watch for reads past the end. */
 #include <string.h>
 
 #include "base/keccak.h"
@@ -66,6 +66,50 @@ static void check_million(void) {
                  "fadae6b49f129bbb812be8407b7b2894f34aecf6dbd1f9b0f0c7e9853098fc96");
 }
 
+/* RFC 4231 and independent implementations: the key, the message and the code. */
+static void check_codes(void) {
+    static const unsigned char long_key[131] = {0};
+    static const struct {
+        const void *key;
+        size_t key_length;
+        const char *message, *code;
+    } codes[] = {
+        {"Jefe", 4, "what do ya want for nothing?", "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"},
+        {long_key, sizeof long_key, "Test", "3d30eea82ef1ca5d80f783de533ad970d4faa0d72aae2feb8785fa9ee2c2cb3e"},
+        {NULL, 0, "", "b613679a0814d9ec772f95d778c35fc5ff1697c493715653c6c712144292c5ad"},
+    };
+    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) {
+        struct rsc_hmac hmac;
+        rsc_hmac_init(&hmac, codes[i].key, codes[i].key_length);
+        struct rsc_sha256 hash = hmac.inner;
+        unsigned char code[RSC_SHA256_SIZE];
+        char text[2 * RSC_SHA256_SIZE + 1];
+        rsc_sha256_add(&hash, codes[i].message, strlen(codes[i].message));
+        rsc_hmac_end(&hmac, &hash, code);
+        for (size_t j = 0; j < RSC_SHA256_SIZE; j++) {
+            (void)snprintf(text + 2 * j, 3, "%02x", code[j]);
+        }
+        CHECK(strcmp(text, codes[i].code) == 0, "key %zu gave %s", i, text);
+    }
+}
+
+/* A message in two parts has the digest of the whole one, wherever it is divided. */
+static void check_parts(void) {
+    unsigned char *message = pattern(LENGTHS);
+    unsigned char whole[RSC_SHA256_SIZE];
+    rsc_sha256(message, LENGTHS, whole);
+    for (size_t length = 0; length <= LENGTHS; length++) {
+        struct rsc_sha256 hash;
+        unsigned char digest[RSC_SHA256_SIZE];
+        rsc_sha256_begin(&hash);
+        rsc_sha256_add(&hash, message, length);
+        rsc_sha256_add(&hash, message + length, LENGTHS - length);
+        rsc_sha256_end(&hash, digest);
+        CHECK(memcmp(digest, whole, sizeof digest) == 0, "other digest after %zu bytes", length);
+    }
+    free(message);
+}
+
 int main(void) {
     for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) {
         check_digest(rsc_sha256, vectors[i].message, strlen(vectors[i].message), vectors[i].sha256);
@@ -76,5 +120,7 @@ int main(void) {
     check_all_lengths(rsc_sha256, "b90e35153500e9a471591550ee25a954527c6b4448afff95f7949a2ca93300ce");
     check_all_lengths(rsc_keccak256, "4ac8a3b6d9ae989d0806e1dc0dca107b1b963d4123c8eefa4743ee2e4db1af28");
     check_million();
+    check_codes();
+    check_parts();
     return 0;
 }

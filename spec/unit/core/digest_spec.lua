@@ -1,4 +1,5 @@
 local core = require("riskscreen.core")
+local in_lua = require("riskscreen.util.hmac")
 
 local function hex(bytes)
   return (bytes:gsub(".", function(byte)
@@ -109,5 +110,51 @@ describe("core.keccak256", function()
       return tonumber(digits:sub(at, at), 16) >= 8 and digit:upper() or digit
     end)
     assert.equal("5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed", spelled)
+  end)
+end)
+
+describe("core.hmac", function()
+  local KEY = ("k"):rep(32)
+
+  -- RFC 4231, test case 2.
+  it("computes the code of texts in a row", function()
+    local hmac, expected = core.hmac "Jefe", "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"
+    assert.equal(expected, hex(hmac:code "what do ya want for nothing?"))
+    assert.equal(expected, hex(hmac:code("what do ya ", "", "want for nothing?")))
+  end)
+
+  it("agrees with the one in Lua, whatever the lengths are", function()
+    for _, key_length in ipairs { 0, 1, 63, 64, 65, 200 } do
+      local key = ("\1"):rep(key_length)
+      for length = 0, 130, 13 do
+        local text = ("x"):rep(length)
+        assert.equal(hex(in_lua.new(core.sha256, key)(text)), hex(core.hmac(key):code(text)))
+      end
+    end
+  end)
+
+  it("knows a text that ends with its code", function()
+    local hmac = core.hmac(KEY)
+    local sealed = "text" .. hmac:code("before", "text", "after")
+    assert.is_true(hmac:ends(sealed, "before", "after"))
+    for index = 1, #sealed do
+      local other = string.char((sealed:byte(index) + 1) % 256)
+      assert.is_false(hmac:ends(sealed:sub(1, index - 1) .. other .. sealed:sub(index + 1), "before", "after"))
+    end
+    assert.is_false(hmac:ends(sealed, "before", "later"))
+    assert.is_false(hmac:ends(sealed, "", "after"))
+    assert.is_false(core.hmac("other"):ends(sealed, "before", "after"))
+    assert.is_false(hmac:ends(("x"):rep(31), "", ""))
+    assert.is_true(hmac:ends(hmac:code "", "", ""))
+  end)
+
+  it("refuses what is no text", function()
+    assert.error_matches(core.hmac, "bad argument #1")
+    assert.error_matches(function()
+      core.hmac(KEY):code {}
+    end, "string expected")
+    assert.error_matches(function()
+      core.hmac(KEY).code({}, "text")
+    end, "riskscreen.Hmac expected")
   end)
 end)
