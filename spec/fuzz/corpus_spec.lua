@@ -15,8 +15,19 @@ local function read(path)
   return bytes
 end
 
-local targets =
-  { "response", "policy", "webhook", "verdict", "shared_verdict", "journal", "lists", "csv", "report", "encoder" }
+local targets = {
+  "response",
+  "policy",
+  "webhook",
+  "verdict",
+  "shared_verdict",
+  "journal",
+  "lists",
+  "csv",
+  "report",
+  "encoder",
+  "redis_wire",
+}
 for _, target in ipairs(targets) do
   describe("the fuzzer of " .. target, function()
     local run = require("spec.fuzz.targets." .. target)

@@ -5,6 +5,7 @@ local check = require "riskscreen.options.check"
 local failures = require "riskscreen.redis.failure"
 local options = require "riskscreen.options.redis"
 local runtime = require "riskscreen.runtime"
+local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 
 local FIRST_PAUSE, LONGEST_PAUSE = 0.05, 1 -- seconds between two attempts to connect
@@ -36,19 +37,20 @@ local function place_of(address)
 end
 
 -- Redis has no other numbers than these texts. "%d" shows no fraction and no exponent.
-local function argument(value, index)
-  if type(value) == "string" then
-    return value
-  elseif type(value) == "number" then
+local function text_of(value, index)
+  if type(value) == "number" then
     return value == math.floor(value) and math.abs(value) <= 2 ^ 53 and ("%d"):format(value) or ("%.17g"):format(value)
   end
   error(("redis: argument %d must be a string or a number (got %s)"):format(index, text.kind(value)), 4)
 end
 
 local function command_of(list)
-  local command = {}
+  local command = list
   for index = 1, #list do
-    command[index] = argument(list[index], index)
+    if type(list[index]) ~= "string" then
+      command = command == list and tables.copy(list) or command
+      command[index] = text_of(list[index], index)
+    end
   end
   return command
 end

@@ -1,18 +1,23 @@
 -- Connections to Redis over cosockets, for riskscreen.redis. It speaks RESP2 itself: lua-resty-redis does not limit the
 -- size of a reply.
 local ngx = _G.ngx
-local byte, concat, sub = string.byte, table.concat, string.sub
+local byte, find, sub = string.byte, string.find, string.sub
 local ceil, floor, min = math.ceil, math.floor, math.min
 
 local MAX_DEPTH = 16 -- of arrays in arrays
 local SMALLEST = 4 -- bytes of an array's element, such as "$-1"
+local PIECE = 65536 -- bytes that are received at once
+local LONGEST_LINE = 65536 -- bytes
 
 local ERROR, STATUS, INTEGER, BULK, ARRAY = byte "-", byte "+", byte ":", byte "$", byte "*"
+local CR, LF = byte "\r\n", byte "\n"
 
 ---@class riskscreen.runtime.nginx.RedisConnection
 ---@field private socket table|nil a cosocket of the request or timer that took it; nil once closed
 ---@field private settings table
----@field private room number bytes that the replies under way may still have
+---@field private room number bytes that the reply under way may still have
+---@field private buffer string bytes that were received
+---@field private at integer where the next reply begins in the buffer
 local Connection = {}
 Connection.__index = Connection
 
@@ -54,13 +59,39 @@ local function protocol(message)
   return nil, failure_of(message, true, "protocol")
 end
 
--- A length or number within limits, or nil. LuaJIT does not compile patterns (`./dev bench fleet`).
-local function integer_in(line, least, most)
-  local number = tonumber(sub(line, 2))
-  return number and number >= least and number <= most and floor(number) == number and number or nil
+-- Receives `count` bytes, or as many as there are, behind those that nobody has read yet.
+local function receive(self, count)
+  local socket = self.socket
+  local piece, message
+  if count then
+    piece, message = socket:receive(count)
+  else
+    piece, message = socket:receiveany(PIECE)
+  end
+  if not piece then
+    return nil, failure_of(message, true)
+  end
+  self.buffer, self.at = sub(self.buffer, self.at) .. piece, 1
+  return true
 end
 
-local read
+-- Receives until there is a whole line. Returns where it ends.
+local function receive_line(self)
+  while #self.buffer - self.at < LONGEST_LINE do
+    local received, failure = receive(self)
+    local behind = received and find(self.buffer, "\r\n", 1, true)
+    if behind or not received then
+      return behind, failure
+    end
+  end
+  return protocol "a reply begins with a line that is too long"
+end
+
+-- A length or number within limits, or nil. LuaJIT does not compile patterns (`./dev bench fleet`).
+local function integer_in(text, least, most)
+  local number = tonumber(text)
+  return number and number >= least and number <= most and floor(number) == number and number or nil
+end
 
 local function read_bulk(self, line)
   local size = integer_in(line, -1, self.room)
@@ -70,14 +101,23 @@ local function read_bulk(self, line)
     return false
   end
   self.room = self.room - size
-  local text, message = self.socket:receive(size + 2)
-  if not text then
-    return nil, failure_of(message, true)
-  elseif sub(text, -2) ~= "\r\n" then
+  local missing = self.at + size + 1 - #self.buffer
+  if missing > 0 then
+    local received, failure = receive(self, missing)
+    if not received then
+      return nil, failure
+    end
+  end
+  local buffer, first = self.buffer, self.at
+  local behind = first + size
+  if byte(buffer, behind) ~= CR or byte(buffer, behind + 1) ~= LF then
     return protocol "a text of a reply is longer than its length"
   end
-  return sub(text, 1, -3)
+  self.at = behind + 2
+  return sub(buffer, first, behind - 1)
 end
+
+local read
 
 local function read_array(self, line, depth)
   local size = integer_in(line, -1, self.room / SMALLEST)
@@ -100,22 +140,27 @@ end
 
 -- One reply: nil and a failure if there is none. Redis' nil is false, and its error is { err = … }.
 function read(self, depth)
-  local line, message = self.socket:receive()
-  if not line then
-    return nil, failure_of(message, true)
+  local behind = find(self.buffer, "\r\n", self.at, true)
+  if not behind then
+    local failure
+    behind, failure = receive_line(self)
+    if not behind then
+      return nil, failure
+    end
   end
-  local kind = byte(line)
+  local kind, line = byte(self.buffer, self.at), sub(self.buffer, self.at + 1, behind - 1)
+  self.at = behind + 2
   if kind == BULK then
     return read_bulk(self, line)
   elseif kind == STATUS then
-    return sub(line, 2)
+    return line
   elseif kind == INTEGER then
     local number = integer_in(line, -math.huge, math.huge)
     if number then
       return number
     end
   elseif kind == ERROR then
-    return { err = sub(line, 2) }
+    return { err = line }
   elseif kind == ARRAY then
     return read_array(self, line, depth)
   end
@@ -138,7 +183,7 @@ function Connection:pipeline(commands, timeout)
   end
   local wait = milliseconds(timeout)
   socket:settimeouts(milliseconds(settings.connect_timeout), wait, wait)
-  local sent, message = socket:send(concat(pieces, "", 1, count))
+  local sent, message = socket:send(pieces)
   if not sent then
     self:close()
     return nil, failure_of(message, true)
@@ -182,7 +227,11 @@ end
 ---Gives the connection back to nginx's pool.
 function Connection:release()
   local socket, settings = self.socket, self.settings
-  if socket then
+  if not socket then
+    return
+  elseif self.at <= #self.buffer then
+    self:close() -- nobody asked for these bytes
+  else
     self.socket = nil
     socket:setkeepalive(milliseconds(settings.keepalive), settings.pool_size)
   end
@@ -234,7 +283,7 @@ function Transport:connect(address)
   if not connected then
     return nil, failure_of(message, false)
   end
-  local connection = setmetatable({ socket = socket, settings = settings, room = 0 }, Connection)
+  local connection = setmetatable({ socket = socket, settings = settings, room = 0, buffer = "", at = 1 }, Connection)
   if settings.tls and not connection:reused() then
     local done, failure = set_up_tls(socket, address.host)
     if not done then
