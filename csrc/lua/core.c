@@ -8,6 +8,7 @@
 #include "lua/encoder.h"
 #include "lua/lists.h"
 #include "lua/loop.h"
+#include "lua/query.h"
 #include "http/libcurl.h"
 #include "riskscreen.h"
 
@@ -31,7 +32,7 @@ static int core_made_of(lua_State *L) {
 
 int luaopen_riskscreen_core(lua_State *L) {
     luaL_checkversion(L);
-    lua_createtable(L, 0, 16);
+    lua_createtable(L, 0, 18);
     lua_pushliteral(L, RISKSCREEN_VERSION);
     lua_setfield(L, -2, "version");
     lua_pushstring(L, rsc_libcurl()->version);
@@ -45,5 +46,6 @@ int luaopen_riskscreen_core(lua_State *L) {
     rsc_digest_register(L);
     rsc_lists_register(L);
     rsc_loop_register(L);
+    rsc_query_register(L);
     return 1;
 }

@@ -26,6 +26,7 @@ local targets = {
   "csv",
   "report",
   "encoder",
+  "query_key",
   "redis_wire",
 }
 for _, target in ipairs(targets) do

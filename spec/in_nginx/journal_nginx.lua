@@ -63,6 +63,23 @@ describe("the journal of a gate", function()
     assert.equal(count, report.lines)
   end
 
+  it("has the address of a query", function()
+    running = gates.start {
+      init = GATE:format(path, ", interval = 0.05")
+        .. " gate = gate:location "
+        .. "{ address = { argument = 'to' }, network = { argument = 'network' } }",
+      locations = { ["/withdraw"] = "gate:enforce()" },
+    }
+    for _, name in ipairs { "high-eth", "clean-eth", "high-eth" } do
+      running.status("/withdraw?network=eth&to=" .. addresses[name])
+    end
+    local inputs = {}
+    for index, entry in ipairs(wait_for_lines(3)) do
+      inputs[index] = entry.input
+    end
+    assert.same({ addresses["high-eth"], addresses["clean-eth"], addresses["high-eth"] }, inputs)
+  end)
+
   it("has a line for each request, with the source of its decision", function()
     start ", interval = 0.05, record = true"
     assert.equal(403, request "high-eth")

@@ -30,22 +30,6 @@ function Dict:epoch()
 end
 
 ---@param key string
----@return string|number|nil value
----@return integer flags
-function Dict:get(key)
-  local shared = self.shared
-  if not shared then
-    return nil, 0
-  end
-  local value, flags = shared:get(key)
-  local kind = type(value)
-  if kind ~= "number" and kind ~= "string" then
-    return nil, 0
-  end
-  return value, flags or 0
-end
-
----@param key string
 ---@param value string|number
 ---@param lifetime number seconds, more than 0
 ---@param flags integer

@@ -378,18 +378,20 @@ local function decode_text(self, text, now, address, network)
   return entry, epoch
 end
 
----@param value string|number
+---@param value any in the dict
 ---@param now number Unix seconds
 ---@param address string canonical
 ---@param network string canonical
----@param flags integer
+---@param flags integer|nil
 ---@return riskscreen.nginx.Entry|nil
 ---@return number epoch
 function Entries:decode(value, now, address, network, flags)
   if type(value) == "string" then
     return decode_text(self, value, now, address, network)
+  elseif type(value) ~= "number" then
+    return nil, 0
   end
-  local reference = value >= 0 and value <= now + MAX_SKEW and referred(self, flags)
+  local reference = value >= 0 and value <= now + MAX_SKEW and referred(self, flags or 0)
   if not reference then
     return nil, 0
   end

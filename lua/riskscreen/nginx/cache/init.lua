@@ -11,6 +11,8 @@ local single_flight = require "riskscreen.nginx.cache.single_flight"
 local subjects = require "riskscreen.nginx.cache.subject"
 local tables = require "riskscreen.util.tables"
 
+local sub = string.sub
+
 local TICK = single_flight.TICK
 local CLOCK_STEP = 1 -- seconds; a clock that goes back by more was set
 local START_PATIENCE = 0.05 -- seconds for which a fetch may wait for its timer
@@ -27,6 +29,8 @@ local is_action = tables.set { "allow", "review", "block", "unknown" }
 ---@alias riskscreen.nginx.CacheSource "lru"|"dict"|"redis"|"upstream"|"stale"|"list"|"invalid"
 
 ---@class riskscreen.nginx.Cache
+---@field prefix string of keys
+---@field private shared table the ngx.shared dict, or one without entries
 ---@field private seen_at? number Unix seconds when the epoch was last looked up
 ---@field private epoch? number
 ---@field private heard_at? number Unix seconds until which it has heard of the fleet's purges
@@ -121,12 +125,14 @@ local function find_in_lists(self, address, network, now)
   return self.lists:find({ key = network .. ":" .. address, address = address, network = network }, now)
 end
 
--- The entry that all workers share, unless the address was purged since.
-local function entry_in_dict(self, key, address, network, now)
-  local value, flags = self.dict:get(key)
+-- The entry that all workers share, unless the address was purged since. Few values are alive before the dict is read,
+-- because LuaJIT needs the registers for the dict's own code (`./dev bench nginx`).
+local function entry_in_dict(self, key, network, now)
+  local value, flags = self.shared:get(key)
   if not value then
     return nil
   end
+  local address = self:address_of(key, network)
   local entry, epoch = self.entries:decode(value, now, address, network, flags)
   if entry and (epoch == self.epoch or not self.dict:was_purged(address, epoch)) then
     return self.is_deaf and limit(self, entry) or entry
@@ -253,7 +259,7 @@ end
 -- The entry that another worker has fetched meanwhile.
 local function found(request)
   local self, now = request.cache, request.cache.now()
-  local entry = entry_in_dict(self, request.key, request.address, request.network, now)
+  local entry = entry_in_dict(self, request.key, request.network, now)
   if not entry or now >= entry.expires_at then
     return nil
   elseif self.epoch == request.epoch then
@@ -422,16 +428,23 @@ local function serve_stale(self, request, timeout, now)
   return entry.decision, "stale"
 end
 
----The decision about an address. It is shared: do not change it. A cached one has no records.
----@param address string canonical
----@param network_name string any name of the network
+---The address in a key.
+---@param key string
+---@param network string canonical
+---@return string
+function Cache:address_of(key, network)
+  return sub(key, #self.prefix + #network + 2)
+end
+
+---The decision about the subject of a key: `prefix`, the network, ":" and the canonical address. It is shared: do not
+---change it. A cached one has no records.
+---@param key string
+---@param network string canonical
 ---@param timeout? number seconds
 ---@return riskscreen.Decision decision
 ---@return riskscreen.nginx.CacheSource source
-function Cache:get(address, network_name, timeout)
-  local now, network = catch_up(self), subjects.network_names[network_name]
-  local key = self.dict.prefix .. network .. ":" .. address
-  local own = self.lru:get(key)
+function Cache:get_by_key(key, network, timeout)
+  local now, own = catch_up(self), self.lru:get(key)
   if own and now < own.expires_at then
     if self.metrics then
       self.metrics:lookup("lru", true)
@@ -439,14 +452,14 @@ function Cache:get(address, network_name, timeout)
     return own.decision, own.source or "lru"
   end
 
-  local listed = self.lists and find_in_lists(self, address, network, now)
+  local listed = self.lists and find_in_lists(self, self:address_of(key, network), network, now)
   if listed then
     self.lru:set(key, { decision = listed.decision, expires_at = listed.valid_until, at = 0, source = "list" })
     count_lookups(self, true)
     return listed.decision, "list"
   end
 
-  local entry = newer(self, own, entry_in_dict(self, key, address, network, now), now)
+  local entry = newer(self, own, entry_in_dict(self, key, network, now), now)
   if entry and now < entry.expires_at then
     self.lru:set(key, entry)
     count_lookups(self, true)
@@ -454,11 +467,10 @@ function Cache:get(address, network_name, timeout)
   end
   count_lookups(self, false)
 
-  timeout = timeout or self.timeout
   local request = setmetatable({
     cache = self,
     key = key,
-    address = address,
+    address = self:address_of(key, network),
     network = network,
     expired = entry,
     began = now,
@@ -469,10 +481,22 @@ function Cache:get(address, network_name, timeout)
     is_begun = false,
     is_over = false,
   }, Request)
+  timeout = timeout or self.timeout
   if entry and entry.decision.action == "block" and now < self.entries:usable_until(entry) then
     return serve_stale(self, request, timeout, now)
   end
   return fetch_once(self, request, timeout)
+end
+
+---The decision about an address, as `get_by_key`.
+---@param address string canonical
+---@param network_name string any name of the network
+---@param timeout? number seconds
+---@return riskscreen.Decision decision
+---@return riskscreen.nginx.CacheSource source
+function Cache:get(address, network_name, timeout)
+  local network = subjects.network_names[network_name]
+  return self:get_by_key(self.prefix .. network .. ":" .. address, network, timeout)
 end
 
 ---The decision of the account's blacklist about an address, or nil.
@@ -538,6 +562,7 @@ local STALE = { allow = 0, review = 0, block = 3600, unknown = 0 }
 
 local function nothing() end
 local DEFAULTS = { lru = 10000, timeout = 5, version = "0", hold = nothing, release = nothing }
+local NO_DICT = { get = nothing }
 local NO_LRU = { get = nothing, set = nothing, clear = nothing }
 
 local function of_nginx()
@@ -573,6 +598,7 @@ function M.new(given)
     return self.dict:reasons(flags)
   end)
   self.dict = dicts.new(given.dict, self.version, self.entries:longest(), self.is_alone)
+  self.shared, self.prefix = given.dict or NO_DICT, self.dict.prefix
   self.lru = self.lru > 0 and lrus.new(self.lru) or NO_LRU
   self.flights = single_flight.new(self.clock, self.new_semaphore)
   self.shared_prefix = self.fleet and self.fleet:prefix_of(self.version)

@@ -7,6 +7,7 @@ local tables = require "riskscreen.util.tables"
 local M = {
   compile = sources.compile,
   subject_reader = sources.subject_reader,
+  key_reader = sources.key_reader,
   exempt = exempt.check,
 }
 

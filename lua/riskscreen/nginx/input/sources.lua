@@ -4,6 +4,7 @@
 local bodies = require "riskscreen.nginx.input.body"
 local json_field = require "riskscreen.nginx.input.json_field"
 local parameters = require "riskscreen.nginx.input.parameters"
+local query_key = require "riskscreen.nginx.input.query_key"
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 
@@ -29,9 +30,15 @@ local MAX_READERS = 1000 -- kept for tables that stand in a call
 
 ---@alias riskscreen.nginx.Source string|riskscreen.nginx.SourceTable|riskscreen.nginx.Reader
 
--- For each reader of the query: the same reader with the query's text as its argument.
+-- For each reader of the query: the same reader with the query's text as its argument; and the parameter's name.
 ---@type table<riskscreen.nginx.Reader, fun(query: string|nil): string|nil, string|nil>
 local readers_of_query = setmetatable({}, { __mode = "k" })
+---@type table<riskscreen.nginx.Reader, string>
+local argument_names = setmetatable({}, { __mode = "k" })
+
+-- For each reader of a subject in the query: the names of its two parameters.
+---@type table<riskscreen.nginx.SubjectReader, { address: string, network: string }>
+local query_names = setmetatable({}, { __mode = "k" })
 
 local function missing(place)
   return nil, place .. " is missing"
@@ -57,7 +64,7 @@ local function argument(name)
     end
     return read_query(ngx.var.args)
   end
-  readers_of_query[reader] = read_query
+  readers_of_query[reader], argument_names[reader] = read_query, name
   return reader
 end
 
@@ -261,7 +268,7 @@ end
 function M.subject_reader(address, network)
   local address_of, network_of = readers_of_query[address], network and readers_of_query[network]
   if address_of and network_of then
-    return function()
+    local function reader()
       if is_cut() then
         return nil, nil, CUT
       end
@@ -270,6 +277,8 @@ function M.subject_reader(address, network)
       local network_found, network_problem = network_of(query)
       return address_found, network_found, problem or network_problem
     end
+    query_names[reader] = { address = argument_names[address], network = argument_names[network] }
+    return reader
   end
   return function()
     local address_found, problem = address()
@@ -279,6 +288,23 @@ function M.subject_reader(address, network)
     end
     return address_found, network_found, problem or network_problem
   end
+end
+
+---A reader of the key of a subject in the cache, where both stand in the query. It returns nil for any query but the
+---usual one.
+---@param reader riskscreen.nginx.SubjectReader
+---@param prefix string of keys
+---@return (fun(): string|nil, string|nil)|nil reader of the key and the network
+function M.key_reader(reader, prefix)
+  local names = query_names[reader]
+  local read = names and query_key.reader(names.address, names.network, prefix)
+  return read
+    and function()
+      local query = ngx.var.args
+      if query and not is_cut() then
+        return read(query)
+      end
+    end
 end
 
 -- Readers of tables that stand in a call, and so are new tables in every request.
