@@ -272,8 +272,9 @@ static int transfer_decode(lua_State *L) {
     return count;
 }
 
-/* transfer:take(): the decoded body of a 200 and the body's size, and closes the transfer. Returns nil and changes
- * nothing if the transfer failed, the status is another one, or the body is not JSON: then result and decode tell more.
+/* transfer:take(with_text): the decoded body of a 200 and the body's size, perhaps its text, and closes the transfer.
+ * Returns nil and changes nothing if the transfer failed, the status is another one, or the body is not JSON: then
+ * result and decode tell more.
  */
 static int transfer_take(lua_State *L) {
     struct rsc_transfer *transfer = check_finished(L);
@@ -281,17 +282,23 @@ static int transfer_take(lua_State *L) {
         lua_pushnil(L);
         return 1;
     }
-    size_t size = rsc_transfer_body(transfer).length;
+    bool with_text = lua_toboolean(L, 2);
+    struct rsc_text body = rsc_transfer_body(transfer);
     (void)transfer_decode(L);
     lua_settop(L, 4); /* the transfer, its list, the decoder, the value */
     if (lua_isnil(L, 4)) {
         return 1;
     }
     struct object *object = lua_touserdata(L, 1);
+    lua_pushinteger(L, (lua_Integer)body.length);
+    if (with_text) {
+        object->decoding = true;
+        lua_pushlstring(L, body.bytes, body.length);
+        object->decoding = false;
+    }
     object->closed = true;
     rsc_transfer_close(transfer);
-    lua_pushinteger(L, (lua_Integer)size);
-    return 2;
+    return with_text ? 3 : 2;
 }
 
 static int transfer_done(lua_State *L) {

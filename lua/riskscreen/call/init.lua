@@ -165,7 +165,11 @@ local function send_one(call, at, hedged)
     result.sent = true
     return nil, result
   end
-  return value, not call.options.value_only and response_of(call, reply, result) or nil
+  if call.options.value_only then
+    -- An operator's transport does not know the field.
+    return value, call.state.keeps_requests and reply.text or nil
+  end
+  return value, response_of(call, reply, result)
 end
 
 -- The seconds after which a second request is sent, or nil.
@@ -332,7 +336,7 @@ local function run(state, route, built, options, parameters)
 
   -- One reading of the clock tells when a request ended and when its call did.
   local elapsed = (value ~= nil and call.answered or state.runtime.now()) - started
-  if result then
+  if value == nil or not options.value_only then
     result.elapsed = elapsed
     result.attempts = call.requests
   end
@@ -406,7 +410,8 @@ end
 ---@param parameters table
 ---@param options table the call's checked options
 ---@return any value
----@return riskscreen.Response|riskscreen.Error|nil nil beside a value where the options say value_only
+---@return riskscreen.Response|riskscreen.Error|string|nil with the option `value_only` no response: "text" gives the
+---answer's text if the transport keeps it, and true gives nil
 function M.make(state, operation, parameters, options)
   local route = state.routes[operation] or new_route(state, operation)
   local err, built = states.refusal(state), nil

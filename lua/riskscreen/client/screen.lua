@@ -8,6 +8,7 @@ local check = require "riskscreen.options.check"
 local client_options = require "riskscreen.options"
 local decisions = require "riskscreen.policy.decision"
 local errors = require "riskscreen.errors"
+local json = require "riskscreen.json"
 local lookups = require "riskscreen.policy.lookups"
 local operations = require "riskscreen.interface.operations"
 local policies = require "riskscreen.policy"
@@ -149,18 +150,19 @@ local function look_up_offered(screening, subject, options)
   return found
 end
 
--- Makes the lookups and lets the policy decide.
+-- Makes the lookups and lets the policy decide. Returns the text of the answer as well if the decision follows from it
+-- alone and the screening keeps texts.
 local function ask(screening, subject, options)
   local wanted, policy = screening.wanted, screening.policy
   if wanted[2] then
     return policy:decide(look_up_offered(screening, subject, options))
   end
   -- The risk assessment alone is offered for every network and needs no task.
-  local value, err = look_up_one(screening, wanted[1], subject, options)
+  local value, other = look_up_one(screening, wanted[1], subject, options)
   if value then
-    return policy:decide_record(value)
+    return policy:decide_record(value), other
   end
-  return policy:decide { errors = { risk = err } }
+  return policy:decide { errors = { risk = other } }
 end
 
 -- The result of a lookup that is not made, because the text is no address of the network.
@@ -236,22 +238,27 @@ local function decide(screening, address, network, options, canonical)
     canonical, problem, field = validate(screening, address, network)
   end
   local lists = canonical and screening.state.lists
-  local decision, notes
+  local decision, notes, answer
   if lists then
     decision, notes = lists:decide(canonical, network)
   end
   if not decision then
-    decision = canonical and ask(screening, { address = canonical, network = network }, options)
-      or screening.policy:decide(refused(problem, field))
+    if canonical then
+      decision, answer = ask(screening, { address = canonical, network = network }, options)
+    else
+      decision = screening.policy:decide(refused(problem, field))
+    end
     redact_reasons(screening.state, decision)
-    decision.reasons = notes and decisions.worst_first(tables.concat(decision.reasons, notes)) or decision.reasons
+    if notes then
+      decision.reasons, answer = decisions.worst_first(tables.concat(decision.reasons, notes)), nil
+    end
   end
   decision.address, decision.network = address, network
   decision.elapsed = now() - started
   if screening.state.settings.journal then
     record(screening, decision, canonical)
   end
-  return decision
+  return decision, answer
 end
 
 ---How a screening checks its addresses: its own option, else the client's, else by their checksums.
@@ -270,7 +277,8 @@ end
 local function new_screening(state, policy, checked)
   local level = M.address_check(state.settings, checked.address_check)
   -- The headers of a lookup's response are not used.
-  local options = { timeout = checked.timeout, value_only = true, address_check = false }
+  local options =
+    { timeout = checked.timeout, value_only = checked.with_text and "text" or true, address_check = false }
   for _, option in ipairs(reliability.call) do
     options[option.name] = checked[option.name]
   end
@@ -316,8 +324,10 @@ end
 ---again.
 ---@param state riskscreen.State
 ---@param policy? riskscreen.Policy the client's
----@param checked table by M.options, and `is_canonical`
----@return fun(address: any, network: any, timeout?: number, canonical?: string): riskscreen.Decision
+---@param checked table by M.options, `is_canonical` and `with_text`
+---@return fun(address: any, network: any, timeout?: number, canonical?: string): riskscreen.Decision, string|nil decide
+---the text is that of the service's answer, with the option `with_text` and where the decision follows from it alone
+---@return fun(text: string): riskscreen.Decision decide_again from such a text, with no address and network
 function M.decider(state, policy, checked)
   local screening = new_screening(state, checked.policy or policy or default_policy, checked)
   local last = {}
@@ -330,6 +340,10 @@ function M.decider(state, policy, checked)
       last = { timeout = timeout, value_only = true, address_check = false }
     end
     return decide(screening, address, network, last, canonical)
+  end, function(answer)
+    local decision = screening.policy:decide_record(json.decode(answer).data)
+    redact_reasons(state, decision)
+    return decision
   end
 end
 
@@ -346,11 +360,11 @@ function M.install(Client)
         error(misuse, 2)
       end
       local screening = plain_screening(state, rawget(self, "policy") or default_policy)
-      return decide(screening, request.address, request.network, screening.options)
+      return (decide(screening, request.address, request.network, screening.options))
     end
     local state, checked = M.open(self, "screen", request, one_options)
     local screening = new_screening(state, checked.policy or self.policy or default_policy, checked)
-    return decide(screening, checked.address, checked.network, screening.options)
+    return (decide(screening, checked.address, checked.network, screening.options))
   end
 
   ---Decides as `screen` does, from results that were looked up before: a risk assessment, or the kept answer of a

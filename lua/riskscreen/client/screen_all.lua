@@ -87,31 +87,49 @@ local function subject_of(item, index, is_line, network)
   return item.address, network
 end
 
--- Entries are dropped by the generation, because single removals are slow in a nearly full table: Lua rebuilds the
+-- Pairs are dropped by the generation, because single removals are slow in a nearly full table: Lua rebuilds the
 -- table at nearly every insertion (spec/c/tables_test.c).
 local GENERATIONS = 4
 
----@class riskscreen.Decided the pairs of an address and a network that were decided, or are being decided
+-- A decision is kept as the text of its answer, where it follows from that alone. Keeping the tables of 4,096 decisions
+-- costs a fifth of a long run on Lua 5.4 (`./dev bench screen_all`).
+local LONGEST_TEXT = 4096 -- bytes
+
+---@class riskscreen.Decided the last pairs of an address and a network that were decided, or are being decided
 ---@field private capacity integer
----@field private size integer entries of a generation
----@field private generations table<string, table<string, table>>[] by network and canonical address, youngest first
----@field private count integer of entries so far
+---@field private size integer pairs of a generation
+---@field private generations table<string, table<string, integer>>[] by network and canonical address the number of the
+---pair, youngest first
+---@field private count integer of pairs so far: the number of the last one
+---@field private kept table<integer, string|riskscreen.Decision|false> by the number modulo `capacity` the text of the
+---answer, or the decision; false while it is being made
+---@field private indexes table<integer, integer> likewise the item's position
+---@field private elapsed table<integer, number> likewise the seconds of a decision that is kept as a text
+---@field private awaited table<integer, table> by the number: repeats wait for the decision
 local Decided = {}
 Decided.__index = Decided
 
 local function new_decided(capacity)
-  local size = math.max(1, math.ceil(capacity / GENERATIONS))
-  return setmetatable({ capacity = capacity, size = size, generations = { {} }, count = 0 }, Decided)
+  return setmetatable({
+    capacity = capacity,
+    size = math.max(1, math.ceil(capacity / GENERATIONS)),
+    generations = { {} },
+    count = 0,
+    kept = {},
+    indexes = {},
+    elapsed = {},
+    awaited = {},
+  }, Decided)
 end
 
--- The entry of a pair, unless `capacity` other pairs came later.
+-- The number of a pair, unless `capacity` other pairs came later.
 function Decided:find(network, canonical)
   local generations = self.generations
-  for index = 1, #generations do
-    local of_network = generations[index][network]
-    local entry = of_network and of_network[canonical]
-    if entry then
-      return self.count - entry.number < self.capacity and entry or nil
+  for age = 1, #generations do
+    local of_network = generations[age][network]
+    local number = of_network and of_network[canonical]
+    if number then
+      return self.count - number < self.capacity and number or nil
     end
   end
 end
@@ -127,41 +145,65 @@ function Decided:add(network, canonical, index)
     of_network = {}
     generations[1][network] = of_network
   end
-  local entry = { index = index, number = count + 1, decision = nil, ready = nil }
-  of_network[canonical], self.count = entry, count + 1
-  return entry
+  local number = count + 1
+  local slot = number % self.capacity + 1
+  self.kept[slot], self.indexes[slot] = false, index
+  of_network[canonical], self.count = number, number
+  return number
+end
+
+-- Keeps a decision. The caller may change its own table.
+function Decided:keep(number, decision, answer)
+  local kept = answer and #answer <= LONGEST_TEXT and answer or decisions.copy(decision)
+  local awaited = self.awaited[number]
+  if awaited then
+    awaited.kept, awaited.elapsed = kept, decision.elapsed
+    awaited.ready:notify()
+    self.awaited[number] = nil
+  end
+  if self.count - number < self.capacity then
+    local slot = number % self.capacity + 1
+    self.kept[slot], self.elapsed[slot] = kept, decision.elapsed
+  end
+end
+
+-- The text or the decision of a pair, the seconds it took, and its item's position. Waits while it is being made.
+function Decided:recall(number, tasks)
+  local slot = number % self.capacity + 1
+  local kept, elapsed, index = self.kept[slot], self.elapsed[slot], self.indexes[slot]
+  if not kept then
+    local awaited = self.awaited[number] or { ready = tasks.signal(), kept = nil, elapsed = nil }
+    self.awaited[number] = awaited
+    while not awaited.kept do
+      awaited.ready:wait()
+    end
+    kept, elapsed = awaited.kept, awaited.elapsed
+  end
+  return kept, elapsed, index
 end
 
 -- Decides each pair of address and network once while it is among the last `capacity` pairs. Every spelling of an
 -- address is the same address; a text that is no address is not remembered. A repeat waits for a decision under way.
 -- `is_canonical` tells that `decide` takes the canonical address without a further check.
-local function decide_once(tasks, decide, capacity, level, is_canonical)
+local function decide_once(tasks, decide, decide_again, capacity, level, is_canonical)
   local decided = new_decided(capacity)
 
   return function(address, network, index)
     local canonical = capacity > 0 and addresses.validate(address, network, level) or nil
     if not canonical then
-      return decide(address, network)
+      return (decide(address, network))
     end
     local key = enums.canonical_network(network)
-    local entry = decided:find(key, canonical)
-    if not entry then
-      entry = decided:add(key, canonical, index)
-      local decision = decide(address, network, nil, is_canonical and canonical or nil)
-      -- The caller may change its decision.
-      entry.decision = decisions.copy(decision)
-      if entry.ready then
-        entry.ready:notify()
-        entry.ready = nil
-      end
+    local number = decided:find(key, canonical)
+    if not number then
+      number = decided:add(key, canonical, index)
+      local decision, answer = decide(address, network, nil, is_canonical and canonical or nil)
+      decided:keep(number, decision, answer)
       return decision
     end
-    while not entry.decision do
-      entry.ready = entry.ready or tasks.signal()
-      entry.ready:wait()
-    end
-    local decision = decisions.copy(entry.decision)
-    decision.address, decision.network, decision.repeats = address, network, entry.index
+    local kept, elapsed, first = decided:recall(number, tasks)
+    local decision = type(kept) == "string" and decide_again(kept) or decisions.copy(kept)
+    decision.address, decision.network, decision.repeats, decision.elapsed = address, network, first, elapsed
     return decision
   end
 end
@@ -187,10 +229,11 @@ function M.install(Client)
     local source = is_line and lines_of(checked.source) or checked.source
     local level = screen.address_check(state.settings, checked.address_check)
     local policy = checked.policy or self.policy
-    local decide_new = screen.decider(state, self.policy, checked)
+    checked.with_text = checked.remember > 0
+    local decide_new, decide_again = screen.decider(state, self.policy, checked)
     -- An operator may add networks whose addresses are those of another network.
     local is_canonical = state.settings.extend == nil
-    local decide = decide_once(state.runtime.tasks, decide_new, checked.remember, level, is_canonical)
+    local decide = decide_once(state.runtime.tasks, decide_new, decide_again, checked.remember, level, is_canonical)
     local run, message = maps.new(state.runtime, source, function(item, index)
       local address, network = subject_of(item, index, is_line, checked.network)
       local decision = decide(address, network, index)

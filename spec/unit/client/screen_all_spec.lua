@@ -178,6 +178,38 @@ for _, way in ipairs(support.ways) do
       assert.is_nil(decisions[1].repeats)
     end)
 
+    it("repeats every field of a decision, also of a failed one", function()
+      local list = list_of(3)
+      service:fault { kind = "status", status = 400, match = { address = address(2) } }
+      for _, name in ipairs { "high-eth", "clean-eth", "type-sanction" } do
+        list[#list + 1] = sandbox.scenario(name).address
+      end
+      for index = 1, #list do
+        list[#list + 1] = list[index]
+      end
+      local decisions = collect(client:screen_all { source = list, network = "eth" })
+      local half = #list / 2
+      for index = 1, half do
+        local first, second = decisions[index], decisions[index + half]
+        assert.equal(index, second.repeats)
+        assert.equal(first.reasons[1].rule, second.reasons[1].rule)
+        second.repeats, second.index = nil, first.index
+        assert.same(first, second)
+      end
+      assert.equal("block", decisions[4].action)
+      assert.equal("unknown", decisions[2].action)
+    end)
+
+    it("repeats the service's answer whatever the caller did to the first decision", function()
+      local actions = {}
+      for decision in client:screen_all { source = { high.address, high.address }, network = "eth", concurrency = 1 } do
+        actions[decision.index] = decision.action
+        decision.action, decision.reasons = "allow", {}
+        decision.record = nil
+      end
+      assert.same({ "block", "block" }, actions)
+    end)
+
     it("asks for an address on each network", function()
       local list = { { address = clean.address, network = "eth" }, { address = clean.address, network = "bsc" } }
       collect(client:screen_all { source = list })

@@ -182,6 +182,11 @@ describe("a transfer", function()
     end, "the transfer is closed")
   end)
 
+  it("gives the text of the body with the decoded one", function()
+    local _, _, transfer = exchange({}, { 200, nil, ' {"a":[1]}' })
+    assert.same({ { a = { 1 } }, 10, ' {"a":[1]}' }, { transfer:take(true) })
+  end)
+
   it("stays open where take gives nothing: another status, no JSON, no body", function()
     for _, answer in ipairs({ { 404, nil, "{}" }, { 200, nil, "{" }, { 200, nil, "" } }) do
       local _, _, transfer = exchange({}, answer)
