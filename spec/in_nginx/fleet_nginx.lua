@@ -424,6 +424,37 @@ describe("gates with one Redis", function()
       end)
     end)
 
+    it("stopped: requests side by side wait once, and one of many probes it later", function()
+      start()
+      local gate = fleet:gate { deadline = 0.05 }
+      fleet.redis:signal "STOP"
+      local function decide_many(first)
+        gate.run(
+          [[
+          local bodies = {}
+          for index = ..., ... + 19 do
+            bodies[#bodies + 1] = function()
+              local _, source = gate:decide { address = ("0x%040x"):format(index) }
+              assert(source == "upstream", source)
+            end
+          end
+          require("riskscreen").gather(bodies)]],
+          first
+        )
+        return gate.count "redis_errors.timeout" + gate.count "redis_errors.error"
+      end
+      local waited = decide_many(1)
+      assert.equal(20, waited)
+      nginx.wait_for("the circuit to open", function()
+        return gate.count "redis_circuit.closed" == 0
+      end)
+      nginx.wait_for("the time of a probe", function()
+        return gate.count "redis_circuit.half_open" == 1
+      end)
+      assert.equal(waited + 1, decide_many(21))
+      fleet.redis:signal "CONT"
+    end)
+
     it("slow: the service is asked when the deadline is over", function()
       start()
       local _, url = fleet:proxy(0.15)

@@ -276,7 +276,7 @@ local function fetch_from_fleet(request, seconds)
   local verdict, refused = fleet:find(key, address)
   local lease = 0
   local entry = verdict and self.entries:restore(verdict, address, request.network)
-  if not entry and fleet:purge() then
+  if not entry and refused ~= nil and fleet:purge() then
     lease, verdict = fleet:take_lease(key, address, refused, seconds)
     entry = verdict and self.entries:restore(verdict, address, request.network)
   end

@@ -92,28 +92,28 @@ end
 ---@param key string
 ---@param address string canonical
 ---@return riskscreen.nginx.SharedVerdict|nil
----@return string|nil refused the text that is there and does not count
+---@return string|false|nil refused the text that is there and does not count; nil where Redis has not answered
 function Fleet:find(key, address)
   local sealed = call(self, { "GET", key })
-  local verdict = sealed and open(self, key, address, sealed)
-  self.recorder:lookup("redis", verdict ~= nil and verdict ~= false)
-  return verdict or nil, sealed or nil
+  local verdict = sealed and open(self, key, address, sealed) or nil
+  self.recorder:lookup("redis", verdict ~= nil)
+  return verdict, sealed
 end
 
 ---Waits until this machine may fetch, at most as long as a lease. Returns the verdict if another machine has fetched
 ---it meanwhile.
 ---@param key string
 ---@param address string canonical
----@param refused? string
+---@param refused string|false the text that is there and does not count
 ---@param seconds number that are left for the whole fetch
 ---@return number lease 0 without one
 ---@return riskscreen.nginx.SharedVerdict|nil
 function Fleet:take_lease(key, address, refused, seconds)
   local settings = self.settings
   local deadline, pause = ngx.now() + math.min(settings.lease, seconds / 2), FIRST_PAUSE
-  local milliseconds = math.ceil(settings.lease * 1000)
+  local milliseconds = ("%.0f"):format(math.ceil(settings.lease * 1000))
   repeat
-    local reply = call(self, { "EVAL", TAKE_LEASE, 2, key, key .. ":lease", milliseconds, refused or "" })
+    local reply = call(self, { "EVAL", TAKE_LEASE, "2", key, key .. ":lease", milliseconds, refused or "" })
     if type(reply) == "string" then
       local verdict = open(self, key, address, reply)
       if verdict then
@@ -132,7 +132,7 @@ function Fleet:take_lease(key, address, refused, seconds)
 end
 
 local function post(self, command)
-  self.recorder:count("redis_writes", self.pipeline:post(command) and "sent" or "dropped")
+  self.recorder:count("redis_writes", command and self.pipeline:post(command) and "sent" or "dropped")
 end
 
 ---Writes a verdict later, and ends the lease.
@@ -143,10 +143,14 @@ end
 ---@param purge number the last one before the fetch
 ---@param lease number 0 without one
 function Fleet:share(key, known, at, valid_until, purge, lease)
+  if self.pipeline:refuses() then
+    return post(self, nil)
+  end
   local milliseconds = math.floor((valid_until - ngx.now()) * 1000)
   local text = milliseconds > 0 and self.verdicts:encode(key, known.json, at, valid_until, purge, lease)
   if text then
-    post(self, { "EVAL", SHARE, 2, key, key .. ":lease", text, milliseconds, ("%016.0f"):format(lease) })
+    local lifetime = ("%.0f"):format(milliseconds)
+    post(self, { "EVAL", SHARE, "2", key, key .. ":lease", text, lifetime, ("%016.0f"):format(lease) })
   end
 end
 
@@ -154,7 +158,7 @@ end
 ---@param key string
 ---@param lease number
 function Fleet:release(key, lease)
-  post(self, { "EVAL", RELEASE, 1, key .. ":lease", ("%016.0f"):format(lease) })
+  post(self, { "EVAL", RELEASE, "1", key .. ":lease", ("%016.0f"):format(lease) })
 end
 
 ---The last purge that this machine has heard of; nil before it hears any.

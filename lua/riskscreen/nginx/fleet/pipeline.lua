@@ -7,9 +7,9 @@ local MAX_WAITING = 1000 -- commands
 local MAX_BATCHES = 10000 -- of one timer: nginx keeps a little memory of each until the timer ends
 local IDLE = 1 -- seconds without commands after which the timer ends
 local MAX_SPARE = 100 -- semaphores
+local MOST_FAILURES = 10 -- that the circuit is told of one batch
 
----@class riskscreen.nginx.PipelineJob
----@field command (string|integer)[]
+---@class riskscreen.nginx.PipelineJob a command, which is a list of texts, and what becomes of it
 ---@field semaphore? table of the request that waits
 ---@field reply? any
 ---@field problem? string
@@ -21,6 +21,8 @@ local MAX_SPARE = 100 -- semaphores
 ---@field private longest number seconds that a batch may take
 ---@field private failed fun(problem: string) told of the first batch that fails after others
 ---@field private is_failing? boolean
+---@field private looked_at? number Unix seconds when the circuit was last looked at
+---@field private is_open? boolean the circuit, by then
 ---@field private jobs riskscreen.nginx.PipelineJob[]
 ---@field private runner? { is_begun: boolean } the timer
 ---@field private wake? table semaphore
@@ -46,36 +48,55 @@ local function take(self)
   return batch
 end
 
+-- Tells the circuit how a batch ended. A slow Redis fails each of its commands.
+local function report(self, permit, commands, err)
+  local count = type(err) == "table" and err.reason == "timeout" and #commands or 1
+  for _ = 1, math.min(count, MOST_FAILURES) do
+    self.breaker:report(permit, err ~= nil)
+  end
+  self.looked_at = nil
+end
+
 local function send(self, commands)
   local permit = self.breaker:admit(self.longest)
+  self.looked_at = nil
   if not permit then
     return nil, "circuit"
   end
-  local ran, replies, problem = pcall(self.client.pipeline, self.client, commands)
+  local ran, replies, err = pcall(self.client.pipeline, self.client, commands)
   if not ran then
-    replies, problem = nil, replies
+    replies, err = nil, replies
   end
-  self.breaker:report(permit, not replies)
-  if not replies and not self.is_failing then
-    self.failed(problem)
+  report(self, permit, commands, err)
+  if err and not self.is_failing then
+    self.failed(err)
   end
-  self.is_failing = not replies
-  return replies, not replies and "error" or nil
+  self.is_failing = err ~= nil
+  return replies, err and "error" or nil
+end
+
+-- The jobs of a batch for which a request waits, or nobody does.
+local function needed(batch)
+  for index = 1, #batch do
+    if batch[index].is_abandoned then
+      local rest = {}
+      for _, job in ipairs(batch) do
+        rest[#rest + 1] = not job.is_abandoned and job or nil
+      end
+      return rest
+    end
+  end
+  return batch
 end
 
 local function run(self, batch)
-  local commands, sent = {}, {}
-  for _, job in ipairs(batch) do
-    if not job.is_abandoned then
-      sent[#sent + 1] = job
-      commands[#sent] = job.command
-    end
-  end
-  if not sent[1] then
+  local jobs = needed(batch)
+  if not jobs[1] then
     return
   end
-  local replies, problem = send(self, commands)
-  for index, job in ipairs(sent) do
+  local replies, problem = send(self, jobs)
+  for index = 1, #jobs do
+    local job = jobs[index]
     job.reply, job.problem = replies and replies[index], problem
     if job.semaphore then
       job.semaphore:post(1)
@@ -132,22 +153,32 @@ local function push(self, job)
   return true
 end
 
+---Whether the circuit is open. It is looked up once per clock value. Only one command at a time probes it.
+---@return boolean
+function Pipeline:refuses()
+  local now = ngx.now()
+  if now ~= self.looked_at then
+    self.looked_at, self.is_open = now, self.breaker:refuses() ~= nil
+  end
+  return self.is_open or (self.jobs[1] ~= nil and self.breaker.state == "half_open")
+end
+
 ---Sends a command and waits for its reply.
 ---@param seconds number
----@param command (string|integer)[]
+---@param command riskscreen.nginx.PipelineJob a new table
 ---@return any reply nil if there is none; false for Redis' nil; { err = … } for an error
 ---@return "circuit"|"full"|"timeout"|"error"|nil problem
 function Pipeline:call(seconds, command)
-  if self.breaker:refuses() then
+  if self:refuses() then
     return nil, "circuit"
   end
   local spare = self.spare
   local semaphore = table.remove(spare) or require("ngx.semaphore").new()
-  local job = { command = command, semaphore = semaphore }
-  if not push(self, job) then
+  command.semaphore = semaphore
+  if not push(self, command) then
     return nil, "full"
   elseif not semaphore:wait(seconds) then
-    job.is_abandoned = true
+    command.is_abandoned = true
     -- nginx drops timers when too many run.
     if self.runner and not self.runner.is_begun then
       self.runner, self.jobs = nil, {}
@@ -157,14 +188,14 @@ function Pipeline:call(seconds, command)
   if #spare < MAX_SPARE then
     spare[#spare + 1] = semaphore
   end
-  return job.reply, job.problem
+  return command.reply, command.problem
 end
 
 ---Sends a command without waiting for it.
----@param command (string|integer)[]
+---@param command riskscreen.nginx.PipelineJob a new table
 ---@return boolean accepted
 function Pipeline:post(command)
-  return not self.breaker:refuses() and push(self, { command = command }) or false
+  return not self:refuses() and push(self, command) or false
 end
 
 local M = {}

@@ -36,15 +36,16 @@ local BEGIN, PURGE = "begin", "purge"
 ---@field private settings riskscreen.nginx.PurgeSettings
 ---@field private seal riskscreen.nginx.Seal
 ---@field private keys table<string, string> in the dict
+---@field private floor_keys table<integer, string> in the dict, by bucket
 ---@field private is_listening boolean this worker
 local Purges = {}
 Purges.__index = Purges
 
 -- The floor of a bucket's addresses: verdicts asked before this purge do not count. A full dict may lose a floor. Then
 -- only verdicts after the last purge count. One mark for each address could be lost without a trace.
-local function bucket_of(address)
+local function floor_key(self, address)
   local a, b, c = address:byte(-3, -1)
-  return ((a or 0) * 49 + (b or 0) * 7 + (c or 0)) % BUCKETS
+  return self.floor_keys[((a or 0) * 49 + (b or 0) * 7 + (c or 0)) % BUCKETS]
 end
 
 local function number_of(self, key)
@@ -69,7 +70,7 @@ end
 ---@param purge number the last purge before the fetch
 ---@return boolean
 function Purges:is_purged(address, purge)
-  local floor = number_of(self, self.keys.floor .. bucket_of(address)) or self:number()
+  local floor = number_of(self, floor_key(self, address)) or self:number()
   return not floor or purge < floor
 end
 
@@ -102,15 +103,15 @@ end
 
 local function raise_floors(self, number)
   for bucket = 0, BUCKETS - 1 do
-    set(self, self.keys.floor .. bucket, number)
+    set(self, self.floor_keys[bucket], number)
   end
 end
 
-local function floor_keys(self, content)
+local function floors_of(self, content)
   local network, address = content:match "^([^\n]*)\n(.+)$"
   local keys = {}
   for index, spelling in ipairs(address and self.settings.spellings(address, network ~= "" and network or nil) or {}) do
-    keys[index] = self.keys.floor .. bucket_of(spelling)
+    keys[index] = floor_key(self, spelling)
   end
   return keys, address, network ~= "" and network or nil
 end
@@ -157,7 +158,7 @@ end
 
 -- Adds the record of a purge. Until that has succeeded, this machine takes no verdict of these buckets from Redis.
 local function publish(self, content)
-  local dict, keys = self.settings.dict, floor_keys(self, content)
+  local dict, keys = self.settings.dict, floors_of(self, content)
   for _, key in ipairs(keys) do
     set(self, key, CLOSED)
   end
@@ -233,7 +234,7 @@ end
 
 local function apply(self, number, content)
   local settings = self.settings
-  local keys, address, network = floor_keys(self, content)
+  local keys, address, network = floors_of(self, content)
   if not keys[1] then
     return forget_all(self, number, "a purge names an unknown network")
   end
@@ -353,15 +354,18 @@ local M = { LONGEST_BLOCK = LONGEST_BLOCK }
 ---@param settings riskscreen.nginx.PurgeSettings
 ---@return riskscreen.nginx.Purges
 function M.new(settings)
-  local keys = {}
-  for _, name in ipairs { "number", "mark", "heard_at", "floor", "pending", "listener" } do
+  local keys, floor_keys = {}, {}
+  for _, name in ipairs { "number", "mark", "heard_at", "pending", "listener" } do
     keys[name] = settings.prefix .. name
   end
-  keys.floor = keys.floor .. ":"
+  for bucket = 0, BUCKETS - 1 do
+    floor_keys[bucket] = settings.prefix .. "floor:" .. bucket
+  end
   return setmetatable({
     settings = settings,
     seal = seals.new(settings.keys, "purge"),
     keys = keys,
+    floor_keys = floor_keys,
     is_listening = false,
   }, Purges)
 end
