@@ -12,13 +12,18 @@ static const char other_encoding[] = "a Transfer-Encoding other than chunked";
 static const char bad_status[] = "the status line is malformed";
 static const char bad_line[] = "a header line is malformed";
 
+static const char http_1_0[] = "1.0";
+
 static bool is_digit(char byte) {
     return byte >= '0' && byte <= '9';
 }
 
-static bool is_token_byte(char byte) {
-    return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') || is_digit(byte) ||
-           (byte != '\0' && strchr("!#$%&'*+.^_`|~-", byte) != NULL);
+/* Returns a byte of a field's name in lower case, or a space if a name must not have it. */
+static char name_byte(char byte) {
+    static const char bytes[] =
+        "! #$%&'  *+ -. 0123456789       abcdefghijklmnopqrstuvwxyz   ^_`abcdefghijklmnopqrstuvwxyz | ~";
+    size_t index = (size_t)(unsigned char)byte - '!';
+    return index < sizeof bytes - 1 ? bytes[index] : ' ';
 }
 
 static struct rsc_text trim(struct rsc_text text) {
@@ -33,17 +38,20 @@ static struct rsc_text trim(struct rsc_text text) {
 }
 
 static bool has_control_byte(struct rsc_text text) {
+    if (rsc_text_printable(text, ' ')) {
+        return false;
+    }
     for (size_t i = 0; i < text.length; i++) {
-        unsigned char byte = (unsigned char)text.bytes[i];
-        if ((byte < 0x20 && byte != '\t') || byte == 0x7f) {
+        struct rsc_text byte = {text.bytes + i, 1};
+        if (text.bytes[i] != '\t' && !rsc_text_printable(byte, ' ')) {
             return true;
         }
     }
     return false;
 }
 
-static bool is_name(struct rsc_text name, const char *wanted) {
-    return name.length == strlen(wanted) && strncasecmp(name.bytes, wanted, name.length) == 0;
+static bool is_word(struct rsc_text text, const char *word) {
+    return text.length == strlen(word) && strncasecmp(text.bytes, word, text.length) == 0;
 }
 
 /* The status line */
@@ -53,21 +61,21 @@ bool rsc_head_begins(struct rsc_text line) {
 }
 
 static const char *read_status(struct rsc_head *head, struct rsc_text line) {
-    static const char *const versions[] = {"HTTP/1.1 ", "HTTP/1.0 ", "HTTP/2 ", "HTTP/3 "};
+    static const char *const versions[] = {"1.1", http_1_0, "2", "3"};
     memset(head, 0, sizeof *head);
     for (size_t i = 0; i < sizeof versions / sizeof *versions; i++) {
-        size_t length = strlen(versions[i]);
-        const char *digits = line.bytes + length;
-        if (line.length < length + 3 || memcmp(line.bytes, versions[i], length) != 0) {
+        size_t size = strlen(versions[i]), at = 5 + size + 1; /* where the status begins */
+        const char *digits = line.bytes + at;
+        if (line.length < at + 3 || memcmp(line.bytes + 5, versions[i], size) != 0 || digits[-1] != ' ') {
             continue;
         }
-        bool ends = line.length == length + 3 || digits[3] == ' ';
+        bool ends = line.length == at + 3 || digits[3] == ' ';
         if (digits[0] < '1' || digits[0] > '9' || !is_digit(digits[1]) || !is_digit(digits[2]) || !ends ||
             has_control_byte(line)) {
             return bad_status;
         }
         head->status = (digits[0] - '0') * 100 + (digits[1] - '0') * 10 + (digits[2] - '0');
-        head->http_1_0 = i == 1;
+        head->http_version = versions[i];
         return NULL;
     }
     return bad_status;
@@ -110,24 +118,24 @@ static const char *read_lengths(struct rsc_head *head, struct rsc_text value) {
     return fault;
 }
 
-static const char *read_field(struct rsc_head *head, struct rsc_text line) {
+static const char *read_field(struct rsc_head *head, char *line, size_t length) {
     size_t colon = 0;
-    while (colon < line.length && is_token_byte(line.bytes[colon])) {
-        colon++;
+    for (char byte; colon < length && (byte = name_byte(line[colon])) != ' '; colon++) {
+        line[colon] = byte;
     }
-    if (colon == 0 || colon == line.length || line.bytes[colon] != ':') {
+    if (colon == 0 || colon == length || line[colon] != ':') {
         return bad_line;
     }
-    struct rsc_text name = {line.bytes, colon};
-    struct rsc_text value = trim((struct rsc_text){line.bytes + colon + 1, line.length - colon - 1});
+    struct rsc_text name = {line, colon};
+    struct rsc_text value = trim((struct rsc_text){line + colon + 1, length - colon - 1});
     if (has_control_byte(value)) {
         return bad_line;
     }
     const char *fault = NULL;
-    if (is_name(name, "content-length")) {
+    if (is_word(name, "content-length")) {
         fault = read_lengths(head, value);
-    } else if (is_name(name, "transfer-encoding")) {
-        fault = head->chunked || head->http_1_0 || !is_name(value, "chunked") ? other_encoding : NULL;
+    } else if (is_word(name, "transfer-encoding")) {
+        fault = head->chunked || head->http_version == http_1_0 || !is_word(value, "chunked") ? other_encoding : NULL;
         head->chunked = true;
     }
     if (fault == NULL && head->chunked && head->has_length) {
@@ -136,21 +144,17 @@ static const char *read_field(struct rsc_head *head, struct rsc_text line) {
     return fault;
 }
 
-const char *rsc_head_folded(struct rsc_text line) {
-    return line.length > 0 && (*line.bytes == ' ' || *line.bytes == '\t') ? bad_line : NULL;
-}
-
-const char *rsc_head_read(struct rsc_head *head, struct rsc_text line) {
-    if (line.length < 2 || line.bytes[line.length - 2] != '\r' || line.bytes[line.length - 1] != '\n') {
+const char *rsc_head_read(struct rsc_head *head, char *line, size_t length) {
+    if (length < 2 || line[length - 2] != '\r' || line[length - 1] != '\n') {
         return bad_line;
     }
-    line.length -= 2;
-    if (rsc_head_begins(line)) {
-        return read_status(head, line);
+    struct rsc_text text = {line, length - 2};
+    if (rsc_head_begins(text)) {
+        return read_status(head, text);
     }
-    if (line.length == 0) {
+    if (text.length == 0) {
         head->complete = true;
         return NULL;
     }
-    return read_field(head, line);
+    return read_field(head, line, text.length);
 }

@@ -14,9 +14,9 @@
 
 struct rsc_head {
     int status;
-    bool http_1_0;
-    bool complete;   /* the empty line has arrived */
-    bool has_length; /* Content-Length was given */
+    const char *http_version; /* "1.0", "1.1", "2" or "3" */
+    bool complete;            /* the empty line has arrived */
+    bool has_length;          /* Content-Length was given */
     bool chunked;
     size_t digits;   /* of the length, for the comparison with a second one */
     uint64_t length; /* bytes of the body */
@@ -25,11 +25,8 @@ struct rsc_head {
 /* Whether the line begins a new head. */
 bool rsc_head_begins(struct rsc_text line);
 
-/* Returns NULL, or the fault of a line that continues the one before. */
-const char *rsc_head_folded(struct rsc_text line);
-
-/* Reads the next line with its line end. A status line begins the head again. Returns NULL, or the fault as a static
- * text. */
-const char *rsc_head_read(struct rsc_head *head, struct rsc_text line);
+/* Reads the next line with its line end, and writes the name of its field in lower case. A status line begins the head
+ * again. Returns NULL, or the fault as a static text. */
+const char *rsc_head_read(struct rsc_head *head, char *line, size_t length);
 
 #endif

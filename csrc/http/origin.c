@@ -7,10 +7,6 @@
 #include "http/libcurl.h"
 #include "http/transfer.h"
 
-/* Before 8.2.0, libcurl keeps a pointer to the last header of a handle's earlier transfer, which it has freed. A
- * response that begins with a folded line makes it read and write there. */
-#define UNFOLDING_FIXED 0x080200
-
 /* The model handle: the options that are the same for every transfer */
 
 static const struct {
@@ -112,10 +108,6 @@ static int open_model(struct rsc_origin *origin, const struct rsc_origin_options
     }
     if (code == CURLE_OK) {
         code = curl_easy_setopt(origin->model, CURLOPT_HTTP_VERSION, http_version(origin, options->http_version));
-    }
-    if (code == CURLE_OK && rsc_libcurl()->number < UNFOLDING_FIXED) {
-        /* The write function then gets each header line before libcurl keeps it, and refuses a folded one. */
-        code = curl_easy_setopt(origin->model, CURLOPT_HEADER, 1L);
     }
     if (code == CURLE_OK && origin->tls && options->http_version != RSC_HTTP_1_1) {
         /* Parallel transfers first wait whether the new connection supports HTTP/2 and can carry them all. */

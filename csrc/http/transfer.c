@@ -113,8 +113,6 @@ static void succeed(struct rsc_transfer *transfer) {
     struct rsc_handle *handle = transfer->handle;
     struct rsc_response *response = &transfer->outcome.response;
     double waited = (double)(transfer->launched_at - transfer->sent_at) / RSC_NS_PER_S;
-    (void)curl_easy_getinfo(handle->easy, CURLINFO_RESPONSE_CODE, &response->status);
-    (void)curl_easy_getinfo(handle->easy, CURLINFO_HTTP_VERSION, &response->http_version);
     response->name_lookup = since_sent(waited, time_of(handle, CURLINFO_NAMELOOKUP_TIME_T));
     response->connect = since_sent(waited, time_of(handle, CURLINFO_CONNECT_TIME_T));
     response->tls = since_sent(waited, time_of(handle, CURLINFO_APPCONNECT_TIME_T));

@@ -34,8 +34,6 @@ struct rsc_request {
 };
 
 struct rsc_response {
-    long status;
-    long http_version; /* CURL_HTTP_VERSION_* */
     /* Seconds since rsc_transfer_send. */
     double name_lookup, connect, tls, first_byte, total;
 };
@@ -57,9 +55,8 @@ struct rsc_transfer {
     uint64_t sent_at, launched_at; /* ns */
 
     struct rsc_buffer received; /* lines with lower-case names, then the body */
-    size_t head_size;           /* bytes of header lines in `received` */
+    size_t head_size;           /* bytes of complete header lines in `received` */
     struct rsc_head head;
-    bool in_line, in_body; /* received a part of a header line, or of the body */
     const char *malformed; /* the fault of the head, or NULL */
     const char *limit;     /* name of the exceeded limit, or NULL */
     size_t limit_size;

@@ -15,15 +15,6 @@ static bool admit(struct rsc_transfer *transfer, size_t used, size_t size, const
     return false;
 }
 
-/* Field names are case-insensitive, so they are stored in lower case. */
-static void lower_name(char *line, size_t length) {
-    for (size_t i = 0; i < length && line[i] != ':'; i++) {
-        if (line[i] >= 'A' && line[i] <= 'Z') {
-            line[i] = (char)(line[i] + ('a' - 'A'));
-        }
-    }
-}
-
 /* Refuses a body above the limit before it arrives. The answer to HEAD, 204 and 304 have none. */
 static bool admit_length(struct rsc_transfer *transfer) {
     const struct rsc_head *head = &transfer->head;
@@ -35,62 +26,61 @@ static bool admit_length(struct rsc_transfer *transfer) {
     return admit(transfer, 0, length, "max_body", transfer->origin->max_body);
 }
 
+/* Takes a piece of the head. Only a line longer than libcurl's write buffer comes in several pieces. Returns whether
+ * the transfer goes on. */
+static bool take_head(struct rsc_transfer *transfer, struct rsc_text piece) {
+    struct rsc_buffer *received = &transfer->received;
+    if (received->length == transfer->head_size && rsc_head_begins(piece)) {
+        /* After interim responses (100, 103 …) only the last response counts. */
+        rsc_origin_reuse_buffer(transfer->origin, received);
+        rsc_buffer_reset(received);
+        transfer->head_size = 0;
+        if (rsc_buffer_reserve(received, transfer->origin->typical_size) != RSC_OK) {
+            return false;
+        }
+    }
+    if (!admit(transfer, received->length, piece.length, "max_headers", transfer->origin->max_headers) ||
+        rsc_buffer_append(received, piece.bytes, piece.length) != RSC_OK) {
+        return false;
+    }
+    if (piece.length == 0 || piece.bytes[piece.length - 1] != '\n') {
+        return true;
+    }
+    char *line = received->data + transfer->head_size;
+    transfer->malformed = rsc_head_read(&transfer->head, line, received->length - transfer->head_size);
+    transfer->head_size = received->length;
+    return transfer->malformed == NULL && admit_length(transfer);
+}
+
+static bool take_body(struct rsc_transfer *transfer, struct rsc_text piece) {
+    struct rsc_buffer *received = &transfer->received;
+    size_t used = received->length - transfer->head_size, limit = transfer->origin->max_body;
+    if (!admit(transfer, used, piece.length, "max_body", limit)) {
+        return false;
+    }
+    if (used == 0 && transfer->head.has_length && transfer->head.length <= limit &&
+        rsc_buffer_reserve(received, (size_t)transfer->head.length) != RSC_OK) {
+        return false;
+    }
+    return rsc_buffer_append(received, piece.bytes, piece.length) == RSC_OK;
+}
+
+static bool in_head(const struct rsc_transfer *transfer) {
+    return !transfer->head.complete || transfer->head.status < 200;
+}
+
+static size_t on_write(char *bytes, size_t size, size_t count, void *context) {
+    struct rsc_transfer *transfer = ((struct rsc_handle *)context)->transfer;
+    struct rsc_text piece = {bytes, size * count};
+    bool taken = in_head(transfer) ? take_head(transfer, piece) : take_body(transfer, piece);
+    return taken ? piece.length : 0;
+}
+
 static size_t on_header(char *bytes, size_t size, size_t count, void *context) {
     struct rsc_transfer *transfer = ((struct rsc_handle *)context)->transfer;
-    struct rsc_text line = {bytes, size * count};
-    size_t length = line.length;
-    if (transfer->head.complete && transfer->head.status >= 200) {
-        return length; /* ignore trailers */
-    }
-    if (rsc_head_begins(line)) {
-        /* After interim responses (100, 103 …) only the last response counts. */
-        rsc_origin_reuse_buffer(transfer->origin, &transfer->received);
-        rsc_buffer_reset(&transfer->received);
-        transfer->head_size = 0;
-        if (rsc_buffer_reserve(&transfer->received, transfer->origin->typical_size) != RSC_OK) {
-            return 0;
-        }
-    }
-    if (!admit(transfer, transfer->head_size, length, "max_headers", transfer->origin->max_headers) ||
-        rsc_buffer_append(&transfer->received, bytes, length) != RSC_OK) {
-        return 0;
-    }
-    lower_name(transfer->received.data + transfer->head_size, length);
-    transfer->head_size += length;
-    transfer->malformed = rsc_head_read(&transfer->head, line);
-    return transfer->malformed == NULL && admit_length(transfer) ? length : 0;
-}
-
-/* With CURLOPT_HEADER, on_body gets a header line before libcurl keeps it and before on_header gets it. A long line
- * comes in pieces. A folded line must not get further: see origin.c. */
-static bool admit_line(struct rsc_transfer *transfer, struct rsc_text piece) {
-    bool begins = !transfer->in_line;
-    transfer->in_line = piece.length > 0 && piece.bytes[piece.length - 1] != '\n';
-    transfer->malformed = begins ? rsc_head_folded(piece) : NULL;
-    return transfer->malformed == NULL;
-}
-
-static size_t on_body(char *bytes, size_t size, size_t count, void *context) {
-    struct rsc_handle *handle = context;
-    struct rsc_transfer *transfer = handle->transfer;
-    size_t length = size * count;
-    if (!transfer->head.complete || transfer->head.status < 200) {
-        return admit_line(transfer, (struct rsc_text){bytes, length}) ? length : 0;
-    }
-    if (!admit(transfer, transfer->received.length - transfer->head_size, length, "max_body",
-               transfer->origin->max_body)) {
-        return 0;
-    }
-    if (!transfer->in_body) {
-        transfer->in_body = true;
-        curl_off_t announced = -1;
-        (void)curl_easy_getinfo(handle->easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &announced);
-        if (announced > (curl_off_t)length && announced <= (curl_off_t)transfer->origin->max_body &&
-            rsc_buffer_reserve(&transfer->received, (size_t)announced) != RSC_OK) {
-            return 0;
-        }
-    }
-    return rsc_buffer_append(&transfer->received, bytes, length) == RSC_OK ? length : 0;
+    struct rsc_text piece = {bytes, size * count};
+    /* Lines after the body are ignored. */
+    return !in_head(transfer) || take_head(transfer, piece) ? piece.length : 0;
 }
 
 /* libcurl calls this just before it sends a request, from 7.80 on. If a kept-alive connection was dead, it calls this
@@ -121,14 +111,26 @@ static int on_close(void *context, curl_socket_t fd) {
     return rsc_sockets_close(&loop->sockets, fd);
 }
 
+/* Before 8.2.0, libcurl keeps a pointer to the last header of a handle's earlier transfer, which it has freed. A
+ * response that begins with a folded line makes it read and write there. With CURLOPT_HEADER, on_write gets each line
+ * before libcurl keeps it, and refuses a folded one. A later libcurl would pass it the lines after the body as well. */
+#define UNFOLDING_FIXED 0x080200
+
+static CURLcode set_head_callback(CURL *easy, struct rsc_handle *handle) {
+    if (rsc_libcurl()->number < UNFOLDING_FIXED) {
+        return curl_easy_setopt(easy, CURLOPT_HEADER, 1L);
+    }
+    CURLcode code = curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_header);
+    return code == CURLE_OK ? curl_easy_setopt(easy, CURLOPT_HEADERDATA, handle) : code;
+}
+
 CURLcode rsc_transfer_set_callbacks(CURL *easy, struct rsc_handle *handle) {
     struct rsc_loop *loop = handle->origin->loop;
     CURLcode codes[] = {
         curl_easy_setopt(easy, CURLOPT_PRIVATE, handle),
         curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, handle->error),
-        curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_header),
-        curl_easy_setopt(easy, CURLOPT_HEADERDATA, handle),
-        curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body),
+        set_head_callback(easy, handle),
+        curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_write),
         curl_easy_setopt(easy, CURLOPT_WRITEDATA, handle),
         curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, on_open),
         curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, loop),

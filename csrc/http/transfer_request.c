@@ -11,15 +11,6 @@ static const char no_expect[] = "Expect:";
 static const char no_content_type[] = "Content-Type:";
 #define ADDED_HEADERS 2
 
-static bool printable(struct rsc_text text, char least) {
-    for (size_t i = 0; i < text.length; i++) {
-        if ((unsigned char)text.bytes[i] < (unsigned char)least || text.bytes[i] == 0x7f) {
-            return false;
-        }
-    }
-    return true;
-}
-
 bool rsc_request_method_valid(struct rsc_text method) {
     for (size_t i = 0; i < method.length; i++) {
         if (method.bytes[i] < 'A' || method.bytes[i] > 'Z') {
@@ -30,7 +21,7 @@ bool rsc_request_method_valid(struct rsc_text method) {
 }
 
 bool rsc_request_target_valid(struct rsc_text target) {
-    return target.length > 0 && target.bytes[0] == '/' && printable(target, '!');
+    return target.length > 0 && target.bytes[0] == '/' && rsc_text_printable(target, '!');
 }
 
 bool rsc_request_header_valid(struct rsc_text line) {
@@ -43,7 +34,7 @@ bool rsc_request_header_valid(struct rsc_text line) {
         memchr(line.bytes, '\0', line.length) != NULL) {
         return false;
     }
-    return printable(name, '!');
+    return rsc_text_printable(name, '!');
 }
 
 size_t rsc_request_size(const struct rsc_request *request) {

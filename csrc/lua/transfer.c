@@ -199,23 +199,18 @@ static void push_times(lua_State *L, const struct rsc_response *response) {
     set_number(L, "total", response->total);
 }
 
-static void push_response(lua_State *L, const struct rsc_transfer *transfer, bool brief) {
-    const struct rsc_response *response = &transfer->outcome.response;
-    lua_createtable(L, 0, 6);
-    lua_pushinteger(L, response->status);
+static void push_response(lua_State *L, const struct rsc_transfer *transfer) {
+    lua_createtable(L, 0, 5);
+    lua_pushinteger(L, transfer->head.status);
     lua_setfield(L, -2, "status");
-    lua_pushstring(L, response->http_version >= CURL_HTTP_VERSION_2_0   ? "2"
-                      : response->http_version == CURL_HTTP_VERSION_1_0 ? "1.0"
-                                                                        : "1.1");
+    lua_pushstring(L, transfer->head.http_version);
     lua_setfield(L, -2, "http_version");
     lua_pushinteger(L, (lua_Integer)rsc_transfer_body(transfer).length);
     lua_setfield(L, -2, "size");
-    if (!brief) {
-        push_headers(L, transfer);
-        lua_setfield(L, -2, "headers");
-        push_times(L, response);
-        lua_setfield(L, -2, "times");
-    }
+    push_headers(L, transfer);
+    lua_setfield(L, -2, "headers");
+    push_times(L, &transfer->outcome.response);
+    lua_setfield(L, -2, "times");
 }
 
 static void push_failure(lua_State *L, const struct rsc_failure *failure) {
@@ -234,7 +229,7 @@ static void push_failure(lua_State *L, const struct rsc_failure *failure) {
     lua_setfield(L, -2, "phase");
 }
 
-/* transfer:result(brief). The result of a brief 200 has no headers and no times: they cost as much as decoding it. */
+/* transfer:result(): the response without its body, or nil and the failure. */
 static int transfer_result(lua_State *L) {
     struct rsc_transfer *transfer = check_finished(L);
     if (transfer->failed) {
@@ -242,7 +237,7 @@ static int transfer_result(lua_State *L) {
         push_failure(L, &transfer->outcome.failure);
         return 2;
     }
-    push_response(L, transfer, lua_toboolean(L, 2) && transfer->outcome.response.status == 200);
+    push_response(L, transfer);
     return 1;
 }
 
@@ -278,7 +273,7 @@ static int transfer_decode(lua_State *L) {
  */
 static int transfer_take(lua_State *L) {
     struct rsc_transfer *transfer = check_finished(L);
-    if (transfer->failed || transfer->outcome.response.status != 200) {
+    if (transfer->failed || transfer->head.status != 200) {
         lua_pushnil(L);
         return 1;
     }

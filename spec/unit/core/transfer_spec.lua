@@ -271,20 +271,6 @@ describe("a transfer", function()
     assert.same({ "none", "none" }, cookies)
   end)
 
-  it("leaves out the headers and times of a brief 200, and of no other response", function()
-    for _, status in ipairs({ 200, 429 }) do
-      local url = serve(function(request)
-        request:respond(status, { ["Retry-After"] = "7" }, "{}")
-      end)
-      local transfer = send(origin_of(url))
-      drive:result(transfer)
-      local brief = transfer:result(true)
-      assert.same({ status, 2 }, { brief.status, brief.size })
-      assert.equal(status == 429 and "7" or nil, (brief.headers or {})["retry-after"])
-      assert.equal(status == 429, brief.times ~= nil)
-    end
-  end)
-
   it("asks for compression unless it is off", function()
     local encodings = {}
     local url = serve(function(request)
