@@ -30,6 +30,10 @@ static inline void rsc_list_append(struct rsc_link *head, struct rsc_link *link)
     head->previous = link;
 }
 
+static inline void rsc_list_prepend(struct rsc_link *head, struct rsc_link *link) {
+    rsc_list_append(head->next, link); /* before the first */
+}
+
 static inline void rsc_list_remove(struct rsc_link *link) {
     link->previous->next = link->next;
     link->next->previous = link->previous;

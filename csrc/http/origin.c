@@ -182,6 +182,7 @@ int rsc_origin_open(struct rsc_origin *origin, struct rsc_loop *loop, const stru
     origin->loop = loop;
     rsc_link_init(&origin->link);
     rsc_link_init(&origin->handles);
+    rsc_link_init(&origin->shards);
     rsc_link_init(&origin->queue);
     origin->concurrency = options->concurrency;
     origin->connect_timeout = options->connect_timeout;
@@ -192,6 +193,8 @@ int rsc_origin_open(struct rsc_origin *origin, struct rsc_loop *loop, const stru
     rsc_loop_adjust(loop, origin->concurrency);
     int status = open_url(origin, options->base_url, error);
     if (status == RSC_OK) {
+        bool alone = http_version(origin, options->http_version) == CURL_HTTP_VERSION_1_1;
+        origin->shard_handles = alone && loop->connections == 0 ? RSC_SHARD_HANDLES : SIZE_MAX;
         status = open_model(origin, options, error);
     }
     if (status != RSC_OK) {
@@ -206,6 +209,23 @@ static void free_handle(struct rsc_handle *handle) {
     free(handle);
 }
 
+/* Frees a shard without transfers, and closes its connections. */
+static void free_shard(struct rsc_origin *origin, struct rsc_shard *shard) {
+    rsc_list_remove(&shard->link);
+    for (struct rsc_handle *handle = shard->idle, *next; handle != NULL; handle = next) {
+        next = handle->next_idle;
+        free_handle(handle);
+        origin->idle_count--;
+    }
+    if (shard->cache != NULL) {
+        struct rsc_sigpipe sigpipe;
+        rsc_sigpipe_hold(&sigpipe);
+        (void)curl_share_cleanup(shard->cache);
+        rsc_sigpipe_release(&sigpipe);
+    }
+    free(shard);
+}
+
 void rsc_origin_close(struct rsc_origin *origin) {
     if (origin->loop == NULL || origin->closed) {
         return;
@@ -215,16 +235,16 @@ void rsc_origin_close(struct rsc_origin *origin) {
         struct rsc_operation *operation = RSC_CONTAINER(origin->queue.next, struct rsc_operation, link);
         rsc_transfer_cancel((struct rsc_transfer *)operation);
     }
-    while (!rsc_list_empty(&origin->handles)) {
-        struct rsc_handle *handle = RSC_CONTAINER(origin->handles.next, struct rsc_handle, handles);
-        /* The analyzer does not see that free_handle removes each handle from the list. */
-        if (handle->transfer != NULL) { /* NOLINT(clang-analyzer-unix.Malloc) */
+    for (struct rsc_link *link = origin->handles.next, *next; link != &origin->handles; link = next) {
+        struct rsc_handle *handle = RSC_CONTAINER(link, struct rsc_handle, handles);
+        next = link->next;
+        if (handle->transfer != NULL) {
             rsc_transfer_cancel(handle->transfer);
-        } else {
-            free_handle(handle);
         }
     }
-    origin->idle = NULL;
+    while (!rsc_list_empty(&origin->shards)) {
+        free_shard(origin, RSC_CONTAINER(origin->shards.next, struct rsc_shard, link));
+    }
     while (origin->spare_count > 0) {
         rsc_buffer_free(&origin->spare[--origin->spare_count]);
     }
@@ -238,43 +258,91 @@ void rsc_origin_close(struct rsc_origin *origin) {
 
 /* The pool of easy handles */
 
-static struct rsc_handle *new_handle(struct rsc_origin *origin) {
+static struct rsc_shard *new_shard(struct rsc_origin *origin) {
+    struct rsc_shard *shard = calloc(1, sizeof *shard);
+    if (shard == NULL) {
+        return NULL;
+    }
+    rsc_link_init(&shard->link);
+    if (origin->shard_handles == RSC_SHARD_HANDLES) {
+        shard->cache = curl_share_init();
+        if (shard->cache == NULL ||
+            curl_share_setopt(shard->cache, CURLSHOPT_SHARE, CURL_LOCK_DATA_CONNECT) != CURLSHE_OK) {
+            free_shard(origin, shard);
+            return NULL;
+        }
+    }
+    rsc_list_prepend(&origin->shards, &shard->link);
+    return shard;
+}
+
+static struct rsc_handle *new_handle(struct rsc_origin *origin, struct rsc_shard *shard) {
     struct rsc_handle *handle = calloc(1, sizeof *handle);
     if (handle == NULL) {
         return NULL;
     }
     handle->origin = origin;
+    handle->shard = shard;
     handle->connect_timeout = -1;
     handle->easy = curl_easy_duphandle(origin->model);
-    if (handle->easy == NULL || rsc_transfer_set_callbacks(handle->easy, handle) != CURLE_OK) {
+    if (handle->easy == NULL || curl_easy_setopt(handle->easy, CURLOPT_SHARE, shard->cache) != CURLE_OK ||
+        rsc_transfer_set_callbacks(handle->easy, handle) != CURLE_OK) {
         curl_easy_cleanup(handle->easy);
         free(handle);
         return NULL;
     }
     rsc_list_append(&origin->handles, &handle->handles);
+    shard->handle_count++;
     return handle;
 }
 
 struct rsc_handle *rsc_origin_acquire(struct rsc_origin *origin) {
-    struct rsc_handle *handle = origin->idle;
-    if (handle == NULL) {
-        return new_handle(origin);
+    struct rsc_shard *shard = rsc_list_empty(&origin->shards)
+                                  ? new_shard(origin)
+                                  : RSC_CONTAINER(origin->shards.next, struct rsc_shard, link);
+    if (shard == NULL) {
+        return NULL;
     }
-    origin->idle = handle->next_idle;
-    origin->idle_count--;
+    struct rsc_handle *handle = shard->idle;
+    if (handle != NULL) {
+        shard->idle = handle->next_idle;
+        origin->idle_count--;
+    } else {
+        handle = new_handle(origin, shard);
+    }
+    if (handle != NULL) {
+        shard->active_count++;
+    }
+    if (shard->idle == NULL && shard->handle_count == origin->shard_handles) {
+        rsc_list_remove(&shard->link);
+    }
     return handle;
+}
+
+/* Frees the shard whose last transfer ended the longest ago, if that is long enough. */
+static void shrink(struct rsc_origin *origin, uint64_t now) {
+    struct rsc_shard *last = RSC_CONTAINER(origin->shards.previous, struct rsc_shard, link);
+    if (!origin->closed && last->active_count == 0 && now - last->released_at > RSC_SHARD_IDLE_MAX) {
+        free_shard(origin, last);
+    }
 }
 
 void rsc_origin_release(struct rsc_handle *handle) {
     struct rsc_origin *origin = handle->origin;
+    struct rsc_shard *shard = handle->shard;
     struct rsc_sigpipe sigpipe;
     rsc_sigpipe_hold(&sigpipe); /* libcurl may close the connection */
     (void)curl_multi_remove_handle(origin->loop->multi, handle->easy);
     rsc_sigpipe_release(&sigpipe);
     handle->transfer = NULL;
-    handle->next_idle = origin->idle;
-    origin->idle = handle;
+    handle->next_idle = shard->idle;
+    shard->idle = handle;
+    shard->active_count--;
     origin->idle_count++;
+    rsc_list_remove(&shard->link);
+    rsc_list_prepend(&origin->shards, &shard->link);
+    shard->released_at = rsc_now();
+    shrink(origin, shard->released_at);
 }
 
 void rsc_origin_reuse_buffer(struct rsc_origin *origin, struct rsc_buffer *buffer) {

@@ -1,9 +1,9 @@
 /* An origin: one scheme, host and port, with the options that all its requests share.
  *
- * It keeps a pool of easy handles whose fixed options are set once. The pool holds no connections: libcurl keeps and
- * reuses those in the loop (loop.h). Transfers over its concurrency limit wait in a FIFO queue. (libcurl could queue
- * them too, but its search for a free connection is linear.) The caller owns the struct. It must not move, and must
- * outlive its transfers; closing it cancels them. The thread rules are the loop's. */
+ * It keeps a pool of easy handles whose fixed options are set once. libcurl keeps and reuses the connections: those of
+ * HTTP/1.1 in the pool's shards, others in the loop (loop.h). Transfers over its concurrency limit wait in a FIFO
+ * queue. (libcurl could queue them too, but its search for a free connection is linear.) The caller owns the struct. It
+ * must not move, and must outlive its transfers; closing it cancels them. The thread rules are the loop's. */
 #ifndef RSC_ORIGIN_H
 #define RSC_ORIGIN_H
 
@@ -40,12 +40,27 @@ struct rsc_origin_options {
     const char *proxy, *ca_file, *client_cert, *client_key, *unix_socket, *user_agent;
 };
 
+#define RSC_SHARD_HANDLES  32                  /* handles of a shard with its own connections */
+#define RSC_SHARD_IDLE_MAX (60 * RSC_NS_PER_S) /* ns that a shard is kept without a transfer */
+
+/* A part of an origin's pool. Its handles share a cache of connections, unless max_connections of the loop is set or
+ * the connections can be multiplexed. For each request libcurl passes over all connections of a cache, twice: a
+ * thousand in one cache cost more than the request. */
+struct rsc_shard {
+    struct rsc_link link; /* in the origin's list, while it has an idle handle or room for one */
+    CURLSH *cache;        /* NULL for the loop's cache */
+    struct rsc_handle *idle;
+    size_t handle_count, active_count;
+    uint64_t released_at; /* when a transfer ended last, in ns */
+};
+
 enum rsc_method_kind { RSC_METHOD_UNSET, RSC_METHOD_GET, RSC_METHOD_HEAD, RSC_METHOD_POST };
 
 /* A pooled easy handle. It is the context of libcurl's callbacks, so that they stay set between transfers. */
 struct rsc_handle {
     CURL *easy;
     struct rsc_origin *origin;
+    struct rsc_shard *shard;
     struct rsc_transfer *transfer; /* NULL while idle */
     struct rsc_handle *next_idle;
     struct rsc_link handles;          /* in the origin's list */
@@ -66,7 +81,8 @@ struct rsc_origin {
     CURL *model;          /* has the fixed options; only duplicated, never used */
     CURLU *url;
     struct rsc_link handles;
-    struct rsc_handle *idle;
+    struct rsc_link shards; /* those with an idle handle or room for one, the one released last first */
+    size_t shard_handles;   /* most handles of a shard */
     struct rsc_link queue;
     size_t idle_count;
     long active, concurrency;
@@ -88,7 +104,7 @@ int rsc_origin_open(struct rsc_origin *origin, struct rsc_loop *loop, const stru
 /* Closes the origin and cancels its transfers. Idempotent. */
 void rsc_origin_close(struct rsc_origin *origin);
 
-/* Returns an idle handle or a new one, or NULL if memory runs out. */
+/* Returns the handle that was released last or a new one, or NULL if memory runs out. */
 struct rsc_handle *rsc_origin_acquire(struct rsc_origin *origin);
 
 /* Removes the handle from the multi handle, which aborts its transfer, and returns it to the pool. */

@@ -175,6 +175,10 @@ CURLcode rsc_transfer_apply(struct rsc_handle *handle, struct rsc_transfer *tran
     bool fresh = transfer->fresh || may_be_repeated(handle);
     if (code == CURLE_OK && handle->fresh != fresh) {
         code = curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, fresh ? 1L : 0L);
+        if (code == CURLE_OK && handle->shard->cache != NULL) {
+            /* Each shard would keep as many connections as the loop. Without new ones besides, it has one a handle. */
+            code = curl_easy_setopt(easy, CURLOPT_FORBID_REUSE, fresh ? 1L : 0L);
+        }
         handle->fresh = code == CURLE_OK ? fresh : !fresh;
     }
     if (code == CURLE_OK && handle->connect_timeout != transfer->connect_timeout) {

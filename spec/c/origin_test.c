@@ -1,0 +1,53 @@
+/* The pool of an origin after a burst of requests. A Lua program would have to wait for a minute. */
+#include <string.h>
+
+#include "check.h"
+#include "http/origin.h"
+#include "http/transfer.h"
+
+#define BURST (RSC_SHARD_HANDLES + 1) /* transfers at once, for two shards */
+
+/* Nothing listens at the port of the origin, so each transfer fails. */
+static void run(struct rsc_origin *origin, size_t count) {
+    struct rsc_text get = {"GET", 3}, root = {"/", 1};
+    struct rsc_request request = {.method = get, .target = root, .timeout = RSC_NS_PER_S, .connect_timeout = 1000};
+    struct rsc_transfer *transfers[BURST];
+    for (size_t i = 0; i < count; i++) {
+        transfers[i] = calloc(1, rsc_request_size(&request));
+        CHECK(transfers[i] != NULL, "no memory");
+        rsc_transfer_init(transfers[i], origin, &request);
+        CHECK(rsc_transfer_send(transfers[i]) == RSC_OK, "transfer %zu", i);
+    }
+    for (size_t i = 0; i < count; i++) {
+        while (transfers[i]->operation.state < RSC_FINISHED) {
+            (void)rsc_loop_step(origin->loop, RSC_NEVER, RSC_NEVER);
+        }
+        CHECK(transfers[i]->failed, "transfer %zu did not fail", i);
+        rsc_operation_take(&transfers[i]->operation);
+        rsc_transfer_close(transfers[i]);
+        free(transfers[i]);
+    }
+}
+
+int main(void) {
+    static struct rsc_loop loop;
+    static struct rsc_origin origin;
+    struct rsc_error error;
+    struct rsc_origin_options options = {.base_url = "http://127.0.0.1:1", .concurrency = BURST, .max_headers = 1024};
+    CHECK(rsc_loop_open(&loop, 0, &error) == RSC_OK, "%s", error.message);
+    CHECK(rsc_origin_open(&origin, &loop, &options, &error) == RSC_OK, "%s", error.message);
+    run(&origin, BURST);
+    run(&origin, 1);
+    CHECK(origin.idle_count == BURST, "%zu handles after a burst", origin.idle_count);
+    struct rsc_shard *unused = RSC_CONTAINER(origin.shards.previous, struct rsc_shard, link);
+    size_t unneeded = unused->handle_count;
+    unused->released_at -= RSC_SHARD_IDLE_MAX;
+    run(&origin, 1);
+    CHECK(origin.idle_count == BURST - unneeded, "%zu handles a minute later", origin.idle_count);
+    run(&origin, BURST);
+    CHECK(origin.idle_count == BURST, "%zu handles after the next burst", origin.idle_count);
+    rsc_origin_close(&origin);
+    CHECK(origin.idle_count == 0, "%zu handles of a closed origin", origin.idle_count);
+    rsc_loop_close(&loop);
+    return 0;
+}
