@@ -16,6 +16,25 @@ static inline rsc_block rsc_block_load(const char *p) {
     return _mm_loadu_si128((const __m128i *)(const void *)p);
 }
 
+static inline void rsc_block_store(char *p, rsc_block block) {
+    _mm_storeu_si128((__m128i *)(void *)p, block);
+}
+
+/* Returns a block of equal bytes. Blocks also have the operators &, | and ^. */
+static inline rsc_block rsc_block_of(unsigned char byte) {
+    return _mm_set1_epi8((char)byte);
+}
+
+/* Returns 0xFF where the bytes are equal, and else 0. */
+static inline rsc_block rsc_block_equal(rsc_block a, rsc_block b) {
+    return _mm_cmpeq_epi8(a, b);
+}
+
+/* Returns a - b where a is greater, and else 0. */
+static inline rsc_block rsc_block_excess(rsc_block a, rsc_block b) {
+    return _mm_subs_epu8(a, b);
+}
+
 /* In a mask, the lowest bits belong to the first byte. */
 static inline uint64_t rsc_block_mask(rsc_block bytes) {
     return (unsigned)_mm_movemask_epi8(bytes);
@@ -44,6 +63,25 @@ static inline rsc_block rsc_block_load(const char *p) {
     return vld1q_u8((const uint8_t *)p);
 }
 
+static inline void rsc_block_store(char *p, rsc_block block) {
+    vst1q_u8((uint8_t *)p, block);
+}
+
+/* Returns a block of equal bytes. Blocks also have the operators &, | and ^. */
+static inline rsc_block rsc_block_of(unsigned char byte) {
+    return vdupq_n_u8(byte);
+}
+
+/* Returns 0xFF where the bytes are equal, and else 0. */
+static inline rsc_block rsc_block_equal(rsc_block a, rsc_block b) {
+    return vceqq_u8(a, b);
+}
+
+/* Returns a - b where a is greater, and else 0. */
+static inline rsc_block rsc_block_excess(rsc_block a, rsc_block b) {
+    return vqsubq_u8(a, b);
+}
+
 /* In a mask, the lowest bits belong to the first byte. */
 static inline uint64_t rsc_block_mask(rsc_block bytes) {
     uint8x8_t nibbles = vshrn_n_u16(vreinterpretq_u16_u8(bytes), 4);
@@ -60,6 +98,14 @@ static inline uint64_t rsc_block_special(rsc_block block) {
     rsc_block found = vorrq_u8(vceqq_u8(block, vdupq_n_u8('"')), vceqq_u8(block, vdupq_n_u8('\\')));
     /* The comparison is signed, so bytes >= 0x80 also count as below 0x20. */
     return rsc_block_mask(vorrq_u8(found, vcltq_s8(vreinterpretq_s8_u8(block), vdupq_n_s8(0x20))));
+}
+#endif
+
+#if defined(RSC_BLOCK_SIZE)
+/* Returns a mask of the quotes, backslashes and control characters. */
+static inline uint64_t rsc_block_stops(rsc_block block) {
+    return rsc_block_mask(rsc_block_equal(block, rsc_block_of('"')) | rsc_block_equal(block, rsc_block_of('\\')) |
+                          rsc_block_equal(rsc_block_excess(block, rsc_block_of(0x1F)), rsc_block_of(0)));
 }
 #endif
 

@@ -1,6 +1,6 @@
 #include "json/scan.h"
 
-#define ESCAPE_SIZE_MAX 4 /* bytes of one decoded escape */
+#define STEP_MAX 16 /* bytes that one step of scan_escapes writes: an escape needs 4, a block 16 */
 
 static size_t position_of(const struct rsc_input *input, const char *at) {
     return (size_t)(at - input->text) + 1;
@@ -102,139 +102,132 @@ static const char *scan_unit_slowly(const struct rsc_input *input, const char *p
     return p;
 }
 
-/* Reads the four hexadecimal digits at `p` into *unit. Returns the byte after them, or NULL with the error set. */
-static const char *scan_unit(const struct rsc_input *input, const char *p, unsigned *unit) {
-    if (input->end - p >= 4) {
-        int value = hex_digit(p[0]) * 4096 | hex_digit(p[1]) * 256 | hex_digit(p[2]) * 16 | hex_digit(p[3]);
-        /* hex_digit returns -1 for a bad digit, which makes the value negative. */
-        if (value >= 0 && (value < 0xDC00 || value > 0xDFFF)) {
-            *unit = (unsigned)value;
-            return p + 4;
-        }
+/* The functions that decode an escape are always inlined: see `./dev bench decode`. */
+
+/* Returns the value of the four hexadecimal digits at `p`, or a negative number. */
+RSC_ALWAYS_INLINE int scan_unit(const struct rsc_input *input, const char *p) {
+    if (input->end - p < 4) {
+        return -1;
     }
-    return scan_unit_slowly(input, p, false, unit);
+    return hex_digit(p[0]) * 4096 | hex_digit(p[1]) * 256 | hex_digit(p[2]) * 16 | hex_digit(p[3]);
 }
 
-static size_t encode_utf8(unsigned code_point, char *out) {
-    if (code_point < 0x80) {
-        out[0] = (char)code_point;
-        return 1;
-    }
-    if (code_point < 0x800) {
-        out[0] = (char)(0xC0 | code_point >> 6);
-        out[1] = (char)(0x80 | (code_point & 0x3F));
-        return 2;
-    }
-    if (code_point < 0x10000) {
-        out[0] = (char)(0xE0 | code_point >> 12);
-        out[1] = (char)(0x80 | (code_point >> 6 & 0x3F));
-        out[2] = (char)(0x80 | (code_point & 0x3F));
-        return 3;
-    }
-    out[0] = (char)(0xF0 | code_point >> 18);
-    out[1] = (char)(0x80 | (code_point >> 12 & 0x3F));
-    out[2] = (char)(0x80 | (code_point >> 6 & 0x3F));
-    out[3] = (char)(0x80 | (code_point & 0x3F));
-    return 4;
-}
-
-/* Reads the digits after `\u`, and a second escape for a surrogate pair. Writes 1 to 4 bytes of UTF-8. */
-static const char *scan_unicode(const struct rsc_input *input, const char *p, char *out, size_t *size) {
-    unsigned code_point;
-    p = scan_unit(input, p, &code_point);
+/* Locates the fault after a `\u`. */
+static const char *fail_unicode(const struct rsc_input *input, const char *p) {
+    unsigned high;
+    unsigned low;
+    p = scan_unit_slowly(input, p, false, &high);
     if (p == NULL) {
         return NULL;
     }
-    if (code_point >= 0xD800 && code_point <= 0xDBFF) {
-        for (int i = 0; i < 2; i++, p++) {
-            if (*p != "\\u"[i]) {
-                return rsc_scan_expected(input, p, "the low surrogate of a pair");
-            }
+    for (int i = 0; i < 2; i++, p++) {
+        if (*p != "\\u"[i]) {
+            return rsc_scan_expected(input, p, "the low surrogate of a pair");
         }
-        unsigned low;
-        p = scan_unit_slowly(input, p, true, &low);
-        if (p == NULL) {
-            return NULL;
-        }
-        code_point = 0x10000 + ((code_point - 0xD800) << 10) + (low - 0xDC00);
     }
-    *size = encode_utf8(code_point, out);
-    return p;
+    return scan_unit_slowly(input, p, true, &low);
 }
 
-/* Reads the escape whose backslash is at `p`, writes its 1 to 4 bytes, and returns the byte after it. */
-static const char *scan_escape(const struct rsc_input *input, const char *p, char *out, size_t *size) {
+/* Writes the code point and returns the byte after it. */
+RSC_ALWAYS_INLINE char *encode_utf8(unsigned code_point, char *out) {
+    if (code_point < 0x80) {
+        *out++ = (char)code_point;
+        return out;
+    }
+    if (code_point < 0x800) {
+        *out++ = (char)(0xC0 | code_point >> 6);
+    } else {
+        if (code_point < 0x10000) {
+            *out++ = (char)(0xE0 | code_point >> 12);
+        } else {
+            *out++ = (char)(0xF0 | code_point >> 18);
+            *out++ = (char)(0x80 | (code_point >> 12 & 0x3F));
+        }
+        *out++ = (char)(0x80 | (code_point >> 6 & 0x3F));
+    }
+    *out++ = (char)(0x80 | (code_point & 0x3F));
+    return out;
+}
+
+/* Reads the digits after `\u`, and a second escape for a surrogate pair. Writes 1 to 4 bytes of UTF-8 and moves *out
+ * past them. */
+RSC_ALWAYS_INLINE const char *scan_unicode(const struct rsc_input *input, const char *p, char **out) {
+    int unit = scan_unit(input, p);
+    if (unit >= 0 && (unit < 0xD800 || unit > 0xDFFF)) {
+        *out = encode_utf8((unsigned)unit, *out);
+        return p + 4;
+    }
+    if (unit >= 0xD800 && unit <= 0xDBFF && p[4] == '\\' && p[5] == 'u') {
+        int low = scan_unit(input, p + 6);
+        if (low >= 0xDC00 && low <= 0xDFFF) {
+            *out = encode_utf8((unsigned)(0x10000 + ((unit - 0xD800) << 10) + (low - 0xDC00)), *out);
+            return p + 10;
+        }
+    }
+    return fail_unicode(input, p);
+}
+
+/* Reads the escape whose backslash is at `p`. Writes 1 to 4 bytes, moves *out past them, and returns the byte after the
+ * escape. First compares a byte of the text and only then reads a table: a wrong prediction is noticed sooner. */
+RSC_ALWAYS_INLINE const char *scan_escape(const struct rsc_input *input, const char *p, char **out) {
     static const char meanings[256] = {
         ['"'] = '"', ['\\'] = '\\', ['/'] = '/', ['b'] = '\b', ['f'] = '\f', ['n'] = '\n', ['r'] = '\r', ['t'] = '\t'};
-    p++;
-    char meaning = meanings[(unsigned char)*p];
-    if (meaning != '\0') {
-        *out = meaning;
-        *size = 1;
-        return p + 1;
+    if (p[1] == 'u') {
+        return scan_unicode(input, p + 2, out);
     }
-    if (*p == 'u') {
-        return scan_unicode(input, p + 1, out, size);
+    char meaning = meanings[(unsigned char)p[1]];
+    *(*out)++ = meaning;
+    return RSC_LIKELY(meaning != '\0') ? p + 2 : rsc_scan_expected(input, p + 1, "an escape character");
+}
+
+#if defined(RSC_BLOCK_SIZE)
+/* Returns a block with a byte other than 0 at each fault: a byte that cannot follow those before it; see utf8_shape.
+ * `back1` to `back3` are the blocks that begin one to three bytes earlier. */
+static inline rsc_block utf8_faults(rsc_block block, rsc_block back1, rsc_block back2, rsc_block back3) {
+    rsc_block leads = rsc_block_excess(back1, rsc_block_of(0xBF)) | rsc_block_excess(back2, rsc_block_of(0xDF)) |
+                      rsc_block_excess(back3, rsc_block_of(0xEF));
+    rsc_block starts = rsc_block_equal(leads, rsc_block_of(0));
+    rsc_block continues = rsc_block_equal(block & rsc_block_of(0xC0), rsc_block_of(0x80));
+    rsc_block low = (rsc_block_equal(back1, rsc_block_of(0xE0)) & rsc_block_of(0xA0)) |
+                    (rsc_block_equal(back1, rsc_block_of(0xF0)) & rsc_block_of(0x90));
+    rsc_block high = (rsc_block_equal(back1, rsc_block_of(0xED)) & rsc_block_of(0xFF ^ 0x9F)) |
+                     (rsc_block_equal(back1, rsc_block_of(0xF4)) & rsc_block_of(0xFF ^ 0x8F));
+    return rsc_block_equal(starts, continues) | rsc_block_excess(low, block) |
+           rsc_block_excess(block, high ^ rsc_block_of(0xFF)) |
+           rsc_block_equal(block & rsc_block_of(0xFE), rsc_block_of(0xC0)) |
+           rsc_block_excess(block, rsc_block_of(0xF4));
+}
+
+/* Moves over blocks of plain bytes and valid UTF-8 from `start`, the first byte of a character. Stops at a quote, a
+ * backslash or a control character. Also stops before a fault and near the end of the text, at the first byte of a
+ * character: rsc_scan_utf8 locates the fault. */
+static const char *skip_text(const struct rsc_input *input, const char *start) {
+    const char *p = start;
+    if (p - input->text < 3) {
+        return p;
     }
-    return rsc_scan_expected(input, p, "an escape character");
-}
-
-#if defined(__SSE2__) && !defined(RSC_PORTABLE)
-/* Returns a mask of the bytes of the block that are outside ASCII and, as unsigned numbers, above `bound`. */
-static unsigned above(rsc_block block, unsigned char bound, unsigned high) {
-    return (unsigned)_mm_movemask_epi8(_mm_cmpgt_epi8(block, _mm_set1_epi8((char)bound))) & high;
-}
-
-static unsigned equal(rsc_block block, unsigned char byte) {
-    return (unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(block, _mm_set1_epi8((char)byte)));
-}
-
-/* Returns a mask of the leads and second bytes that no sequence can have; see utf8_shape. */
-static unsigned forbidden(rsc_block block, unsigned high, unsigned leads_of_three) {
-    unsigned found = equal(block, 0xC0) | equal(block, 0xC1);
-    if (leads_of_three != 0) {
-        unsigned from_90 = above(block, 0x8F, high);
-        unsigned from_a0 = above(block, 0x9F, high);
-        found |= above(block, 0xF4, high);
-        found |= (equal(block, 0xE0) << 1 & ~from_a0) | (equal(block, 0xED) << 1 & from_a0);
-        found |= (equal(block, 0xF0) << 1 & ~from_90) | (equal(block, 0xF4) << 1 & from_90);
-    }
-    return found;
-}
-
-/* Moves over blocks of plain bytes and valid UTF-8, from and to a boundary between characters. Stops before a block
- * with a fault, which only rsc_scan_utf8 locates, and at a quote, a backslash or a control character. */
-static const char *skip_text(const char *p, const char *end) {
-    while (end - p >= RSC_BLOCK_SIZE) {
+    for (; input->end - p >= RSC_BLOCK_SIZE; p += RSC_BLOCK_SIZE) {
         rsc_block block = rsc_block_load(p);
-        unsigned high = (unsigned)_mm_movemask_epi8(block);
-        unsigned stops = (unsigned)rsc_block_special(block) & ~high;
-        unsigned leads = above(block, 0xBF, high);
-        unsigned leads_of_three = above(block, 0xDF, high);
-        unsigned leads_of_four = above(block, 0xEF, high);
-        unsigned expected = leads << 1 | leads_of_three << 2 | leads_of_four << 3;
-        unsigned wrong = (expected ^ (high & ~leads)) | forbidden(block, high, leads_of_three);
-        int size = RSC_BLOCK_SIZE;
-        if (stops != 0) {
-            size = __builtin_ctz(stops);
-        } else if (expected >> RSC_BLOCK_SIZE != 0) {
-            size = 31 - __builtin_clz(leads); /* the last character ends in the next block */
+        rsc_block wrong = utf8_faults(block, rsc_block_load(p - 1), rsc_block_load(p - 2), rsc_block_load(p - 3));
+        uint64_t faults = rsc_block_differences(wrong, rsc_block_of(0));
+        uint64_t stops = rsc_block_stops(block);
+        if ((faults | stops) != 0) {
+            int first = __builtin_ctzll(faults | stops);
+            if ((faults >> first & 1) == 0) {
+                return p + first / RSC_BLOCK_BITS;
+            }
+            break;
         }
-        wrong &= (2U << size) - 1; /* no sequence may be open after `size` bytes */
-        if (wrong != 0) {
-            return p;
-        }
-        p += size;
-        if (stops != 0) {
-            return p;
-        }
+    }
+    /* The last character before `p` may be incomplete. */
+    while (p > start && ((unsigned char)*--p & 0xC0) == 0x80) {
     }
     return p;
 }
 #else
-static const char *skip_text(const char *p, const char *end) {
-    (void)end;
-    return p;
+static const char *skip_text(const struct rsc_input *input, const char *start) {
+    (void)input;
+    return start;
 }
 #endif
 
@@ -250,7 +243,7 @@ static const char *scan_run(const struct rsc_input *input, const char *p) {
                                      p == input->end ? "the closing quote of a string"
                                                      : "an escape in place of a control character");
         }
-        p = skip_text(p, input->end);
+        p = skip_text(input, p);
         if (!rsc_scan_utf8(&p)) {
             return rsc_scan_expected(input, p, "well-formed UTF-8");
         }
@@ -262,18 +255,34 @@ static const char *scratch_failed(const struct rsc_input *input, const char *at,
     return rsc_scan_fail(input, at, status, message);
 }
 
-/* Decodes consecutive escapes while they fit RSC_SCAN_ROOM bytes, which the caller has reserved. */
+/* Decodes escapes and copies the plain bytes between them, while they fit the scratch buffer. Stops at any other byte,
+ * and without blocks at the first plain byte. */
 static const char *scan_escapes(const struct rsc_input *input, const char *p) {
     struct rsc_buffer *scratch = input->scratch;
     char *out = scratch->data + scratch->length;
-    const char *out_end = out + RSC_SCAN_ROOM;
-    while (*p == '\\' && out_end - out >= ESCAPE_SIZE_MAX) {
-        size_t size = 0;
-        p = scan_escape(input, p, out, &size);
-        if (p == NULL) {
-            return NULL;
+    const char *out_end = scratch->data + scratch->capacity;
+    while (out_end - out >= STEP_MAX) {
+        if (*p == '\\') {
+            p = scan_escape(input, p, &out);
+            if (p == NULL) {
+                return NULL;
+            }
+            continue;
         }
-        out += size;
+#if defined(RSC_BLOCK_SIZE)
+        if (input->end - p >= RSC_BLOCK_SIZE) {
+            rsc_block block = rsc_block_load(p);
+            rsc_block_store(out, block);
+            uint64_t special = rsc_block_special(block);
+            int size = special == 0 ? RSC_BLOCK_SIZE : __builtin_ctzll(special) / RSC_BLOCK_BITS;
+            p += size;
+            out += size;
+            if (special == 0 || *p == '\\') {
+                continue;
+            }
+        }
+#endif
+        break;
     }
     scratch->length = (size_t)(out - scratch->data);
     return p;

@@ -138,6 +138,142 @@ static void test_every_code_point(void) {
     rsc_buffer_free(&scratch);
 }
 
+/* Returns whether the bytes are the beginning of a sequence. The last byte of each range of second bytes, or the first
+ * one, is also a valid third and fourth byte. */
+static bool begins_sequence(const unsigned char *bytes, size_t given) {
+    for (size_t size = given < 2 ? 2 : given; size <= 4; size++) {
+        for (unsigned choice = 0; choice < 8; choice++) {
+            unsigned char whole[4] = {0};
+            memcpy(whole, bytes, given);
+            for (size_t i = given; i < size; i++) {
+                whole[i] = (choice >> (i - given) & 1) != 0 ? 0xBF : 0x80;
+            }
+            if (decode_utf8(whole, size) >= 0) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* Moves over a character. Returns false with *p at the byte that no character of a string can have there. */
+static bool pass_character(const unsigned char **p, const unsigned char *end) {
+    const unsigned char *start = *p;
+    if (*start >= 0x20 && *start < 0x80) {
+        ++*p;
+        return true;
+    }
+    size_t size = 0;
+    while (start + size < end && begins_sequence(start, size + 1)) {
+        size++;
+        if (size > 1 && decode_utf8(start, size) >= 0) {
+            *p += size;
+            return true;
+        }
+    }
+    *p += size;
+    return false;
+}
+
+static unsigned random_below(unsigned bound) {
+    static uint32_t state = 1;
+    state = state * 1664525 + 1013904223;
+    return (unsigned)((uint64_t)state * bound >> 32);
+}
+
+/* Appends one piece of a string to the text, and its meaning. */
+static void add_piece(char *text, size_t *size, char *meaning, size_t *length) {
+    static const char *const pieces[][2] = {{"a", "a"},
+                                            {"plain text", "plain text"},
+                                            {"sixteen bytes ok", "sixteen bytes ok"},
+                                            {"\\n", "\n"},
+                                            {"\\\"", "\""},
+                                            {"\\\\", "\\"},
+                                            {"\\u0041", "A"},
+                                            {"\\u00e9", "\xC3\xA9"},
+                                            {"\\uD7FF", "\xED\x9F\xBF"},
+                                            {"\\uE000", "\xEE\x80\x80"},
+                                            {"\\ud83d\\ude00", "\xF0\x9F\x98\x80"},
+                                            {"\xC3\xA9", "\xC3\xA9"},
+                                            {"\xD0\xB4\xD0\xB0", "\xD0\xB4\xD0\xB0"},
+                                            {"\xE4\xBA\xA4", "\xE4\xBA\xA4"},
+                                            {"\xED\x9F\xBF", "\xED\x9F\xBF"},
+                                            {"\xF0\x90\x80\x80", "\xF0\x90\x80\x80"},
+                                            {"\xF4\x8F\xBF\xBF", "\xF4\x8F\xBF\xBF"}};
+    const char *const *piece = pieces[random_below(sizeof pieces / sizeof *pieces)];
+    memcpy(text + *size, piece[0], strlen(piece[0]));
+    *size += strlen(piece[0]);
+    memcpy(meaning + *length, piece[1], strlen(piece[1]));
+    *length += strlen(piece[1]);
+}
+
+/* Strings of many pieces, with the meaning of each. */
+static void test_random_strings(void) {
+    struct rsc_buffer scratch;
+    struct rsc_error error;
+    rsc_buffer_init(&scratch, 4096);
+    for (int round = 0; round < 30000; round++) {
+        char text[512];
+        char meaning[512];
+        size_t size = 0;
+        size_t length = 0;
+        for (unsigned pieces = random_below(20); pieces > 0; pieces--) {
+            add_piece(text, &size, meaning, &length);
+        }
+        text[size++] = '"';
+        char *copy = exact_copy(text, size);
+        struct rsc_input input = {copy, copy + size, &scratch, &error};
+        struct rsc_span span;
+        CHECK(rsc_scan_string(&input, copy, &span) == input.end, "%.*s", (int)size, text);
+        CHECK(span.length == length && memcmp(span.bytes, meaning, length) == 0, "%.*s", (int)size, text);
+        free(copy);
+    }
+    rsc_buffer_free(&scratch);
+}
+
+/* Strings of many characters with one byte changed, or cut off. The fault is where a reading by single characters finds
+ * it. */
+static void test_random_faults(void) {
+    struct rsc_error error;
+    for (int round = 0; round < 30000; round++) {
+        static const char *const characters[] = {"a",
+                                                 "b c",
+                                                 "\xC3\xA9",
+                                                 "\xE4\xBA\xA4",
+                                                 "\xED\x9F\xBF",
+                                                 "\xE0\xA0\x80",
+                                                 "\xF0\x90\x80\x80",
+                                                 "\xF4\x8F\xBF\xBF"};
+        static const unsigned char bytes[] = {0x00, 0x1F, 0x41, 0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC0,
+                                              0xC1, 0xC2, 0xDF, 0xE0, 0xED, 0xEF, 0xF0, 0xF4, 0xF5, 0xFF};
+        char text[128];
+        size_t size = 0;
+        for (unsigned count = 1 + random_below(30); count > 0; count--) {
+            const char *character = characters[random_below(sizeof characters / sizeof *characters)];
+            memcpy(text + size, character, strlen(character));
+            size += strlen(character);
+        }
+        text[random_below((unsigned)size)] = (char)bytes[random_below(sizeof bytes)];
+        text[size] = '"';
+        size += random_below(2);
+        const unsigned char *p = (const unsigned char *)text;
+        const unsigned char *end = p + size;
+        bool whole = true;
+        while (whole && p < end && *p != '"') {
+            whole = pass_character(&p, end);
+        }
+        bool valid = whole && p < end;
+        char *copy = exact_copy(text, size);
+        struct rsc_input input = {copy, copy + size, NULL, &error};
+        struct rsc_span span;
+        const char *after = rsc_scan_string(&input, copy, &span);
+        size_t place = (size_t)(p - (const unsigned char *)text);
+        CHECK(valid ? after == input.end : after == NULL && error.position == place + 1, "round %d: byte %zu", round,
+              place);
+        free(copy);
+    }
+}
+
 static void test_buffer_limit(void) {
     struct rsc_buffer buffer;
     rsc_buffer_init(&buffer, 1000);
@@ -159,6 +295,8 @@ int main(void) {
     test_utf8();
     test_utf8_in_blocks();
     test_every_code_point();
+    test_random_strings();
+    test_random_faults();
     test_buffer_limit();
     return 0;
 }
