@@ -124,8 +124,8 @@ static int network_number(const struct rsc_query_reader *reader, struct rsc_text
 
 /* Whether another name could be taken for this parameter's. */
 static bool is_alike(const struct rsc_query_reader *reader, const char *name, size_t length) {
-    return is_same_in_any_case(&reader->address, name, length) ||
-           is_same_in_any_case(&reader->network, name, length) || has_run(name, length);
+    return is_same_in_any_case(&reader->address, name, length) || is_same_in_any_case(&reader->network, name, length) ||
+           has_run(name, length);
 }
 
 static int write_key(const struct rsc_query_reader *reader, struct rsc_text address, struct rsc_text network,
