@@ -38,10 +38,11 @@ local is_action = tables.set { "allow", "review", "block", "unknown" }
 local Cache = {}
 Cache.__index = Cache
 
-local Request = {}
+local Request = { waiting = 0 }
 Request.__index = Request
 
----A caller's request for a decision that is in no tier of the cache. It is the flight that it leads, if it leads one.
+---A caller's request for a decision that is in no tier of the cache. If it leads a flight, it is also that flight and
+---its result: separate tables would be garbage of each fetch (`./dev bench nginx`).
 ---@class riskscreen.nginx.CacheRequest: riskscreen.nginx.Flight
 ---@field cache riskscreen.nginx.Cache
 ---@field key string
@@ -54,13 +55,12 @@ Request.__index = Request
 ---@field shared_key? string in Redis
 ---@field purge? number the last purge that the machine had heard of before it fetched
 ---@field lease? number of Redis for this fetch; 0 without one
-
----@class riskscreen.nginx.FetchResult
----@field decision riskscreen.Decision for the callers that waited
----@field own riskscreen.Decision for the caller that fetched
----@field source riskscreen.nginx.CacheSource
----@field failed boolean
----@field is_shared boolean whether it is a result for callers that waited
+---@field decision? riskscreen.Decision for the callers that waited
+---@field own? riskscreen.Decision for the caller that fetched
+---@field source? riskscreen.nginx.CacheSource
+---@field failed? boolean
+---@field is_shared? boolean whether it is a result for callers that waited
+---@field failure? string the error that ended the fetch
 
 -- Empties the LRU when the machine has not heard of the fleet's purges for too long.
 local function hear(self, now)
@@ -223,6 +223,13 @@ local function count_fetch(self, failure, seconds)
   end
 end
 
+-- Puts the decision of an entry into the request, as its result.
+local function conclude(request, entry, source)
+  request.decision, request.own, request.source = entry.decision, entry.decision, source
+  request.failed, request.is_shared = entry.failed, true
+  return request
+end
+
 -- Asks the service, and keeps the answer.
 local function ask(request, seconds)
   local self, started = request.cache, request.cache.clock()
@@ -247,13 +254,10 @@ local function ask(request, seconds)
   if request.purge then
     share(request, entry, failed)
   end
-  return {
-    decision = entry and entry.decision or decision,
-    own = decision,
-    source = kind == "invalid_argument" and "invalid" or "upstream",
-    failed = failed,
-    is_shared = not is_out_of_time,
-  }
+  request.decision, request.own = entry and entry.decision or decision, decision
+  request.source = kind == "invalid_argument" and "invalid" or "upstream"
+  request.failed, request.is_shared = failed, not is_out_of_time
+  return request
 end
 
 -- The entry that another worker has fetched meanwhile.
@@ -265,8 +269,8 @@ local function found(request)
   elseif self.epoch == request.epoch then
     self.lru:set(request.key, entry)
   end
-  local decision, source = entry.decision, entry.source or "dict"
-  return { decision = decision, own = decision, source = source, failed = entry.failed, is_shared = true }
+  local result = conclude(request, entry, entry.source or "dict")
+  return result
 end
 
 -- The decision that another machine has fetched; else takes the lease for this fetch, if Redis answers.
@@ -283,7 +287,8 @@ local function fetch_from_fleet(request, seconds)
   local now = self.now()
   if entry and now < math.min(entry.expires_at, heard_until(self, entry)) then
     store(request, entry, now)
-    return { decision = entry.decision, own = entry.decision, source = "redis", failed = false, is_shared = true }
+    local result = conclude(request, entry, "redis")
+    return result
   end
   request.shared_key, request.lease, request.purge = key, lease, fleet:purge()
 end
@@ -333,8 +338,10 @@ local function fly(self, request, seconds)
   local hold = self.hold(request)
   local ok, result = self.pcall(fetch_locked, request, seconds)
   self.release(request, hold)
-  request.failure = not ok and result or nil
-  finish(request, ok and result or nil)
+  if not ok then
+    request.failure, result = result, nil
+  end
+  finish(request, result)
 end
 
 -- Begins a fetch in a timer, if a disconnect may end this request: other callers may wait for the fetch by then. Waits
@@ -368,7 +375,7 @@ local function lead(self, request, deadline)
   if request.failure then
     error(request.failure, 0)
   end
-  return request.result
+  return request.result or nil
 end
 
 local function wait(self, request, deadline, flight)
@@ -477,9 +484,14 @@ function Cache:get_by_key(key, network, timeout)
     epoch = self.epoch,
     lock = false,
     dead_at = 0,
-    waiting = 0,
     is_begun = false,
-    is_over = false,
+    -- With room for the result.
+    result = nil,
+    decision = nil,
+    own = nil,
+    source = nil,
+    failed = nil,
+    is_shared = nil,
   }, Request)
   timeout = timeout or self.timeout
   if entry and entry.decision.action == "block" and now < self.entries:usable_until(entry) then

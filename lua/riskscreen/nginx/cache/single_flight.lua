@@ -11,9 +11,7 @@ local GRACE = 0.25 -- seconds after its deadline until a fetch counts as dead
 ---@field waiting integer callers
 ---@field semaphore? table
 ---@field is_begun boolean
----@field is_over boolean
----@field result? any
----@field failure? string
+---@field result? any once it is over; false if it failed with an error
 
 ---@class riskscreen.nginx.Flights
 ---@field private under_way table<string, riskscreen.nginx.Flight> weak: a flight ends with the request that leads it
@@ -46,7 +44,7 @@ function Flights:finish(flight, result)
   if self.under_way[flight.key] == flight then
     self.under_way[flight.key] = nil
   end
-  flight.result, flight.is_over = result, true
+  flight.result = result or false
   if flight.waiting > 0 then
     flight.semaphore:post(flight.waiting)
   end
@@ -58,14 +56,14 @@ end
 ---@return any result nil if there is none
 function Flights:wait(flight, deadline)
   local remaining = math.min(deadline, flight.dead_at) - self.clock()
-  if flight.is_over or remaining <= 0 then
-    return flight.result
+  if flight.result ~= nil or remaining <= 0 then
+    return flight.result or nil
   end
   flight.waiting = flight.waiting + 1
   flight.semaphore = flight.semaphore or self.new_semaphore()
   flight.semaphore:wait(remaining)
   flight.waiting = flight.waiting - 1
-  return flight.result
+  return flight.result or nil
 end
 
 local M = { TICK = TICK, GRACE = GRACE }
