@@ -42,6 +42,7 @@ local function tell_response(call, reply, elapsed, hedged)
   })
 end
 
+-- The operator's transport may change its headers, and gets its own.
 local function with_key(headers, key)
   local copy = { ["X-Access-Key"] = key, Accept = headers.Accept }
   for name, value in next, headers do
@@ -50,36 +51,24 @@ local function with_key(headers, key)
   return copy
 end
 
--- The headers with the key: nearly always those of the last request. The operator's transport may change its headers,
--- and gets its own.
-local function headers_of(state, headers, key)
-  if not state.keeps_requests then
-    return with_key(headers, key)
-  elseif state.bare_headers ~= headers or state.headers["X-Access-Key"] ~= key then
-    state.bare_headers, state.headers = headers, with_key(headers, key)
-  end
-  return state.headers
-end
-
--- Sends the request within a time. A transport that takes parts gets the request as it was built.
+-- Sends the request within a time. The library's own transports get the request as it was built.
 local function transport(call, key, timeout, fresh)
   local state, built = call.state, call.request
   local connect_timeout = built.connect_timeout < timeout and built.connect_timeout or timeout
-  local value_only = call.options.value_only and state.keeps_requests and not state.hooks.given.response
   if state.takes_parts then
+    local value_only = call.options.value_only and not state.hooks.given.response
     return state.transport(built, key, timeout, connect_timeout, fresh, value_only)
   end
   return state.transport {
     method = built.method,
     target = built.target,
-    headers = headers_of(state, built.headers, key),
+    headers = with_key(built.headers, key),
     body = built.body,
     timeout = timeout,
     connect_timeout = connect_timeout,
     replay = built.replay,
     fresh = fresh or nil,
     keep_null = built.keep_null,
-    value_only = value_only or nil,
   }
 end
 

@@ -18,8 +18,8 @@ local NO_OPTIONS = {} -- a call's options have no defaults
 ---@field settings table the client's checked options
 ---@field runtime table the client's own: all waits and clock readings of the client go through it
 ---@field transport? fun(request: riskscreen.Request): riskscreen.Reply|nil, table|nil absent once closed
----@field keeps_requests boolean the transport does not change a request
----@field takes_parts? boolean the transport takes a request as it was built, and the key and the limits beside it
+---@field takes_parts boolean the transport is the library's own: it takes a request as it was built, and the key and
+---the limits beside it
 ---@field shares_headers? boolean several replies of the transport may have the same table of headers
 ---@field clock fun(): number Unix seconds
 ---@field budget riskscreen.RetryBudget
@@ -52,19 +52,18 @@ local M = {}
 function M.new(settings, runtime, transport)
   settings.random = settings.random or random.new(random.seed(runtime.now()))
   local shared, name = settings.shared_dict, shared_name(settings)
-  local keeps_requests = not (settings.transport or settings.runtime)
+  local takes_parts = not (settings.transport or settings.runtime)
   local state = {
     settings = settings,
     runtime = runtime,
     transport = transport,
-    keeps_requests = keeps_requests,
-    takes_parts = keeps_requests and runtime.takes_parts,
-    shares_headers = keeps_requests and runtime.shares_headers,
+    takes_parts = takes_parts,
+    shares_headers = takes_parts and runtime.shares_headers,
     clock = settings.clock or os.time,
     budget = retry.budget(settings.retry.budget, settings.retry.reserve),
     limiter = settings.rate_limit
       and limiter.new(settings.rate_limit, runtime, shared, name, settings.clock or os.time),
-    breaker = settings.breaker and breaker.new(settings.breaker, runtime.now, shared, name),
+    breaker = settings.breaker and breaker.new(settings.breaker, runtime.now, shared, name, runtime.nginx_time),
     hedge = settings.hedge and hedge.new(settings.hedge),
     hooks = hooks.new(settings.on, runtime.tasks.contain),
     stats = stats.new(),

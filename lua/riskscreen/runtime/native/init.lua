@@ -67,7 +67,6 @@ local M = {
   detach = scheduler.detach,
   loop = scheduler.pollable,
   redis_transport = redis.transport,
-  takes_parts = true,
 }
 
 ---Why nothing can wait here: it always can.

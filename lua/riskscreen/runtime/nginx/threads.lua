@@ -334,15 +334,15 @@ local function call_beside(me, fn, ...)
 end
 
 ---A function that is aborted with the task that calls it, even if it waits in nginx itself.
----@param fn fun(request: any): any
----@return fun(request: any): any
+---@param fn fun(...): any
+---@return fun(...): any
 function M.abortable(fn)
-  return function(request)
+  return function(...)
     local me = current()
     if not me then
-      return fn(request)
+      return fn(...)
     end
-    return call_beside(me, fn, request)
+    return call_beside(me, fn, ...)
   end
 end
 

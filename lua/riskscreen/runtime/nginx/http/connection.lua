@@ -32,8 +32,8 @@ local connection_failures = { ["handshake failed"] = true, closed = true, timeou
 
 ---@class riskscreen.cosocket.Connection
 ---@field peer riskscreen.cosocket.Peer
----@field request riskscreen.Request
 ---@field started number
+---@field timeout number seconds for the request
 ---@field phase string that the request has reached
 ---@field sent boolean part of the request may have left
 ---@field timed_at number the time at which the socket's timeouts were set
@@ -55,13 +55,8 @@ function Connection:fail(kind, message)
   return nil, { kind = kind, message = message, sent = self.sent, phase = self.phase }
 end
 
--- The options of `connect`.
-local function pool_of(self)
-  return self.request.fresh and self.peer.fresh_pool or self.peer.pool
-end
-
 local function count_off(self)
-  local pool = pool_of(self).pool
+  local pool = self.peer.pool.pool
   in_use[pool] = in_use[pool] - 1
 end
 
@@ -73,7 +68,7 @@ local function note(self, phase)
 end
 
 local function remaining(self)
-  local timeout = self.request.timeout
+  local timeout = self.timeout
   -- A clock that was set back must not give more time.
   return min(timeout, timeout - (now() - self.started))
 end
@@ -110,9 +105,9 @@ end
 local function connect(self)
   local peer = self.peer
   if peer.port then
-    return self.sock:connect(peer.host, peer.port, pool_of(self))
+    return self.sock:connect(peer.host, peer.port, peer.pool)
   end
-  return self.sock:connect(peer.host, pool_of(self))
+  return self.sock:connect(peer.host, peer.pool)
 end
 
 -- Connects in a thread of its own. The request that waits may be killed, and the thread goes on: it closes a connection
@@ -134,7 +129,7 @@ end
 -- Connects within a time. A socket's own timeout starts again after its wait in the pool's queue, and does not cover
 -- the lookup of a name. Where either may happen, a thread connects, which can be given up.
 local function connect_within(self, seconds)
-  local pool = pool_of(self)
+  local pool = self.peer.pool
   if self.peer.is_address and in_use[pool.pool] <= pool.pool_size then
     return connect(self)
   end
@@ -185,11 +180,11 @@ local function hint_of(reason)
   return unknown and "; lua_ssl_trusted_certificate and lua_ssl_verify_depth say whom nginx trusts" or ""
 end
 
-local function set_up_tls(self)
+local function set_up_tls(self, connect_timeout)
   local sock, peer = self.sock, self.peer
   self.phase = "tls"
   self.timed_at = nil
-  local left = min(remaining(self), self.request.connect_timeout - (now() - self.started))
+  local left = min(remaining(self), connect_timeout - (now() - self.started))
   if left <= 0 then
     return self:lose("timeout", "")
   end
@@ -209,32 +204,34 @@ end
 
 ---Opens a connection, or takes an open one.
 ---@param peer riskscreen.cosocket.Peer
----@param request riskscreen.Request
 ---@param started number the time at which the request began
+---@param timeout number seconds for the request
+---@param connect_timeout number seconds
+---@param is_timed? boolean the caller wants the times
 ---@return riskscreen.cosocket.Connection|nil, table|nil failure
-function M.open(peer, request, started)
+function M.open(peer, started, timeout, connect_timeout, is_timed)
   local sock = tcp()
   -- Eight fields: LuaJIT makes twice the table for nine.
   local self = setmetatable({
     peer = peer,
-    request = request,
     started = started,
+    timeout = timeout,
     sock = sock,
     phase = "connect",
     sent = false,
     timed_at = started,
     pieces = 0,
   }, Connection)
-  if not request.value_only then
+  if is_timed then
     self.times = { name_lookup = 0, connect = 0, tls = 0, first_byte = 0, total = 0 }
   end
   local left = remaining(self)
   if left <= 0 then
     return self:time_out()
   end
-  local pool = pool_of(self).pool
+  local pool = peer.pool.pool
   in_use[pool] = (in_use[pool] or 0) + 1
-  local first = min(request.connect_timeout, left)
+  local first = min(connect_timeout, left)
   self.timed_at = now()
   sock:settimeouts(milliseconds(first), milliseconds(left), milliseconds(left))
   local ok, reason = connect_within(self, first)
@@ -243,7 +240,7 @@ function M.open(peer, request, started)
   end
   note(self, "connect")
   if peer.server_name and sock:getreusedtimes() == 0 then
-    local ready, failure = set_up_tls(self)
+    local ready, failure = set_up_tls(self, connect_timeout)
     if not ready then
       return nil, failure
     end
@@ -310,7 +307,7 @@ end
 
 -- Puts it back into the pool. nginx refuses a connection with unread bytes.
 local function put_back(self, idle)
-  if self.request.fresh then
+  if self.peer.is_fresh then
     return false
   elseif not idle or idle > LONGEST_IDLE then
     return self.sock:setkeepalive()

@@ -14,13 +14,10 @@ local sub = string.sub
 local EXCERPT = 200 -- bytes of a body that is not JSON
 
 local function new_reply(its_head, body, times, decoder)
-  local reply = {
-    status = its_head.status,
-    headers = its_head.headers,
-    http_version = its_head.http_version,
-    size = #body,
-    times = times,
-  }
+  local reply = { status = its_head.status, headers = its_head.headers, size = #body, value = nil }
+  if times then
+    reply.http_version, reply.times = its_head.http_version, times
+  end
   if body ~= "" then
     local value, message, position = decoder:decode(body)
     if value == nil then
@@ -51,43 +48,48 @@ function M.problem(settings)
   return problem
 end
 
----A transport over nginx's cosockets: a request yields to nginx until its answer is there.
+---A transport over nginx's cosockets: a request yields to nginx until its answer is there. The arguments after the
+---request are those that differ between the requests of a call: they need no table of their own.
 ---@param settings table a client's checked options without a `problem`
----@return fun(request: riskscreen.Request): riskscreen.Reply|nil, table|nil
+---@return fun(request: riskscreen.Request, key?: string, timeout?: number, connect_timeout?: number, fresh?: boolean,
+---value_only?: boolean): riskscreen.Reply|nil, table|nil
 function M.transport(settings)
-  local peer = assert(prepare(settings))
-  local writer = request_text.writer(peer, settings.user_agent or ("riskscreen/" .. version))
+  local kept_peer, fresh_peer = assert(prepare(settings)), peers.of(settings, true)
+  fresh_peer.identity = kept_peer.identity
+  local writer = request_text.writer(kept_peer, settings.user_agent or ("riskscreen/" .. version))
   local parse = head.parser()
   local limit = settings.max_response_size
   local decoder = json.decoder { max_size = limit, duplicates = "refuse" }
   local null_decoder = json.decoder { max_size = limit, duplicates = "refuse", null = "keep" }
 
   -- Sends once. The failure of a pooled connection that was dead before anything of an answer came says so.
-  local function send(request, started)
-    local open, failure = connection.open(peer, request, started)
+  return function(request, key, timeout, connect_timeout, fresh, value_only)
+    local started = now()
+    local problem = writer.check(request, key)
+    if problem then
+      return nil,
+        { kind = "protocol", message = "the request was not sent: " .. problem, sent = false, phase = "queue" }
+    end
+    local open, failure = connection.open(
+      (fresh or request.fresh) and fresh_peer or kept_peer,
+      started,
+      timeout or request.timeout,
+      connect_timeout or request.connect_timeout,
+      not value_only
+    )
     if not open then
       return nil, failure
     end
     local sent, its_head, body
-    sent, failure = open:send(writer.pieces(request))
+    sent, failure = open:send(writer.pieces(request, key))
     if sent then
-      its_head, body, failure = response.read(open, parse, limit)
+      its_head, body, failure = response.read(open, parse, limit, request.method)
     end
     if not its_head then
       failure.dead_connection = open.reused and failure.kind == "network" and failure.phase == "first_byte" or nil
       return nil, failure
     end
     return new_reply(its_head, body, open.times, request.keep_null and null_decoder or decoder)
-  end
-
-  return function(request)
-    local started = now()
-    local problem = writer.check(request)
-    if problem then
-      return nil,
-        { kind = "protocol", message = "the request was not sent: " .. problem, sent = false, phase = "queue" }
-    end
-    return send(request, started)
   end
 end
 

@@ -18,7 +18,7 @@ local impossible = {
 ---@field port? integer absent for a Unix-domain socket
 ---@field is_address boolean no name has to be looked up
 ---@field pool table options of `connect`
----@field fresh_pool table the same for a new connection: nothing is put back into this pool
+---@field is_fresh? boolean each connection is a new one: nothing is put back into the pool
 ---@field authority string for the Host header
 ---@field title string for messages
 ---@field server_name? string of the expected certificate; absent without TLS
@@ -97,9 +97,10 @@ end
 
 ---The peer of a client.
 ---@param settings table a client's checked options
+---@param is_fresh? boolean for requests that need a new connection
 ---@return riskscreen.cosocket.Peer|nil
 ---@return string|nil problem why a client with these settings cannot be inside nginx
-function M.of(settings)
+function M.of(settings, is_fresh)
   local problem = problem_of(settings)
   if problem then
     return nil, problem
@@ -118,8 +119,8 @@ function M.of(settings)
     authority = port == DEFAULT_PORTS[scheme] and host or title,
     title = title,
     server_name = scheme == "https" and host or nil,
-    pool = pool_of(settings, scheme, title, "kept"),
-    fresh_pool = pool_of(settings, scheme, title, "fresh"),
+    pool = pool_of(settings, scheme, title, is_fresh and "fresh" or "kept"),
+    is_fresh = is_fresh,
   }
 end
 

@@ -14,8 +14,11 @@ local is_visible = made_of "!-~"
 local M = {}
 
 -- The lines of the headers, or nil and a message. The message never shows a value, because one is the key.
-local function lines_of(headers)
+local function lines_of(headers, key)
   local lines = {}
+  if key then
+    lines[1] = "X-Access-Key: " .. key .. "\r\n"
+  end
   for name, value in pairs(headers) do
     if not find(name, "^[A-Za-z0-9!#$%%&'*+.^_`|~-]+$") then
       return nil, "the name of a header is malformed"
@@ -30,8 +33,8 @@ end
 ---A writer of requests. `check` returns nil, or a message where a part cannot be sent. `pieces` are the pieces of a
 ---checked request, to be sent at once one after the other: the next request has the same table.
 ---@class riskscreen.cosocket.Writer
----@field check fun(request: riskscreen.Request): string|nil
----@field pieces fun(request: riskscreen.Request): string[]
+---@field check fun(request: riskscreen.Request, key?: string): string|nil
+---@field pieces fun(request: riskscreen.Request, key?: string): string[]
 
 ---A table of headers must not change after its first use.
 ---@param peer riskscreen.cosocket.Peer
@@ -39,34 +42,35 @@ end
 ---@return riskscreen.cosocket.Writer
 function M.writer(peer, user_agent)
   local common = " HTTP/1.1\r\nHost: " .. peer.authority .. "\r\nUser-Agent: " .. user_agent .. "\r\n"
-  local last_headers, last_lines, last_end -- nearly all requests have the headers of the last one
+  local last_headers, last_key, last_lines, last_end -- nearly all requests have the headers of the last one
   local without_body = { "", " ", "", "" }
 
-  local function read_headers(headers)
-    local lines, problem = lines_of(headers)
+  local function read_headers(headers, key)
+    if headers == last_headers and key == last_key then
+      return nil
+    end
+    local lines, problem = lines_of(headers, key)
     if lines then
-      last_headers, last_lines = headers, common .. lines
+      last_headers, last_key, last_lines = headers, key, common .. lines
       last_end = last_lines .. "\r\n"
     end
     return problem
   end
 
   return {
-    check = function(request)
+    check = function(request, key)
       local target = request.target
       if announces_body[request.method] == nil or byte(target) ~= SLASH or not is_visible(target) then
         return "the method or the target is malformed"
-      elseif request.headers ~= last_headers then
-        return read_headers(request.headers)
       end
+      local problem = read_headers(request.headers, key)
+      return problem
     end,
 
     -- Another request may have been checked meanwhile.
-    pieces = function(request)
+    pieces = function(request, key)
       local method, target, body = request.method, request.target, request.body
-      if request.headers ~= last_headers then
-        read_headers(request.headers)
-      end
+      read_headers(request.headers, key)
       if body or announces_body[method] then
         body = body or ""
         return { method, " ", target, last_lines, "Content-Length: " .. #body .. "\r\n\r\n", body }

@@ -230,9 +230,9 @@ local function read_chunks(connection, text, limit)
 end
 
 -- The body, and whether nothing came after it.
-local function read_body(connection, head, rest, limit)
+local function read_body(connection, head, rest, limit, method)
   local status, encoding = head.status, head.headers["content-encoding"]
-  if status == 204 or status == 304 or connection.request.method == "HEAD" then
+  if status == 204 or status == 304 or method == "HEAD" then
     return "", rest == ""
   elseif encoding and encoding:lower() ~= "identity" then
     return connection:refuse "a compressed answer, which nobody asked for,"
@@ -248,15 +248,16 @@ end
 ---@param connection riskscreen.cosocket.Connection
 ---@param parse fun(text: string, last: integer): riskscreen.cosocket.Head|nil, string|nil
 ---@param limit integer bytes of a body
+---@param method string of the request
 ---@return riskscreen.cosocket.Head|nil head
 ---@return string|nil body
 ---@return table|nil failure
-function M.read(connection, parse, limit)
+function M.read(connection, parse, limit, method)
   local head, rest = read_head(connection, parse)
   if not head then
     return nil, nil, rest
   end
-  local body, clean = read_body(connection, head, rest, limit)
+  local body, clean = read_body(connection, head, rest, limit, method)
   if not body then
     return nil, nil, clean
   elseif clean and head.persistent then

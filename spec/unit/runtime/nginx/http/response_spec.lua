@@ -6,8 +6,8 @@ local random = require "spec.support.random"
 local LIMIT = 1000 -- bytes of a body
 
 -- A connection that receives these pieces and then ends.
-local function connection_of(pieces, method)
-  local connection = { request = { method = method or "GET" }, peer = { title = "peer:1" }, phase = "first_byte" }
+local function connection_of(pieces)
+  local connection = { peer = { title = "peer:1" }, phase = "first_byte" }
   local position = 0
   function connection:receive()
     position = position + 1
@@ -37,8 +37,8 @@ local function connection_of(pieces, method)
 end
 
 local function read(pieces, method)
-  local connection = connection_of(pieces, method)
-  local its_head, body, failure = answer.read(connection, head.parser(), LIMIT)
+  local connection = connection_of(pieces)
+  local its_head, body, failure = answer.read(connection, head.parser(), LIMIT, method or "GET")
   return its_head, body or failure, connection.fate
 end
 
