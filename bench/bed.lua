@@ -1,8 +1,8 @@
 -- Shared by the HTTP benchmarks: an nginx process that answers every request with one body, the programs of floor.c,
 -- and medians. Needs nginx, a C compiler and LuaSocket.
 
+local free_port = require("spec.support.free_port")
 local program = require("spec.support.nginx_program")
-local socket = require("socket")
 
 local here = arg[0]:match("^(.*)/[^/]*$") or "."
 
@@ -26,13 +26,6 @@ http {
 local function execute(command)
   local result = os.execute(command)
   assert(result == true or result == 0, "failed: " .. command)
-end
-
-local function free_port()
-  local listener = assert(socket.bind("127.0.0.1", 0))
-  local port = select(2, listener:getsockname())
-  listener:close()
-  return port
 end
 
 local function start_server(directory, port, body)

@@ -1,6 +1,7 @@
 -- The two nginx of bench/nginx.lua: the measured gateway, and the service with its fixed answer, which has one worker.
 -- Linux only: CPU times are read from /proc.
 
+local free_port = require("spec.support.free_port")
 local program = require("spec.support.nginx_program")
 local socket = require("socket")
 
@@ -70,13 +71,6 @@ local function lines_of(command)
   end
   pipe:close()
   return lines
-end
-
-local function free_port()
-  local listener = assert(socket.bind("127.0.0.1", 0))
-  local port = select(2, listener:getsockname())
-  listener:close()
-  return port
 end
 
 local function fill(text, values)

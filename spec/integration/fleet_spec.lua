@@ -7,21 +7,9 @@ local socket = require "socket"
 local has_nginx = select(2, commands.run "PATH=$PATH:/usr/sbin command -v nginx") == 0
 local describe_if = redis_server.is_installed() and has_nginx and describe or pending
 
--- Two free ports that follow each other.
-local function two_ports()
-  while true do
-    local port = free_port()
-    local next_one = socket.bind("127.0.0.1", port + 1)
-    if next_one then
-      next_one:close()
-      return port
-    end
-  end
-end
-
 describe_if("./dev fleet", function()
   it("shares verdicts among two gates, and screens what is added to its queue", function()
-    local port, log = two_ports(), os.tmpname()
+    local port, log = free_port(2), os.tmpname()
     local pipe = assert(io.popen(("exec ./dev fleet %d >%s 2>&1 & echo $!"):format(port, log)))
     local process = pipe:read "*l"
     pipe:close()

@@ -370,7 +370,7 @@ describe_if("a queue in Redis", function()
       local totals, err = queue:add("file", inputs_of(1))
       redis:call("CONFIG", "SET", "maxmemory", 0, "maxmemory-policy", "noeviction")
       assert.is_nil(totals)
-      assert.equal("storage", err.kind)
+      assert.equal("evicting", err.reason)
       assert.matches("maxmemory-policy is " .. policy, err.message, 1, true)
     end)
   end

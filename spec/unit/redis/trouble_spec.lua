@@ -1,4 +1,5 @@
 -- What a client of Redis does when the server, the network or the configuration fails, against real servers.
+local free_port = require "spec.support.free_port"
 local program = require "spec.support.program"
 local redis_server = require "spec.support.redis"
 local riskscreen = require "riskscreen"
@@ -336,7 +337,7 @@ describe_if("a client of a Cluster", function()
   it("follows MOVED to the node that has its keys", function()
     local nodes = {}
     for index = 1, 2 do
-      nodes[index] = redis_server.start { "cluster-enabled yes", "cluster-node-timeout 2000" }
+      nodes[index] = redis_server.start { "cluster-enabled yes", "cluster-port " .. free_port() }
     end
     nodes[1]:command "CLUSTER ADDSLOTSRANGE 0 8191"
     nodes[2]:command "CLUSTER ADDSLOTSRANGE 8192 16383"
