@@ -5,6 +5,7 @@ local build = require "riskscreen.options.build"
 local check = require "riskscreen.options.check"
 local errors = require "riskscreen.errors"
 local json = require "riskscreen.json"
+local redis = require "riskscreen.redis"
 local runtime = require "riskscreen.runtime"
 local scripts = require "riskscreen.queue.scripts"
 local text = require "riskscreen.util.text"
@@ -88,19 +89,6 @@ function M.new(given)
   return setmetatable({ redis = settings.redis, settings = settings, base = base, group = GROUP }, Queue)
 end
 
--- An evicting Redis removes jobs and results when its memory is full.
-local function eviction_problem(redis)
-  local info, err = redis:call("INFO", "memory")
-  if not info then
-    return err
-  end
-  local policy, limit = info:match "maxmemory_policy:([%w-]+)", info:match "maxmemory:(%d+)"
-  if policy ~= "noeviction" and limit ~= "0" then
-    local message = "queue: Redis must not evict keys: its maxmemory-policy is %s, set it to noeviction"
-    return errors.new("storage", message:format(tostring(policy)), { reason = "other", retryable = false })
-  end
-end
-
 ---Checks that the server may hold a queue, and makes the group of its workers.
 ---@return boolean|nil ok
 ---@return riskscreen.Error|nil err
@@ -108,11 +96,12 @@ function Queue:prepare()
   if self.prepared then
     return true
   end
-  local problem = eviction_problem(self.redis)
-  if problem then
-    return nil, problem
+  local info, err = self.redis:call("INFO", "memory")
+  err = err or redis.eviction_problem(info)
+  if err then
+    return nil, err
   end
-  local _, err = self.redis:call("XGROUP", "CREATE", self.base .. "jobs", GROUP, "0", "MKSTREAM")
+  err = select(2, self.redis:call("XGROUP", "CREATE", self.base .. "jobs", GROUP, "0", "MKSTREAM"))
   if err and err.code ~= "BUSYGROUP" then
     return nil, err
   end

@@ -83,6 +83,15 @@ function M.of_login(place, message)
   })
 end
 
+---The error of a server whose maxmemory-policy removes keys.
+---@param policy string
+---@return riskscreen.Error
+function M.of_eviction(policy)
+  local message = "redis: the server removes keys when its memory is full: its maxmemory-policy is %s, "
+    .. "set it to noeviction"
+  return errors.new("storage", message:format(policy), { reason = "evicting", uncertain = false })
+end
+
 ---The error of a failed connection.
 ---@param place string
 ---@param failure { kind: string, message: string, sent?: boolean }

@@ -450,6 +450,16 @@ function M.script(name, source)
   return setmetatable({ name = name, text = source }, Script)
 end
 
+---The error of a server that removes keys when its memory is full, for what must last.
+---@param info string the reply to INFO memory
+---@return riskscreen.Error|nil err nil where it keeps all keys
+function M.eviction_problem(info)
+  local limit, policy = info:match "maxmemory:(%d+)", info:match "maxmemory_policy:(%S+)"
+  if limit and limit ~= "0" and policy ~= "noeviction" then
+    return failures.of_eviction(policy)
+  end
+end
+
 ---A client of Redis. It connects at the first command.
 ---@param given? riskscreen.RedisOptions|string the options or the URL
 ---@return riskscreen.Redis

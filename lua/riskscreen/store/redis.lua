@@ -197,17 +197,6 @@ local function time(now)
   return now and ("%.17g"):format(now) or ""
 end
 
--- Says what is wrong with the server's memory: an evicting Redis removes entries that must last.
-local function eviction_problem(info)
-  local limit, policy = info:match "maxmemory:(%d+)", info:match "maxmemory_policy:(%S+)"
-  if limit and limit ~= "0" and policy ~= "noeviction" then
-    return problem(
-      "evicting",
-      "Redis removes keys when its memory is full; set maxmemory-policy to noeviction (it is " .. policy .. ")"
-    )
-  end
-end
-
 -- Checks, once, that the data are this library's and that Redis keeps them. Returns an error.
 local function check(self)
   if self.checked then
@@ -234,7 +223,7 @@ local function check(self)
     return problem("newer", wanted:format(version, SCHEMA_VERSION))
   end
   -- A user whose ACL forbids INFO gets no warning.
-  local warning = type(replies[3]) == "string" and eviction_problem(replies[3])
+  local warning = type(replies[3]) == "string" and redis.eviction_problem(replies[3])
   if warning then
     return warning
   end
