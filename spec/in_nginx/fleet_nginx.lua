@@ -16,8 +16,8 @@ local TICK = 0.1 -- seconds by which the time of nginx may lag
 describe("gates with one Redis", function()
   local fleet
 
-  local function start(lines, account)
-    fleet = fleets.start(lines, account)
+  local function start(lines, account, replicas)
+    fleet = fleets.start(lines, account, replicas)
   end
 
   local function stop(allowed)
@@ -38,6 +38,11 @@ describe("gates with one Redis", function()
       local number = "return gate.context.fleet:purge()"
       return one.run(number) == other.run(number)
     end)
+  end
+
+  -- Waits until Redis has what a gate writes after its answers.
+  local function wait_until_written(gate)
+    gate.run "gate.context.fleet.pipeline:call(10, { 'PING' })"
   end
 
   local function signal(program, name)
@@ -121,8 +126,9 @@ describe("gates with one Redis", function()
         redis("DEL", key .. ":lease")
         local two = fleet:take_lease(key, "0xab", nil, 3)
         assert(one > 0 and two > one, "no leases")
+        local number, mark = fleet:purge(), fleet:purge_mark()
         local function share(json, lease)
-          fleet:share(key, { json = json }, now, now + 100, fleet:purge(), lease)
+          fleet:share(key, { json = json }, now, now + 100, number, mark, lease)
         end
         share("newer", two)
         share("older", one)
@@ -350,6 +356,18 @@ describe("gates with one Redis", function()
       assert.is_true(fleet:asked() > asked)
     end)
 
+    it("a master that may not write because its replicas are gone is not believed", function()
+      fleet.redis:command "CONFIG SET min-replicas-to-write 1"
+      nginx.wait_for("the gate to ask again", function()
+        return seen(second, CLEAN) == "allow upstream"
+      end)
+      assert.equal("block cache", seen(second, BAD))
+      fleet.redis:command "CONFIG SET min-replicas-to-write 0"
+      second.wait_until_hearing()
+      assert.equal("allow cache", seen(second, CLEAN))
+      assert.equal(0, second.count "redis_purges.lost")
+    end)
+
     it("a broken connection is replaced, and purges of the time between are heard", function()
       proxy:kill()
       assert.is_true(purge(first, CLEAN))
@@ -405,6 +423,39 @@ describe("gates with one Redis", function()
       end
       wait_until_same(first, second)
       assert.is_nil(seen(first, CLEAN):find "cache")
+    end)
+
+    it("killed, and the last purge is lost: a verdict from before another purge does not count", function()
+      start()
+      local proxy, url = fleet:proxy()
+      local first, second = fleet:gate(), fleet:gate { url = url }
+      fleet.redis:command "SAVE"
+      signal(proxy, "STOP")
+      assert.is_true(purge(first, BAD))
+      nginx.wait_for("the purge", function()
+        return first.count "redis_purges.heard" == 1
+      end)
+      -- As if the worker that listens had died: another one does not listen before the time of that worker is over.
+      first.run "ngx.shared.riskscreen:set(gate.context.fleet.purges.keys.listener, 'dead', 60)"
+      fleet.redis:kill()
+      fleet.redis:start()
+      nginx.wait_for("a connection", function()
+        return first.run "return gate.context.fleet.client:call 'PING'" == "PONG"
+      end)
+      assert.equal("allow upstream", first.decide(CLEAN))
+      wait_until_written(first)
+      signal(proxy, "CONT")
+      second.wait_until_hearing()
+      -- Its number is that of the purge which was lost.
+      assert.is_true(purge(second, CLEAN))
+      nginx.wait_for("the purge", function()
+        return second.count "redis_purges.heard" == 1
+      end)
+      assert.equal("allow upstream", second.decide(CLEAN))
+      first.run "ngx.shared.riskscreen:delete(gate.context.fleet.purges.keys.listener)"
+      nginx.wait_for("the loss", function()
+        return first.count "redis_purges.lost" == 1
+      end)
     end)
 
     it("stopped: a few requests wait for it, and all are decided", function()
@@ -509,6 +560,68 @@ describe("gates with one Redis", function()
       assert.equal("block upstream", gate.decide(BAD))
       assert.equal("block cache", seen(gate, BAD))
       replica:stop()
+    end)
+  end)
+
+  describe("whose Redis is replaced by a replica", function()
+    local first, second
+
+    before_each(function()
+      start(nil, nil, 1)
+      first, second = fleet:gate(), fleet:gate()
+      first.decide(CLEAN)
+      wait_until_written(first)
+    end)
+
+    after_each(function()
+      stop(TROUBLE)
+    end)
+
+    local function fail_over()
+      fleet.redis:kill()
+      assert.truthy(first.decide(BAD):find "^block")
+      fleet.group:wait_for_failover()
+      for _, gate in ipairs { first, second } do
+        gate.wait_until_hearing()
+        nginx.wait_for("Redis to be used again", function()
+          return gate.run "return gate.context.fleet.pipeline:call(1, { 'PING' })" == "PONG"
+        end)
+      end
+    end
+
+    it("go on to share verdicts and purges", function()
+      fleet.group.replicas[1]:wait_until_same(fleet.redis)
+      fail_over()
+      assert.equal("allow redis", second.decide(CLEAN))
+      assert.equal(0, first.count "redis_purges.lost" + second.count "redis_purges.lost")
+      assert.is_true(purge(first, CLEAN))
+      nginx.wait_for("the purge", function()
+        return second.count "redis_purges.heard" == 1
+      end)
+      assert.equal("allow upstream", second.decide(CLEAN))
+    end)
+
+    it("forget all verdicts if the replica lacks a purge", function()
+      local replica = fleet.group.replicas[1]
+      second.decide(CLEAN)
+      replica:wait_until_same(fleet.redis)
+      replica:signal "STOP"
+      fleet.redis:command "CLIENT KILL TYPE replica"
+      assert.is_true(purge(first, BAD))
+      for _, gate in ipairs { first, second } do
+        nginx.wait_for("the purge", function()
+          return gate.count "redis_purges.heard" == 1
+        end)
+      end
+      assert.equal("allow cache", seen(second, CLEAN))
+      fleet.redis:kill()
+      replica:signal "CONT"
+      fail_over()
+      nginx.wait_for("the loss", function()
+        return first.count "redis_purges.lost" > 0 and second.count "redis_purges.lost" > 0
+      end)
+      wait_until_same(first, second)
+      assert.is_nil(seen(second, CLEAN):find "cache")
     end)
   end)
 

@@ -24,19 +24,22 @@ local M = { KEY = KEY }
 ---@field redis RedisServer
 ---@field gates riskscreen.spec.FleetGate[]
 ---@field server table the sandbox
+---@field group? riskscreen.spec.RedisGroup of `redis`, where a Sentinel watches it
 ---@field private proxies Program[]
 local Fleet = {}
 Fleet.__index = Fleet
 
 ---@param lines? string[] of the configuration of Redis
 ---@param account? table the lists of the account at the service
+---@param replicas? integer of a Redis that a Sentinel watches
 ---@return riskscreen.spec.Fleet
-function M.start(lines, account)
+function M.start(lines, account, replicas)
   local self = setmetatable({ gates = {}, proxies = {} }, Fleet)
   self.server = assert(sandbox.serve {
     service = sandbox.new { accounts = { [sandbox.default_key] = account or {} } },
   })
-  self.redis = redis.start(lines)
+  self.group = replicas and redis.start_group(replicas, lines)
+  self.redis = self.group and self.group.master or redis.start(lines)
   return self
 end
 
@@ -53,7 +56,7 @@ end
 
 local INIT = [[
   gate = new_gate { network = "eth", address = { argument = "to" }, %s
-    redis = { url = %q, key = %s, deadline = %s, %s } }
+    redis = { %s, key = %s, deadline = %s, %s } }
   function redis(...) return assert(gate.context.fleet.client:call(...)) end]]
 
 local DECIDE = [[
@@ -75,12 +78,18 @@ local DECIDE = [[
 function Fleet:gate(options)
   options = options or {}
   local key = options.key or ("%q"):format(KEY)
-  local more, url = options.more or "", options.url or self.redis.url
+  local more, place = options.more or "", ("url = %q"):format(options.url or self.redis.url)
+  if self.group then
+    place = ("sentinels = { hosts = { %q }, name = %q }"):format(
+      self.group.sentinels.hosts[1],
+      self.group.sentinels.name
+    )
+  end
   local gate = gates.start {
     shared = self.server,
     workers = options.workers,
     http = "init_worker_by_lua_block { gate:start() }",
-    init = INIT:format(more, url, key, options.deadline or 2, options.redis or ""),
+    init = INIT:format(more, place, key, options.deadline or 2, options.redis or ""),
     locations = { ["/withdraw"] = "gate:enforce()" },
     server = "location = /status { content_by_lua_block { gate:status() } }",
   }
@@ -146,6 +155,9 @@ function Fleet:close(allowed)
     end
   end
   self.server:close()
+  if self.group then
+    self.group:stop()
+  end
   self.redis:stop()
   if problem then
     error(problem, 0)

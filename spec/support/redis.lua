@@ -66,6 +66,41 @@ local function wait_until_up(self)
   end
 end
 
+---The fields of INFO.
+---@param section string
+---@return table<string, string>
+function Server:info(section)
+  local fields, connection = {}, socket.tcp()
+  connection:settimeout(PATIENCE)
+  if connection:connect("127.0.0.1", self.port) then
+    connection:send("INFO " .. section .. "\r\n")
+    local size = tonumber((connection:receive "*l" or ""):match "^%$(%d+)")
+    for name, value in (size and connection:receive(size) or ""):gmatch "([%w_]+):([^\r\n]*)" do
+      fields[name] = value
+    end
+  end
+  connection:close()
+  return fields
+end
+
+-- Waits until a field of INFO has a value, or a number that is at least as high.
+local function wait_for_info(server, section, name, value)
+  local deadline = socket.gettime() + PATIENCE
+  local found
+  repeat
+    found = server:info(section)[name]
+    assert(socket.gettime() < deadline, "waited in vain for " .. name)
+    socket.sleep(0.01)
+  until found == value or (tonumber(found) or -1) >= (tonumber(value) or math.huge)
+end
+
+---Waits until a replica has all that its master has.
+---@param master RedisServer
+function Server:wait_until_same(master)
+  wait_for_info(self, "replication", "master_link_status", "up")
+  wait_for_info(self, "replication", "slave_repl_offset", master:info("replication").master_repl_offset)
+end
+
 ---Starts the server, again where it was killed. Its files are those of the last run.
 function Server:start()
   -- The shell is a child of the test's program, and kills the server when that program is gone.
@@ -161,6 +196,71 @@ function M.start(lines, options)
   file:close()
   self:start()
   return self
+end
+
+---@class riskscreen.spec.RedisGroup
+---@field master RedisServer
+---@field replicas RedisServer[]
+---@field sentinel RedisServer
+---@field sentinels { hosts: string[], name: string } the option of a client
+local Group = {}
+Group.__index = Group
+
+---Waits until the Sentinel has made a replica the master, and the others follow it.
+---@return RedisServer master
+function Group:wait_for_failover()
+  local deadline = socket.gettime() + PATIENCE
+  while socket.gettime() < deadline do
+    for _, server in ipairs(self.replicas) do
+      if server:info("replication").role == "master" then
+        for _, other in ipairs(self.replicas) do
+          if other ~= server then
+            repeat
+              socket.sleep(0.01)
+            until other:info("replication").master_port == tostring(server.port) or socket.gettime() > deadline
+            wait_for_info(other, "replication", "master_link_status", "up")
+          end
+        end
+        return server
+      end
+    end
+    socket.sleep(0.02)
+  end
+  error "the Sentinel has made no replica the master"
+end
+
+function Group:stop()
+  self.sentinel:stop()
+  self.master:stop()
+  for _, replica in ipairs(self.replicas) do
+    replica:stop()
+  end
+end
+
+---Starts a master, its replicas, and a Sentinel that soon replaces a lost master.
+---@param count integer replicas
+---@param lines? string[] of the configuration of each server
+---@return riskscreen.spec.RedisGroup
+function M.start_group(count, lines)
+  local master, replicas = M.start(lines), {}
+  for index = 1, count do
+    replicas[index] = M.start(lines)
+    replicas[index]:command("REPLICAOF 127.0.0.1 " .. master.port)
+  end
+  for _, replica in ipairs(replicas) do
+    replica:wait_until_same(master)
+  end
+  wait_for_info(master, "replication", "connected_slaves", tostring(count))
+  -- A Sentinel asks a new master at once who its replicas are, and later every ten seconds.
+  local sentinel = M.start({
+    ("sentinel monitor deposits 127.0.0.1 %d 1"):format(master.port),
+    "sentinel down-after-milliseconds deposits 300",
+    "sentinel failover-timeout deposits 2000",
+  }, { sentinel = true })
+  wait_for_info(sentinel, "sentinel", "sentinel_masters", "1")
+  local group = { master = master, replicas = replicas, sentinel = sentinel }
+  group.sentinels = { hosts = { "127.0.0.1:" .. sentinel.port }, name = "deposits" }
+  return setmetatable(group, Group)
 end
 
 ---Stops every server that a failed test has left.

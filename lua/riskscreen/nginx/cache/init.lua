@@ -54,6 +54,7 @@ Request.__index = Request
 ---@field lock riskscreen.nginx.Lock|false|nil of all workers, if it has the lock
 ---@field shared_key? string in Redis
 ---@field purge? number the last purge that the machine had heard of before it fetched
+---@field purge_mark? string of its record
 ---@field lease? number of Redis for this fetch; 0 without one
 ---@field decision? riskscreen.Decision for the callers that waited
 ---@field own? riskscreen.Decision for the caller that fetched
@@ -206,7 +207,8 @@ local function share(request, entry, failed)
   local self = request.cache
   if entry and not failed then
     local valid_until = entry.at + self.entries:lifetime(entry.decision.action)
-    self.fleet:share(request.shared_key, entry.known, entry.at, valid_until, request.purge, request.lease)
+    local purge, mark = request.purge, request.purge_mark
+    self.fleet:share(request.shared_key, entry.known, entry.at, valid_until, purge, mark, request.lease)
   elseif request.lease > 0 then
     self.fleet:release(request.shared_key, request.lease)
   end
@@ -290,7 +292,8 @@ local function fetch_from_fleet(request, seconds)
     local result = conclude(request, entry, "redis")
     return result
   end
-  request.shared_key, request.lease, request.purge = key, lease, fleet:purge()
+  request.shared_key, request.lease = key, lease
+  request.purge, request.purge_mark = fleet:purge(), fleet:purge_mark()
 end
 
 -- Fetches for all workers: takes their lock, or waits for the entry that the worker with the lock leaves. Returns nil

@@ -30,13 +30,16 @@ local number = time[1] * 1000000 + time[2]
 redis.call('SET', KEYS[2], string.format('%016.0f', number), 'PX', ARGV[1])
 return number]]
 
--- Keeps a verdict, unless the one there is of a later lease. Ends the lease.
+-- Keeps a verdict, unless the one there is of a later lease, or Redis has lost the purge that the verdict names. Ends
+-- the lease.
 local SHARE = ([[
 local old = redis.call('GET', KEYS[1])
-local is_late = old and string.sub(old, %d, %d) > ARGV[3]
-if not is_late then redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) end
+local record = redis.call('XRANGE', KEYS[3], ARGV[4], ARGV[4])[1]
+local is_known = record and string.sub(record[2][2], -#ARGV[5]) == ARGV[5]
+local is_kept = is_known and not (old and string.sub(old, %d, %d) > ARGV[3])
+if is_kept then redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) end
 if redis.call('GET', KEYS[2]) == ARGV[3] then redis.call('DEL', KEYS[2]) end
-return is_late and 0 or 1]]):format(verdicts.LEASE_FIRST, verdicts.LEASE_LAST)
+return is_kept and 1 or 0]]):format(verdicts.LEASE_FIRST, verdicts.LEASE_LAST)
 
 local RELEASE = [[if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end]]
 
@@ -44,6 +47,7 @@ local RELEASE = [[if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.cal
 ---@field delay number seconds; see the option `purge_delay`
 ---@field private settings table the checked options
 ---@field private client riskscreen.Redis
+---@field private stream string the key of the purges in Redis
 ---@field private pipeline riskscreen.nginx.Pipeline of requests
 ---@field private purges riskscreen.nginx.Purges
 ---@field private verdicts riskscreen.nginx.Verdicts
@@ -141,16 +145,17 @@ end
 ---@param at number Unix seconds of the fetch
 ---@param valid_until number Unix seconds
 ---@param purge number the last one before the fetch
+---@param mark string of its record
 ---@param lease number 0 without one
-function Fleet:share(key, known, at, valid_until, purge, lease)
+function Fleet:share(key, known, at, valid_until, purge, mark, lease)
   if self.pipeline:refuses() then
     return post(self, nil)
   end
   local milliseconds = math.floor((valid_until - ngx.now()) * 1000)
   local text = milliseconds > 0 and self.verdicts:encode(key, known.json, at, valid_until, purge, lease)
   if text then
-    local lifetime = ("%.0f"):format(milliseconds)
-    post(self, { "EVAL", SHARE, "2", key, key .. ":lease", text, lifetime, ("%016.0f"):format(lease) })
+    local lifetime, number, id = ("%.0f"):format(milliseconds), ("%016.0f"):format(lease), ("%.0f-0"):format(purge)
+    post(self, { "EVAL", SHARE, "3", key, key .. ":lease", self.stream, text, lifetime, number, id, mark })
   end
 end
 
@@ -165,6 +170,12 @@ end
 ---@return number|nil
 function Fleet:purge()
   return self.purges:number()
+end
+
+---The mark of its record.
+---@return string
+function Fleet:purge_mark()
+  return self.purges:mark()
 end
 
 ---Unix seconds: every purge that had reached Redis by then has been heard of.
@@ -235,6 +246,7 @@ function M.new(given)
   local options, recorder = given.options, given.recorder
   local client = redis.with(tables.merge(options, { timeout = options.deadline }))
   local slow = redis.with(tables.merge(options, { timeout = options.timeout + purges.LONGEST_BLOCK }))
+  local stream = slow:key "purges"
   local dict_prefix = ("riskscreen:fleet:%s:%s:"):format(given.name, options.prefix)
   local breaker = breakers.new(CIRCUIT, runtime.nginx_time, given.dict, dict_prefix)
   local function log(problem)
@@ -248,11 +260,12 @@ function M.new(given)
     verdicts = verdicts.new(options.key, options.clock_skew),
     client = client,
     slow_client = slow,
+    stream = stream,
     pipeline = pipelines.new(client, breaker, SLOWEST, log),
     purges = purges.new {
       dict = given.dict,
       prefix = dict_prefix,
-      stream = slow:key "purges",
+      stream = stream,
       keys = options.key,
       delay = options.purge_delay,
       client = slow,

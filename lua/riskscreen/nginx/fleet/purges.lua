@@ -1,7 +1,9 @@
 -- The purges of all machines: a stream in Redis. Its records have numbers without gaps, and are sealed. One worker of a
 -- machine listens. A record that is missing means that purges may be missing: then the machine forgets all verdicts.
-local digest = require "riskscreen.address.digest"
+-- Redis may lose its last records, and their numbers are used again. So a number alone does not name a record: its mark
+-- does, which is the end of the seal.
 local errors = require "riskscreen.errors"
+local random = require "riskscreen.util.random"
 local seals = require "riskscreen.nginx.fleet.seal"
 
 local BUCKETS = 256 -- by address; see `floor`
@@ -12,6 +14,7 @@ local TRIES = 8 -- to add a record, while other machines add theirs
 local MAX_NUMBER = 2 ^ 53 - 2
 local CLOSED = 2 ^ 53 -- above every number
 local MAX_PENDING = 1000 -- purges that wait for Redis
+local MARK_SIZE = 16 -- bytes
 
 local VERSION = "1"
 local BEGIN, PURGE = "begin", "purge"
@@ -59,6 +62,12 @@ function Purges:number()
   return number_of(self, self.keys.number)
 end
 
+---The mark of that record.
+---@return string
+function Purges:mark()
+  return self.settings.dict:get(self.keys.mark) or ""
+end
+
 ---Unix seconds: this machine has heard of every purge that had reached Redis by then.
 ---@return number
 function Purges:heard_at()
@@ -81,19 +90,12 @@ local function set(self, key, value)
   end
 end
 
-local function hexadecimal(text)
-  return (text:gsub(".", function(byte)
-    return ("%02x"):format(byte:byte())
-  end))
-end
-
 local function label_of(self, number)
   return ("%s %.0f"):format(self.settings.stream, number)
 end
 
--- A short hash of a record, for the dict.
 local function mark_of(sealed)
-  return hexadecimal(digest.sha256(sealed):sub(1, 16))
+  return sealed:sub(-MARK_SIZE)
 end
 
 local function remember(self, number, sealed)
@@ -131,7 +133,8 @@ end
 -- tries again. Where the stream is lost, the numbers go on above those of all machines that know them.
 local function append(self, kind, content)
   local settings, client, problem = self.settings, self.settings.client, nil
-  local text = VERSION .. kind .. "\n" .. content
+  -- A random number tells apart two records with the same number and the same content.
+  local text = ("%s%s %d\n%s"):format(VERSION, kind, random.seed(settings.now()), content)
   local least = self:number() or 0
   for try = 1, TRIES do
     local last, failure = client:call("XREVRANGE", settings.stream, "+", "-", "COUNT", 1)
@@ -257,7 +260,7 @@ local function learn(self, record)
   if not text or number ~= self:number() + 1 then
     forget_all(self, number, ("purges before %.0f are missing"):format(number))
   else
-    local kind, content = text:match "^1(%a+)\n(.*)$"
+    local kind, content = text:match "^1(%a+) %d+\n(.*)$"
     if kind == PURGE then
       apply(self, number, content)
     end
@@ -269,25 +272,33 @@ end
 -- Whether the stream still has the last record that this machine has heard of. Redis may have lost it.
 local function is_continued(self, records)
   local _, sealed = parts_of(records[1])
-  return sealed ~= nil and mark_of(sealed) == self.settings.dict:get(self.keys.mark)
+  return sealed ~= nil and mark_of(sealed) == self:mark()
 end
 
--- Reads on after a record, and the record itself. One connection does both, so that one server answers both.
+-- A server that is not the master any more does not know of purges. It refuses changes: a replica does, and a master
+-- with min-replicas-to-write that is cut off from its replicas.
+local function is_deposed(reply)
+  return errors.is(reply) and (reply.code == "READONLY" or reply.code == "NOREPLICAS")
+end
+
+-- Reads on after a record, and the record itself. One connection does all, so that one server answers. The first
+-- command changes nothing, but only a server that accepts changes executes it.
 local function read(self, number, block)
   local stream, id = self.settings.stream, ("%.0f-0"):format(number)
   local replies, problem = self.settings.client:pipeline {
+    { "DEL", stream .. ":none" },
     { "XRANGE", stream, id, id },
     { "XREAD", "COUNT", BATCH, "BLOCK", math.ceil(block * 1000), "STREAMS", stream, id },
   }
-  for _, reply in ipairs(replies or {}) do
-    if errors.is(reply) then
+  for index, reply in ipairs(replies or {}) do
+    if index == 1 and is_deposed(reply) or index > 1 and errors.is(reply) then
       return nil, nil, reply
     end
   end
   if not replies then
     return nil, nil, problem
   end
-  return replies[1], replies[2] and replies[2][1] and replies[2][1][2] or {}
+  return replies[2], replies[3] and replies[3][1] and replies[3][1][2] or {}
 end
 
 -- Listens for a moment. Returns nil and the reason if Redis fails.
