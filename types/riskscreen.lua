@@ -1081,7 +1081,7 @@ local riskscreen_Queue = {}
 local riskscreen_QueueWorker = {}
 
 ---A queue. Nothing is sent to Redis yet.
----@param given { redis: riskscreen.Redis, name?: string, capacity?: integer, results?: integer, remember?: number, claim_after?: number, deliveries?: integer }
+---@param given { redis: riskscreen.Redis, name?: string, capacity?: integer, results?: integer, remember?: number, claim_after?: number, deliveries?: integer, replicas?: integer }
 ---@return riskscreen.Queue
 function riskscreen.queue.new(given) end
 

@@ -578,7 +578,7 @@ describe("gates with one Redis", function()
     end)
 
     local function fail_over()
-      fleet.redis:kill()
+      fleet.group:begin_failover()
       assert.truthy(first.decide(BAD):find "^block")
       fleet.group:wait_for_failover()
       for _, gate in ipairs { first, second } do

@@ -16,6 +16,7 @@ local BATCH = 500 -- inputs that are added at once, and results that are read at
 local FULL_PAUSE = 0.2 -- seconds until a full queue is tried again
 local LONGEST_SOURCE = 200 -- bytes
 local LONGEST_WAIT = 1 -- seconds that one command waits in Redis
+local REPLICA_WAIT, REPLICA_TRIES = 0.1, 10 -- seconds of each wait for replicas
 
 local unpack = table.unpack or unpack -- luacheck: ignore 113 143
 
@@ -44,6 +45,14 @@ M.options = {
   ),
   build.seconds("claim_after", 60, "Time after which the jobs of a silent worker are given to another.", 1, 3600),
   build.count("deliveries", "workers", 5, 1, 1000, "Workers that may get a job and die; then it is a dead letter."),
+  build.count(
+    "replicas",
+    "replicas",
+    0,
+    0,
+    100,
+    "Replicas that must have inputs before `add` returns, and results before they are read."
+  ),
 }
 
 M.worker_options = workers.options
@@ -78,7 +87,7 @@ Queue.__index = Queue
 
 ---A queue. Nothing is sent to Redis yet.
 ---@param given { redis: riskscreen.Redis, name?: string, capacity?: integer, results?: integer, remember?: number,
----claim_after?: number, deliveries?: integer }
+---claim_after?: number, deliveries?: integer, replicas?: integer }
 ---@return riskscreen.Queue
 function M.new(given)
   local settings, wrong = check.options(M.options, given)
@@ -131,6 +140,43 @@ local function read_input(input)
   return "", item, json.encode(outcome)
 end
 
+-- The reply to a command that reads, once enough replicas have what it has read. One connection sends all, so that one
+-- server has read and has asked its replicas. WAIT covers the writes before that of its own connection.
+local function read_replicated(self, command)
+  local wanted, acknowledged = self.settings.replicas, 0
+  for _ = 1, REPLICA_TRIES do
+    local replies, err = self.redis:pipeline {
+      command,
+      { "SET", self.base .. "replicated", "1" },
+      { "WAIT", wanted, REPLICA_WAIT * 1000 },
+    }
+    for _, reply in ipairs(replies or {}) do
+      err = err or errors.is(reply) and reply or nil
+    end
+    if err then
+      return nil, err
+    elseif replies[3] >= wanted then
+      return replies[1]
+    end
+    acknowledged = replies[3]
+  end
+  local message = "queue: only %d of %d replicas have the last changes"
+  return nil, errors.new("storage", message:format(acknowledged, wanted), { reason = "busy", retryable = true })
+end
+
+-- Whether the queue keeps the rows of a source up to one, also after a failover. Returns nil and an error if that is
+-- not known.
+local function keeps_rows(self, source, last)
+  if self.settings.replicas == 0 then
+    return true
+  end
+  local row, err = read_replicated(self, { "HGET", self.base .. "sources", source })
+  if row == nil then
+    return nil, err
+  end
+  return (tonumber(row) or 0) >= last
+end
+
 -- Adds a batch of rows, and waits while the queue is full. Returns nil and an error, or the counts.
 local function add_batch(self, source, first, batch, totals)
   local rows = #batch / 3
@@ -144,8 +190,12 @@ local function add_batch(self, source, first, batch, totals)
       return nil, err
     end
     totals.added, totals.invalid = totals.added + reply[2], totals.invalid + reply[3]
-    if reply[1] >= first + rows - 1 then
-      return true
+    local is_added = reply[1] >= first + rows - 1
+    if is_added then
+      is_added, err = keeps_rows(self, source, reply[1])
+    end
+    if is_added or err then
+      return is_added, err
     end
     runtime.sleep(FULL_PAUSE)
   end
@@ -232,11 +282,13 @@ function Queue:results(after, seconds)
   local command = { "XREAD", "COUNT", BATCH, "STREAMS", self.base .. "results", after or "0-0" }
   local reply, err
   if seconds and seconds > 0 then
-    table.insert(command, 2, "BLOCK")
-    table.insert(command, 3, math.ceil(math.min(seconds, LONGEST_WAIT) * 1000))
-    reply, err = self.redis:wait(LONGEST_WAIT, unpack(command))
+    local block = math.ceil(math.min(seconds, LONGEST_WAIT) * 1000)
+    reply, err = self.redis:wait(LONGEST_WAIT, "XREAD", "BLOCK", block, unpack(command, 2))
   else
     reply, err = self.redis:call(unpack(command))
+  end
+  if reply and self.settings.replicas > 0 then
+    reply, err = read_replicated(self, command)
   end
   if reply == nil then
     return nil, err

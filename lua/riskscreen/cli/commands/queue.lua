@@ -18,8 +18,9 @@ local common = tables.concat({
   { name = "redis", type = "string", argument = "URL", doc = "The Redis; by default " .. REDIS_URL .. "." },
 }, option_of.pick(queues.options, { "name" }))
 
-local of_add = option_of.pick(queues.options, { "capacity" })
+local of_add = option_of.pick(queues.options, { "capacity", "replicas" })
 local of_work = option_of.pick(queues.options, { "results", "remember", "claim_after", "deliveries" })
+local of_results = option_of.pick(queues.options, { "replicas" })
 
 -- The client of Redis, and the queue.
 local function open(context)
@@ -300,7 +301,7 @@ return {
     options = tables.concat({
       { name = "output", type = "string", required = true, short = "o", argument = "FILE", doc = "The CSV file." },
       { name = "follow", type = "boolean", doc = "Wait for further results, until a signal ends it." },
-    }, common),
+    }, of_results, common),
     examples = { { line = "queue results -o results.csv --follow", what = "While the workers work" } },
     statuses = {},
     run = run_results,

@@ -1,0 +1,110 @@
+-- A queue over Redis with replicas, where a Sentinel makes a replica the master.
+local redis_server = require "spec.support.redis"
+local riskscreen = require "riskscreen"
+
+local describe_if = redis_server.is_installed() and describe or pending
+
+local ROWS = 600
+
+local function inputs()
+  local list = {}
+  for number = 1, ROWS do
+    list[number] = { address = ("0x%040x"):format(number), network = "eth" }
+  end
+  return list
+end
+
+describe_if("a queue whose Redis is replaced by a replica", function()
+  local group, redis
+
+  local function start(replicas)
+    group = redis_server.start_group(replicas, { "appendonly no" })
+    redis = riskscreen.redis.new { sentinels = group.sentinels }
+  end
+
+  after_each(function()
+    redis:close()
+    redis_server.stop_all()
+  end)
+
+  -- Repeats a call until it succeeds, as callers do after a failure that is retryable.
+  local function until_done(call)
+    while true do
+      local result, err = call()
+      if result then
+        return result
+      end
+      assert.is_true(err.retryable, tostring(err))
+      riskscreen.sleep(0.05)
+    end
+  end
+
+  it("gives every input exactly one result to a reader that waits for replicas", function()
+    start(2)
+    local queue = riskscreen.queue.new { redis = redis, replicas = 2, claim_after = 1 }
+    local client = riskscreen.sandbox.client()
+    local seen, count, after, has_failed = {}, 0, nil, false
+    riskscreen.run(function()
+      local worker = queue:worker { client = client, concurrency = 4 }
+      local worked = riskscreen.spawn(worker.run, worker)
+      local producer = riskscreen.spawn(until_done, function()
+        return queue:add("file", inputs())
+      end)
+      while count < ROWS do
+        local results, err = queue:results(after, 0.1)
+        assert.is_true(results ~= nil or err.retryable, tostring(err))
+        for _, result in ipairs(results or {}) do
+          assert.is_nil(seen[result.id], "a second result of " .. result.id)
+          seen[result.id], count, after = result.action, count + 1, result.position
+        end
+        if not has_failed and count > ROWS / 10 then
+          has_failed = true
+          group:begin_failover()
+        elseif not group.master.pid and group:promoted() then
+          group:bring_back(group:promoted())
+        end
+      end
+      producer:await()
+      worker:stop()
+      assert(worked:await())
+    end)
+    assert.same({}, queue:results(after))
+    for number, input in ipairs(inputs()) do
+      assert.equal(client:screen(input).action, seen["file/" .. number])
+    end
+    client:close()
+  end)
+
+  it("loses what the replica has not received: `add` gives it again, and with `replicas` tells", function()
+    start(1)
+    local queue = riskscreen.queue.new { redis = redis }
+    local careful = riskscreen.queue.new { redis = redis, replicas = 1 }
+    assert.equal(ROWS, careful:add("first", inputs()).added)
+    local replica = group.replicas[1]
+    replica:signal "STOP"
+    group.master:command "CLIENT KILL TYPE replica"
+    assert.equal(ROWS, queue:add("second", inputs()).added)
+    local added, err = careful:add("third", inputs())
+    assert.is_nil(added)
+    assert.is_true(err.retryable)
+    assert.matches("only 0 of 1 replicas", err.message)
+    queue:worker({ client = riskscreen.sandbox.client() }):run { drain = true }
+    assert.is_true(#queue:results() > 0)
+    local results
+    results, err = careful:results()
+    assert.is_nil(results)
+    assert.matches("only 0 of 1 replicas", err.message)
+
+    group.master:kill()
+    replica:signal "CONT"
+    group:begin_failover()
+    group:wait_for_failover()
+    local status = until_done(function()
+      return queue:status()
+    end)
+    assert.equal(ROWS, status.added)
+    assert.equal(0, status.done)
+    assert.equal(0, queue:add("first", inputs()).added)
+    assert.equal(ROWS, queue:add("second", inputs()).added)
+  end)
+end)
