@@ -42,7 +42,7 @@ describe("gates with one Redis", function()
 
   -- Waits until Redis has what a gate writes after its answers.
   local function wait_until_written(gate)
-    gate.run "gate.context.fleet.pipeline:call(10, { 'PING' })"
+    gate.run "gate.context.fleet.pipeline:call(10, { 'TIME' })"
   end
 
   local function signal(program, name)
@@ -549,6 +549,38 @@ describe("gates with one Redis", function()
       assert.is_nil(seen(gate, CLEAN):find "cache")
     end)
 
+    it("evicting by volatile-ttl: verdicts go, and the purges stay", function()
+      start { "maxmemory-policy volatile-ttl" }
+      local gate = fleet:gate()
+      gate.decide(CLEAN)
+      wait_until_written(gate)
+      fleet.redis:command "CONFIG SET maxmemory 1"
+      fleet:wait_for_keys(1)
+      fleet.redis:command "CONFIG SET maxmemory 0"
+      gate.wait_until_hearing()
+      assert.equal("allow cache", seen(gate, CLEAN))
+      assert.equal(0, gate.count "redis_purges.lost")
+    end)
+
+    it("a stream of another type: no purge is heard, and an allow is asked again", function()
+      start()
+      local gate = fleet:gate { redis = CUT }
+      gate.decide(CLEAN)
+      gate.decide(BAD)
+      gate.run [[
+        local key = gate.context.fleet.stream
+        redis("DEL", key)
+        redis("SET", key, "text")
+      ]]
+      nginx.wait_for("the gate to ask again", function()
+        return seen(gate, CLEAN) == "allow upstream"
+      end)
+      assert.equal("block cache", seen(gate, BAD))
+      local ok, message = purge(gate, BAD)
+      assert.is_nil(ok)
+      assert.truthy(message:find("WRONGTYPE", 1, true))
+    end)
+
     it("a replica that cannot be written: the gate asks the service and says why", function()
       start()
       local replica = redis_servers.start { "replicaof 127.0.0.1 " .. fleet.redis.port }
@@ -674,6 +706,52 @@ describe("gates with one Redis", function()
       assert.equal("block list", second.decide(CLEAN))
       assert.is_true(asked_for_lists() > asked)
     end)
+  end)
+
+  it("need no more rights in Redis than the page says", function()
+    local rights = redis_servers.documented_rights "gates"
+    start({ "user gates on >secret ~{riskscreen}:* " .. rights }, {
+      blacklist = { { address = BAD, network = "eth", risks = { { riskLevel = "high", riskType = "scam" } } } },
+    })
+    local url = ("redis://gates:secret@127.0.0.1:%d"):format(fleet.redis.port)
+    local options = { url = url, more = "account_lists = { interval = 30, max_age = 60 }," }
+    local first, second = fleet:gate(options), fleet:gate(options)
+    assert.equal("allow upstream", first.decide(CLEAN))
+    wait_until_written(first)
+    assert.equal("allow redis", second.decide(CLEAN))
+    assert.is_true(purge(first, CLEAN))
+    nginx.wait_for("the purge", function()
+      return second.count "redis_purges.heard" == 1
+    end)
+    fleet.server.service:fault { kind = "status", status = 500, count = 1 }
+    assert.equal("unknown upstream", second.decide(CLEAN)) -- it ends its lease
+    wait_until_written(second)
+    nginx.wait_for("the lists", function()
+      return second.count "lists.blacklist" == 1
+    end)
+    assert.same({}, redis_servers.unused_rights(fleet.redis, rights))
+    assert.equal("*0", fleet.redis:command "ACL LOG")
+    assert.equal(0, first.count "redis_errors.reply" + second.count "redis_errors.reply")
+  end)
+
+  it("work with a Cluster, whichever of its nodes they are given", function()
+    local nodes = redis_servers.start_cluster()
+    start()
+    local gates = {}
+    for index, node in ipairs(nodes) do
+      gates[index] = fleet:gate { url = node.url }
+    end
+    nginx.wait_for("a shared verdict", function()
+      gates[1].run("gate:purge((...))", CLEAN)
+      for _, gate in ipairs(gates) do
+        wait_until_same(gates[1], gate)
+      end
+      gates[1].decide(CLEAN)
+      wait_until_written(gates[1])
+      return gates[2].decide(CLEAN) == "allow redis" and gates[3].decide(CLEAN) == "allow redis"
+    end)
+    stop(TROUBLE)
+    redis_servers.stop_all()
   end)
 
   it("show on the status page what Redis does", function()

@@ -66,21 +66,26 @@ local function wait_until_up(self)
   end
 end
 
----The fields of INFO.
----@param section string
----@return table<string, string>
-function Server:info(section)
+-- The fields of a reply such as that of INFO.
+local function fields_of(server, command)
   local fields, connection = {}, socket.tcp()
   connection:settimeout(PATIENCE)
-  if connection:connect("127.0.0.1", self.port) then
-    connection:send("INFO " .. section .. "\r\n")
+  if connection:connect("127.0.0.1", server.port) then
+    connection:send(command .. "\r\n")
     local size = tonumber((connection:receive "*l" or ""):match "^%$(%d+)")
-    for name, value in (size and connection:receive(size) or ""):gmatch "([%w_]+):([^\r\n]*)" do
+    for name, value in (size and connection:receive(size) or ""):gmatch "([^:\r\n]+):([^\r\n]*)" do
       fields[name] = value
     end
   end
   connection:close()
   return fields
+end
+
+---The fields of INFO.
+---@param section string
+---@return table<string, string>
+function Server:info(section)
+  return fields_of(self, "INFO " .. section)
 end
 
 -- Waits until a field of INFO has a value, or a number that is at least as high.
@@ -196,6 +201,53 @@ function M.start(lines, options)
   file:close()
   self:start()
   return self
+end
+
+---The rights that docs/redis.md gives a user of the ACL.
+---@param use string the first column of its table
+---@return string such as "+get +set"
+function M.documented_rights(use)
+  local file = assert(io.open "docs/redis.md")
+  local page = file:read "*a"
+  file:close()
+  local rights = assert(page:match("| " .. use .. " | `([^`]+)` |"), "docs/redis.md has no rights of " .. use)
+  return (rights:gsub("\\|", "|"))
+end
+
+---The rights of commands that a server has not executed.
+---@param server RedisServer
+---@param rights string
+---@return string[]
+function M.unused_rights(server, rights)
+  local executed, unused = server:info "commandstats", {}
+  for name in rights:gmatch "%+(%S+)" do
+    if not executed["cmdstat_" .. name] then
+      unused[#unused + 1] = name
+    end
+  end
+  return unused
+end
+
+---Starts a Cluster. Each master has a third of the slots.
+---@return RedisServer[] masters
+function M.start_cluster()
+  local nodes, places = {}, {}
+  for index = 1, 3 do
+    nodes[index] = M.start { "cluster-enabled yes", "cluster-port " .. free_port(), "cluster-node-timeout 2000" }
+    places[index] = "127.0.0.1:" .. nodes[index].port
+  end
+  local pipe = assert(io.popen("redis-cli --cluster create " .. table.concat(places, " ") .. " --cluster-yes 2>&1"))
+  local output = pipe:read "*a"
+  pipe:close()
+  assert(output:find("All 16384 slots covered", 1, true), output)
+  for _, node in ipairs(nodes) do
+    local deadline = socket.gettime() + PATIENCE
+    while fields_of(node, "CLUSTER INFO").cluster_state ~= "ok" do
+      assert(socket.gettime() < deadline, "the Cluster does not begin")
+      socket.sleep(0.02)
+    end
+  end
+  return nodes
 end
 
 ---@class riskscreen.spec.RedisGroup

@@ -105,8 +105,13 @@ function Queue:prepare()
   if self.prepared then
     return true
   end
-  local info, err = self.redis:call("INFO", "memory")
-  err = err or redis.eviction_problem(info)
+  -- In a Cluster the first command finds the node that has the keys.
+  local info
+  local length, err = self.redis:call("XLEN", self.base .. "jobs")
+  if length then
+    info, err = self.redis:call("INFO", "memory")
+    err = err or redis.eviction_problem(info)
+  end
   if err then
     return nil, err
   end
@@ -378,7 +383,11 @@ end
 ---@return riskscreen.Error|nil err
 function Queue:status()
   local base = self.base
-  local time, err = self.redis:call "TIME"
+  local length, err = self.redis:call("XLEN", base .. "jobs") -- finds the node of a Cluster
+  local time
+  if length then
+    time, err = self.redis:call "TIME"
+  end
   if not time then
     return nil, err
   end

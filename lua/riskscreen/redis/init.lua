@@ -256,24 +256,19 @@ local function moved_to(message)
   return host and #port <= 5 and { host = host, port = tonumber(port) } or nil
 end
 
--- Whether a command that Redis has refused should be sent again on another connection.
+-- Whether commands that Redis has refused should be sent again on another connection: where it has refused all.
 local function is_redirected(self, connection, replies)
+  local refused = 0
   for _, reply in ipairs(replies) do
-    if is_error(reply) then
-      local address = moved_to(reply.err)
-      if address then
-        drop(self, connection)
-        self.address = address
-        return #replies == 1
-      elseif reply.err:find "^READONLY" then
-        -- The master has become a replica.
-        drop(self, connection)
-        self.address = nil
-        return #replies == 1 and self.settings.sentinels ~= nil
-      end
+    local address = is_error(reply) and moved_to(reply.err)
+    local is_deposed = is_error(reply) and reply.err:find "^READONLY" -- the master has become a replica
+    if address or is_deposed then
+      drop(self, connection)
+      self.address = address or nil
+      refused = refused + ((address or self.settings.sentinels) and 1 or 0)
     end
   end
-  return false
+  return refused == #replies
 end
 
 -- Sends commands. A failure that certainly had no effect is tried again on a new connection.
@@ -384,14 +379,7 @@ function Redis:script(script, keys, arguments)
   return nil, failures.of_reply(self.place, "NOSCRIPT the server forgets scripts at once")
 end
 
----Sends a command that may wait in Redis, such as `XREAD BLOCK`, over a connection of its own. When the task is
----cancelled, the connection is closed.
----@param seconds number how long the command may wait; `timeout` is added
----@param ... string|number
----@return any reply
----@return riskscreen.Error|nil err
-function Redis:wait(seconds, ...)
-  local command = command_of { ... }
+local function wait(self, seconds, command, attempt)
   local transport, err = transport_of(self)
   local connection = transport and table.remove(self.idle)
   while connection and not connection:is_open() do
@@ -411,7 +399,9 @@ function Redis:wait(seconds, ...)
     connection:close()
     return nil, failures.of_transport(place, failure, self.secret)
   end
-  if is_redirected(self, connection, { reply }) or self.closed then
+  if is_redirected(self, connection, { reply }) and attempt < MOST_ATTEMPTS then
+    return wait(self, seconds, command, attempt + 1)
+  elseif self.closed then
     connection:close()
   elseif transport.shared then
     self.idle[#self.idle + 1] = connection
@@ -419,6 +409,16 @@ function Redis:wait(seconds, ...)
     connection:release()
   end
   return first_reply(self, { reply })
+end
+
+---Sends a command that may wait in Redis, such as `XREAD BLOCK`, over a connection of its own. When the task is
+---cancelled, the connection is closed.
+---@param seconds number how long the command may wait; `timeout` is added
+---@param ... string|number
+---@return any reply
+---@return riskscreen.Error|nil err
+function Redis:wait(seconds, ...)
+  return wait(self, seconds, command_of { ... }, 1)
 end
 
 ---The key of a name: all keys of a client are in one slot of a Cluster.

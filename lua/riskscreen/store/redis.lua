@@ -203,19 +203,17 @@ local function check(self)
     return nil
   end
   local schema = self.redis:key(self.settings.name .. ":schema")
-  local replies, err = self.redis:pipeline {
-    { "SET", schema, SCHEMA_VERSION, "NX" },
-    { "GET", schema },
-    { "INFO", "memory" },
-  }
+  -- In a Cluster the first command finds the node that has the keys.
+  local set, refusal = self.redis:call("SET", schema, SCHEMA_VERSION, "NX")
+  local replies, err = self.redis:pipeline { { "GET", schema }, { "INFO", "memory" } }
   if not replies then
     return err
-  elseif errors.is(replies[2]) then
-    return replies[2]
-  elseif replies[2] == false and errors.is(replies[1]) then
+  elseif errors.is(replies[1]) then
     return replies[1]
+  elseif replies[1] == false and set == nil then
+    return refusal
   end
-  local version = tonumber(replies[2])
+  local version = tonumber(replies[1])
   if not version then
     return problem("foreign", "the key " .. schema .. " is another program's; choose another prefix or name")
   elseif version > SCHEMA_VERSION then
@@ -223,7 +221,7 @@ local function check(self)
     return problem("newer", wanted:format(version, SCHEMA_VERSION))
   end
   -- A user whose ACL forbids INFO gets no warning.
-  local warning = type(replies[3]) == "string" and redis.eviction_problem(replies[3])
+  local warning = type(replies[2]) == "string" and redis.eviction_problem(replies[2])
   if warning then
     return warning
   end

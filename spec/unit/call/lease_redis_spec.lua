@@ -116,10 +116,25 @@ describe_if("a rate limit in a real Redis", function()
     assert.near(30, retry_after, 2)
   end)
 
-  it("fails where the key holds something else", function()
-    server:command 'SET {riskscreen}:rate_limit:name "text"'
+  local function refusal()
     local taken, _, _, err = new_limiter({ rate = 1000 }):acquire("normal", runtime.now() + 1)
     assert.is_nil(taken)
-    assert.equal("wrong_type", err.reason)
+    return err.reason
+  end
+
+  it("fails where the memory of Redis is full", function()
+    server:command "CONFIG SET maxmemory 1"
+    assert.equal("full", refusal())
+  end)
+
+  it("fails at a replica", function()
+    local replica = redis_server.start { "replicaof 127.0.0.1 " .. server.port }
+    server = replica
+    assert.equal("read_only", refusal())
+  end)
+
+  it("fails where the key holds something else", function()
+    server:command 'SET {riskscreen}:rate_limit:name "text"'
+    assert.equal("wrong_type", refusal())
   end)
 end)

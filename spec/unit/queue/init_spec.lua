@@ -364,7 +364,15 @@ describe_if("a queue in Redis", function()
     assert.equal(0, riskscreen.queue.new({ redis = redis, name = "other" }):status().waiting)
   end)
 
-  for _, policy in ipairs { "allkeys-lru", "volatile-ttl" } do
+  for _, policy in ipairs {
+    "allkeys-lru",
+    "allkeys-lfu",
+    "allkeys-random",
+    "volatile-lru",
+    "volatile-lfu",
+    "volatile-random",
+    "volatile-ttl",
+  } do
     it("refuses a Redis that evicts keys: " .. policy, function()
       redis:call("CONFIG", "SET", "maxmemory", "100mb", "maxmemory-policy", policy)
       local totals, err = queue:add("file", inputs_of(1))
@@ -385,6 +393,29 @@ describe_if("a queue in Redis", function()
     assert.equal("full", err.reason)
     assert.equal(50, finished)
     assert.equal(50, select(2, results_by_id()))
+  end)
+
+  it("changes nothing at a replica, and its workers wait for a master", function()
+    queue:add("file", inputs_of(2))
+    server:command "REPLICAOF 127.0.0.1 1"
+    local totals, err = queue:add("more", inputs_of(2))
+    assert.is_nil(totals)
+    assert.equal("read_only", err.reason)
+    assert.is_true(err.retryable)
+    local problems, finished = {}, nil
+    riskscreen.run(function()
+      local worked = riskscreen.spawn(function()
+        finished = work {
+          on_problem = function(problem)
+            problems[problem.reason] = true
+            server:command "REPLICAOF NO ONE"
+          end,
+        }
+      end)
+      worked:await()
+    end)
+    assert.same({ read_only = true }, problems)
+    assert.equal(2, finished)
   end)
 
   it("changes nothing where a key holds something else", function()

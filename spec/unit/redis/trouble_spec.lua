@@ -1,5 +1,4 @@
 -- What a client of Redis does when the server, the network or the configuration fails, against real servers.
-local free_port = require "spec.support.free_port"
 local program = require "spec.support.program"
 local redis_server = require "spec.support.redis"
 local riskscreen = require "riskscreen"
@@ -40,14 +39,19 @@ local function until_replied(client, ...)
   return reply
 end
 
-local function clean()
+local function close_clients()
   for _, client in ipairs(clients) do
     client:close()
   end
+  clients = {}
+end
+
+local function clean()
+  close_clients()
   for _, started in ipairs(proxies) do
     started:kill()
   end
-  clients, proxies = {}, {}
+  proxies = {}
   redis_server.stop_all()
 end
 
@@ -332,35 +336,65 @@ describe_if("a client of Sentinels", function()
 end)
 
 describe_if("a client of a Cluster", function()
-  after_each(clean)
+  local nodes
+
+  setup(function()
+    nodes = redis_server.start_cluster()
+  end)
+
+  after_each(close_clients)
+  teardown(clean)
 
   it("follows MOVED to the node that has its keys", function()
-    local nodes = {}
-    for index = 1, 2 do
-      nodes[index] = redis_server.start { "cluster-enabled yes", "cluster-port " .. free_port() }
-    end
-    nodes[1]:command "CLUSTER ADDSLOTSRANGE 0 8191"
-    nodes[2]:command "CLUSTER ADDSLOTSRANGE 8192 16383"
-    nodes[1]:command(("CLUSTER MEET 127.0.0.1 %d"):format(nodes[2].port))
-    for index = 1, 2 do
-      local direct = connect(nodes[index].url)
-      while not direct:call("CLUSTER", "INFO"):find "cluster_state:ok" do
-        riskscreen.sleep(0.05)
-      end
-    end
     local script = riskscreen.redis.script("both", "return redis.call('MSET', KEYS[1], 1, KEYS[2], 2)")
     for _, node in ipairs(nodes) do
-      for _, prefix in ipairs { "a", "b" } do -- their slots are on different nodes
+      for _, prefix in ipairs { "a", "b", "c" } do -- their slots are on different nodes
         local client = connect { url = node.url, prefix = prefix }
         assert.equal("OK", client:script(script, { client:key "x", client:key "y" }))
         assert.equal("2", client:call("GET", client:key "y"))
-        local store = assert(riskscreen.store.redis { redis = client })
-        assert.is_true(store:space("things"):put("a", "1"))
-        store:close()
+        local first = connect { url = node.url, prefix = prefix }
+        local replies = first:pipeline { { "GET", first:key "x" }, { "GET", first:key "y" } }
+        assert.same({ "1", "2" }, replies)
       end
     end
     local _, err = connect(nodes[1].url):call("MSET", "a", "1", "b", "2")
     assert.equal("moved", err.reason)
     assert.equal("CROSSSLOT", err.code)
+  end)
+
+  it("has a store, a queue and a rate limit, whichever node it is given", function()
+    local address = "0x" .. ("1"):rep(40)
+    for index, node in ipairs(nodes) do
+      local function anew()
+        return connect { url = node.url, prefix = "p" .. index }
+      end
+      local store = assert(riskscreen.store.redis { redis = anew() })
+      assert.is_true(store:space("things"):put("a", "1"))
+      assert.equal(0, assert(riskscreen.queue.new({ redis = anew() }):status()).added)
+      local queue = riskscreen.queue.new { redis = anew() }
+      assert.equal(1, assert(queue:add("file", { { address = address, network = "eth" } })).added)
+      local client =
+        riskscreen.sandbox.client { rate_limit = { rate = 1000, burst = 1000, shared = { redis = anew() } } }
+      assert.equal(1, riskscreen.queue.new({ redis = anew() }):worker({ client = client }):run { drain = true })
+      assert.equal(1, #riskscreen.queue.new({ redis = anew() }):results(nil, 0.1))
+      assert.is_false(client:stats().rate_limit.away)
+      client:close()
+    end
+  end)
+
+  it("refuses to keep a queue or a store on a node that evicts keys", function()
+    for _, node in ipairs(nodes) do
+      node:command "CONFIG SET maxmemory 100mb"
+    end
+    local slot = connect(nodes[1].url):call("CLUSTER", "KEYSLOT", "{riskscreen}:")
+    local owner = nodes[math.floor(slot * 3 / 16384) + 1]
+    owner:command "CONFIG SET maxmemory-policy allkeys-lru"
+    for _, node in ipairs(nodes) do
+      local queue = riskscreen.queue.new { redis = connect(node.url) }
+      local _, err = queue:add("file", { { address = "0x" .. ("1"):rep(40), network = "eth" } })
+      assert.equal("evicting", err.reason)
+      _, err = riskscreen.store.redis { redis = connect(node.url) }
+      assert.equal("evicting", err.reason)
+    end
   end)
 end)

@@ -167,6 +167,21 @@ describe_if("a store in Redis", function()
     store:close()
   end)
 
+  it("reads at a replica, and changes nothing there", function()
+    local store = open(server)
+    local space = store:space "things"
+    space:put("a", "1")
+    server:command "REPLICAOF 127.0.0.1 1"
+    local made, err = space:put("a", "2")
+    local value = space:get "a"
+    server:command "REPLICAOF NO ONE"
+    assert.is_nil(made)
+    assert.equal("read_only", err.reason)
+    assert.equal("1", value)
+    assert.equal("1", space:get "a")
+    store:close()
+  end)
+
   it("works in tasks side by side, each change once", function()
     local store = open(server)
     local space = store:space "things"
@@ -278,6 +293,29 @@ describe_if("a store in a Redis that is killed", function()
     assert.equal(reported, count)
     assert.is_true(store:space("rows"):put("201", "row"))
     store:close()
+    server:stop()
+  end)
+
+  it("keeps the first changes without a gap with appendfsync everysec", function()
+    local server = redis_server.start { "appendonly yes", "appendfsync everysec" }
+    local reported, count, store = fill_and_kill(server)
+    assert.is_true(count <= reported)
+    for number = 1, count do
+      assert.equal("row", store:space("rows"):get(("%03d"):format(number)))
+    end
+    store:close()
+    server:stop()
+  end)
+
+  it("keeps what was there at the last snapshot", function()
+    local server = redis_server.start()
+    local store = open(server)
+    store:space("rows"):put("000", "row")
+    server:command "SAVE"
+    store:close()
+    local _, count, again = fill_and_kill(server)
+    assert.equal(1, count)
+    again:close()
     server:stop()
   end)
 
