@@ -4,24 +4,21 @@
 
 enum {
     IN_NAME = 1,  /* letters, digits, "_" and "-", which all programs keep in names */
-    IN_VALUE = 2, /* visible ASCII without "&", ";", "?" and "#", where some programs divide a query */
-    IN_HEX = 4    /* hexadecimal digits in lower case */
+    IN_VALUE = 2 /* visible ASCII without "&", ";", "?" and "#", where some programs divide a query */
 };
 
 #define N (IN_NAME | IN_VALUE)
 #define V IN_VALUE
-#define H (IN_NAME | IN_VALUE | IN_HEX)
 
 static const unsigned char classes[256] = {
     0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, /* controls */
-    0, V, V, 0, V, V, 0, V, V, V, V, V, V, N, V, V, H, H, H, H, H, H, H, H, H, H, V, 0, V, V, V, 0, /* space … "?" */
+    0, V, V, 0, V, V, 0, V, V, V, V, V, V, N, V, V, N, N, N, N, N, N, N, N, N, N, V, 0, V, V, V, 0, /* space … "?" */
     V, N, N, N, N, N, N, N, N, N, N, N, N, N, N, N, N, N, N, N, N, N, N, N, N, N, N, V, V, V, V, N, /* "@" … "_" */
-    V, H, H, H, H, H, H, N, N, N, N, N, N, N, N, N, N, N, N, N, N, N, N, N, N, N, N, V, V, V, V, 0, /* "`" … DEL */
+    V, N, N, N, N, N, N, N, N, N, N, N, N, N, N, N, N, N, N, N, N, N, N, N, N, N, N, V, V, V, V, 0, /* "`" … DEL */
 };
 
 #undef N
 #undef V
-#undef H
 
 static bool has_class(char byte, unsigned char class) {
     return (classes[(unsigned char)byte] & class) != 0;
@@ -106,11 +103,13 @@ static bool is_address(const char *bytes, size_t length) {
     if (length != RSC_QUERY_ADDRESS || bytes[0] != '0' || bytes[1] != 'x') {
         return false;
     }
-    unsigned char common = IN_HEX;
+    /* Without branches and tables, so that compilers use vectors. */
+    unsigned char others = 0;
     for (size_t i = 2; i < RSC_QUERY_ADDRESS; i++) {
-        common &= classes[(unsigned char)bytes[i]];
+        unsigned char byte = (unsigned char)bytes[i];
+        others |= ((unsigned char)(byte - '0') > 9) & ((unsigned char)(byte - 'a') > 5);
     }
-    return common != 0;
+    return others == 0;
 }
 
 static int network_number(const struct rsc_query_reader *reader, struct rsc_text name) {

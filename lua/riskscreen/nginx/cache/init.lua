@@ -469,9 +469,13 @@ function Cache:get_by_key(key, network, timeout)
     return listed.decision, "list"
   end
 
+  -- Asked here, so that LuaJIT compiles one way that makes no entry.
+  local is_taken = self.lru:takes(key)
   local entry = newer(self, own, entry_in_dict(self, key, network, now), now)
   if entry and now < entry.expires_at then
-    self.lru:set(key, entry)
+    if is_taken then
+      self.lru:set(key, entry)
+    end
     count_lookups(self, true)
     return entry.decision, entry.source or "dict"
   end
@@ -578,7 +582,7 @@ local STALE = { allow = 0, review = 0, block = 3600, unknown = 0 }
 local function nothing() end
 local DEFAULTS = { lru = 10000, timeout = 5, version = "0", hold = nothing, release = nothing }
 local NO_DICT = { get = nothing }
-local NO_LRU = { get = nothing, set = nothing, clear = nothing }
+local NO_LRU = { get = nothing, set = nothing, takes = nothing, clear = nothing }
 
 local function of_nginx()
   local ngx = _G.ngx

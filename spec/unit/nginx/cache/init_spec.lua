@@ -90,9 +90,19 @@ describe("a cached decision", function()
     end
     assert.equal("allow lru", seen(cache, "c", "tron"))
     assert.equal("allow dict", seen(cache, "a", "tron"))
-    assert.equal("allow dict", seen(cache, "b", "tron"))
     world.dict:evict "."
-    assert.equal("allow upstream", seen(cache, "c", "tron"))
+    assert.equal("allow upstream", seen(cache, "a", "tron"))
+  end)
+
+  it("comes into a full LRU when it is used often", function()
+    local cache = world:worker { lru = 2 }
+    for _, address in ipairs { "a", "b", "c" } do
+      decide(cache, address, "tron")
+    end
+    for _ = 1, 4 do
+      decide(cache, "a", "tron")
+    end
+    assert.equal("allow lru", seen(cache, "a", "tron"))
   end)
 
   it("makes room for the next one in the LRU", function()

@@ -25,6 +25,24 @@ describe("an LRU", function()
     assert.is_nil(lru:get "key 1")
   end)
 
+  it("takes each entry until it is full, then each fourth one", function()
+    local lru = lrus.new(10)
+    for index = 1, 10 do
+      assert.is_true(lru:takes("key " .. index))
+      lru:set("key " .. index, index)
+    end
+    assert.is_true(lru:takes "other")
+    lru:set("other", true)
+    local taken = 0
+    for index = 1, 100 do
+      taken = taken + (lru:takes("another " .. index) and 1 or 0)
+    end
+    assert.equal(25, taken)
+    assert.is_true(lru:takes "other")
+    lru:clear()
+    assert.is_true(lru:takes "another" and lru:takes "another" and lru:takes "another")
+  end)
+
   it("replaces a value", function()
     local lru = lrus.new(1)
     lru:set("key", 1)
