@@ -46,7 +46,7 @@ static void expand_block(const unsigned char *block, uint32_t words[ROUNDS]) {
 
 /* FIPS 180-4, section 6.2.2; the names are those of the standard. */
 static void process_block(uint32_t state[8], const unsigned char *block) {
-    uint32_t words[ROUNDS];
+    uint32_t words[ROUNDS] = {0}; /* zero is for gcc's analyzer, which gives up on the loops */
     uint32_t a = state[0], b = state[1], c = state[2], d = state[3];
     uint32_t e = state[4], f = state[5], g = state[6], h = state[7];
     expand_block(block, words);
