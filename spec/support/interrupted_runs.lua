@@ -68,6 +68,10 @@ function M.run(options)
     local _, missing = commands.run(("test -e %s.state"):format(output))
     local text
     text, status = commands.run(base:format(limit) .. (missing == 0 and " --resume" or ""))
+    -- Lua's own program ends so when it is interrupted before the command has begun.
+    if status == 1 and text:find("interrupted!", 1, true) then
+      status = 130
+    end
     statuses[#statuses + 1] = status
     if status == 4 then
       error("the run was refused: " .. text)
