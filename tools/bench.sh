@@ -54,7 +54,7 @@ export RISKSCREEN_BENCH_RESULTS="$results"
 # shellcheck disable=SC2086
 measure 5.4 $benchmarks
 # The code that runs in nginx is on LuaJIT already.
-# shellcheck disable=SC2046
+# shellcheck disable=SC2046,SC2086
 measure luajit $(printf '%s\n' $benchmarks | grep -v -x -e nginx -e fleet)
 LUA_PATH="$root/bench/?.lua;;" LUA_CPATH=";;" lua5.4 bench/support/page.lua "$results"
 say "docs/performance.md is written."

@@ -11,7 +11,7 @@ nginx_packages="nginx libnginx-mod-http-lua lua-resty-core lua-resty-lrucache lu
 test_packages="lua5.3 liblua5.3-dev lua5.1 liblua5.1-0-dev luajit2 libluajit2-5.1-dev lua-busted lua-socket lua-zlib luarocks
   lua-cqueues lua-expat lua-luv lua-posix lua-dbi-sqlite3
   man-db g++ clang libclang-rt-14-dev valgrind openssl procps curl redis-server redis-sentinel lua-nginx-redis chromium nodejs npm $nginx_packages"
-lint_packages="lua-check clang-format clang-tidy cppcheck"
+lint_packages="lua-check clang clang-format clang-tidy cppcheck shellcheck"
 deb_packages="$build_packages build-essential debhelper lintian liblua5.3-dev liblua5.1-0-dev libluajit2-5.1-dev"
 stylua_version=2.5.2
 
@@ -68,12 +68,18 @@ check_port() {
   exit 2
 }
 
-# Configures and builds one preset of CMakePresets.json; prints nothing unless it fails.
+# configure_preset NAME: what CMakePresets.json says of it.
+configure_preset() {
+  [ "build/$1/Makefile" -nt CMakePresets.json ] || cmake --preset "$1"
+}
+
+# build_preset NAME [OPTION...]: configures and builds it with options of `cmake --build`; prints nothing unless it fails.
 build_preset() {
   mkdir -p build
-  log="build/$1.log"
-  if ! { { [ "build/$1/Makefile" -nt CMakePresets.json ] || cmake --preset "$1"; } && cmake --build "build/$1" -j2; } >"$log" 2>&1; then
-    cat "$log" >&2
+  preset=$1 build_log="build/$1.log"
+  shift
+  if ! { configure_preset "$preset" && cmake --build "build/$preset" -j2 "$@"; } >"$build_log" 2>&1; then
+    cat "$build_log" >&2
     return 1
   fi
 }

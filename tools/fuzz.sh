@@ -46,7 +46,7 @@ esac
 # shellcheck disable=SC2086
 need $build_packages $test_packages
 build_preset fuzz
-names=$(fuzzers | grep -x "${2:-.*}") || { say "fuzz: NAME must be one of" $(fuzzers) "(got '$2')"; exit 2; }
+names=$(fuzzers | grep -x "${2:-.*}") || { say "fuzz: NAME must be one of $(fuzzers | tr '\n' ' ')(got '$2')"; exit 2; }
 status=0
 mkdir -p build/fuzz/found
 for name in $names; do

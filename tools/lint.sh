@@ -1,7 +1,8 @@
 # ./dev lint: checks the style, the layers and known mistakes, and that generated files are up to date. Changes nothing.
+# With --all also runs clang's analyzer, which takes minutes.
 . tools/common.sh
 # shellcheck disable=SC2086
-need $build_packages $lint_packages clang
+need $build_packages $lint_packages
 . tools/stylua.sh
 status=0
 git ls-files '*.c' '*.h' | xargs -r clang-format --dry-run --Werror || status=1
@@ -12,18 +13,27 @@ else
 fi
 luacheck --quiet . || status=1
 lua5.4 tools/layers.lua || status=1
+# Left out: texts that another program expands, and variables of a file that another one sources.
+git ls-files dev '*.sh' | xargs shellcheck --shell=dash --exclude=SC2016,SC2034,SC2154 || status=1
 
 sh tools/build.sh
 use_build 5.4
 lua5.4 tools/generate.lua --check || status=1
 
-# The first is a build by gcc's analyzer; the second has the commands that clang-tidy needs.
+# A build by gcc's analyzer.
 build_preset lint || status=1
-build_preset clang || status=1
-# clang-tidy takes most of the time: it runs again when a C file has changed.
-tidied=build/clang/tidied
-if [ ! -e $tidied ] || [ -n "$(find csrc .clang-tidy -newer $tidied)" ]; then
-  git ls-files 'csrc/*.c' | xargs -n 4 -P 2 clang-tidy -p build/clang --quiet 2>/dev/null && touch $tidied || status=1
+# Clang's warnings and clang-tidy's, with the commands of a build that is not made. They are found again when a C file has
+# changed.
+configure_preset clang >build/clang.log || status=1
+less='-clang-analyzer-*'
+[ "${1:-}" != --all ] || less=
+tidied=build/clang/tidied$less
+if [ ! -e "$tidied" ] || [ -n "$(find csrc .clang-tidy -newer "$tidied")" ]; then
+  if git ls-files 'csrc/*.c' | xargs -n 4 -P 2 clang-tidy -p build/clang --quiet --checks="$less" 2>/dev/null; then
+    touch "$tidied"
+  else
+    status=1
+  fi
 fi
 # NEON code: only the compiler is for ARM. The headers of the C library are this machine's, which serve to check it.
 neon_target="--target=aarch64-linux-gnu -D__x86_64__ -isystem /usr/include/$(uname -m)-linux-gnu"

@@ -31,7 +31,7 @@ unpack() {
   mkdir -p "$trees"
   mmdebstrap --quiet --variant=extract --architectures="$2" --include="$4" \
     ${5:+--aptopt="APT::Default-Release \"$5\""} "$3" "$tree" "deb $mirror $3 main" ${5:+"deb $mirror $5 main"}
-  rm -rf "$tree/dev"
+  rm -rf "${tree:?}/dev"
   touch "$tree/unpacked"
 }
 
@@ -39,11 +39,11 @@ unpack() {
 configure() {
   name=$1
   shift
-  cmake -S . -B "$platforms/$name" -DRISKSCREEN_WERROR=ON "$@" >"$platforms/$name.log" 2>&1 &&
-    cmake --build "$platforms/$name" -j2 >>"$platforms/$name.log" 2>&1 || {
+  if ! { cmake -S . -B "$platforms/$name" -DRISKSCREEN_WERROR=ON "$@" && cmake --build "$platforms/$name" -j2; } \
+    >"$platforms/$name.log" 2>&1; then
     tail -n 30 "$platforms/$name.log" >&2
     return 1
-  }
+  fi
 }
 
 # run_specs LUA BUSTED PATH...
@@ -182,7 +182,8 @@ platform() {
   esac
 }
 mkdir -p "$platforms"
-for name in ${*:-i386 arm64 armhf s390x curl-oldest curl-newest musl lua32 compilers}; do
+[ $# -gt 0 ] || set -- i386 arm64 armhf s390x curl-oldest curl-newest musl lua32 compilers
+for name in "$@"; do
   say "== $name"
   (platform "$name")
 done

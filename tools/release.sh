@@ -16,7 +16,7 @@ fail() {
   exit 1
 }
 
-version= unchecked= output= luas=$all_luas with_deb=yes
+version='' unchecked='' output='' luas=$all_luas with_deb=yes
 while [ $# -gt 0 ]; do
   case $1 in
   --unchecked) unchecked=yes ;;
@@ -129,5 +129,6 @@ sed 's|^lib_dir = .*|lib_dir = lib|; s|^doc_dir = .*|doc_dir = lib|; s|= lua/ris
 cd "$root"
 LUA_PATH="lua/?.lua;lua/?/init.lua;;" lua5.4 tools/release/sbom.lua \
   "$(sha256sum "$output/$name.tar.gz" | cut -c 1-64)" "$SOURCE_DATE_EPOCH" >"$output/$name.cdx.json"
+# shellcheck disable=SC2094
 (cd "$output" && find . -type f ! -name SHA256SUMS | sed 's|^\./||' | sort | xargs sha256sum >SHA256SUMS)
 say "Prepared in $output. To release, commit its CHANGELOG.md, tag the commit v$version, and publish the files."

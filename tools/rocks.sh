@@ -41,7 +41,7 @@ rocks first lint "rockspecs/decoder/riskscreen-decoder-$version-1.rockspec"
 rocks first make rockspecs/decoder/riskscreen-decoder-scm-1.rockspec
 [ "$(left first)" = "$directory/first/lib/lua/$number/riskscreen/decoder.so" ]
 ldd "$directory/first/lib/lua/$number/riskscreen/decoder.so" >"$directory/libraries"
-! grep -E 'curl|ssl|crypto|microhttpd' "$directory/libraries"
+! grep -E 'curl|ssl|crypto|microhttpd' "$directory/libraries" || exit 1
 LUA_PATH='' LUA_CPATH="$directory/first/lib/lua/$number/?.so" "$interpreter" -e '
   local decoder = require "riskscreen.decoder"
   assert(decoder.decode("[1, 2]")[2] == 2)'
@@ -55,9 +55,9 @@ rocks first show riskscreen | grep -q 'scm-1'
 
 # With the dependencies declared, as a release.
 rocks first make "rockspecs/riskscreen-$version-1.rockspec" | tee "$directory/made"
-! grep 'Missing dependencies' "$directory/made"
+! grep 'Missing dependencies' "$directory/made" || exit 1
 (cd "$directory" && rocks first pack riskscreen "$version")
-rocks second install "$directory/riskscreen-$version-1.$(uname | tr A-Z a-z)-$(uname -m).rock"
+rocks second install "$directory/riskscreen-$version-1.$(uname | tr '[:upper:]' '[:lower:]')-$(uname -m).rock"
 find "$directory/second" -path '*man1/riskscreen.1' | grep -q .
 (
   unset LUA_PATH LUA_CPATH

@@ -18,6 +18,7 @@ need $build_packages $test_packages
 build_preset "$lua"
 use_build "$lua"
 if [ "${1:-}" = kills ]; then
+  # shellcheck disable=SC2046
   RISKSCREEN_KILLS=${2:-200} RISKSCREEN_LUA=$(interpreter "$lua") exec "$(interpreter "$lua")" /usr/bin/busted \
     $(find spec -name kill_spec.lua)
 fi

@@ -29,7 +29,7 @@ build openresty
   lua5.4 spec/packages/dockerfile.lua docker/openresty.Dockerfile final
   cat <<'SH'
 LUA_PATH= LUA_CPATH='/usr/local/openresty/site/lualib/?.so' luajit -e 'print(require("riskscreen.decoder").version)'
-! ldd /usr/local/openresty/site/lualib/riskscreen/decoder.so | grep curl
+! ldd /usr/local/openresty/site/lualib/riskscreen/decoder.so | grep curl || exit 1
 # What OpenResty has inside: its Lua module, and site/lualib on the paths.
 modules=/usr/lib/nginx/modules
 site=/usr/local/openresty/site/lualib
