@@ -14,6 +14,7 @@ language_specs="spec/contract spec/fuzz spec/integration/examples_spec.lua spec/
   spec/unit/client spec/unit/core spec/unit/interface spec/unit/journal spec/unit/json spec/unit/lists spec/unit/options
   spec/unit/policy spec/unit/report spec/unit/runtime spec/unit/store spec/unit/util spec/unit/watch"
 # How a program survives its end does not depend on the language.
+# shellcheck disable=SC2086
 language_specs=$(find $language_specs -name '*_spec.lua' ! -name 'kill_spec.lua')
 # LuaJIT also runs the unit specs of the modules that only nginx uses.
 luajit_specs="$language_specs spec/unit/nginx"
@@ -30,7 +31,7 @@ names=
 options=
 for argument in "$@"; do
   case $argument in
-  --all) all=yes ;;
+  --all) all=--all ;;
   -*) options="$options $argument" ;;
   *) names="$names $argument" ;;
   esac
@@ -124,10 +125,11 @@ specs() {
 # run SUITE [FILE]
 run() {
   case $1 in
-  lint) check "$1" sh tools/lint.sh ;;
+  lint) check "$1" sh tools/lint.sh $all ;;
+  "build of threads") check "$1" build_preset threads --target threads_test threads_example ;;
   "build of "*) check "$1" build_preset "${1#build of }" ;;
-  "C tests") check "$1" ctest --test-dir build/ctest --output-on-failure ;;
-  "C tests with sanitizers") check "$1" ctest --test-dir build/sanitize --output-on-failure ;;
+  "C tests") check "$1" ctest --test-dir build/ctest -j2 --output-on-failure ;;
+  "C tests with sanitizers") check "$1" ctest --test-dir build/sanitize -j2 --output-on-failure ;;
   "C tests with the thread sanitizer") check "$1" ctest --test-dir build/threads --output-on-failure -R '^threads' ;;
   "specs with poll") specs "$1" "$2" 5.4 env RISKSCREEN_POLLER=poll ;;
   "specs on Lua "*) specs "$1" "$2" "${1#specs on Lua }" env ;;
@@ -145,7 +147,7 @@ run() {
   "core specs under valgrind")
     specs "$1" "$2" 5.4 valgrind --quiet --leak-check=full --errors-for-leak-kinds=definite --error-exitcode=9
     ;;
-  "fuzzer of "*) check "$1" nice -n 19 sh tools/fuzz.sh $fuzz_seconds "${1#fuzzer of }" ;;
+  "fuzzer of "*) check "$1" nice -n 19 sh tools/fuzz.sh "$fuzz_seconds" "${1#fuzzer of }" ;;
   "rocks for Lua "*) check "$1" sh tools/rocks.sh "${1#rocks for Lua }" ;;
   "what cmake installs") check "$1" sh tools/check_cmake.sh ;;
   demo) check "$1" sh tools/demo.sh ;;
@@ -170,12 +172,13 @@ plan() {
   fi >>"$planned"
 }
 
-# Takes jobs until none is left.
+# lane SUITES: takes jobs until none of these suites is left.
 lane() {
   position=0
   while IFS='	' read -r job part; do
     position=$((position + 1))
-    if mkdir "$claims/$position" 2>/dev/null; then
+    case $job in fuzzer*) suites=fuzzers ;; *) suites=others ;; esac
+    if [ $suites = "$1" ] && mkdir "$claims/$position" 2>/dev/null; then
       (run "$job" "$part") </dev/null
     fi
   done <"$planned"
@@ -187,19 +190,22 @@ run_phase() {
   started=0
   while [ $started -lt $lanes ]; do
     started=$((started + 1))
-    lane &
+    lane others &
   done
+  # A fuzzer takes its time whatever else runs, and only what the others leave of the processors.
+  lane fuzzers &
   wait
   rm -rf "$claims" "$planned"
 }
 
-for preset in $all_luas clang ctest sanitize threads fuzz; do
+for preset in $all_luas lint ctest sanitize threads fuzz; do
   plan "build of $preset"
 done
 run_phase
 
 # The longest come first.
-specs=$(find spec -name '*_spec.lua' | sort)
+long_specs=$(find spec/integration spec/faults -name '*_spec.lua' | sort)
+specs=$(find spec -name '*_spec.lua' ! -path 'spec/integration/*' ! -path 'spec/faults/*' | sort)
 nginx_specs=$(find spec -name '*_nginx.lua' | sort)
 fuzz_seconds=10
 # shellcheck disable=SC2086
@@ -209,7 +215,10 @@ fuzz_seconds=10
     plan "core specs under valgrind" $core_specs $crowded_specs
     plan "embedding under valgrind"
   fi
+  plan "specs on Lua 5.4" $long_specs
   plan lint
+  plan "C tests"
+  plan "C tests with sanitizers"
   plan "specs in nginx with the core" $nginx_specs
   plan "core specs with sanitizers and a tortured collector" $core_specs
   plan "crowded specs with sanitizers" $crowded_specs
@@ -223,7 +232,7 @@ fuzz_seconds=10
     plan "rocks for Lua 5.3"
     plan "rocks for Lua 5.1"
     for lua in 5.3 5.1 luajit; do
-      plan "specs on Lua $lua" $specs
+      plan "specs on Lua $lua" $long_specs $specs
     done
   else
     plan "specs in nginx without the core" $coreless_specs
@@ -232,8 +241,6 @@ fuzz_seconds=10
     plan "specs on Lua 5.1" $language_specs
     plan "specs on Lua luajit" $luajit_specs
   fi
-  plan "C tests"
-  plan "C tests with sanitizers"
   plan "C tests with the thread sanitizer"
   plan demo
   for fuzzer in $(fuzzers); do
