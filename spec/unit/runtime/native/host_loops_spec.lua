@@ -45,17 +45,34 @@ for _, name in ipairs(hosts.names) do
     end)
 
     it("wakes sleeping tasks at their times", function()
-      local woken = {}
+      local asleep, woken = {}, {}
+      -- A task begins when the one before it sleeps: so its time lies between two readings of the clock.
+      local function note_the_latest()
+        local last = asleep[#asleep]
+        if last then
+          last.latest = core.now() + last.seconds
+        end
+      end
       for _, seconds in ipairs { 0.02, 0, 0.01 } do
         riskscreen.spawn(function()
+          note_the_latest()
+          local task = { seconds = seconds, earliest = core.now() + seconds }
+          asleep[#asleep + 1] = task
           riskscreen.sleep(seconds)
-          woken[#woken + 1] = seconds
+          task.woken = core.now()
+          woken[#woken + 1] = task
         end)
       end
+      riskscreen.spawn(note_the_latest)
       drive(loop, function()
         return #woken == 3
       end)
-      assert.same({ 0, 0.01, 0.02 }, woken)
+      for index, task in ipairs(woken) do
+        assert.is_true(task.woken >= task.earliest)
+        for later = index + 1, #woken do
+          assert.is_true(task.earliest <= woken[later].latest)
+        end
+      end
     end)
 
     it("waits no longer than the timeout when no descriptor becomes ready", function()
