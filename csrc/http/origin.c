@@ -206,6 +206,7 @@ int rsc_origin_open(struct rsc_origin *origin, struct rsc_loop *loop, const stru
 static void free_handle(struct rsc_handle *handle) {
     rsc_list_remove(&handle->handles);
     curl_easy_cleanup(handle->easy);
+    rsc_headers_refer(&handle->headers, NULL);
     free(handle);
 }
 
@@ -248,6 +249,7 @@ void rsc_origin_close(struct rsc_origin *origin) {
     while (origin->spare_count > 0) {
         rsc_buffer_free(&origin->spare[--origin->spare_count]);
     }
+    rsc_headers_refer(&origin->headers, NULL);
     curl_easy_cleanup(origin->model);
     curl_url_cleanup(origin->url);
     origin->model = NULL;

@@ -66,7 +66,9 @@ struct rsc_handle {
     struct rsc_link handles;          /* in the origin's list */
     enum rsc_method_kind method_kind; /* the easy handle's current method options */
     char custom[RSC_METHOD_MAX];
-    long connect_timeout; /* ms */
+    struct rsc_headers *headers; /* a reference to the headers of `list` */
+    struct curl_slist *list;     /* the easy handle's current headers */
+    long connect_timeout;        /* ms */
 
     bool connected;       /* this transfer opened a new connection */
     bool requested;       /* the request may have been sent */
@@ -88,6 +90,7 @@ struct rsc_origin {
     long active, concurrency;
     long connect_timeout; /* ms */
     size_t max_body, max_headers;
+    struct rsc_headers *headers;                    /* a reference to those of the last request, or NULL */
     struct rsc_buffer spare[RSC_SPARE_BUFFERS_MAX]; /* buffers of closed transfers, for reuse */
     size_t spare_count;
     size_t typical_size; /* bytes of the largest recent response */

@@ -199,7 +199,6 @@ int rsc_transfer_send(struct rsc_transfer *transfer) {
         return status;
     }
     transfer->sent_at = now;
-    rsc_transfer_add_defaults(transfer);
     transfer->operation.state = RSC_QUEUED;
     loop->queued_count++;
     rsc_list_append(&origin->queue, &transfer->operation.link);
@@ -304,6 +303,7 @@ void rsc_transfer_cancel(struct rsc_transfer *transfer) {
 void rsc_transfer_close(struct rsc_transfer *transfer) {
     rsc_transfer_cancel(transfer);
     rsc_origin_recycle_buffer(transfer->origin, &transfer->received);
+    rsc_headers_refer(&transfer->headers, NULL);
     transfer->head_size = 0;
     forget(transfer);
 }

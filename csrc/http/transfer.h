@@ -1,8 +1,8 @@
 /* A transfer: one request to an origin and its response.
  *
  * The caller owns one block of rsc_request_size bytes for the struct and a copy of its request. The transfer owns its
- * receive buffer until rsc_transfer_close. The block must not move, and must not outlive the origin. The thread rules
- * are the loop's. */
+ * receive buffer and its reference to the headers until rsc_transfer_close. The block must not move, and must not
+ * outlive the origin. The thread rules are the loop's. */
 #ifndef RSC_TRANSFER_H
 #define RSC_TRANSFER_H
 
@@ -22,13 +22,22 @@
 #define RSC_REQUEST_TEXT_MAX    (256u << 10) /* bytes of method, target and headers */
 #define RSC_REQUEST_BODY_MAX    (256u << 20) /* bytes */
 
-/* A request. rsc_transfer_init and rsc_transfer_add_header copy its strings. */
+/* The header lines of requests. The origin, its transfers and its handles share one block and count their references,
+ * because most requests have the same lines. */
+struct rsc_headers {
+    size_t references;
+    size_t count; /* of the lines that were added */
+    bool typed;   /* Content-Type is among them */
+    char *end;    /* of the copied lines */
+    struct curl_slist lines[];
+};
+
+/* A request. rsc_transfer_init copies its strings and shares its headers. */
 struct rsc_request {
     struct rsc_text method, target, body;
+    struct rsc_headers *headers;
     bool has_body;
     bool fresh;           /* use a new connection */
-    size_t header_count;  /* header lines to be added */
-    size_t header_bytes;  /* their total length */
     uint64_t timeout;     /* ns */
     long connect_timeout; /* ms */
 };
@@ -48,9 +57,7 @@ struct rsc_transfer {
     bool has_body, fresh;
     uint64_t timeout;     /* ns */
     long connect_timeout; /* ms */
-    struct curl_slist *headers;
-    size_t header_count;
-    char *end; /* of the copied request */
+    struct rsc_headers *headers;
 
     uint64_t sent_at, launched_at; /* ns */
 
@@ -67,6 +74,18 @@ struct rsc_transfer {
     } outcome;
 };
 
+/* Returns a block for so many lines of so many bytes in total, with one reference, or NULL if memory runs out. */
+struct rsc_headers *rsc_headers_new(size_t count, size_t bytes);
+
+/* Copies a valid line "Name: value". */
+void rsc_headers_add(struct rsc_headers *headers, struct rsc_text line);
+
+/* Whether the line at the 0-based index is this one. */
+bool rsc_headers_equal(const struct rsc_headers *headers, size_t index, struct rsc_text line);
+
+/* Replaces the reference that `*place` holds, which may be NULL, by one to `headers`, which may be NULL, too. */
+void rsc_headers_refer(struct rsc_headers **place, struct rsc_headers *headers);
+
 /* Returns the bytes that a transfer with this request needs, or 0 if the request exceeds a maximum. */
 size_t rsc_request_size(const struct rsc_request *request);
 
@@ -78,12 +97,6 @@ bool rsc_request_header_valid(struct rsc_text line);
 /* Initializes zeroed memory of rsc_request_size bytes. */
 void rsc_transfer_init(struct rsc_transfer *transfer, struct rsc_origin *origin, const struct rsc_request *request);
 
-/* Copies one valid line "Name: value". Call it header_count times, with header_bytes in total, as in the request. */
-void rsc_transfer_add_header(struct rsc_transfer *transfer, struct rsc_text line);
-
-/* Adds lines that suppress libcurl's own default headers. */
-void rsc_transfer_add_defaults(struct rsc_transfer *transfer);
-
 /* Starts or queues the transfer. Returns RSC_OK, RSC_ERROR_LIMIT or RSC_ERROR_MEMORY. Any other failure becomes the
  * transfer's outcome. */
 int rsc_transfer_send(struct rsc_transfer *transfer);
@@ -92,7 +105,7 @@ int rsc_transfer_send(struct rsc_transfer *transfer);
  */
 void rsc_transfer_cancel(struct rsc_transfer *transfer);
 
-/* Cancels the transfer and frees its buffer. Idempotent. */
+/* Cancels the transfer, and frees its buffer and its reference to the headers. Idempotent. */
 void rsc_transfer_close(struct rsc_transfer *transfer);
 
 /* Returns the body, which is valid until rsc_transfer_close. NUL follows it. */

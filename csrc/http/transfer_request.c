@@ -1,15 +1,16 @@
 /* Checks a request, copies it into the transfer's memory and passes it to an easy handle. */
 #include "http/transfer.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include "http/libcurl.h"
 
-/* libcurl adds defaults for these headers. A line without a value suppresses the header. */
-static const char no_expect[] = "Expect:";
-static const char no_content_type[] = "Content-Type:";
-#define ADDED_HEADERS 2
+/* For a request with a body, libcurl adds defaults for these headers. A line without a value suppresses the header. The
+ * list of a request begins at that of the first line that it needs. */
+static const char *const suppressed[] = {"Content-Type:", "Expect:"};
+enum { FROM_CONTENT_TYPE, FROM_EXPECT, FROM_ADDED };
 
 bool rsc_request_method_valid(struct rsc_text method) {
     for (size_t i = 0; i < method.length; i++) {
@@ -38,22 +39,19 @@ bool rsc_request_header_valid(struct rsc_text line) {
 }
 
 size_t rsc_request_size(const struct rsc_request *request) {
-    if (request->header_count > RSC_REQUEST_HEADERS_MAX || request->header_bytes > RSC_REQUEST_TEXT_MAX ||
-        request->target.length > RSC_REQUEST_TEXT_MAX || request->method.length >= RSC_METHOD_MAX ||
+    if (request->target.length > RSC_REQUEST_TEXT_MAX || request->method.length >= RSC_METHOD_MAX ||
         request->body.length > RSC_REQUEST_BODY_MAX) {
         return 0;
     }
-    size_t lines = request->header_count + ADDED_HEADERS;
-    return sizeof(struct rsc_transfer) + lines * sizeof(struct curl_slist) + request->header_bytes +
-           request->header_count + request->method.length + 1 + request->target.length + 1 + request->body.length;
+    return sizeof(struct rsc_transfer) + request->method.length + 1 + request->target.length + 1 + request->body.length;
 }
 
-/* Copies the text and adds the NUL that libcurl needs. */
-static char *copy(struct rsc_transfer *transfer, struct rsc_text text) {
-    char *to = transfer->end;
+/* Copies the text to `*end` with the NUL that libcurl needs, and moves the end. */
+static char *copy(char **end, struct rsc_text text) {
+    char *to = *end;
     memcpy(to, text.bytes, text.length);
     to[text.length] = '\0';
-    transfer->end += text.length + 1;
+    *end += text.length + 1;
     return to;
 }
 
@@ -64,52 +62,70 @@ void rsc_transfer_init(struct rsc_transfer *transfer, struct rsc_origin *origin,
     transfer->fresh = request->fresh;
     transfer->timeout = request->timeout;
     transfer->connect_timeout = request->connect_timeout;
-    transfer->headers = (struct curl_slist *)(void *)(transfer + 1);
-    transfer->end = (char *)(transfer->headers + request->header_count + ADDED_HEADERS);
-    transfer->method = copy(transfer, request->method);
-    transfer->target = copy(transfer, request->target);
+    rsc_headers_refer(&transfer->headers, request->headers);
+    char *end = (char *)(transfer + 1);
+    transfer->method = copy(&end, request->method);
+    transfer->target = copy(&end, request->target);
     transfer->has_body = request->has_body || strcmp(transfer->method, "POST") == 0 ||
                          strcmp(transfer->method, "PUT") == 0 || strcmp(transfer->method, "PATCH") == 0;
-    transfer->body = transfer->end;
+    transfer->body = end;
     transfer->body_length = request->body.length;
     if (request->body.length > 0) {
-        memcpy(transfer->end, request->body.bytes, request->body.length);
-        transfer->end += request->body.length;
+        memcpy(end, request->body.bytes, request->body.length);
     }
 }
 
-static void link_header(struct rsc_transfer *transfer, char *data) {
-    struct curl_slist *line = &transfer->headers[transfer->header_count++];
-    line->data = data;
-    line->next = NULL;
-    if (line != transfer->headers) {
-        line[-1].next = line;
+/* The headers */
+
+static void link_line(struct rsc_headers *headers, size_t index, char *data) {
+    headers->lines[index] = (struct curl_slist){.data = data};
+    if (index > 0) {
+        headers->lines[index - 1].next = &headers->lines[index];
     }
 }
 
-void rsc_transfer_add_header(struct rsc_transfer *transfer, struct rsc_text line) {
-    link_header(transfer, copy(transfer, line));
+struct rsc_headers *rsc_headers_new(size_t count, size_t bytes) {
+    size_t lines = FROM_ADDED + count;
+    struct rsc_headers *headers = malloc(sizeof *headers + lines * sizeof *headers->lines + bytes + count);
+    if (headers == NULL) {
+        return NULL;
+    }
+    *headers = (struct rsc_headers){.references = 1, .end = (char *)(headers->lines + lines)};
+    for (size_t i = 0; i < FROM_ADDED; i++) {
+        link_line(headers, i, (char *)(uintptr_t)suppressed[i]); /* libcurl never writes to the lines */
+    }
+    return headers;
 }
 
-static bool has_header(const struct rsc_transfer *transfer, const char *name, size_t length) {
-    for (size_t i = 0; i < transfer->header_count; i++) {
-        if (strncasecmp(transfer->headers[i].data, name, length) == 0) {
-            return true;
-        }
-    }
-    return false;
+void rsc_headers_add(struct rsc_headers *headers, struct rsc_text line) {
+    size_t size = strlen(suppressed[FROM_CONTENT_TYPE]);
+    headers->typed |= line.length >= size && strncasecmp(line.bytes, suppressed[FROM_CONTENT_TYPE], size) == 0;
+    link_line(headers, FROM_ADDED + headers->count++, copy(&headers->end, line));
 }
 
-void rsc_transfer_add_defaults(struct rsc_transfer *transfer) {
-    if (!transfer->has_body) {
-        return;
+bool rsc_headers_equal(const struct rsc_headers *headers, size_t index, struct rsc_text line) {
+    const char *data = headers->lines[FROM_ADDED + index].data;
+    return strlen(data) == line.length && memcmp(data, line.bytes, line.length) == 0;
+}
+
+void rsc_headers_refer(struct rsc_headers **place, struct rsc_headers *headers) {
+    struct rsc_headers *before = *place;
+    *place = headers;
+    if (headers != NULL) {
+        headers->references++;
     }
-    bool typed = has_header(transfer, no_content_type, sizeof no_content_type - 1);
-    /* libcurl never writes to the lines. */
-    link_header(transfer, (char *)(uintptr_t)no_expect);
-    if (!typed) {
-        link_header(transfer, (char *)(uintptr_t)no_content_type);
+    if (before != NULL && --before->references == 0) {
+        free(before);
     }
+}
+
+/* Returns the list for libcurl. */
+static struct curl_slist *list_of(const struct rsc_transfer *transfer) {
+    struct rsc_headers *headers = transfer->headers;
+    if (transfer->has_body) {
+        return &headers->lines[headers->typed ? FROM_EXPECT : FROM_CONTENT_TYPE];
+    }
+    return headers->count > 0 ? &headers->lines[FROM_ADDED] : NULL;
 }
 
 /* The easy handle */
@@ -162,9 +178,13 @@ CURLcode rsc_transfer_apply(struct rsc_handle *handle, struct rsc_transfer *tran
     if (code == CURLE_OK) {
         code = curl_easy_setopt(easy, CURLOPT_REQUEST_TARGET, transfer->target);
     }
-    if (code == CURLE_OK) {
-        struct curl_slist *headers = transfer->header_count > 0 ? transfer->headers : NULL;
-        code = curl_easy_setopt(easy, CURLOPT_HTTPHEADER, headers);
+    struct curl_slist *list = list_of(transfer);
+    if (code == CURLE_OK && handle->list != list) {
+        code = curl_easy_setopt(easy, CURLOPT_HTTPHEADER, list);
+        if (code == CURLE_OK) {
+            handle->list = list;
+            rsc_headers_refer(&handle->headers, transfer->headers);
+        }
     }
     if (code == CURLE_OK && transfer->has_body) {
         code = curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)transfer->body_length);

@@ -33,44 +33,76 @@ static const struct rsc_option options[] = {
 
 /* Sending */
 
-/* Leaves the list of header lines, or nil, at index 3. Header values are secret, so messages give only a line's index.
- */
-static void check_headers(lua_State *L, struct rsc_request *request) {
-    lua_getfield(L, 2, "headers");
-    if (lua_isnil(L, 3)) {
-        return;
+static int refuse_size(lua_State *L) {
+    return luaL_error(L, "the request is too large (body at most %d bytes, target and headers %d)",
+                      RSC_REQUEST_BODY_MAX, RSC_REQUEST_TEXT_MAX);
+}
+
+/* Reads a line of the list at index 3. Its bytes stay valid as long as the list. */
+static struct rsc_text line_at(lua_State *L, size_t index) {
+    struct rsc_text line = {NULL, 0};
+    lua_rawgeti(L, 3, (int)index + 1);
+    if (lua_type(L, -1) == LUA_TSTRING) {
+        line.bytes = lua_tolstring(L, -1, &line.length);
     }
-    if (!lua_istable(L, 3)) {
-        luaL_error(L, "headers must be a list of strings (got %s)", luaL_typename(L, 3));
+    lua_pop(L, 1);
+    return line;
+}
+
+/* Whether the list at index 3 has the same lines as the last request. */
+static bool same_headers(lua_State *L, const struct rsc_headers *headers, size_t count) {
+    if (headers == NULL || headers->count != count) {
+        return false;
     }
-    request->header_count = (size_t)lua_rawlen(L, 3);
-    if (request->header_count > RSC_REQUEST_HEADERS_MAX) {
+    for (size_t i = 0; i < count; i++) {
+        struct rsc_text line = line_at(L, i);
+        if (line.bytes == NULL || !rsc_headers_equal(headers, i, line)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Checks the lines of the list at index 3 and copies them. Header values are secret, so messages give only a line's
+ * index. */
+static struct rsc_headers *copy_headers(lua_State *L, size_t count) {
+    size_t bytes = 0;
+    if (count > RSC_REQUEST_HEADERS_MAX) {
         luaL_error(L, "headers must have at most %d lines", RSC_REQUEST_HEADERS_MAX);
     }
-    for (int i = 1; i <= (int)request->header_count; i++) {
-        struct rsc_text line = {NULL, 0};
-        lua_rawgeti(L, 3, i);
-        if (lua_type(L, -1) == LUA_TSTRING) {
-            line.bytes = lua_tolstring(L, -1, &line.length);
-        }
+    for (size_t i = 0; i < count; i++) {
+        struct rsc_text line = line_at(L, i);
         if (line.bytes == NULL || !rsc_request_header_valid(line)) {
-            luaL_error(L, "headers[%d] must be a string \"Name: value\" without CR, LF or NUL", i);
+            luaL_error(L, "headers[%d] must be a string \"Name: value\" without CR, LF or NUL", (int)i + 1);
         }
-        request->header_bytes += line.length;
-        lua_pop(L, 1);
+        bytes += line.length;
     }
+    if (bytes > RSC_REQUEST_TEXT_MAX) {
+        refuse_size(L);
+    }
+    struct rsc_headers *headers = rsc_headers_new(count, bytes);
+    if (headers == NULL) {
+        luaL_error(L, "not enough memory");
+    }
+    for (size_t i = 0; i < count; i++) {
+        rsc_headers_add(headers, line_at(L, i)); /* raises no error */
+    }
+    return headers;
 }
 
-static void add_headers(lua_State *L, struct rsc_transfer *transfer, const struct rsc_request *request) {
-    for (int i = 1; i <= (int)request->header_count; i++) {
-        struct rsc_text line;
-        lua_rawgeti(L, 3, i);
-        line.bytes = lua_tolstring(L, -1, &line.length);
-        rsc_transfer_add_header(transfer, line);
-        lua_pop(L, 1);
+/* Returns the headers in the list at index 3, which may be nil. The origin owns them until its next request: no
+ * finalizer may run before the transfer refers to them. */
+static struct rsc_headers *take_headers(lua_State *L, struct rsc_origin *origin) {
+    size_t count = lua_isnil(L, 3) ? 0 : (size_t)lua_rawlen(L, 3);
+    if (!same_headers(L, origin->headers, count)) {
+        struct rsc_headers *headers = copy_headers(L, count);
+        rsc_headers_refer(&origin->headers, headers);
+        rsc_headers_refer(&headers, NULL);
     }
+    return origin->headers;
 }
 
+/* Leaves the list of header lines, or nil, at index 3. */
 static void check_request(lua_State *L, const struct rsc_origin *origin, struct rsc_request *request) {
     struct values values = {.method = {"GET", 3}, .timeout = TIMEOUT_DEFAULT, .connect_timeout = 0, .fresh = false};
     rsc_options_read(L, 2, "request", options, sizeof options / sizeof *options, &values);
@@ -79,6 +111,10 @@ static void check_request(lua_State *L, const struct rsc_origin *origin, struct 
     }
     if (!rsc_request_target_valid(values.target)) {
         luaL_error(L, "target must begin with '/' and contain no spaces or control characters");
+    }
+    lua_getfield(L, 2, "headers");
+    if (!lua_isnil(L, 3) && !lua_istable(L, 3)) {
+        luaL_error(L, "headers must be a list of strings (got %s)", luaL_typename(L, 3));
     }
     *request = (struct rsc_request){
         .method = values.method,
@@ -90,7 +126,6 @@ static void check_request(lua_State *L, const struct rsc_origin *origin, struct 
         .connect_timeout =
             values.connect_timeout > 0 ? rsc_seconds_to_ms(values.connect_timeout) : origin->connect_timeout,
     };
-    check_headers(L, request);
 }
 
 int rsc_transfer_new(lua_State *L) {
@@ -102,20 +137,20 @@ int rsc_transfer_new(lua_State *L) {
     check_request(L, origin, &request);
     size_t size = rsc_request_size(&request);
     if (size == 0) {
-        return luaL_error(L, "the request is too large (body at most %d bytes, target and headers %d)",
-                          RSC_REQUEST_BODY_MAX, RSC_REQUEST_TEXT_MAX);
+        return refuse_size(L);
     }
     rsc_lua_get_uservalue(L, 1);
     lua_rawgeti(L, -1, RSC_OWNED_REGISTRY);
     int registry = lua_gettop(L);
+    luaL_getmetatable(L, RSC_TRANSFER_TYPE);
     struct object *object = lua_newuserdata(L, offsetof(struct object, transfer) + size);
     memset(object, 0, sizeof *object);
+    request.headers = take_headers(L, origin);
     rsc_transfer_init(&object->transfer, origin, &request);
-    luaL_getmetatable(L, RSC_TRANSFER_TYPE);
+    lua_pushvalue(L, registry + 1);
     lua_setmetatable(L, -2);
     lua_pushvalue(L, registry - 1);
     rsc_lua_set_uservalue(L, -2);
-    add_headers(L, &object->transfer, &request);
     rsc_lua_anchor(L, registry, &object->transfer.operation);
     if (rsc_transfer_send(&object->transfer) != RSC_OK) {
         rsc_lua_release(L, registry, &object->transfer.operation);

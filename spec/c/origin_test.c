@@ -10,7 +10,10 @@
 /* Nothing listens at the port of the origin, so each transfer fails. */
 static void run(struct rsc_origin *origin, size_t count) {
     struct rsc_text get = {"GET", 3}, root = {"/", 1};
-    struct rsc_request request = {.method = get, .target = root, .timeout = RSC_NS_PER_S, .connect_timeout = 1000};
+    struct rsc_headers *none = rsc_headers_new(0, 0);
+    CHECK(none != NULL, "no memory");
+    struct rsc_request request = {
+        .method = get, .target = root, .headers = none, .timeout = RSC_NS_PER_S, .connect_timeout = 1000};
     struct rsc_transfer *transfers[BURST];
     for (size_t i = 0; i < count; i++) {
         transfers[i] = calloc(1, rsc_request_size(&request));
@@ -27,6 +30,7 @@ static void run(struct rsc_origin *origin, size_t count) {
         rsc_transfer_close(transfers[i]);
         free(transfers[i]);
     }
+    rsc_headers_refer(&none, NULL);
 }
 
 int main(void) {
