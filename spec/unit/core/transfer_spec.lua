@@ -86,6 +86,28 @@ describe("a transfer", function()
     assert.is_nil(seen.headers.expect)
   end)
 
+  it("sends the lines that its list has then, whatever an earlier request sent", function()
+    local seen = {}
+    local url = serve(function(request)
+      local key, type = request.headers["x-key"] or "-", request.headers["content-type"] or "-"
+      seen[#seen + 1] = table.concat({ key, type, request.body or "" }, " ")
+      request:respond(204)
+    end)
+    local origin, lines = origin_of(url), { "X-Key: first" }
+    local function request(more)
+      drive:result(send(origin, more))
+    end
+    request({ headers = lines })
+    lines[1] = "X-Key: other"
+    request({ headers = lines })
+    request({ headers = lines, method = "POST", body = "x" })
+    lines[2] = "Content-Type: text/plain"
+    request({ headers = lines, method = "POST", body = "y" })
+    request({})
+    request({ headers = { "X-Key: other" } })
+    assert.same({ "first - ", "other - ", "other - x", "other text/plain y", "- - ", "other - " }, seen)
+  end)
+
   it("adds no content type", function()
     assert.is_nil(exchange({ method = "POST", body = "x" }).headers["content-type"])
   end)
