@@ -3,6 +3,7 @@
 local inboxes = require "spec.support.nginx_inbox"
 local json = require "riskscreen.json"
 local nginx = require "spec.support.nginx"
+local redis_servers = require "spec.support.redis"
 local riskscreen = require "riskscreen"
 local sandbox = require "riskscreen.sandbox"
 local socket = require "socket"
@@ -14,6 +15,59 @@ describe("the inbox of nginx", function()
     fields.version = 1
     return json.encode(fields)
   end
+
+  describe("with a store in Redis, on two machines", function()
+    local redis, first, second
+
+    before_each(function()
+      redis = redis_servers.start()
+      first = inboxes.start { redis = redis.url, workers = 2 }
+      second = inboxes.start { redis = redis.url, workers = 2 }
+    end)
+
+    after_each(function()
+      first.server:stop(nginx.BROKEN_CONNECTIONS)
+      second.server:stop(nginx.BROKEN_CONNECTIONS)
+      redis:stop()
+    end)
+
+    it("brings an event that one receives to whoever waits on the other", function()
+      local results = riskscreen.gather {
+        function()
+          return second:await({ id = "r-w1" }, second:at_worker(0))
+        end,
+        function()
+          return second:await({ id = "r-w1" }, second:at_worker(1))
+        end,
+        function()
+          second:waiting(2)
+          return (first:deliver(inboxes.event "w1"))
+        end,
+      }
+      local brought = { score = "12.50", source = "webhook", kind = false }
+      assert.same({ brought, brought, 200 }, results)
+      assert.equal("12.50", second:await({ id = "r-w1" }, second:at_worker(0)).score)
+      assert.equal("timeout", second:await({ id = "r-w2", seconds = 0.2 }).kind)
+    end)
+
+    it("handles an event once on both", function()
+      for _, machine in ipairs { first, second, first, second } do
+        assert.equal(200, (machine:deliver(inboxes.event "w1")))
+      end
+      assert.equal(1, first:note "handled w1")
+      assert.is_nil(second:note "handled w1")
+    end)
+
+    it("answers 503 while Redis is away, so that the event comes again", function()
+      redis:kill()
+      assert.equal(503, (first:deliver(inboxes.event "w1")))
+      redis:start()
+      nginx.wait_for("the event to be taken", function()
+        return first:deliver(inboxes.event "w1") == 200
+      end)
+      assert.equal("12.50", second:await({ id = "r-w1" }).score)
+    end)
+  end)
 
   describe("with several workers", function()
     it("brings an event that any of them receives to whoever waits in any other", function()

@@ -11,7 +11,7 @@ local SECONDS = 15 -- for what is expected to come
 local HTTP = [[
   lua_shared_dict events %s;
   lua_shared_dict notes 1m;
-  init_by_lua_block { require("spec.support.nginx_webhooks").start %s }
+  init_by_lua_block { require("spec.support.nginx_webhooks").start(%s, %s) }
   %s
 ]]
 
@@ -44,15 +44,21 @@ function M.event(id, data)
   }
 end
 
----Starts nginx; `dict` is the size of the dict, `inbox` the Lua text of the inbox's options.
----@param options? { dict?: string, inbox?: string, http?: string, workers?: integer }
+---Starts nginx; `dict` is the size of the dict, `inbox` the Lua text of the inbox's options, `redis` the URL of a store
+---that takes the place of the dict.
+---@param options? { dict?: string, inbox?: string, http?: string, workers?: integer, redis?: string }
 ---@return riskscreen.spec.Inbox
 function M.start(options)
   options = options or {}
   local port = free_port()
   local server = nginx.start {
     workers = options.workers or 4,
-    http = HTTP:format(options.dict or "4m", options.inbox or "{}", options.http or ""),
+    http = HTTP:format(
+      options.dict or "4m",
+      options.inbox or "{}",
+      options.redis and ("%q"):format(options.redis) or "nil",
+      options.http or ""
+    ),
     server = SERVER:format(port),
   }
   return setmetatable({ server = server, port = port, hosts = 0 }, Bed)

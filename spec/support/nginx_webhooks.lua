@@ -6,7 +6,8 @@ local riskscreen = require "riskscreen"
 local M = { TYPE = "getTxHashCustomRiskScore" }
 
 ---@param options? table of the inbox, in place of those here
-function M.start(options)
+---@param redis? string URL of a store for the events, in place of the dict
+function M.start(options, redis)
   local all = {
     dict = "events",
     accept_unauthenticated = true,
@@ -20,7 +21,10 @@ function M.start(options)
   for name, value in pairs(options or {}) do
     all[name] = value
   end
-  M.inbox = require("riskscreen.nginx.inbox").new(all)
+  if redis then
+    all.dict, all.store = nil, assert(riskscreen.store.redis(redis))
+  end
+  M.inbox = (redis and riskscreen.webhook.inbox or require("riskscreen.nginx.inbox").new)(all)
 end
 
 ---A client of a service, which submits there; its results come by webhook alone.

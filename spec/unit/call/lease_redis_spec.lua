@@ -3,6 +3,7 @@ local limiters = require "riskscreen.call.limiter"
 local redis_server = require "spec.support.redis"
 local riskscreen = require "riskscreen"
 local runtime = require "riskscreen.runtime"
+local tables = require "riskscreen.util.tables"
 
 local describe_if = redis_server.is_installed() and describe or pending
 
@@ -24,8 +25,8 @@ describe_if("a rate limit in a real Redis", function()
   local function new_limiter(settings)
     local connection = riskscreen.redis.new { url = server.url, timeout = 0.5 }
     connections[#connections + 1] = connection
-    settings.shared = { redis = connection, away = "stop" }
-    return limiters.new(settings, runtime, nil, "name", os.time)
+    local its_settings = tables.merge(settings, { shared = { redis = connection, away = "stop" } })
+    return limiters.new(its_settings, runtime, nil, "name", os.time)
   end
 
   -- The times at which ten machines with three callers each got tokens within some seconds.
@@ -94,6 +95,23 @@ describe_if("a rate limit in a real Redis", function()
     local second = use_up()
     assert.equal(60, first)
     assert.is_true(second <= 40 and second >= 20)
+  end)
+
+  it("keeps the use by programs that have ended where Redis was killed and has its file", function()
+    server:stop()
+    server = redis_server.start { "appendonly yes", "appendfsync always" }
+    local settings = { rate = 1000, burst = 1000, daily = 30 }
+    local ended = new_limiter(settings)
+    for _ = 1, 20 do
+      assert(ended:acquire("normal", runtime.now() + 1))
+    end
+    server:kill()
+    server:start()
+    local limiter, used = new_limiter(settings), 0
+    while limiter:acquire("normal", runtime.now() + 0.5) do
+      used = used + 1
+    end
+    assert.is_true(used <= 10)
   end)
 
   it("fails calls after the time limit of the connection where Redis hangs", function()

@@ -344,6 +344,61 @@ describe("without its Redis, a shared rate limit", function()
     assert.is_true(count_until(sent, 20) >= 190)
   end)
 
+  describe("where some of the machines are cut off, again and again", function()
+    local MACHINES, CUT, SHARE = 12, 4, 0.2
+
+    -- Each machine has a connection of its own. Those of the first few are cut most of the time.
+    local function run_fleet(settings, seconds)
+      local generator, sent, before_cut = random.new(5), {}, nil
+      local has_begun = false
+      local function cut_off(index)
+        return connect(function(_, ...)
+          if index <= CUT and has_begun and math.floor(time.now() / 3 + index / 7) % 3 > 0 then
+            return nil, down
+          end
+          return redis:script(...)
+        end)
+      end
+      time.tasks.run(function()
+        for index = 1, MACHINES do
+          local limiter = new_limiter({
+            rate = settings.rate,
+            burst = settings.burst,
+            daily = settings.daily,
+            shared = { away = "share", share = SHARE },
+          }, cut_off(index))
+          for _ = 1, 3 do
+            time.tasks.spawn(function()
+              while time.now() < seconds do
+                local taken, retry_after = limiter:acquire("normal", time.now() + 1)
+                if taken then
+                  sent[#sent + 1] = time.now()
+                end
+                time.sleep(taken and generator() * settings.pause or math.min(1, retry_after))
+              end
+            end)
+          end
+        end
+        time.sleep(2)
+        before_cut, has_begun = #sent, true
+      end)
+      return sent, before_cut
+    end
+
+    it("takes at most the share of each machine more than the rate", function()
+      local rate, burst = 100, 50
+      local sent = run_fleet({ rate = rate, burst = burst, pause = 0.05 }, 60)
+      assert.is_true(burst_of(sent, rate) > burst)
+      assert.is_true(burst_of(sent, rate * (1 + CUT * SHARE)) <= burst + CUT * SHARE * burst)
+    end)
+
+    it("takes at most the share of each machine of what was left of the cap more than the cap", function()
+      local sent, before_cut = run_fleet({ rate = 200, burst = 100, daily = 3000, pause = 0.05 }, 60)
+      assert.is_true(#sent > 3000)
+      assert.is_true(#sent <= 3000 + CUT * SHARE * (3000 - before_cut))
+    end)
+  end)
+
   it("uses no more than its share of what is left of a cap, and tells Redis later", function()
     local settings = { rate = 100, burst = 100, daily = 200, shared = { away = "share", share = 0.1 } }
     local limiter = new_limiter(settings)

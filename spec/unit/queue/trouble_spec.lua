@@ -1,4 +1,4 @@
--- A queue over Redis with replicas, where a Sentinel makes a replica the master.
+-- A queue whose Redis is killed, or replaced by a replica under a Sentinel.
 local redis_server = require "spec.support.redis"
 local riskscreen = require "riskscreen"
 
@@ -14,6 +14,74 @@ local function inputs()
   return list
 end
 
+-- Repeats a call until it succeeds, as callers do after a failure that is retryable.
+local function until_done(call)
+  while true do
+    local result, err = call()
+    if result then
+      return result
+    end
+    assert.is_true(err.retryable, tostring(err))
+    riskscreen.sleep(0.05)
+  end
+end
+
+describe_if("a queue whose Redis is killed in the middle of a run", function()
+  after_each(redis_server.stop_all)
+
+  -- Adds all rows, and again after the kill. Returns the results by id.
+  local function run(server)
+    local redis = riskscreen.redis.new { url = server.url }
+    local queue = riskscreen.queue.new { redis = redis, claim_after = 1 }
+    local client = riskscreen.sandbox.client()
+    local added = assert(queue:add("file", inputs())).added
+    assert.equal(ROWS, added)
+    local again
+    riskscreen.run(function()
+      local worker = queue:worker { client = client, concurrency = 4 }
+      local worked = riskscreen.spawn(worker.run, worker)
+      while worker.finished < ROWS / 10 do
+        riskscreen.sleep(0)
+      end
+      server:kill()
+      server:start()
+      again = until_done(function()
+        return queue:add("file", inputs())
+      end)
+      while until_done(function()
+        return queue:status()
+      end).done < ROWS do
+        riskscreen.sleep(0.01)
+      end
+      worker:stop()
+      assert(worked:await())
+    end)
+    local by_id, after, count = {}, nil, 0
+    repeat
+      local results = assert(queue:results(after))
+      for _, result in ipairs(results) do
+        assert.is_nil(by_id[result.id])
+        by_id[result.id], count, after = result, count + 1, result.position
+      end
+    until not results[1]
+    redis:close()
+    client:close()
+    return count, again
+  end
+
+  it("loses nothing with appendfsync always", function()
+    local count, again = run(redis_server.start { "appendonly yes", "appendfsync always" })
+    assert.equal(ROWS, count)
+    assert.equal(0, again.added)
+  end)
+
+  it("loses all without a file, and begins anew when all is added again", function()
+    local count, again = run(redis_server.start())
+    assert.equal(ROWS, count)
+    assert.equal(ROWS, again.added)
+  end)
+end)
+
 describe_if("a queue whose Redis is replaced by a replica", function()
   local group, redis
 
@@ -26,18 +94,6 @@ describe_if("a queue whose Redis is replaced by a replica", function()
     redis:close()
     redis_server.stop_all()
   end)
-
-  -- Repeats a call until it succeeds, as callers do after a failure that is retryable.
-  local function until_done(call)
-    while true do
-      local result, err = call()
-      if result then
-        return result
-      end
-      assert.is_true(err.retryable, tostring(err))
-      riskscreen.sleep(0.05)
-    end
-  end
 
   it("gives every input exactly one result to a reader that waits for replicas", function()
     start(2)
