@@ -3,7 +3,7 @@
 #include <string.h>
 
 enum {
-    IN_NAME = 1,  /* letters, digits, "_" and "-", which all programs keep in names */
+    IN_NAME = 1, /* letters, digits, "_" and "-", which all programs keep in names */
     IN_VALUE = 2 /* visible ASCII without "&", ";", "?" and "#", where some programs divide a query */
 };
 

@@ -1,6 +1,7 @@
--- LuaJIT compiles the gate's way of a hit and of a miss. Where it gives up, it must not try again and again: then the
--- code would be interpreted, and each try costs more than the request.
+-- LuaJIT compiles the gate's way of a hit, also in Redis, and of a miss. Where it gives up, it must not try again and
+-- again: then the code would be interpreted, and each try costs more than the request.
 local nginx = require "spec.support.nginx"
+local redis = require "spec.support.redis"
 
 local REQUESTS = 4000
 local MOST_ROUNDS = 12 -- of REQUESTS. LuaJIT chooses by chance when it tries again, so the rounds it needs differ.
@@ -8,6 +9,7 @@ local MOST_TRIES = 4 -- at one place in a round: LuaJIT tries an exit of a trace
 
 local HTTP = [[
 lua_shared_dict riskscreen 8m;
+lua_shared_dict shared 8m;
 server {
   listen unix:DIR/service.sock;
   location / {
@@ -27,18 +29,33 @@ init_by_lua_block {
       gave_up[place] = (gave_up[place] or 0) + 1
     end
   end, "trace")
-  gate = require("riskscreen.nginx.gate").new {
-    client = { base_url = "http://127.0.0.1", unix_socket = "DIR/service.sock", access_key = "key-71ab" },
-    dict = "riskscreen", lru = 100, on_unknown = "block",
-    address = { argument = "address" }, network = { argument = "network" },
-  }
+  local function new_gate(dict, redis)
+    return require("riskscreen.nginx.gate").new {
+      client = { base_url = "http://127.0.0.1", unix_socket = "DIR/service.sock", access_key = "key-71ab" },
+      dict = dict, lru = 100, on_unknown = "block", redis = redis,
+      address = { argument = "address" }, network = { argument = "network" },
+    }
+  end
+  gate = new_gate("riskscreen")
+  shared = new_gate("shared", { url = "REDIS", key = "a secret of the fleet's gates", deadline = 2 })
+  -- A gate that finds nothing in its dict.
+  for _, cache in pairs(shared.context.caches) do
+    cache.shared = { get = function() end }
+  end
 }
+init_worker_by_lua_block { shared:start() }
 ]]
 
 local SERVER = [[
 location = /decide {
   content_by_lua_block {
     local _, source = gate:decide()
+    ngx.print(source)
+  }
+}
+location = /shared {
+  content_by_lua_block {
+    local _, source = shared:decide()
     ngx.print(source)
   }
 }
@@ -51,34 +68,36 @@ local sources = {}
 gave_up = {}
 for number = request.first, request.first + request.count - 1 do
   local address = ("0x%040x"):format(number % request.different)
-  local source = ngx.location.capture("/decide?network=eth&address=" .. address).body
+  local source = ngx.location.capture(request.path .. "?network=eth&address=" .. address).body
   sources[source] = (sources[source] or 0) + 1
 end
 return sources, gave_up
 ]]
 
-local server
+local server, storage
 
 setup(function()
-  server = nginx.start { http = HTTP, server = SERVER }
+  storage = redis.start()
+  server = nginx.start { http = HTTP:gsub("REDIS", storage.url), server = SERVER }
 end)
 
 teardown(function()
   server:stop()
+  storage:stop()
 end)
 
 local first = 0
 
-local function ask(different)
+local function ask(different, path)
   first = first + REQUESTS
-  return server:eval(ASK, { first = first, count = REQUESTS, different = different })
+  return server:eval(ASK, { first = first, count = REQUESTS, different = different, path = path })
 end
 
 -- Asks until a round passes without vain tries. A place that never settles fails every round.
-local function check(different, source)
+local function check(different, source, path)
   local busiest, most
   for round = 1, MOST_ROUNDS do
-    local sources, gave_up = ask(different)
+    local sources, gave_up = ask(different, path or "/decide")
     assert.is_true(round == 1 or (sources[source] or 0) > 0.9 * REQUESTS)
     busiest, most = nil, 0
     for place, count in pairs(gave_up) do
@@ -104,5 +123,9 @@ describe("LuaJIT does not try in vain to compile", function()
 
   it("a hit in the worker's memory", function()
     check(40, "lru")
+  end)
+
+  it("a hit in Redis", function()
+    check(1000, "redis", "/shared")
   end)
 end)
