@@ -277,31 +277,44 @@ end
 
 -- The loop
 
-local function pursue(call)
-  local state, failure = call.state, nil
-  while true do
-    call.attempt = call.attempt + 1
-    local refusal = admit(call)
-    if refusal then
-      call.gave_up = refusal.kind
-      -- Report the first error, not the refused retry.
-      return nil, refusal.kind ~= "cancelled" and failure or refusal
-    end
-    local value, result = attempt(call)
-    if call.permit or state.limiter or state.hedge then
-      learn(call, value, result)
-    end
-    if value ~= nil then
-      return value, result
-    end
-    failure = result
-    call.sent = call.sent or failure.sent
-    local wait = next_attempt(call, failure)
-    if not wait then
-      return nil, failure
-    end
-    await_next_attempt(call, failure, wait)
+-- Makes an attempt. Returns the value and its response; or nil, the error, and the seconds until the next attempt.
+local function try(call, failure)
+  local state = call.state
+  call.attempt = call.attempt + 1
+  local refusal = admit(call)
+  if refusal then
+    call.gave_up = refusal.kind
+    -- Report the first error, not the refused retry.
+    return nil, refusal.kind ~= "cancelled" and failure or refusal
   end
+  local value, result = attempt(call)
+  if call.permit or state.limiter or state.hedge then
+    learn(call, value, result)
+  end
+  if value ~= nil then
+    return value, result
+  end
+  call.sent = call.sent or result.sent
+  return nil, result, next_attempt(call, result)
+end
+
+local function try_again(call, failure, wait)
+  local value, result = nil, failure
+  while wait do
+    await_next_attempt(call, result, wait)
+    value, result, wait = try(call, result)
+  end
+  return value, result
+end
+
+-- The first attempt stands before the loop, because LuaJIT seldom compiles what enters a loop that ends at once
+-- (spec/in_nginx/traces_nginx.lua).
+local function pursue(call)
+  local value, result, wait = try(call)
+  if wait then
+    return try_again(call, result, wait)
+  end
+  return value, result
 end
 
 local function run(state, route, built, options, parameters)

@@ -320,6 +320,13 @@ local function fetch_locked(request, seconds)
   return result or ask(request, remaining)
 end
 
+-- For pcall. LuaJIT gives up each trace that returns to pcall, and every side trace behind the fetch would do so. It
+-- ends a trace in good order at the return of a vararg function (spec/in_nginx/traces_nginx.lua).
+local function fetch_in_pcall(...)
+  local result = fetch_locked(...)
+  return result
+end
+
 -- Ends a fetch. nginx may also have ended the caller that fetched: then nobody waits for it any longer.
 local function finish(request, result)
   local self = request.cache
@@ -339,7 +346,7 @@ Request.abandon = finish
 local function fly(self, request, seconds)
   request.is_begun = true
   local hold = self.hold(request)
-  local ok, result = self.pcall(fetch_locked, request, seconds)
+  local ok, result = self.pcall(fetch_in_pcall, request, seconds)
   self.release(request, hold)
   if not ok then
     request.failure, result = result, nil
