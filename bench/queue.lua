@@ -36,7 +36,20 @@ local function figures_of(redis)
   return tonumber(info:match("used_cpu_user:([%d.]+)")) + tonumber(info:match("used_cpu_sys:([%d.]+)")), commands
 end
 
--- Wall-clock microseconds of an address, and what Redis has done for it.
+local function command_of(environment)
+  local form = "%s %s bin/riskscreen.in queue work --drain --quiet --results 100000000 --remember 0"
+  return form:format(environment, interpreter)
+end
+
+-- Wall-clock milliseconds of a worker that finds no job.
+local function run_idle(redis, environment)
+  redis:call("FLUSHALL")
+  local from = socket.gettime()
+  os.execute(command_of(environment))
+  return (socket.gettime() - from) * 1000
+end
+
+-- Wall-clock microseconds of an address, and what Redis has done for it. The time has the workers' start and end.
 local function run_workers(redis, queue, environment, workers)
   redis:call("FLUSHALL")
   queue.prepared = false
@@ -44,10 +57,7 @@ local function run_workers(redis, queue, environment, workers)
   assert(queue:add("bench", inputs()))
   local waiting = memory_of(redis)
   local cpu, commands = figures_of(redis)
-  local command = ("%s %s bin/riskscreen.in queue work --drain --quiet --results 100000000 --remember 0"):format(
-    environment,
-    interpreter
-  )
+  local command = command_of(environment)
   local from = socket.gettime()
   os.execute("for i in $(seq " .. workers .. "); do " .. command .. " & done; wait")
   local wall = socket.gettime() - from
@@ -89,10 +99,11 @@ bed.run(BODY, function(_, port)
     url
   ) .. "RISKSCREEN_ACCESS_KEY=" .. key
   local client = riskscreen.new({ base_url = url, access_key = key, concurrency = 32 })
-  local alone, by_workers = {}, { {}, {}, {} }
+  local alone, idle, by_workers = {}, {}, { {}, {}, {} }
   local counts = { 1, 2, 4 }
   for round = 1, rounds do
     alone[round] = run_alone(client)
+    idle[round] = run_idle(redis, environment)
     for index, count in ipairs(counts) do
       by_workers[index][round] = run_workers(redis, queue, environment, count)
     end
@@ -116,6 +127,11 @@ bed.run(BODY, function(_, port)
     rows[index + 1] = { what = what, value = medians(by_workers[index], "wall"), ours = true }
   end
   report:chart({ title = "Time for an address", unit = "us", rows = rows })
+  report:chart({
+    title = "A worker that finds no job",
+    unit = "ms",
+    rows = { { what = "start and end of the process", value = bed.median(idle), ours = true } },
+  })
   report:chart({
     title = "What Redis does for an address, one worker",
     unit = "us CPU",

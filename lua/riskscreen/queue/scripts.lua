@@ -43,6 +43,7 @@ end
 local function release(key, finish)
   if key == '' then return 0 end
   local list = redis.call('LRANGE', base .. 'followers:' .. key, 0, -1)
+  if #list == 0 then return 0 end
   for index = 1, #list, 2 do finish(list[index], list[index + 1]) end
   redis.call('DEL', base .. 'followers:' .. key)
   count('following', -#list / 2)
@@ -85,7 +86,7 @@ return { position, added, invalid }
 -- finished, and how many results wait.
 local done = [=[
 local group, remember = ARGV[2], tonumber(ARGV[3])
-local finished = 0
+local finished, entries = 0, {}
 for index = 4, #ARGV, 5 do
   local entry, key, id, item, outcome = unpack(ARGV, index, index + 4)
   local function finish(its_id, its_item)
@@ -93,9 +94,9 @@ for index = 4, #ARGV, 5 do
   end
   if redis.call('XACK', jobs, group, entry) == 1 then
     finish(id, item)
-    redis.call('XDEL', jobs, entry)
+    entries[#entries + 1] = entry
     if key ~= '' and remember > 0 then
-      redis.call('SET', base .. 'seen:' .. key, outcome, 'EX', remember)
+      redis.call('SET', base .. 'seen:' .. key, outcome, 'PX', math.ceil(remember * 1000))
     elseif key ~= '' then
       redis.call('DEL', base .. 'seen:' .. key)
     end
@@ -105,6 +106,7 @@ for index = 4, #ARGV, 5 do
   end
 end
 if finished > 0 then
+  redis.call('XDEL', jobs, unpack(entries))
   count('done', finished)
   local minute = base .. 'rate:' .. math.floor(tonumber(redis.call('TIME')[1]) / 60)
   redis.call('INCRBY', minute, finished)

@@ -10,8 +10,10 @@ local scripts = require "riskscreen.queue.scripts"
 local tables = require "riskscreen.util.tables"
 
 local LONGEST_WAIT = 1 -- seconds that one command waits in Redis
+local SHORT_WAIT = 0.1 -- the same at the end of a queue, while other workers have its last jobs
 local FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30 -- seconds between two attempts at a job
 local BATCH = 100 -- jobs that are finished at once
+local AHEAD = 3 -- jobs without an outcome that a worker has for each task, so that tasks need not wait for Redis
 local PATIENCE = 10 -- seconds for which a worker that stops tries to finish jobs
 local DEAD_AFTER = 3600 -- seconds
 
@@ -65,10 +67,14 @@ M.options = {
 ---@field private queue riskscreen.Queue
 ---@field private held table<string, riskscreen.QueueJob> by entry
 ---@field private count integer of held jobs
----@field private ready riskscreen.QueueJob[] not begun yet
+---@field private unfinished integer held jobs without an outcome
+---@field private ready riskscreen.QueueJob[] not begun yet, from `first` to `last`
+---@field private first integer
+---@field private last integer
 ---@field private endings { job: riskscreen.QueueJob, outcome?: string, reason?: string }[] to be sent to Redis
 ---@field private is_full boolean nobody reads the results
 ---@field private screeners integer tasks that screen
+---@field private is_over boolean all jobs are finished, or given up
 ---@field private is_closing boolean no further jobs come
 ---@field private is_lost boolean Redis refuses to finish jobs
 ---@field private stopped boolean
@@ -93,12 +99,16 @@ function M.new(queue, settings)
     finished = 0,
     held = {},
     count = 0,
+    unfinished = 0,
     ready = {},
+    first = 1,
+    last = 0,
     endings = {},
     signal = runtime.tasks.signal(),
     arrival = runtime.tasks.signal(),
     finishing = runtime.tasks.signal(),
     stopping = runtime.tasks.signal(),
+    over = runtime.tasks.signal(),
     stopped = false,
   }, Worker)
 end
@@ -136,11 +146,10 @@ end
 -- Sends outcomes to Redis. The script passes over a job that another worker has finished.
 local function finish(self, endings)
   local arguments = { self.queue.base, self.queue.group, self.queue.settings.remember }
-  for _, ending in ipairs(endings) do
-    local job = ending.job
-    for _, value in ipairs { job.entry, job.key, job.id, job.item, ending.outcome } do
-      arguments[#arguments + 1] = value
-    end
+  for index, ending in ipairs(endings) do
+    local job, last = ending.job, 5 * index + 3
+    arguments[last - 4], arguments[last - 3], arguments[last - 2] = job.entry, job.key, job.id
+    arguments[last - 1], arguments[last] = job.item, ending.outcome
   end
   local reply, err = self.redis:script(scripts.done, { self.queue.base .. "jobs" }, arguments)
   if not reply then
@@ -203,9 +212,31 @@ local function finisher(self)
       self.finishing:wait(LONGEST_WAIT)
     end
   end
+  self.is_over = true
+  self.over:notify()
 end
 
 -- Screening
+
+-- How many jobs the worker can take.
+local function room(self)
+  return AHEAD * self.settings.concurrency - self.unfinished
+end
+
+local function hold(self, job)
+  self.held[job.entry] = job
+  self.count = self.count + 1
+  self.unfinished = self.unfinished + 1
+end
+
+local function add_ending(self, ending)
+  self.endings[#self.endings + 1] = ending
+  self.unfinished = self.unfinished - 1
+  self.finishing:notify()
+  if room(self) == self.settings.concurrency then
+    self.signal:notify() -- the reader waits for that
+  end
+end
 
 local function screen(self, input)
   local client = self.settings.client
@@ -255,16 +286,27 @@ local function ending_of(self, job)
   end
 end
 
+local function next_job(self)
+  local job = self.ready[self.first]
+  if job then
+    self.ready[self.first] = nil
+    self.first = self.first + 1
+    if self.first > self.last then
+      self.first, self.last = 1, 0
+    end
+  end
+  return job
+end
+
 local function screener(self)
-  while not (self.is_closing and not self.ready[1]) and not self.failure do
-    local job = table.remove(self.ready, 1)
+  while not (self.is_closing and self.last == 0) and not self.failure do
+    local job = next_job(self)
     if not job then
-      self.arrival:wait(LONGEST_WAIT)
+      self.arrival:wait()
     elseif not self.stopped then
       local ending = ending_of(self, job)
       if ending then
-        self.endings[#self.endings + 1] = ending
-        self.finishing:notify()
+        add_ending(self, ending)
       end
     end
   end
@@ -289,14 +331,13 @@ local function accept(self, entry)
     return
   end
   local job = job_of(entry)
-  self.held[job.entry] = job
-  self.count = self.count + 1
+  hold(self, job)
   if type(job.input) ~= "table" then
-    self.endings[#self.endings + 1] = { job = job, reason = "the job is not readable" }
-    self.finishing:notify()
+    add_ending(self, { job = job, reason = "the job is not readable" })
     return
   end
-  self.ready[#self.ready + 1] = job
+  self.last = self.last + 1
+  self.ready[self.last] = job
   self.arrival:notify()
 end
 
@@ -308,11 +349,8 @@ local function accept_claimed(self, entries)
     local deliveries = found and found[1] and found[1][4] or 1
     if deliveries > self.queue.settings.deliveries and entry[2] then
       local job = job_of(entry)
-      self.held[job.entry] = job
-      self.count = self.count + 1
-      local reason = ("%d workers had the job and did not finish it"):format(deliveries - 1)
-      self.endings[#self.endings + 1] = { job = job, reason = reason }
-      self.finishing:notify()
+      hold(self, job)
+      add_ending(self, { job = job, reason = ("%d workers had the job and did not finish it"):format(deliveries - 1) })
     else
       accept(self, entry)
     end
@@ -332,28 +370,24 @@ local function claim(self, free)
   return true
 end
 
+-- Reads further jobs. Waits for them in Redis, unless the worker ends when its own jobs are finished.
 local function read(self, free)
   local queue = self.queue
-  local block = ("%.0f"):format(LONGEST_WAIT * 1000)
-  local reply, err = self.redis:wait(
-    LONGEST_WAIT,
-    "XREADGROUP",
-    "GROUP",
-    queue.group,
-    self.name,
-    "COUNT",
-    free,
-    "BLOCK",
-    block,
-    "STREAMS",
-    queue.base .. "jobs",
-    ">"
-  )
+  local command = { "XREADGROUP", "GROUP", queue.group, self.name, "COUNT", free, "STREAMS", queue.base .. "jobs", ">" }
+  local is_last = self.drains and self.count > 0
+  if not is_last then
+    table.insert(command, 7, "BLOCK")
+    table.insert(command, 8, (self.drains and SHORT_WAIT or LONGEST_WAIT) * 1000)
+  end
+  local reply, err = self.redis:wait(LONGEST_WAIT, unpack(command))
   if reply == nil then
     return nil, err
   end
   for _, entry in ipairs(reply and reply[1][2] or {}) do
     accept(self, entry)
+  end
+  if is_last and not reply then
+    self.signal:wait(FIRST_PAUSE)
   end
   return true
 end
@@ -379,14 +413,14 @@ local function is_drained(self)
 end
 
 local function reader(self)
-  local most = 2 * self.settings.concurrency
+  local concurrency = self.settings.concurrency
   while not self.stopped and not is_drained(self) do
-    local free = most - self.count
+    local free = room(self)
     if self.is_full then
       local length = self.redis:call("XLEN", self.queue.base .. "results")
       self.is_full = not length or length >= self.queue.settings.results
     end
-    if free <= 0 or self.is_full then
+    if free < concurrency or self.is_full then
       self.signal:wait(FIRST_PAUSE)
     else
       local ok, err = take(self, free)
@@ -402,20 +436,27 @@ local function reader(self)
   self.arrival:notify()
 end
 
+-- Claims the jobs that the worker has already. That sets the time since which they are silent.
+local function claim_held(self, ...)
+  local command = { "XCLAIM", self.queue.base .. "jobs", self.queue.group, self.name, 0 }
+  for entry in pairs(self.held) do
+    command[#command + 1] = entry
+  end
+  for _, option in ipairs { ... } do
+    command[#command + 1] = option
+  end
+  self.redis:call(unpack(command))
+end
+
 -- Tells Redis that the held jobs are worked on.
 local function heart(self)
   local queue = self.queue
   local beat = runtime.now()
-  while self.screeners > 0 or self.endings[1] do
-    self.finishing:wait(math.min(LONGEST_WAIT, queue.settings.claim_after / 10))
+  while not self.is_over do
+    self.over:wait(math.min(LONGEST_WAIT, queue.settings.claim_after / 10))
     if runtime.now() - beat >= queue.settings.claim_after / 3 and self.count > 0 then
       beat = runtime.now()
-      local command = { "XCLAIM", queue.base .. "jobs", queue.group, self.name, 0 }
-      for entry in pairs(self.held) do
-        command[#command + 1] = entry
-      end
-      command[#command + 1] = "JUSTID"
-      self.redis:call(unpack(command))
+      claim_held(self, "JUSTID")
     end
   end
 end
@@ -423,9 +464,8 @@ end
 -- Gives the jobs that it has not finished to other workers at once, and leaves the group.
 local function leave(self)
   local queue = self.queue
-  local idle = ("%.0f"):format(queue.settings.claim_after * 1000)
-  for entry in pairs(self.held) do
-    self.redis:call("XCLAIM", queue.base .. "jobs", queue.group, self.name, 0, entry, "IDLE", idle, "JUSTID")
+  if self.count > 0 then
+    claim_held(self, "IDLE", ("%.0f"):format(queue.settings.claim_after * 1000), "JUSTID")
   end
   local pending = self.redis:call("XPENDING", queue.base .. "jobs", queue.group, "-", "+", 1, self.name)
   if pending and not pending[1] then
@@ -458,7 +498,7 @@ function Worker:run(how)
     return nil, err
   end
   self.drains = how and how.drain
-  self.screeners = self.settings.concurrency
+  self.screeners, self.is_closing, self.is_over = self.settings.concurrency, false, false
   self.claim_at = runtime.now()
   remove_dead(self)
   local function bound(body)

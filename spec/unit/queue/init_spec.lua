@@ -92,6 +92,14 @@ describe_if("a queue in Redis", function()
     assert.equal(10, queue:status().shared)
   end)
 
+  it("remembers outcomes for a part of a second", function()
+    queue = riskscreen.queue.new { redis = redis, remember = 0.5 }
+    queue:add("file", inputs_of(3, 2))
+    assert.equal(3, work())
+    local status = assert(queue:status())
+    assert.same({ 0, 0, 3 }, { status.waiting, status.working, status.results })
+  end)
+
   it("asks again where outcomes are not remembered", function()
     queue = riskscreen.queue.new { redis = redis, remember = 0 }
     queue:add("a", inputs_of(5))
