@@ -145,6 +145,11 @@ describe_if("a rate limit in a real Redis", function()
     assert.equal("full", refusal())
   end)
 
+  it("fails at a master that is cut off from its replicas", function()
+    server:command "CONFIG SET min-replicas-to-write 1"
+    assert.equal("busy", refusal())
+  end)
+
   it("fails at a replica", function()
     local replica = redis_server.start { "replicaof 127.0.0.1 " .. server.port }
     server = replica
