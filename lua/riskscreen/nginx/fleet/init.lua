@@ -248,7 +248,7 @@ function M.new(given)
   local slow = redis.with(tables.merge(options, { timeout = options.timeout + purges.LONGEST_BLOCK }))
   local stream = slow:key "purges"
   local dict_prefix = ("riskscreen:fleet:%s:%s:"):format(given.name, options.prefix)
-  local breaker = breakers.new(CIRCUIT, runtime.nginx_time, given.dict, dict_prefix)
+  local breaker = breakers.new(CIRCUIT, runtime.nginx_time, given.dict, dict_prefix, runtime.nginx_time)
   local function log(problem)
     ngx.log(ngx.WARN, "riskscreen: redis: ", tostring(problem))
   end
