@@ -11,6 +11,8 @@ error_log DIR/error.log;
 events { worker_connections 256; }
 http {
   access_log off;
+  # An idle connection ends while a slow machine works through the tests before; a write would fail.
+  keepalive_timeout 1h;
   client_body_temp_path DIR/body; proxy_temp_path DIR/proxy; fastcgi_temp_path DIR/fastcgi;
   uwsgi_temp_path DIR/uwsgi; scgi_temp_path DIR/scgi;
   ssl_certificate DIR/good.pem;
