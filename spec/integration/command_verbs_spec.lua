@@ -39,7 +39,7 @@ setup(function()
   write("sandbox.env", "")
   sandbox = run(("%s sandbox > %s 2>/dev/null & echo $!"):format(cli.command, environment)):match "%d+"
   -- The last line of the settings is there when the sandbox answers.
-  run(("until grep -q WHITELIST_REMOVE_PATH %s; do sleep 0.02; done"):format(environment))
+  run(("until grep -qs WHITELIST_REMOVE_PATH %s; do sleep 0.02; done"):format(environment))
 end)
 
 teardown(function()
@@ -119,7 +119,7 @@ describe("riskscreen webhook listen", function()
       export RISKSCREEN_WEBHOOK_SECRET=0123456789abcdef
       : > $TMP/listener.txt
       riskscreen webhook listen > $TMP/events.jsonl 2> $TMP/listener.txt & listener=$!
-      until grep -q listening $TMP/listener.txt; do sleep 0.02; done
+      until grep -qs listening $TMP/listener.txt; do sleep 0.02; done
       url=$(sed -n 's/.*listening on \(.*\)\/SECRET.*/\1/p' $TMP/listener.txt)
       event='{"webhookId":"w1","eventType":"e","timestamp":"2026-01-01 00:00:00","data":{"requestId":"r"}}'
       for path in /$RISKSCREEN_WEBHOOK_SECRET /$RISKSCREEN_WEBHOOK_SECRET /wrong; do

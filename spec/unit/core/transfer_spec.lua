@@ -582,7 +582,7 @@ describe("a timeout", function()
     -- If its time began when it left the queue, the alarm would come first.
     local late = false
     local alarm = drive:after(1.5 * AMPLE, function()
-      late = true
+      late = not second:done() -- both may be due in one step of a busy machine
     end)
     assert_timed_out(second, "first_byte", true)
     assert.is_false(late)
