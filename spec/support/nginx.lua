@@ -7,6 +7,7 @@ local program = require "spec.support.nginx_program"
 local socket = require "socket"
 
 local DEADLINE = 20 -- seconds until what never comes fails the test
+local EVAL_TIMEOUT = 60 -- seconds; thousands of requests may be made inside
 local PAUSE = 0.01 -- seconds between two looks
 
 local CONFIGURATION = [[
@@ -219,7 +220,7 @@ end
 ---@return any ...
 function Nginx:eval(code, argument)
   local body = assert(json.encode { code = code, argument = argument })
-  local answer, failure = self.get("/eval", { body = body })
+  local answer, failure = self.get("/eval", { body = body, timeout = EVAL_TIMEOUT })
   assert(answer, failure and failure.message)
   if answer.status ~= 200 then
     error(("eval: %d %s"):format(answer.status, answer.body), 2)
