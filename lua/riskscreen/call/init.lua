@@ -167,7 +167,7 @@ local function send_one(call, at, hedged)
   end
   if call.options.value_only then
     -- An operator's transport does not know the field.
-    return value, call.state.keeps_requests and reply.text or nil
+    return value, call.state.takes_parts and reply.text or nil
   end
   return value, response_of(call, reply, result)
 end

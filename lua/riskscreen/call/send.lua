@@ -56,7 +56,7 @@ local function transport(call, key, timeout, fresh)
   local state, built = call.state, call.request
   local connect_timeout = built.connect_timeout < timeout and built.connect_timeout or timeout
   if state.takes_parts then
-    local value_only = call.options.value_only and not state.hooks.given.response
+    local value_only = not state.hooks.given.response and call.options.value_only
     return state.transport(built, key, timeout, connect_timeout, fresh, value_only)
   end
   return state.transport {
