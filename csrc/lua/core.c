@@ -1,5 +1,6 @@
 #include "lua/compat.h"
 
+#include <limits.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -9,6 +10,7 @@
 #include "lua/lists.h"
 #include "lua/loop.h"
 #include "lua/query.h"
+#include "lua/shape.h"
 #include "http/libcurl.h"
 #include "riskscreen.h"
 
@@ -17,22 +19,37 @@ static int core_now(lua_State *L) {
     return 1;
 }
 
-/* made_of(text, characters, from): whether the text from a byte on is not empty and has these characters alone. It
- * serves riskscreen.util.text, where patterns are slow. */
-static int core_made_of(lua_State *L) {
+/* The function of core.made_of. Its upvalue tells for each byte whether it is one of the characters. */
+static int is_made(lua_State *L) {
+    const bool *is_character = lua_touserdata(L, lua_upvalueindex(1));
     size_t length;
     const char *text = luaL_checklstring(L, 1, &length);
-    const char *characters = luaL_checkstring(L, 2);
-    lua_Integer from = luaL_optinteger(L, 3, 1);
-    bool has_bytes = from >= 1 && (size_t)from <= length;
-    size_t before = has_bytes ? (size_t)from - 1 : 0;
-    lua_pushboolean(L, has_bytes && strspn(text + before, characters) == length - before);
+    lua_Integer from = luaL_optinteger(L, 2, 1);
+    bool made = from >= 1 && (size_t)from <= length;
+    for (size_t i = (size_t)from - 1; made && i < length; i++) {
+        made = is_character[(unsigned char)text[i]];
+    }
+    lua_pushboolean(L, made);
+    return 1;
+}
+
+/* core.made_of(characters): a function(text, from). It tells whether the text from a byte on is not empty and has these
+ * characters alone. It serves riskscreen.util.text, where patterns are slow. */
+static int core_made_of(lua_State *L) {
+    size_t length;
+    const char *characters = luaL_checklstring(L, 1, &length);
+    bool *is_character = lua_newuserdata(L, UCHAR_MAX + 1);
+    memset(is_character, 0, UCHAR_MAX + 1);
+    for (size_t i = 0; i < length; i++) {
+        is_character[(unsigned char)characters[i]] = true;
+    }
+    lua_pushcclosure(L, is_made, 1);
     return 1;
 }
 
 int luaopen_riskscreen_core(lua_State *L) {
     luaL_checkversion(L);
-    lua_createtable(L, 0, 18);
+    lua_createtable(L, 0, 19);
     lua_pushliteral(L, RISKSCREEN_VERSION);
     lua_setfield(L, -2, "version");
     lua_pushstring(L, rsc_libcurl()->version);
@@ -47,5 +64,6 @@ int luaopen_riskscreen_core(lua_State *L) {
     rsc_lists_register(L);
     rsc_loop_register(L);
     rsc_query_register(L);
+    rsc_shape_register(L);
     return 1;
 }

@@ -14,6 +14,7 @@ local REMEMBERED = 8192
 
 local ZERO, SMALL_X, LARGE_X, THREE, FOUR = byte "0", byte "x", byte "X", byte "3", byte "4"
 
+local EVM = formats.eth
 local EVM_LENGTH = 42 -- bytes
 
 local is_hexadecimal = text.made_of "0-9a-fA-F"
@@ -173,6 +174,9 @@ end
 function M.validate(address, network, level)
   local format = formats[network or false]
   local memory = memories[level == nil and "checksum" or level]
+  if memory and format == EVM and type(address) == "string" and is_canonical_evm(address) then
+    return address
+  end
   local young = memory and memory.young[format]
   if young and young[address] then
     return young[address]
@@ -182,8 +186,6 @@ function M.validate(address, network, level)
     return nil, problem_of(address, network)
   elseif not memory then
     return (M.normalize(address, network))
-  elseif format == formats.eth and is_canonical_evm(address) then
-    return address
   end
   local canonical = recall(memory, format, address)
   if canonical then
@@ -201,7 +203,7 @@ end
 ---@param network any
 ---@return boolean
 function M.is_evm(network)
-  return formats[network or false] == formats.eth
+  return formats[network or false] == EVM
 end
 
 ---The networks on which a text is an address, in alphabetical order.
@@ -246,7 +248,7 @@ function M.spellings(address, level)
   end
   if begins_like_hexadecimal(address) then
     -- No other form begins so: Base58 has no zero, and iotex spells these addresses as the other networks do.
-    return { (read(formats.eth, address, level ~= "format")) }
+    return { (read(EVM, address, level ~= "format")) }
   end
   for _, format in ipairs(representatives) do
     local canonical = read(format, address, level ~= "format")
