@@ -28,13 +28,12 @@ local function new_histogram()
   for index = 1, #BOUNDS + 1 do
     counts[index] = 0
   end
-  return setmetatable({ counts = counts, count = 0, sum = 0, min = math.huge, max = 0 }, Histogram)
+  return setmetatable({ counts = counts, sum = 0, min = math.huge, max = 0 }, Histogram)
 end
 
 function Histogram:observe(seconds)
   local counts, index = self.counts, index_of(seconds)
   counts[index] = counts[index] + 1
-  self.count = self.count + 1
   self.sum = self.sum + seconds
   if seconds < self.min then
     self.min = seconds
@@ -48,15 +47,14 @@ function Histogram:include(other)
   for index, count in ipairs(other.counts) do
     self.counts[index] = self.counts[index] + count
   end
-  self.count = self.count + other.count
   self.sum = self.sum + other.sum
   self.min = math.min(self.min, other.min)
   self.max = math.max(self.max, other.max)
 end
 
 -- The quantile of a share. The observations of a bucket count as spread evenly within its bounds.
-local function quantile(histogram, share)
-  local rank, seen = share * histogram.count, 0
+local function quantile(histogram, share, observations)
+  local rank, seen = share * observations, 0
   for index, count in ipairs(histogram.counts) do
     if count > 0 and seen + count >= rank then
       local lower = math.max(BOUNDS[index - 1] or 0, histogram.min)
@@ -74,15 +72,16 @@ local function histogram_snapshot(histogram)
     seen = seen + histogram.counts[index]
     buckets[index] = { le = bound, count = seen }
   end
-  local any = histogram.count > 0
+  seen = seen + histogram.counts[#BOUNDS + 1]
+  local any = seen > 0
   return {
-    count = histogram.count,
+    count = seen,
     sum = histogram.sum,
     min = any and histogram.min or nil,
     max = any and histogram.max or nil,
-    p50 = quantile(histogram, 0.5),
-    p95 = quantile(histogram, 0.95),
-    p99 = quantile(histogram, 0.99),
+    p50 = quantile(histogram, 0.5, seen),
+    p95 = quantile(histogram, 0.95, seen),
+    p99 = quantile(histogram, 0.99, seen),
     buckets = buckets,
   }
 end

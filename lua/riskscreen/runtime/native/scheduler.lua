@@ -205,6 +205,12 @@ local function wait_limit(seconds)
   return seconds
 end
 
+-- Resumes a task that waits for an operation. It need not become a ready one first.
+local function resume_waiting(waiter)
+  waiter.interrupt, waiter.suspended = nil, false
+  resume(waiter)
+end
+
 -- Takes finished operations out of the loop one by one, so that a step with a budget leaves the rest in it.
 local function dispatch(this, resuming, out_of_time)
   while not out_of_time() do
@@ -212,15 +218,16 @@ local function dispatch(this, resuming, out_of_time)
     if not finished then
       return
     end
-    local task_of_id, handle = waiting[id], handlers[id]
-    if task_of_id then
-      waiting[id] = nil
-      runtime.wake(task_of_id)
+    local waiter, handle = waiting[id], handlers[id]
+    waiting[id], handlers[id] = nil, nil
+    if waiter and resuming then
+      resume_waiting(waiter)
+    elseif waiter then
+      runtime.wake(waiter)
     elseif handle then
-      handlers[id] = nil
       handle()
     end
-    if resuming then
+    if resuming and head <= tail then
       resume_ready(out_of_time)
     end
   end
