@@ -41,8 +41,8 @@ struct rsc_origin_options {
     const char *proxy, *ca_file, *client_cert, *client_key, *unix_socket, *user_agent;
 };
 
-#define RSC_SHARD_HANDLES  32                  /* handles of a shard with its own connections */
-#define RSC_SHARD_IDLE_MAX (60 * RSC_NS_PER_S) /* ns that a shard is kept without a transfer */
+#define RSC_SHARD_HANDLES  32                            /* handles of a shard with its own connections */
+#define RSC_SHARD_IDLE_MAX (UINT64_C(60) * RSC_NS_PER_S) /* ns that a shard is kept without a transfer */
 
 /* A part of an origin's pool. Its handles share a cache of connections, unless max_connections of the loop is set or
  * the connections can be multiplexed. For each request libcurl passes over all connections of a cache, twice: a

@@ -45,7 +45,10 @@ int main(void) {
     CHECK(origin.idle_count == BURST, "%zu handles after a burst", origin.idle_count);
     struct rsc_shard *unused = RSC_CONTAINER(origin.shards.previous, struct rsc_shard, link);
     size_t unneeded = unused->handle_count;
-    unused->released_at -= RSC_SHARD_IDLE_MAX;
+    unused->released_at -= UINT64_C(50) * RSC_NS_PER_S;
+    run(&origin, 1);
+    CHECK(origin.idle_count == BURST, "%zu handles within a minute", origin.idle_count);
+    unused->released_at -= UINT64_C(10) * RSC_NS_PER_S;
     run(&origin, 1);
     CHECK(origin.idle_count == BURST - unneeded, "%zu handles a minute later", origin.idle_count);
     run(&origin, BURST);
