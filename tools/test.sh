@@ -1,6 +1,7 @@
 # ./dev test: builds for every Lua and runs every check. The last line says how many tests passed and failed.
 #
-# ./dev test --all: also runs valgrind, a minute of each fuzzer, and every spec on every Lua and without the core.
+# ./dev test --all: also runs valgrind, clang's analyzer, a minute of each fuzzer, and every spec on every Lua and
+# without the core.
 #
 # ./dev test NAME...: runs the specs whose path holds NAME on Lua 5.4. NAME is a file, a folder, or a word such as `retry`.
 # Options such as --filter=TEXT go to busted.
