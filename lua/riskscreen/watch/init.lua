@@ -229,7 +229,8 @@ local function wait(self, seconds)
   local now = self.runtime.now
   local deadline = now() + seconds
   while not self.stopped and now() < deadline do
-    local pause = math.min(deadline - now(), LONGEST_SLEEP)
+    -- The deadline may pass between two readings of the clock.
+    local pause = math.max(0, math.min(deadline - now(), LONGEST_SLEEP))
     for _, outbox in ipairs(self.outboxes) do
       local retry_at = outbox:retry_at()
       pause = retry_at and math.min(pause, math.max(SHORTEST_SLEEP, retry_at - self.clock())) or pause
