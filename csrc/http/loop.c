@@ -7,8 +7,9 @@
 #include "http/origin.h"
 #include "http/transfer.h"
 
-#define WAIT_MAX_MS      3600000 /* longest wait of the poller; the loop then waits again */
-#define CONNECTIONS_KEPT 64      /* minimum of idle connections to keep, unless the option says otherwise */
+#define WAIT_MAX_MS      3600000       /* longest wait of the poller; the loop then waits again */
+#define LOOK_AGAIN       RSC_NS_PER_MS /* a response without a request comes seldom, and may as well come just after this */
+#define CONNECTIONS_KEPT 64            /* minimum of idle connections to keep, unless the option says otherwise */
 
 /* libcurl's callbacks */
 
@@ -26,6 +27,9 @@ static int on_socket(CURL *easy, curl_socket_t fd, int what, void *context, void
     if (rsc_sockets_want(&loop->sockets, fd, events) != 0) {
         /* Returning an error would fail every transfer of the multi handle, not only this one. */
         rsc_transfer_fail_later(easy, errno);
+    }
+    if (what == CURL_POLL_REMOVE && rsc_transfer_rests(easy)) {
+        rsc_sockets_rest(&loop->sockets, fd);
     }
     return 0;
 }
@@ -223,6 +227,20 @@ static void dispatch(struct rsc_loop *loop, const struct rsc_ready *ready) {
     }
 }
 
+void rsc_loop_check_rests(struct rsc_loop *loop, uint64_t now) {
+    if (loop->sockets.resting_count == 0 || now - loop->looked_at < LOOK_AGAIN) {
+        return;
+    }
+    struct rsc_ready ready[RSC_EVENTS_MAX];
+    int count = rsc_poller_wait(&loop->poller, ready, RSC_EVENTS_MAX, 0);
+    loop->looked_at = now;
+    for (int i = 0; i < count; i++) {
+        if (RSC_SOCKET_TAGGED(ready[i].tag)) {
+            rsc_sockets_check_rest(&loop->sockets, RSC_SOCKET_FD(ready[i].tag));
+        }
+    }
+}
+
 static bool idle(const struct rsc_loop *loop) {
     return loop->transfer_count + loop->queued_count + loop->timer_count + loop->watch_count == 0;
 }
@@ -257,6 +275,7 @@ size_t rsc_loop_step(struct rsc_loop *loop, uint64_t wait, uint64_t budget) {
         if (count < 0) {
             break;
         }
+        loop->looked_at = rsc_now();
         for (int i = 0; i < count && (stop == RSC_NEVER || i == 0 || rsc_now() < stop); i++) {
             dispatch(loop, &ready[i]);
         }

@@ -37,7 +37,8 @@ struct rsc_loop {
     struct rsc_link failing;  /* transfers to be failed once libcurl has returned */
     size_t finished_count, transfer_count, queued_count, timer_count, watch_count;
 
-    uint64_t curl_due; /* when libcurl's own timers are due */
+    uint64_t curl_due;  /* when libcurl's own timers are due */
+    uint64_t looked_at; /* when it last asked the poller which descriptors are ready */
 
     long connections;       /* idle connections to keep; 0 derives it from total_concurrency */
     long total_concurrency; /* sum over the origins */
@@ -69,6 +70,10 @@ struct rsc_operation *rsc_loop_first(struct rsc_loop *loop);
 
 /* Runs libcurl's due timers and finishes completed transfers. Must not be called from a libcurl callback. */
 void rsc_loop_advance(struct rsc_loop *loop);
+
+/* Looks for connections that became ready while they rest (sockets.h), unless it has just done so. Call it before a
+ * request is sent outside rsc_loop_step, with the time. */
+void rsc_loop_check_rests(struct rsc_loop *loop, uint64_t now);
 
 /* Updates the descriptor's readiness. Call it after a change outside rsc_loop_step. */
 void rsc_loop_sync(struct rsc_loop *loop);

@@ -3,10 +3,13 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "base/descriptor.h"
 
-#define RSC_SOCKETS_FIRST_CAPACITY 64 /* entries */
+#define RSC_SOCKETS_FIRST_CAPACITY 64   /* entries */
+#define DISCARDED_MAX              16   /* reads of DISCARDED_SIZE, after which a peer has sent more than a mistake */
+#define DISCARDED_SIZE             4096 /* bytes */
 
 static struct rsc_socket *entry_of(struct rsc_sockets *sockets, int fd) {
     size_t index = (size_t)fd;
@@ -25,6 +28,12 @@ static struct rsc_socket *entry_of(struct rsc_sockets *sockets, int fd) {
         sockets->capacity = capacity;
     }
     return &sockets->table[index];
+}
+
+static void set_resting(struct rsc_sockets *sockets, struct rsc_socket *entry, bool resting) {
+    sockets->resting_count += resting;
+    sockets->resting_count -= entry->resting;
+    entry->resting = resting;
 }
 
 static void unregister(struct rsc_sockets *sockets, int fd, struct rsc_socket *entry) {
@@ -53,6 +62,7 @@ int rsc_sockets_close(struct rsc_sockets *sockets, int fd) {
     if ((size_t)fd < sockets->capacity) {
         /* If a forked child still holds the connection, epoll would report it even after close. */
         unregister(sockets, fd, &sockets->table[fd]);
+        set_resting(sockets, &sockets->table[fd], false);
         sockets->table[fd] = (struct rsc_socket){0};
     }
     return close(fd);
@@ -64,6 +74,7 @@ int rsc_sockets_want(struct rsc_sockets *sockets, int fd, uint32_t events) {
         return -1;
     }
     entry->wanted = events;
+    set_resting(sockets, entry, false);
     if (events == 0) {
         if (!entry->ours) {
             unregister(sockets, fd, entry);
@@ -82,6 +93,34 @@ int rsc_sockets_want(struct rsc_sockets *sockets, int fd, uint32_t events) {
     return 0;
 }
 
+/* Shuts a connection down. Without the unread bytes, libcurl sees its end. */
+static void shut_down(int fd) {
+    char bytes[DISCARDED_SIZE];
+    for (int i = 0; i < DISCARDED_MAX && recv(fd, bytes, sizeof bytes, MSG_DONTWAIT) > 0; i++) {
+    }
+    (void)shutdown(fd, SHUT_RDWR);
+}
+
+void rsc_sockets_rest(struct rsc_sockets *sockets, int fd) {
+    if ((size_t)fd >= sockets->capacity || !sockets->table[fd].ours) {
+        return;
+    }
+    char byte;
+    if (recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0) {
+        shut_down(fd);
+        return;
+    }
+    set_resting(sockets, &sockets->table[fd], true);
+}
+
+void rsc_sockets_check_rest(struct rsc_sockets *sockets, int fd) {
+    if ((size_t)fd < sockets->capacity && sockets->table[fd].resting) {
+        unregister(sockets, fd, &sockets->table[fd]);
+        set_resting(sockets, &sockets->table[fd], false);
+        shut_down(fd);
+    }
+}
+
 bool rsc_sockets_clear_fresh(struct rsc_sockets *sockets, int fd) {
     if ((size_t)fd >= sockets->capacity || !sockets->table[fd].fresh) {
         return false;
@@ -97,6 +136,7 @@ uint32_t rsc_sockets_ready(struct rsc_sockets *sockets, int fd, uint32_t events)
     struct rsc_socket *entry = &sockets->table[fd];
     if (entry->wanted == 0) {
         /* Most often the peer closed an idle connection. If it stayed registered, it would end every wait at once. */
+        rsc_sockets_check_rest(sockets, fd);
         unregister(sockets, fd, entry);
         return 0;
     }

@@ -19,14 +19,16 @@ struct rsc_socket {
     uint32_t registered; /* RSC_READABLE | RSC_WRITABLE as registered with the poller; 0 if not registered */
     uint32_t wanted;     /* RSC_READABLE | RSC_WRITABLE as libcurl wants */
 
-    bool fresh; /* opened, and rsc_sockets_clear_fresh not called yet */
-    bool ours;  /* opened by rsc_sockets_open, so rsc_sockets_close will be called */
+    bool fresh;   /* opened, and rsc_sockets_clear_fresh not called yet */
+    bool ours;    /* opened by rsc_sockets_open, so rsc_sockets_close will be called */
+    bool resting; /* see rsc_sockets_rest */
 };
 
 struct rsc_sockets {
     struct rsc_poller *poller;
     struct rsc_socket *table;
     size_t capacity; /* entries, bounded by the process's limit of descriptors */
+    size_t resting_count;
 };
 
 /* The poller's tag of a socket. It is odd, which tells it from a pointer. */
@@ -42,6 +44,14 @@ int rsc_sockets_close(struct rsc_sockets *sockets, int fd);
 
 /* Sets the events (RSC_READABLE | RSC_WRITABLE, or 0) that libcurl wants. Returns 0, or -1 with errno set. */
 int rsc_sockets_want(struct rsc_sockets *sockets, int fd, uint32_t events);
+
+/* Says that the last response on a socket has ended, and that its peer may send nothing before the next request: it
+ * speaks HTTP/1. What it sends nevertheless, now or later, would be taken for the next request's response. So the
+ * connection is then shut down. libcurl does not use a closed connection again, but one with unread bytes (7.88). */
+void rsc_sockets_rest(struct rsc_sockets *sockets, int fd);
+
+/* Shuts a socket down that rests and is ready nevertheless. Does nothing to any other. */
+void rsc_sockets_check_rest(struct rsc_sockets *sockets, int fd);
 
 /* Clears the fresh mark of a socket. Returns true on the first call for a socket of rsc_sockets_open. */
 bool rsc_sockets_clear_fresh(struct rsc_sockets *sockets, int fd);

@@ -202,6 +202,7 @@ int rsc_transfer_send(struct rsc_transfer *transfer) {
     transfer->operation.state = RSC_QUEUED;
     loop->queued_count++;
     rsc_list_append(&origin->queue, &transfer->operation.link);
+    rsc_loop_check_rests(loop, now);
     rsc_origin_start_queued(origin);
     rsc_loop_advance(loop);
     rsc_loop_sync(loop);
@@ -221,6 +222,12 @@ void rsc_transfer_connected(CURL *easy) {
     if (transfer != NULL) {
         transfer->handle->connected = true;
     }
+}
+
+bool rsc_transfer_rests(CURL *easy) {
+    const struct rsc_transfer *transfer = transfer_of(easy);
+    const struct rsc_head *head = transfer != NULL ? &transfer->head : NULL;
+    return head != NULL && head->complete && head->status >= 200 && head->http_version[0] == '1';
 }
 
 void rsc_transfer_complete(CURL *easy, CURLcode code) {

@@ -429,6 +429,8 @@ status(999, "http")
 
 -- Connections that are kept
 
+local LARGE = 40000 -- bytes: more than a client reads at once
+local LATER = 0.05 -- seconds
 local STALE = peer.response '{"success":false,"code":7,"msg":"stale"}'
 
 fault {
@@ -475,13 +477,22 @@ fault {
   end,
 }
 fault {
+  name = "a large answer followed by another at once",
+  warm = true,
+  requests = 2,
+  act = function(connection, sound)
+    connection:send(peer.response(sound.body .. (" "):rep(LARGE)) .. STALE)
+  end,
+}
+fault {
   name = "an answer on an idle connection that nobody asked for",
   warm = true,
   settles = true,
   requests = 2,
   act = function(connection, sound)
     connection:send(sound.text)
-    connection.peer.driver:after(0, function()
+    -- By then the client has read its answer, or it reads both at once.
+    connection.peer.driver:after(LATER, function()
       connection:send(STALE)
       sound.settle()
     end)

@@ -247,7 +247,7 @@ describe("a frame", function()
       fifty(function() end)
       loop:step { budget = 0.005 }
       assert.equal(0, loop:timeout())
-      assert.is_true(raw_http.is_readable(loop:pollfd()))
+      assert.is_true(raw_http.is_readable(loop:pollfd(), raw_http.DEADLINE))
       loop:step(0)
     end)
 
