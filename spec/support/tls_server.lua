@@ -26,6 +26,7 @@ http {
     listen unix:DIR/h2 ssl http2;
     location / { return 200 "$server_protocol $connection $request_method $request_uri $http_x_test"; }
   }
+  server { listen unix:DIR/brief ssl; keepalive_timeout 1s; BACKEND }
   server { listen unix:DIR/expired ssl; ssl_certificate DIR/expired.pem; BACKEND }
   server { listen unix:DIR/early ssl; ssl_certificate DIR/early.pem; BACKEND }
   server { listen unix:DIR/other ssl; ssl_certificate DIR/other.pem; BACKEND }

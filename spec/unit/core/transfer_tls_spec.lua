@@ -72,6 +72,24 @@ describe("a transfer over TLS", function()
     assert.equal(answer_of(origin), answer_of(origin))
   end)
 
+  it("sends a write over a new connection when the server has ended the idle one", function()
+    local answering = peer.tcp(drive, function(connection)
+      connection:send(peer.response("taken"))
+    end)
+    local origin = origin_of("brief")
+    local write = { method = "POST", body = "x", target = "/to/" .. answering.url:match "%d+$" .. "/" }
+    assert.equal("taken", (answer_of(origin, write)))
+    local ended = false
+    drive:after(1.5, function() -- the server ends it after a second
+      ended = true
+    end)
+    drive:until_true("the end of the connection", function()
+      return ended
+    end)
+    assert.equal("taken", (answer_of(origin, write)))
+    answering:close()
+  end)
+
   for _, case in ipairs({
     { "expired", "expired" },
     { "other", "does not match" },
