@@ -176,33 +176,44 @@ local Check = {}
 Check.__index = Check
 
 function Check:fault(file, line, seq, reason, message)
-  if #self.report.faults < MOST_FAULTS then
-    local faults = self.report.faults
+  local faults = self.report.faults
+  if #faults < MOST_FAULTS then
     faults[#faults + 1] = { file = file, line = line, seq = seq, reason = reason, message = message }
+  end
+  self.report.ok = false
+end
+
+-- The lines from `first` to `last` are missing before this one. `finish` writes the message, because some of them may
+-- still come.
+function Check:missing(file, line, first, last)
+  local faults = self.report.faults
+  if #faults < MOST_FAULTS then
+    faults[#faults + 1] = { file = file, line = line, seq = first, reason = "missing", last = last }
   end
   self.report.ok = false
 end
 
 -- Removes a line from the missing ones, where it belongs to them.
 local function find_missing(self, seq)
-  for index, fault in ipairs(self.report.faults) do
+  local faults = self.report.faults
+  for index, fault in ipairs(faults) do
     if fault.reason == "missing" and seq >= fault.seq and seq <= fault.last then
       if fault.seq == fault.last then
-        table.remove(self.report.faults, index)
+        table.remove(faults, index)
       elseif seq == fault.seq then
         fault.seq = seq + 1
       elseif seq == fault.last then
+        fault.last = seq - 1
+      else
+        local rest = { file = fault.file, line = fault.line, seq = seq + 1, reason = "missing", last = fault.last }
+        table.insert(faults, index + 1, rest)
+        faults[MOST_FAULTS + 1] = nil
         fault.last = seq - 1
       end
       return true
     end
   end
   return false
-end
-
-local function missing_message(first, last)
-  return first == last and ("line %d of the chain is missing before this one"):format(first)
-    or ("lines %d to %d of the chain are missing before this one"):format(first, last)
 end
 
 -- Compares a line with the line before it.
@@ -214,12 +225,10 @@ function Check:place(chain, file, number)
     if chain.seq == 1 and chain.prev ~= lines.FIRST then
       self:fault(file, number, chain.seq, "replaced", "the first line does not begin a chain")
     elseif chain.part == 1 and chain.seq > 1 then
-      self:fault(file, number, 1, "missing", missing_message(1, chain.seq - 1))
-      self.report.faults[#self.report.faults].last = chain.seq - 1
+      self:missing(file, number, 1, chain.seq - 1)
     end
   elseif chain.seq > expected then
-    self:fault(file, number, expected, "missing", missing_message(expected, chain.seq - 1))
-    self.report.faults[#self.report.faults].last = chain.seq - 1
+    self:missing(file, number, expected, chain.seq - 1)
   elseif chain.seq < expected then
     if find_missing(self, chain.seq) then
       local message = ("this is line %d of the chain: it stands too late"):format(chain.seq)
@@ -255,7 +264,12 @@ function Check:line(line, file, number, is_torn)
   self:place(chain, file, number)
 end
 
--- The noted heads after the last line, which then was not the last one.
+local function missing_message(first, last)
+  return first == last and ("line %d of the chain is missing before this one"):format(first)
+    or ("lines %d to %d of the chain are missing before this one"):format(first, last)
+end
+
+-- Finds noted heads after the last line, which then was not the last one, and words the lines that are missing.
 function Check:finish(file)
   local last = self.head and self.head.seq or 0
   for seq in pairs(self.anchors) do

@@ -88,6 +88,15 @@ describe("the check of a journal", function()
     assert.same({ "moved 5 4" }, faults_of(lines))
   end)
 
+  it("does not call a line missing that comes later", function()
+    local later = without(3, 4, 5, 6)
+    table.insert(later, lines[4])
+    assert.same({ "missing 3 3", "missing 3 5", "moved 5 4" }, faults_of(later))
+    assert.equal("lines 5 to 6 of the chain are missing before this one", journals.verify(path).faults[2].message)
+    table.insert(later, lines[4])
+    assert.same({ "missing 3 3", "missing 3 5", "moved 5 4", "repeated 6 4" }, faults_of(later))
+  end)
+
   it("finds a line that is there twice", function()
     table.insert(lines, 5, lines[2])
     assert.same({ "repeated 5 2" }, faults_of(lines))
@@ -191,7 +200,32 @@ describe("the check of a journal", function()
     for number = 1, 300 do
       junk[number] = "junk"
     end
-    assert.equal(101, #faults_of(junk) + 1)
+    assert.equal(100, #faults_of(junk))
+  end)
+
+  it("reports a hundred faults of any reason when lines are missing after them", function()
+    local changed = { lines[1] }
+    for _ = 1, 100 do
+      changed[#changed + 1] = "junk"
+    end
+    changed[#changed + 1] = lines[4]
+    changed[#changed + 1] = lines[3]
+    local faults = faults_of(changed)
+    assert.equal(100, #faults)
+    assert.equal("malformed 2 -", faults[1])
+    assert.equal("malformed 101 -", faults[100])
+  end)
+
+  it("lists no more than a hundred faults when a line comes that was missing among others", function()
+    local changed = without(3, 4, 5, 6)
+    for _ = 1, 99 do
+      changed[#changed + 1] = "junk"
+    end
+    changed[#changed + 1] = lines[4]
+    local faults = faults_of(changed)
+    assert.equal(100, #faults)
+    assert.equal("missing 3 3", faults[1])
+    assert.equal("missing 3 5", faults[2])
   end)
 
   it("says that there is no such journal", function()
