@@ -1,10 +1,10 @@
 -- The parts that a gate shares with its locations: client, recorder, lists, and one cache for each policy.
+local account_lists = require "riskscreen.nginx.account_lists"
 local addresses = require "riskscreen.address"
 local caches = require "riskscreen.nginx.cache"
 local calls = require "riskscreen.call"
 local clients = require "riskscreen.client"
 local fleets = require "riskscreen.nginx.fleet"
-local lists = require "riskscreen.nginx.lists"
 local local_lists = require "riskscreen.nginx.local_lists"
 local journals = require "riskscreen.nginx.journal"
 local metrics = require "riskscreen.nginx.metrics"
@@ -161,7 +161,7 @@ function M.new(checked)
   end
   local list_id = ngx.md5(tables.fingerprint { base_url, checked.name, checked.version })
   local refresher = checked.account_lists
-    and lists.new(tables.merge({
+    and account_lists.new(tables.merge({
       dict = dict,
       client = client,
       id = list_id,

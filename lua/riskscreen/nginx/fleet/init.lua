@@ -1,8 +1,8 @@
 -- The third tier of a gate's cache: verdicts that several machines share in Redis. verdict.lua has their text, which is
 -- outside input. pipeline.lua talks to Redis within `deadline`. purges.lua tells every machine of a purge.
+local account_lists = require "riskscreen.nginx.fleet.account_lists"
 local breakers = require "riskscreen.call.breaker"
 local errors = require "riskscreen.errors"
-local lists = require "riskscreen.nginx.fleet.lists"
 local pipelines = require "riskscreen.nginx.fleet.pipeline"
 local purges = require "riskscreen.nginx.fleet.purges"
 local random = require "riskscreen.util.random"
@@ -199,7 +199,7 @@ end
 function Fleet:lists(id)
   local settings = self.settings
   local holder = ("%d %d"):format(ngx.worker.pid(), random.seed(ngx.now()))
-  return lists.new(self.slow_client, settings.key, id, settings.clock_skew, ngx.now, holder)
+  return account_lists.new(self.slow_client, settings.key, id, settings.clock_skew, ngx.now, holder)
 end
 
 ---Starts listening for purges in this worker.

@@ -2,8 +2,8 @@
 -- file decides when they are fetched and how an entry decides; store.lua keeps them.
 local decisions = require "riskscreen.policy.decision"
 local index = require "riskscreen.lists.index"
-local items = require "riskscreen.nginx.lists.items"
-local stores = require "riskscreen.nginx.lists.store"
+local items = require "riskscreen.nginx.account_lists.items"
+local stores = require "riskscreen.nginx.account_lists.store"
 local tables = require "riskscreen.util.tables"
 local show = require("riskscreen.util.text").show
 

@@ -1,6 +1,6 @@
 local caches = require "riskscreen.nginx.cache"
 local epochs = require "riskscreen.nginx.cache.epoch"
-local lists = require "riskscreen.nginx.lists"
+local lists = require "riskscreen.nginx.account_lists"
 local policies = require "riskscreen.policy"
 local shared_dict = require "spec.support.shared_dict"
 local subjects = require "riskscreen.nginx.cache.subject"
