@@ -159,12 +159,11 @@ local function profile_path(name, getenv)
   return home and ("%s/riskscreen/%s.conf"):format(home, name or "default"), name ~= nil
 end
 
-local function exists(path)
-  local file = path and io.open(path, "rb")
-  if file then
-    file:close()
-  end
-  return file ~= nil
+---@param path string
+---@return boolean
+function M.exists(path)
+  local file = io.open(path, "rb")
+  return file ~= nil and file:close()
 end
 
 -- Lines of "name = value"; a line that begins with "#" is a comment.
@@ -199,7 +198,7 @@ function M.read(flags, pairs_given, getenv)
   local values, profile = {}, nil
   local name = flags.profile or getenv(M.variable "profile")
   local path, is_required = profile_path(name, getenv)
-  if path and (is_required or exists(path)) then
+  if path and (is_required or M.exists(path)) then
     read_profile(values, path)
     profile = path
   end
@@ -252,12 +251,19 @@ local function without_line_end(key)
   return (key:gsub("\r?\n$", ""))
 end
 
+---The content of a file that holds a key, without the line end.
+---@param path string
+---@return string
+function M.read_secret(path)
+  return without_line_end(read_file(path, "key file", LONGEST_PROFILE))
+end
+
 local function key_of_file(value, warn)
   local permissions = system.permissions(value.text)
   if permissions and permissions % 64 ~= 0 then
     warn(("others may read the key file %s (its mode is %03o); chmod 600 it"):format(value.text, permissions))
   end
-  return without_line_end(read_file(value.text, "key file", LONGEST_PROFILE))
+  return M.read_secret(value.text)
 end
 
 local function key_of_command(value)

@@ -62,7 +62,7 @@ function Context:policy()
 end
 
 ---An output for records. With --quiet nothing is written.
----@param columns riskscreen.cli.Column[]
+---@param columns (string|riskscreen.cli.Column)[]
 ---@param single? boolean one record, not a list
 ---@return riskscreen.cli.Output
 function Context:output(columns, single)
@@ -88,6 +88,14 @@ end
 ---@param message string
 function Context:warn(message)
   self.world.warn(message)
+end
+
+---A line on stderr about what was done. With --quiet it is left out.
+---@param message string
+function Context:tell(message)
+  if not self.quiet then
+    self.world.warn(message)
+  end
 end
 
 local M = {}

@@ -4,6 +4,7 @@ local configuration = require "riskscreen.cli.configuration"
 local option_of = require "riskscreen.cli.option"
 local outputs = require "riskscreen.cli.output"
 local status = require "riskscreen.cli.status"
+local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 
 local WIDTH = 96 -- columns of the help
@@ -124,14 +125,7 @@ end
 ---@param command riskscreen.cli.Command
 ---@return { status: integer, what: string }[]
 function M.statuses(command)
-  local list = {}
-  for _, entry in ipairs(command.statuses or status.of_others) do
-    list[#list + 1] = entry
-  end
-  for _, entry in ipairs(status.of_all) do
-    list[#list + 1] = entry
-  end
-  return list
+  return tables.concat(command.statuses or status.of_others, status.of_all)
 end
 
 local function statuses_of(command)

@@ -11,18 +11,18 @@ local TAIL = 1024 * 1024 -- bytes at the end of the file in which the last whole
 local LONGEST_CELL = 10000 -- bytes
 
 ---@type riskscreen.cli.Column[]
-local columns = {
-  { name = "source" },
-  { name = "row" },
-  { name = "address" },
-  { name = "network" },
-  { name = "action" },
-  { name = "reasons" },
-  { name = "risks" },
-  { name = "error" },
-  { name = "time" },
-  { name = "fields" },
-  { name = "position" },
+local columns = outputs.columns.named {
+  "source",
+  "row",
+  "address",
+  "network",
+  "action",
+  "reasons",
+  "risks",
+  "error",
+  "time",
+  "fields",
+  "position",
 }
 
 ---@class riskscreen.cli.ResultFile

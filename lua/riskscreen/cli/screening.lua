@@ -1,13 +1,10 @@
 -- What the verbs that decide about addresses share: their options, and a decision as a record.
 
 local option_of = require "riskscreen.cli.option"
-local lookups = require "riskscreen.policy.lookups"
+local columns_of = require("riskscreen.cli.output").columns
 local options = require "riskscreen.options"
-local policies = require "riskscreen.policy"
 local screen = require "riskscreen.client.screen"
 local tables = require "riskscreen.util.tables"
-
-local default_policy = policies.new()
 
 local M = {}
 
@@ -23,17 +20,17 @@ M.options[1] = option_of.adapted(M.options[1], {
 M.concurrency = option_of.pick(options.map, { "concurrency" })[1]
 
 ---@type riskscreen.cli.Column[]
-M.columns = {
-  { name = "address", whole = true },
-  { name = "network" },
-  { name = "action", colour = true },
-  { name = "reasons", path = { "reasons" } },
-  { name = "risk_levels" },
-  { name = "risk_types" },
-  { name = "risk_sources" },
-  { name = "entity" },
-  { name = "error" },
-  { name = "degraded" },
+M.columns = columns_of.named {
+  "address",
+  "network",
+  "action",
+  "reasons",
+  "risk_levels",
+  "risk_types",
+  "risk_sources",
+  "entity",
+  "error",
+  "degraded",
 }
 
 local function each(list, field)
@@ -62,21 +59,6 @@ function M.record(decision)
     error = decision.error and decision.error.kind or nil,
     degraded = decision.degraded or nil,
   }
-end
-
----The lookups of a decision.
----@param policy riskscreen.Policy|nil
----@param include riskscreen.LookupName[]|nil
----@return riskscreen.Lookup[]
-function M.lookups(policy, include)
-  local included, wanted = tables.set(include), {}
-  policy = policy or default_policy
-  for _, lookup in ipairs(lookups.list) do
-    if lookup.name == "risk" or included[lookup.name] or policy:needs(lookup.name) then
-      wanted[#wanted + 1] = lookup
-    end
-  end
-  return wanted
 end
 
 ---The request of a run over addresses.

@@ -64,6 +64,18 @@ function M.misuse(message)
   M.fail(M.usage, message)
 end
 
+---A value that is not nil; raises the error that came in its place. `assert` of Lua 5.1 takes no error objects.
+---@generic T
+---@param value T|nil
+---@param err any
+---@return T
+function M.ensure(value, err)
+  if value == nil then
+    error(err, 0)
+  end
+  return value
+end
+
 ---@param value any
 ---@return boolean
 function M.is_failure(value)

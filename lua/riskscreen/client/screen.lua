@@ -85,18 +85,7 @@ function M.open(client, what, request, options)
   error(misuse, 3)
 end
 
--- The lookups to make: the risk assessment always, the others where the policy or the caller wants them.
-local function lookups_with(policy, include)
-  local included, wanted = tables.set(include), {}
-  for _, lookup in ipairs(lookups.list) do
-    if lookup.name == "risk" or included[lookup.name] or policy:needs(lookup.name) then
-      wanted[#wanted + 1] = lookup
-    end
-  end
-  return wanted
-end
-
-local lookups_of = tables.memoize(lookups_with)
+local lookups_of = tables.memoize(lookups.wanted)
 
 ---@class riskscreen.Screening the part of a screening that is the same for every address of a run
 ---@field state riskscreen.State
@@ -288,7 +277,7 @@ local function new_screening(state, policy, checked)
     perform = (level or checked.is_canonical) and calls.make or calls.perform,
     given_policy = policy,
     policy = extended_policy(state, policy),
-    wanted = checked.include and lookups_with(policy, checked.include) or lookups_of(policy),
+    wanted = checked.include and lookups.wanted(policy, checked.include) or lookups_of(policy),
     options = options,
     request_id = checked.request_id,
     address_check = level,

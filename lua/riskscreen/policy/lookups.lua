@@ -39,6 +39,21 @@ local M = {
 
 M.names = tables.pluck(M.list, "name")
 
+---The lookups of a decision: the risk assessment always, the others where the policy or the caller wants them.
+---@param policy riskscreen.Policy
+---@param include? riskscreen.LookupName[]
+---@return riskscreen.Lookup[]
+function M.wanted(policy, include)
+  local included, wanted = tables.set(include), {}
+  for _, entry in ipairs(M.list) do
+    local name = entry.name
+    if name == "risk" or included[name] or policy:needs(name) then
+      wanted[#wanted + 1] = entry
+    end
+  end
+  return wanted
+end
+
 ---Whether the service offers a lookup for a network. An unknown network passes, so that the lookup itself refuses it.
 ---@param entry riskscreen.Lookup
 ---@param network any

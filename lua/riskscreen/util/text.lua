@@ -134,6 +134,15 @@ elseif core then
   end
 end
 
+---Bytes as hexadecimal digits in lower case.
+---@param bytes string
+---@return string
+function M.hex(bytes)
+  return (bytes:gsub(".", function(byte)
+    return ("%02x"):format(byte:byte())
+  end))
+end
+
 ---A name or a value of a query string or a form, decoded.
 ---@param escaped string
 ---@return string

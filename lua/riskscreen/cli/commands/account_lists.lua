@@ -8,15 +8,9 @@ local status = require "riskscreen.cli.status"
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 
-local report_columns = {
-  { name = "line" },
-  { name = "address", whole = true },
-  { name = "network" },
-  { name = "state" },
-  { name = "reason" },
-}
+local report_columns = { "line", "address", "network", "state", "reason" }
 
-local export_columns = { { name = "address", whole = true }, { name = "network" }, { name = "risks" } }
+local export_columns = { "address", "network", "risks" }
 
 local risk_option = {
   name = "risk",

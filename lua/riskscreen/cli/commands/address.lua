@@ -3,13 +3,7 @@
 local addresses = require "riskscreen.address"
 local status = require "riskscreen.cli.status"
 
-local columns = {
-  { name = "address", whole = true },
-  { name = "valid" },
-  { name = "networks" },
-  { name = "canonical", whole = true },
-  { name = "problem" },
-}
+local columns = { "address", "valid", "networks", "canonical", "problem" }
 
 -- What is known about a text, on a network or on all.
 local function examined(address, network)

@@ -18,15 +18,10 @@ local function run(context)
   return operation_verbs.run(context, operation, context.arguments.parameters)
 end
 
-local lines = {}
-for _, operation in ipairs(operations.list) do
-  lines[#lines + 1] = operation.name
-end
-
 return {
   name = "call",
   summary = "Call any operation by its name in the interface.",
-  description = "Operations: " .. table.concat(lines, ", ") .. ".",
+  description = "Operations: " .. table.concat(tables.pluck(operations.list, "name"), ", ") .. ".",
   arguments = {
     { name = "operation", doc = "Name of the operation." },
     { name = "parameters", count = "*", doc = "Its parameters as name=value; a value in [ ] or { } is JSON." },

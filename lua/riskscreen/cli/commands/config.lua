@@ -2,11 +2,7 @@
 
 local configuration = require "riskscreen.cli.configuration"
 
-local columns = {
-  { name = "name", whole = true },
-  { name = "value" },
-  { name = "source" },
-}
+local columns = { { name = "name", whole = true }, "value", "source" }
 
 -- A password in a proxy's URL is not shown.
 local function shown(value)

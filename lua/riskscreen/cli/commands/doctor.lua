@@ -10,12 +10,7 @@ local MOST_CLOCK_DIFFERENCE = 60 -- seconds
 local TEST_ADDRESS = "0x0000000000000000000000000000000000000000"
 local TEST_NETWORK = "eth"
 
-local columns = {
-  { name = "check", whole = true },
-  { name = "result" },
-  { name = "detail" },
-  { name = "advice" },
-}
+local columns = { "check", "result", "detail", "advice" }
 
 -- Each check returns a result ("ok", "warning", "failed" or "skipped"), a detail and advice.
 local checks = {}

@@ -1,41 +1,16 @@
 -- riskscreen journal: checks, shows and replays the record of decisions.
 
+local configuration = require "riskscreen.cli.configuration"
 local journal = require "riskscreen.journal"
 local policies = require "riskscreen.policy"
 local status = require "riskscreen.cli.status"
 local tables = require "riskscreen.util.tables"
 
-local fault_columns = {
-  { name = "file" },
-  { name = "line" },
-  { name = "seq" },
-  { name = "reason" },
-  { name = "message" },
-}
+local fault_columns = { "file", "line", "seq", "reason", "message" }
 
-local entry_columns = {
-  { name = "seq" },
-  { name = "time", whole = true },
-  { name = "input", whole = true },
-  { name = "network" },
-  { name = "action", colour = true },
-  { name = "reasons" },
-  { name = "source" },
-  { name = "request_id" },
-  { name = "id" },
-  { name = "policy" },
-}
+local entry_columns = { "seq", "time", "input", "network", "action", "reasons", "source", "request_id", "id", "policy" }
 
-local replay_columns = {
-  { name = "seq" },
-  { name = "time", whole = true },
-  { name = "input", whole = true },
-  { name = "network" },
-  { name = "before", colour = true },
-  { name = "after", colour = true },
-  { name = "reasons" },
-  { name = "problem" },
-}
+local replay_columns = { "seq", "time", "input", "network", "before", "after", "reasons", "problem" }
 
 local path_argument = { name = "journal", doc = "The journal's file." }
 
@@ -50,32 +25,17 @@ local function counted(number, noun)
   return ("%d %s%s"):format(number, noun, number == 1 and "" or "s")
 end
 
-local function read_key(path)
-  local file, problem = io.open(path, "rb")
-  if not file then
-    status.misuse("the key file cannot be read: " .. problem)
-  end
-  local key = file:read "*a"
-  file:close()
-  return (key:gsub("\r?\n$", ""))
-end
-
 local function run_verify(context)
-  local key = context.options.key_file and read_key(context.options.key_file)
-  local report, err = journal.verify(context.arguments.journal, { key = key })
-  if not report then
-    error(err, 0)
-  end
+  local key = context.options.key_file and configuration.read_secret(context.options.key_file)
+  local report = status.ensure(journal.verify(context.arguments.journal, { key = key }))
   local output = context:output(fault_columns)
   for _, fault in ipairs(report.faults) do
     output:add(fault)
   end
   output:finish()
-  if not context.quiet then
-    local files = counted(#report.files, "file")
-    local verdict = report.ok and "the chain holds" or counted(#report.faults, "fault")
-    context:warn(("%s in %s: %s"):format(counted(report.lines, "line"), files, verdict))
-  end
+  local files = counted(#report.files, "file")
+  local verdict = report.ok and "the chain holds" or counted(#report.faults, "fault")
+  context:tell(("%s in %s: %s"):format(counted(report.lines, "line"), files, verdict))
   return report.ok and status.done or status.block
 end
 
@@ -124,10 +84,8 @@ local function run_replay(context)
     end
   end
   output:finish()
-  if not context.quiet then
-    local figures = "%s: %d would change, %d cannot be made again"
-    context:warn(figures:format(counted(count, "decision"), changed, undecided))
-  end
+  local figures = "%s: %d would change, %d cannot be made again"
+  context:tell(figures:format(counted(count, "decision"), changed, undecided))
   if undecided > 0 then
     return status.unknown
   end

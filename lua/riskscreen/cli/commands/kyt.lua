@@ -30,20 +30,9 @@ local wait_option = option_of.adapted(call_options[1], {
 
 local hash_argument = { name = "hash", doc = "The transaction's hash." }
 
-local transaction_columns = {
-  { name = "requestId", whole = true },
-  { name = "customId", whole = true },
-  { name = "ticket", whole = true },
-}
+local transaction_columns = { "requestId", "customId", "ticket" }
 
-local result_columns = {
-  { name = "requestId", whole = true },
-  { name = "customId", whole = true },
-  { name = "action", colour = true },
-  { name = "maxScore" },
-  { name = "reasons" },
-  { name = "source" },
-}
+local result_columns = { "requestId", "customId", "action", "maxScore", "reasons", "source" }
 
 local function parameters_of(context)
   local parameters = { hash = context.arguments.hash, network = context:network() }
@@ -85,10 +74,7 @@ local function write(context, result, other)
 end
 
 local function run_submit(context)
-  local transaction, err = open(context).kyt:submit(parameters_of(context), call_options_of(context))
-  if not transaction then
-    error(err, 0)
-  end
+  local transaction = status.ensure(open(context).kyt:submit(parameters_of(context), call_options_of(context)))
   local output = context:output(transaction_columns, true)
   output:add { requestId = transaction.requestId, customId = transaction.customId, ticket = transaction:ticket() }
   output:finish()
@@ -99,11 +85,7 @@ local function run_wait(context)
   local waited = { timeout = context.options.timeout }
   local result, other
   if subject:find "^%s*{" then
-    local transaction, err = client.kyt:resume(subject)
-    if not transaction then
-      error(err, 0)
-    end
-    result, other = transaction:await(waited)
+    result, other = status.ensure(client.kyt:resume(subject)):await(waited)
   else
     result, other = client.kyt:await(subject, waited)
   end

@@ -9,32 +9,11 @@ local tables = require "riskscreen.util.tables"
 
 local DAY = 86400 -- seconds
 
-local report_columns = {
-  { name = "file", whole = true },
-  { name = "entries" },
-  { name = "rows" },
-  { name = "repeated" },
-  { name = "invalid" },
-  { name = "bytes" },
-}
+local report_columns = { "file", "entries", "rows", "repeated", "invalid", "bytes" }
 
-local info_columns = {
-  { name = "file", whole = true },
-  { name = "entries" },
-  { name = "built" },
-  { name = "days" },
-  { name = "invalid" },
-  { name = "bytes" },
-  { name = "title" },
-}
+local info_columns = { "file", "entries", "built", "days", "invalid", "bytes", "title" }
 
-local check_columns = {
-  { name = "address", whole = true },
-  { name = "network" },
-  { name = "listed" },
-  { name = "expires" },
-  { name = "note" },
-}
+local check_columns = { "address", "network", "listed", "expires", "note" }
 
 local function time_of(seconds)
   return seconds and os.date("!%Y-%m-%dT%H:%M:%SZ", seconds)

@@ -83,10 +83,7 @@ end
 
 -- Texts become integers where the operation wants them.
 local function typed(operation, values)
-  local typed_values = {}
-  for name, value in pairs(values) do
-    typed_values[name] = value
-  end
+  local typed_values = tables.copy(values)
   for _, parameter in ipairs(operation.parameters or {}) do
     local value = typed_values[parameter.name]
     if parameter.type == "integer" and type(value) == "string" then

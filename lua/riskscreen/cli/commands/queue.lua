@@ -2,7 +2,7 @@
 
 local inputs = require "riskscreen.cli.input"
 local option_of = require "riskscreen.cli.option"
-local progress_line = require "riskscreen.cli.progress"
+local grouped = require("riskscreen.cli.progress").grouped
 local queues = require "riskscreen.queue"
 local reader = require "riskscreen.cli.result_file"
 local riskscreen = require "riskscreen"
@@ -42,13 +42,6 @@ local function open(context)
   return queues.new(given), redis
 end
 
-local function ensure(value, err)
-  if value == nil then
-    error(err, 0)
-  end
-  return value
-end
-
 local function run_add(context)
   local options, world = context.options, context.world
   local path = context.arguments.file
@@ -60,7 +53,7 @@ local function run_add(context)
     status.misuse "give the rows of stdin a name with --source: a second run with it passes over the rows of the first"
   end
   local terminal = not context.quiet and world.columns(world.err)
-  local totals = ensure(queue:add(options.source or path, function()
+  local totals = status.ensure(queue:add(options.source or path, function()
     local row = input.next()
     if not row then
       return nil
@@ -71,23 +64,15 @@ local function run_add(context)
     end
     return { address = row.fault or row.address, network = row.network or network, fields = fields }
   end, terminal and function(totals)
-    world.err:write("\r", progress_line.grouped(totals.rows), " rows\27[K")
+    world.err:write("\r", grouped(totals.rows), " rows\27[K")
   end or nil))
   input.close()
   if terminal then
     world.err:write "\r\27[K"
   end
-  if not context.quiet then
-    local grouped = progress_line.grouped
-    context:warn(
-      ("%s rows: %s added, %s of them invalid, %s were in the queue"):format(
-        grouped(totals.rows),
-        grouped(totals.added),
-        grouped(totals.invalid),
-        grouped(totals.rows - totals.added)
-      )
-    )
-  end
+  local rows, added, invalid = grouped(totals.rows), grouped(totals.added), grouped(totals.invalid)
+  local known = grouped(totals.rows - totals.added)
+  context:tell(("%s rows: %s added, %s of them invalid, %s were in the queue"):format(rows, added, invalid, known))
   return totals.invalid > 0 and status.invalid_rows or status.done
 end
 
@@ -100,9 +85,7 @@ local function stop_at_signal(context, stop)
       riskscreen.sleep(LOOK_EVERY)
       if not finished and system.ending() then
         finished = true
-        if not context.quiet then
-          context:warn "stopping: screenings under way are finished; a second signal ends at once"
-        end
+        context:tell "stopping: screenings under way are finished; a second signal ends at once"
         stop()
       end
     end
@@ -129,9 +112,9 @@ local function run_work(context)
     request = { include = options.include, timeout = options.timeout, address_check = options.address_check },
     on_problem = function(err)
       local message = tostring(err)
-      if not context.quiet and not problems[message] then
+      if not problems[message] then
         problems[message] = true
-        context:warn("goes on after: " .. message)
+        context:tell("goes on after: " .. message)
       end
     end,
   }
@@ -140,36 +123,34 @@ local function run_work(context)
   end)
   local finished, err = worker:run { drain = options.drain }
   forget()
-  if not context.quiet then
-    context:warn(("%s results"):format(progress_line.grouped(worker.finished)))
-  end
-  ensure(finished, err)
+  context:tell(("%s results"):format(grouped(worker.finished)))
+  status.ensure(finished, err)
   return system.ending() and status.interrupted or status.done
 end
 
 local status_columns = {
-  { name = "waiting" },
-  { name = "working" },
-  { name = "following" },
-  { name = "results" },
-  { name = "dead" },
-  { name = "added" },
-  { name = "done" },
-  { name = "shared" },
-  { name = "requeued" },
-  { name = "per_second" },
-  { name = "left" },
-  { name = "oldest" },
-  { name = "workers" },
+  "waiting",
+  "working",
+  "following",
+  "results",
+  "dead",
+  "added",
+  "done",
+  "shared",
+  "requeued",
+  "per_second",
+  "left",
+  "oldest",
+  "workers",
 }
 
 local function run_status(context)
   local queue = open(context)
   if context.options.metrics then
-    context.world.out:write(ensure(queue:metrics()))
+    context.world.out:write(status.ensure(queue:metrics()))
     return
   end
-  local found = ensure(queue:status())
+  local found = status.ensure(queue:status())
   local output = context:output(status_columns, true)
   if context.format ~= "json" and context.format ~= "jsonl" then
     found.workers = #found.workers
@@ -178,18 +159,13 @@ local function run_status(context)
   output:finish()
 end
 
-local dead_columns = {
-  { name = "id", whole = true },
-  { name = "address", whole = true },
-  { name = "network" },
-  { name = "reason" },
-}
+local dead_columns = { { name = "id", whole = true }, "address", "network", "reason" }
 
 local function run_dead(context)
   local queue = open(context)
   local output, after = context:output(dead_columns), nil
   repeat
-    local letters = ensure(queue:dead(after))
+    local letters = status.ensure(queue:dead(after))
     for _, letter in ipairs(letters) do
       output:add(letter)
       after = letter.position
@@ -200,10 +176,8 @@ end
 
 local function run_requeue(context)
   local queue = open(context)
-  local count = ensure(queue:requeue())
-  if not context.quiet then
-    context:warn(("%s jobs again"):format(progress_line.grouped(count)))
-  end
+  local count = status.ensure(queue:requeue())
+  context:tell(("%s jobs again"):format(grouped(count)))
 end
 
 local function run_results(context)
@@ -216,13 +190,13 @@ local function run_results(context)
   local count, file = 0, reader.open(options.output)
   -- Results that the file has are removed; after a kill there may be some.
   if file.position then
-    ensure(queue:forget(file.position))
+    status.ensure(queue:forget(file.position))
   end
   while not stopped do
-    local results = ensure(queue:results(file.position, options.follow and 1 or 0))
+    local results = status.ensure(queue:results(file.position, options.follow and 1 or 0))
     if results[1] then
       file:write(results)
-      ensure(queue:forget(file.position))
+      status.ensure(queue:forget(file.position))
       count = count + #results
     elseif not options.follow then
       break
@@ -230,9 +204,7 @@ local function run_results(context)
   end
   forget()
   file:close()
-  if not context.quiet then
-    context:warn(("%s results"):format(progress_line.grouped(count)))
-  end
+  context:tell(("%s results"):format(grouped(count)))
   return stopped and status.interrupted or status.done
 end
 

@@ -5,13 +5,13 @@ local report = require "riskscreen.report"
 local status = require "riskscreen.cli.status"
 
 local columns = {
-  { name = "rows" },
+  "rows",
   { name = "allow", path = { "actions", "allow" } },
   { name = "review", path = { "actions", "review" } },
   { name = "block", path = { "actions", "block" } },
   { name = "unknown", path = { "actions", "unknown" } },
-  { name = "unreadable" },
-  { name = "output", whole = true },
+  "unreadable",
+  "output",
 }
 
 local function run(context)

@@ -104,10 +104,7 @@ end
 local function run(context)
   local options = context.options
   local path = options.state or options.file .. ".watch.db"
-  local kept, err = store.sqlite(path)
-  if not kept then
-    error(err, 0)
-  end
+  local kept = status.ensure(store.sqlite(path))
   local client = context:client()
   local request = {
     source = options.file,
@@ -139,9 +136,7 @@ local function run(context)
     is_done = true
   end
   kept:close()
-  if not summary then
-    error(failure, 0)
-  end
+  status.ensure(summary, failure)
   if options.once then
     context:warn(describe(summary))
   end

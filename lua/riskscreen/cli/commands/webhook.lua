@@ -35,10 +35,7 @@ local function run(context)
   if not made then
     status.misuse((tostring(inbox):gsub("^[^ ]+:%d+: ", "")))
   end
-  local listener, err = inbox:listen { host = options.host, port = options.port }
-  if not listener then
-    error(err, 0)
-  end
+  local listener = status.ensure(inbox:listen { host = options.host, port = options.port })
   local where = listener.url .. (secret and "/SECRET" or "")
   context:warn("listening on " .. where .. "; Ctrl-C ends it")
   while true do

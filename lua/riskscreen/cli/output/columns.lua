@@ -10,8 +10,11 @@ local tables = require "riskscreen.util.tables"
 ---@field whole? boolean a table never cuts it
 ---@field colour? boolean it is an action
 
--- What people copy from a table.
+-- What people copy from a table: fields of the service, and those of the command's own records.
 local is_whole = tables.set { "address", "hash", "contractAddress", "contractAddr", "requestId", "customId" }
+local is_whole_here =
+  tables.merge(is_whole, tables.set { "canonical", "check", "file", "input", "output", "ticket", "time" })
+local is_action = tables.set { "action", "after", "before" }
 
 local M = {}
 
@@ -52,6 +55,18 @@ local function add(columns, fields, prefix, path)
       columns[#columns + 1] = { name = prefix .. field.name, path = own, shape = field, whole = is_whole[field.name] }
     end
   end
+end
+
+---The columns of a verb's own records, by the names of their fields.
+---@param list (string|riskscreen.cli.Column)[]
+---@return riskscreen.cli.Column[]
+function M.named(list)
+  local columns = {}
+  for index, name in ipairs(list) do
+    columns[index] = type(name) == "table" and name
+      or { name = name, whole = is_whole_here[name], colour = is_action[name] }
+  end
+  return columns
 end
 
 ---The columns of a shape: those of an object's fields.

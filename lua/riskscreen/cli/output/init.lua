@@ -4,6 +4,7 @@ local columns_of = require "riskscreen.cli.output.columns"
 local csv = require "riskscreen.cli.output.csv"
 local json = require "riskscreen.cli.output.json"
 local render = require("riskscreen.cli.output.table").render
+local tables = require "riskscreen.util.tables"
 
 ---@class riskscreen.cli.Output
 ---@field format "table"|"json"|"jsonl"|"csv"
@@ -59,11 +60,12 @@ end
 
 ---A new output. `context` says format, stream, width and colour.
 ---@param settings { format: string, out: table, width?: integer, coloured: boolean }
----@param columns riskscreen.cli.Column[] the fields of CSV and of the table; JSON has the whole record
+---@param columns (string|riskscreen.cli.Column)[] the fields of CSV and of the table; JSON has the whole record
 ---@param single? boolean one record, not a list
 ---@return riskscreen.cli.Output
 function M.new(settings, columns, single)
   local order = {}
+  columns = columns_of.named(columns)
   for index, column in ipairs(columns) do
     order[index] = (column.path or { column.name })[1]
   end
@@ -79,11 +81,7 @@ function M.new(settings, columns, single)
     count = 0,
   }, Output)
   if self.format == "csv" then
-    local header = {}
-    for index, column in ipairs(columns) do
-      header[index] = column.name
-    end
-    self.out:write(csv.line(header, #header))
+    self.out:write(csv.line(tables.pluck(columns, "name"), #columns))
   end
   return self
 end

@@ -1,6 +1,7 @@
 -- A table for people: aligned, no wider than the terminal, each row one line. If its columns do not fit even when they
 -- are cut, each record is a block of "name  value" lines.
 
+local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 
 local GAP = "  "
@@ -126,9 +127,8 @@ end
 function M.render(columns, rows, limit, is_coloured, as_block)
   local cells
   columns, cells = filled(columns, rows)
-  local natural, header = {}, {}
+  local natural, header = {}, tables.pluck(columns, "name")
   for index, column in ipairs(columns) do
-    header[index] = column.name
     natural[index] = width(column.name)
     for _, row in ipairs(cells) do
       natural[index] = math.max(natural[index], width(row[index]))

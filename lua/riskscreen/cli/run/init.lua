@@ -2,10 +2,12 @@
 -- ../input.lua reads the rows, state.lua keeps what was answered, progress.lua shows the run.
 
 local addresses = require "riskscreen.address"
+local configuration = require "riskscreen.cli.configuration"
 local core = require "riskscreen.core"
 local inputs = require "riskscreen.cli.input"
 local lookups = require "riskscreen.policy.lookups"
 local outputs = require "riskscreen.cli.output"
+local policies = require "riskscreen.policy"
 local progress_line = require "riskscreen.cli.progress"
 local riskscreen = require "riskscreen"
 local runtime = require "riskscreen.runtime"
@@ -14,6 +16,7 @@ local states = require "riskscreen.cli.run.state"
 local status = require "riskscreen.cli.status"
 local system = require "riskscreen.system"
 local tables = require "riskscreen.util.tables"
+local text = require "riskscreen.util.text"
 
 local RECORD_EVERY = 1 -- seconds between two times that the output is forced to the disk
 local MOST_WAITING = 2000 -- answers that are not in the output, at which it is written earlier
@@ -21,6 +24,11 @@ local DRAW_EVERY = 0.2 -- seconds
 local MOST_SHOWN = 20 -- invalid rows that are printed
 local DEFAULT_REQUESTS = 32 -- at a time
 local DEFAULT_TIMEOUT = 10 -- seconds, of a client
+
+local function taken()
+  return true
+end
+local NOWHERE = { write = taken, flush = taken } -- the output with --quiet
 
 ---@class riskscreen.cli.Run
 ---@field context riskscreen.cli.Context
@@ -314,16 +322,13 @@ function Run:go(client)
     self:take_back_failures()
   end
   self:close()
-  local is_told = not self.context.quiet
   if self.shown > MOST_SHOWN then
     self.context:warn(
       ("and %d more invalid rows: their column 'error' is invalid_argument"):format(self.shown - MOST_SHOWN)
     )
   end
   if ok then
-    if is_told then
-      self.context:warn(self:summary())
-    end
+    self.context:tell(self:summary())
     return self:exit_status()
   end
   if self.state then
@@ -334,14 +339,6 @@ function Run:go(client)
     )
   end
   error(failure, 0)
-end
-
-local function exists(path)
-  local file = io.open(path, "rb")
-  if file then
-    file:close()
-  end
-  return file ~= nil
 end
 
 -- The path of the output: beside the input, or nil for stdout.
@@ -355,12 +352,6 @@ local function output_path(options, format)
   return base .. ".results." .. format
 end
 
-local function hexadecimal(bytes)
-  return (bytes:gsub(".", function(byte)
-    return ("%02x"):format(byte:byte())
-  end))
-end
-
 -- What must be the same when a run is resumed.
 local function identity_of(context, input, format, is_sandbox)
   local options = context.options
@@ -372,10 +363,10 @@ local function identity_of(context, input, format, is_sandbox)
   end
   local size = input.size and ("%d bytes, "):format(input.size) or ""
   return {
-    input = size .. "beginning with the digest " .. hexadecimal(core.sha256(input.beginning)):sub(1, 16),
+    input = size .. "beginning with the digest " .. text.hex(core.sha256(input.beginning)):sub(1, 16),
     format = format,
     network = context:network(),
-    policy = policy_text and policy .. " " .. hexadecimal(core.sha256(policy_text)):sub(1, 16) or nil,
+    policy = policy_text and policy .. " " .. text.hex(core.sha256(policy_text)):sub(1, 16) or nil,
     include = options.include and table.concat(options.include, ",") or nil,
     address_check = options.address_check ~= nil and tostring(options.address_check) or nil,
     service = is_sandbox and "the sandbox" or context:setting "base_url",
@@ -391,11 +382,11 @@ end
 local function open_output(run, path, identity)
   local options = run.context.options
   local state_path = path .. ".state"
-  if not options.resume and not options.force and (exists(path) or exists(state_path)) then
+  if not options.resume and not options.force and (configuration.exists(path) or configuration.exists(state_path)) then
     status.misuse(
       ("%s exists: --resume goes on with its run, --force starts again, -o names another file"):format(path)
     )
-  elseif options.resume and not exists(state_path) then
+  elseif options.resume and not configuration.exists(state_path) then
     status.misuse(("there is no run to resume: %s is missing"):format(state_path))
   end
   local state = states.open(state_path)
@@ -486,16 +477,7 @@ function M.run(context)
   if path then
     open_output(run, path, identity_of(context, run.input, run.format, is_sandbox))
   else
-    run.out = context.quiet
-        and {
-          write = function()
-            return true
-          end,
-          flush = function()
-            return true
-          end,
-        }
-      or context.world.out
+    run.out = context.quiet and NOWHERE or context.world.out
     run.progress = { position = 0, offset = 0, counts = {}, invalid = 0, failed = 0 }
     run.out:write(run:header())
   end
@@ -513,9 +495,9 @@ end
 ---@return integer status
 function M.dry_run(context)
   local run = new_run(context)
-  local network, policy = context:network(), context:policy()
+  local network, policy = context:network(), context:policy() or policies.new()
   local level = context.options.address_check
-  local wanted = screening.lookups(policy, context.options.include)
+  local wanted = lookups.wanted(policy, context.options.include)
   local figures = { rows = 0, addresses = 0, invalid = 0, calls = 0 }
   for row in run.input.next do
     figures.rows = figures.rows + 1
@@ -540,14 +522,7 @@ function M.dry_run(context)
   figures.credits = cost and figures.calls * cost or nil
   figures.seconds = rate and figures.calls / rate or nil
   if context.format ~= "table" then
-    local output = context:output({
-      { name = "rows" },
-      { name = "addresses" },
-      { name = "invalid" },
-      { name = "calls" },
-      { name = "credits" },
-      { name = "seconds" },
-    }, true)
+    local output = context:output({ "rows", "addresses", "invalid", "calls", "credits", "seconds" }, true)
     output:add(figures)
     output:finish()
   elseif not context.quiet then
