@@ -115,10 +115,7 @@ local function base64_of(text, offset)
 end
 
 local function forms_of(key)
-  local hexadecimal = key:gsub(".", function(byte)
-    return ("%02x"):format(byte:byte())
-  end)
-  local forms = { { text = fold(key) }, { text = hexadecimal } }
+  local forms = { { text = fold(key) }, { text = texts.hex(key) } }
   for offset = 0, 2 do
     local form = base64_of(key, offset)
     for _, spelling in ipairs { form, (form:gsub("[+/]", { ["+"] = "-", ["/"] = "_" })) } do

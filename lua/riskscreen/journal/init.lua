@@ -106,11 +106,7 @@ local function new_id(self)
   -- At the first line, because the workers of nginx inherit a journal that was made before them.
   self.seed = self.seed or new_seed()
   self.count = self.count + 1
-  return (
-    digest.sha256(self.seed .. self.count):sub(1, 12):gsub(".", function(byte)
-      return ("%02x"):format(byte:byte())
-    end)
-  )
+  return text.hex(digest.sha256(self.seed .. self.count):sub(1, 12))
 end
 
 local function time_text(seconds)

@@ -55,11 +55,7 @@ local LONGEST_ENDING = #',"part":,"seq":,"prev":"","hash":""}' + 2 * 15 + 2 * 64
 
 local M = { FIRST = FIRST, LONGEST_ENDING = LONGEST_ENDING, LONGEST_LINE = LONGEST_LINE }
 
-local function hex(bytes)
-  return (bytes:gsub(".", function(byte)
-    return ("%02x"):format(byte:byte())
-  end))
-end
+local hex = text.hex
 
 ---The function that hashes a line: SHA-256, or HMAC-SHA256 with a key. It returns 64 hexadecimal digits.
 ---@param key? string

@@ -292,8 +292,8 @@ local function screen(state, kind, parameters, call_options)
 end
 
 -- The state of the client and the checked arguments of a method. Misuse raises at the method's caller.
-local function open(self, parameters, call_options)
-  local state, checked = calls.open(self, "client.kyt", parameters, options.call, call_options)
+local function open(self, parameters, specs, given)
+  local state, checked = calls.open(self, "client.kyt", parameters, specs, given)
   if not state then
     error(checked, 3)
   end
@@ -304,7 +304,7 @@ end
 ---@return riskscreen.Transaction|nil
 ---@return riskscreen.Response|riskscreen.Error
 function methods.submit(self, parameters, call_options)
-  local state, given, checked = open(self, parameters, call_options)
+  local state, given, checked = open(self, parameters, options.call, call_options)
   return submit(state, "transaction", given, checked)
 end
 
@@ -314,7 +314,7 @@ end
 ---@return table|nil result
 ---@return table|riskscreen.Error
 function methods.screen(self, parameters, call_options)
-  local state, given, checked = open(self, parameters, call_options)
+  local state, given, checked = open(self, parameters, options.call, call_options)
   return screen(state, "transaction", given, checked)
 end
 
@@ -324,7 +324,7 @@ end
 ---@return riskscreen.Transaction|nil
 ---@return riskscreen.Response|riskscreen.Error
 function methods.submit_custom_score(self, parameters, call_options)
-  local state, given, checked = open(self, parameters, call_options)
+  local state, given, checked = open(self, parameters, options.call, call_options)
   return submit(state, "custom_score", given, checked)
 end
 
@@ -334,7 +334,7 @@ end
 ---@return table|nil result
 ---@return table|riskscreen.Error
 function methods.screen_custom_score(self, parameters, call_options)
-  local state, given, checked = open(self, parameters, call_options)
+  local state, given, checked = open(self, parameters, options.call, call_options)
   return screen(state, "custom_score", given, checked)
 end
 
@@ -344,10 +344,8 @@ end
 ---@return table|nil result
 ---@return table|riskscreen.Error
 function methods.await(self, request_id, await_options_given)
-  local state, checked = calls.open(self, "client.kyt", nil, await_options, await_options_given)
-  if not state then
-    error(checked, 2)
-  elseif not tickets.is_id(request_id) then
+  local state, _, checked = open(self, nil, await_options, await_options_given)
+  if not tickets.is_id(request_id) then
     local message = "requestId must be a text (got " .. text.show(request_id) .. ")"
     return nil, errors.new("invalid_argument", message, { field = "requestId", sent = false })
   end
@@ -360,21 +358,15 @@ end
 ---@return riskscreen.Transaction|nil
 ---@return riskscreen.Error|nil
 function methods.resume(self, ticket)
-  local state, wrong = calls.open(self, "client.kyt")
-  if not state then
-    error(wrong, 2)
-  end
-  return resume(state, ticket)
+  return resume(open(self), ticket)
 end
 
 ---Iterates over the transactions that the client's store keeps: submitted by any program, and not forgotten yet. Where
 ---it is not known whether one was submitted, the transaction is nil; the error has `uncertain` and perhaps a `ticket`.
 ---@return fun(): boolean|nil, riskscreen.Transaction|nil, riskscreen.Error|nil the first value is true for each
 function methods.kept(self)
-  local state, wrong = calls.open(self, "client.kyt")
-  if not state then
-    error(wrong, 2)
-  elseif not state.settings.store then
+  local state = open(self)
+  if not state.settings.store then
     error("kept: the client has no store", 2)
   end
   local each = keep.each(state)
@@ -393,13 +385,11 @@ end
 ---@return boolean|nil ok
 ---@return riskscreen.Error|nil err
 function methods.forget(self, parameters, given)
-  local state, checked = calls.open(self, "client.kyt", parameters, kind_options, given)
-  if not state then
-    error(checked, 2)
-  elseif not state.settings.store then
+  local state, ids, checked = open(self, parameters, kind_options, given)
+  if not state.settings.store then
     error("forget: the client has no store", 2)
   end
-  return keep.forget(state, checked.kind or "transaction", parameters or {})
+  return keep.forget(state, checked.kind or "transaction", ids)
 end
 
 return { methods = methods }

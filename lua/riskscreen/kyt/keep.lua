@@ -5,6 +5,7 @@ local digest = require "riskscreen.address.digest"
 local errors = require "riskscreen.errors"
 local json = require "riskscreen.json"
 local tables = require "riskscreen.util.tables"
+local text = require "riskscreen.util.text"
 
 local SPACE = "kyt"
 local TTL = 30 * 86400 -- seconds
@@ -28,10 +29,8 @@ Entry.__index = Entry
 
 local M = {}
 
-local function hash_of(text)
-  return (digest.sha256(text):gsub(".", function(byte)
-    return ("%02x"):format(byte:byte())
-  end))
+local function hash_of(content)
+  return text.hex(digest.sha256(content))
 end
 
 local function damaged(key)

@@ -143,6 +143,19 @@ function M.invalid(problem, address, network)
   return M.unknown(errors.new("invalid_argument", problem, { sent = false }), address, network)
 end
 
+---The risks of a decision as texts such as "high / hack", sorted, each once.
+---@param decision riskscreen.Decision
+---@return string[]
+function M.risks(decision)
+  local risks = {}
+  for _, risk in ipairs(type(decision.record) == "table" and decision.record.risks or {}) do
+    if type(risk) == "table" then
+      risks[tostring(risk.riskLevel) .. " / " .. tostring(risk.riskType)] = true
+    end
+  end
+  return tables.sorted_keys(risks)
+end
+
 ---A copy of a decision. The fields are named, because `pairs` costs Lua 5.4 more than the copy (`./dev bench
 ---screen_all`).
 ---@param decision riskscreen.Decision

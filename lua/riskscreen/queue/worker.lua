@@ -1,6 +1,7 @@
 -- A worker of a queue: takes jobs as a consumer of the stream's group, screens them and finishes them. A job stays the
 -- worker's until it is finished; the jobs of a worker that died are claimed by the others.
 local build = require "riskscreen.options.build"
+local decisions = require "riskscreen.policy.decision"
 local digest = require "riskscreen.address.digest"
 local errors = require "riskscreen.errors"
 local json = require "riskscreen.json"
@@ -8,6 +9,7 @@ local policies = require "riskscreen.policy"
 local runtime = require "riskscreen.runtime"
 local scripts = require "riskscreen.queue.scripts"
 local tables = require "riskscreen.util.tables"
+local text = require "riskscreen.util.text"
 
 local LONGEST_WAIT = 1 -- seconds that one command waits in Redis
 local SHORT_WAIT = 0.1 -- the same at the end of a queue, while other workers have its last jobs
@@ -83,10 +85,8 @@ local Worker = { __name = "riskscreen.QueueWorker" }
 Worker.__index = Worker
 
 local function own_name()
-  local bytes = digest.sha256(tostring({}) .. os.time() .. os.clock() .. runtime.now() .. os.tmpname()):sub(1, 8)
-  return "worker-" .. bytes:gsub(".", function(byte)
-    return ("%02x"):format(byte:byte())
-  end)
+  local seed = tostring({}) .. os.time() .. os.clock() .. runtime.now() .. os.tmpname()
+  return "worker-" .. text.hex(digest.sha256(seed):sub(1, 8))
 end
 
 function M.new(queue, settings)
@@ -121,19 +121,8 @@ end
 
 -- Outcomes
 
--- "high / hack", sorted, each once.
-local function risks_of(decision)
-  local risks = {}
-  for _, risk in ipairs(type(decision.record) == "table" and decision.record.risks or {}) do
-    if type(risk) == "table" then
-      risks[tostring(risk.riskLevel) .. " / " .. tostring(risk.riskType)] = true
-    end
-  end
-  return tables.sorted_keys(risks)
-end
-
 local function outcome_of(decision, now)
-  local reasons, risks = tables.pluck(decision.reasons, "message"), risks_of(decision)
+  local reasons, risks = tables.pluck(decision.reasons, "message"), decisions.risks(decision)
   return {
     action = decision.action,
     reasons = reasons[1] and reasons or json.empty_array(),

@@ -475,10 +475,7 @@ end
 ---@param settings table
 ---@return riskscreen.Redis
 function M.with(settings)
-  local url, sentinels = settings.url, {}
-  for index, address in ipairs(settings.sentinels and settings.sentinels.hosts or {}) do
-    sentinels[index] = address
-  end
+  local url, sentinels = settings.url, tables.copy(settings.sentinels and settings.sentinels.hosts or {})
   return setmetatable({
     settings = settings,
     prefix = "{" .. settings.prefix .. "}:",

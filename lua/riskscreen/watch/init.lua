@@ -4,6 +4,7 @@ local addresses = require "riskscreen.address"
 local build = require "riskscreen.options.build"
 local check = require "riskscreen.options.check"
 local client_options = require "riskscreen.options"
+local decisions = require "riskscreen.policy.decision"
 local digest = require "riskscreen.address.digest"
 local errors = require "riskscreen.errors"
 local http = require "riskscreen.options.http"
@@ -128,22 +129,8 @@ local function key_of(address, network)
   return text.printable(tostring(network), 100) .. " " .. plain
 end
 
--- "high / hack", sorted, each once.
-local function risks_of(decision)
-  local risks = {}
-  for _, risk in ipairs(type(decision.record) == "table" and decision.record.risks or {}) do
-    if type(risk) == "table" then
-      risks[tostring(risk.riskLevel) .. " / " .. tostring(risk.riskType)] = true
-    end
-  end
-  return tables.sorted_keys(risks)
-end
-
 local function id_of(self, key)
-  local bytes = digest.sha256(("%s\n%s\n%d"):format(self.settings.name, key, self.cycle.number)):sub(1, 16)
-  return (bytes:gsub(".", function(byte)
-    return ("%02x"):format(byte:byte())
-  end))
+  return text.hex(digest.sha256(("%s\n%s\n%d"):format(self.settings.name, key, self.cycle.number)):sub(1, 16))
 end
 
 local function list_of(texts)
@@ -157,7 +144,7 @@ end
 
 -- The new entry of an address, and the change where there is one.
 local function settle(self, item, decision, before)
-  local entry = { cycle = self.cycle.number, action = decision.action, risks = list_of(risks_of(decision)) }
+  local entry = { cycle = self.cycle.number, action = decision.action, risks = list_of(decisions.risks(decision)) }
   if has_failed(decision) then
     entry = tables.merge(before or {}, { cycle = self.cycle.number, failures = (before and before.failures or 0) + 1 })
     if entry.failures ~= FAILURES then

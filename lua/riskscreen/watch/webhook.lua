@@ -2,17 +2,12 @@
 local digest = require "riskscreen.address.digest"
 local hmac = require "riskscreen.util.hmac"
 local http = require "riskscreen.options.http"
+local text = require "riskscreen.util.text"
 
 local MAX_ANSWER = 65536 -- bytes
 local CONNECT_TIMEOUT = 5 -- seconds
 
 local M = {}
-
-local function hex(bytes)
-  return (bytes:gsub(".", function(byte)
-    return ("%02x"):format(byte:byte())
-  end))
-end
 
 ---The value of the header X-Riskscreen-Signature: the time of sending, and the authentication code of the time, a point
 ---and the body.
@@ -21,7 +16,7 @@ end
 ---@param time integer Unix seconds
 ---@return string
 function M.signature(secret, body, time)
-  return ("t=%d,v1=%s"):format(time, hex(hmac.new(digest.sha256, secret)(("%d.%s"):format(time, body))))
+  return ("t=%d,v1=%s"):format(time, text.hex(hmac.new(digest.sha256, secret)(("%d.%s"):format(time, body))))
 end
 
 ---A function that sends a body; true, or nil and the reason.

@@ -3,6 +3,7 @@
 local core = require "riskscreen.util.core"
 local digest = require "riskscreen.address.digest"
 local hmac = require "riskscreen.util.hmac"
+local tables = require "riskscreen.util.tables"
 
 local SIZE = 32 -- bytes of a code
 local SHORTEST_KEY = 16 -- bytes
@@ -91,11 +92,7 @@ function M.check_keys(value)
       return nil, ("must be a secret of at least %d bytes, or a list of such secrets"):format(SHORTEST_KEY)
     end
   end
-  local copy = {}
-  for index, key in ipairs(keys) do
-    copy[index] = key
-  end
-  return copy
+  return tables.copy(keys)
 end
 
 ---@param keys string[] of the operator; the first one signs, all are accepted
