@@ -3,7 +3,8 @@
 #
 # ./dev soak nginx [SECONDS]: the same for the gate inside nginx, with requests from wrk, for ten minutes by default.
 #
-# ./dev soak kills [RUNS]: kills programs that write to a store or a journal, or submit transactions, 200 times.
+# ./dev soak kills [RUNS]: kills programs that write to a store or a journal, or submit transactions, 200 times. The seed
+# is new in each run, and printed; RISKSCREEN_SEED repeats it.
 #
 # ./dev soak lists [COUNT]: builds a deny list of a million addresses, and blocks by it while the network is down.
 #
@@ -18,6 +19,9 @@ need $build_packages $test_packages
 build_preset "$lua"
 use_build "$lua"
 if [ "${1:-}" = kills ]; then
+  RISKSCREEN_SEED=${RISKSCREEN_SEED:-$(od -An -N3 -tu4 /dev/urandom | tr -d ' ')}
+  export RISKSCREEN_SEED
+  say "seed $RISKSCREEN_SEED"
   # shellcheck disable=SC2046
   RISKSCREEN_KILLS=${2:-200} RISKSCREEN_LUA=$(interpreter "$lua") exec "$(interpreter "$lua")" /usr/bin/busted \
     $(find spec -name kill_spec.lua)

@@ -148,7 +148,7 @@ run() {
   "core specs under valgrind")
     specs "$1" "$2" 5.4 valgrind --quiet --leak-check=full --errors-for-leak-kinds=definite --error-exitcode=9
     ;;
-  "fuzzer of "*) check "$1" nice -n 19 sh tools/fuzz.sh "$fuzz_seconds" "${1#fuzzer of }" ;;
+  "fuzzer of "*) check "$1" nice -n 19 sh tools/fuzz.sh "$fuzz_seconds" "${1#fuzzer of }" 1 ;;
   "rocks for Lua "*) check "$1" sh tools/rocks.sh "${1#rocks for Lua }" ;;
   "what cmake installs") check "$1" sh tools/check_cmake.sh ;;
   demo) check "$1" sh tools/demo.sh ;;
@@ -208,6 +208,7 @@ run_phase
 long_specs=$(find spec/integration spec/faults -name '*_spec.lua' | sort)
 specs=$(find spec -name '*_spec.lua' ! -path 'spec/integration/*' ! -path 'spec/faults/*' | sort)
 nginx_specs=$(find spec -name '*_nginx.lua' | sort)
+# The fuzzers have a fixed seed and begin with the inputs of spec/fuzz/corpus: `./dev fuzz` explores.
 fuzz_seconds=10
 # shellcheck disable=SC2086
 {

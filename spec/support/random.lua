@@ -1,6 +1,8 @@
 -- A generator of numbers that are the same in every run and on every Lua.
 
-local M = {}
+-- The first seed of a spec with random inputs: the same in each run of the specs, and new in each `./dev fuzz`.
+-- A failure shows its seed, and RISKSCREEN_SEED repeats it.
+local M = { SEED = tonumber(os.getenv "RISKSCREEN_SEED") or 1 }
 
 ---@param seed integer
 ---@return { integer: (fun(limit: integer): integer), pick: (fun(list: any[]): any) }

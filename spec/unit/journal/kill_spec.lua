@@ -13,7 +13,7 @@ describe("a program that is killed while it writes a journal", function()
   after_each(temporary.clean)
 
   it(("loses no line and breaks no chain, in %d runs"):format(RUNS), function()
-    local path, integer = temporary.path "decisions.jsonl", random.new(20260102).integer
+    local path, integer = temporary.path "decisions.jsonl", random.new(random.SEED).integer
     local least = 0 -- lines that were reported as written
     for run = 1, RUNS do
       local writer = program.start("journal_writer", { path, "100000", MAX_SIZE })

@@ -8,7 +8,7 @@ local KILLS = tonumber(os.getenv "RISKSCREEN_KILLS" or 12)
 local ROUNDS = 3
 
 local function run_and_kill(place)
-  local integer = random.new(20261122).integer
+  local integer = random.new(random.SEED).integer
   local round, kills, finished = 0, 0, false
   local told, ids = {}, {}
 

@@ -218,7 +218,7 @@ describe("a purge", function()
   end)
 
   it("holds in any order of the workers' steps, also for two purges at once", function()
-    for seed = 1, ORDERS do
+    for seed = random.SEED, random.SEED + ORDERS - 1 do
       begin { seed = seed }
       local draw = random.new(seed).integer
       world.answer = function(address, network)
