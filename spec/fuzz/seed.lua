@@ -289,6 +289,11 @@ for name, change in pairs {
 end
 write("journal", "torn", journal(function() end):sub(1, -40))
 write("journal", "empty", "")
+local HEAD = '\0{"part":%s,"seq":%s,"hash":"%s"}\n'
+for name, seq in pairs { later = "9", fraction = "3.5", large = "1e300", negative = "-3" } do
+  write("journal", "head_" .. name, journal(function() end) .. HEAD:format("1", seq, lines.FIRST))
+end
+write("journal", "head_alone", HEAD:format("1.5", "0.5", lines.FIRST))
 
 -- Files of decisions for the report: as the command writes them, of other programs, and broken ones.
 for name, text in pairs {

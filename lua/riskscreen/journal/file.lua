@@ -57,14 +57,7 @@ end
 ---@return riskscreen.JournalHead|nil
 function M.parse_head(content)
   local head = content and #content <= LONGEST_HEAD and json.decode(content)
-  if
-    type(head) == "table"
-    and type(head.part) == "number"
-    and type(head.seq) == "number"
-    and type(head.hash) == "string"
-  then
-    return head
-  end
+  return lines.is_head(head) and head or nil
 end
 
 -- Takes the lock: the open head file. Waits for other writers, whose batches are short.

@@ -13,9 +13,11 @@ local LONGEST_TEXT = 1000 -- bytes of an input or of a reason
 local MOST_REASONS = 20
 local LONGEST_LINE = 32 * 1024 * 1024 -- bytes
 local FIRST = ("0"):rep(64) -- the previous hash of the first line
+local HASH = "^" .. ("%x"):rep(64) .. "$"
 local ENDING = '^,"part":(%d+),"seq":(%d+),"prev":"(%x+)","hash":"(%x+)"}$'
--- The longest ending: two numbers of at most 15 digits, and two hashes.
-local LONGEST_ENDING = #',"part":,"seq":,"prev":"","hash":""}' + 2 * 15 + 2 * 64
+local MOST_DIGITS = 15 -- of a number in an ending
+-- The longest ending: two numbers and two hashes.
+local LONGEST_ENDING = #',"part":,"seq":,"prev":"","hash":""}' + 2 * MOST_DIGITS + 2 * 64
 
 ---@class riskscreen.JournalHead the place in the chain after which the next line comes
 ---@field part integer the number of the file
@@ -228,6 +230,21 @@ function M.lost_body(count, id, time)
   return encode { id = id, time = time, lost = count, version = version }
 end
 
+local function is_count(value)
+  return type(value) == "number" and value >= 0 and value < 10 ^ MOST_DIGITS and value % 1 == 0
+end
+
+---Whether a value from outside is a head: of a file, of a store or of the caller.
+---@param value any
+---@return boolean
+function M.is_head(value)
+  return type(value) == "table"
+    and is_count(value.part)
+    and is_count(value.seq)
+    and type(value.hash) == "string"
+    and value.hash:find(HASH) ~= nil
+end
+
 ---Adds the chain to a body.
 ---@param body string
 ---@param head riskscreen.JournalHead
@@ -248,7 +265,7 @@ function M.chain(line)
   local start = math.max(1, #line - LONGEST_ENDING + 1)
   local position = line:find(',"part":', start, true)
   local part, seq, prev, hash = line:sub(position or -1):match(ENDING)
-  if not part or #prev ~= 64 or #hash ~= 64 or #part > 15 or #seq > 15 then
+  if not part or #prev ~= 64 or #hash ~= 64 or #part > MOST_DIGITS or #seq > MOST_DIGITS then
     return nil
   end
   return {

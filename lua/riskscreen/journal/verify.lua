@@ -290,7 +290,9 @@ local verify_options = {
   build.checked("key", "string", function(value)
     return value
   end, "The key of the chain."),
-  { name = "head", type = "table", doc = "A head that `journal:head()` returned, kept elsewhere." },
+  build.checked("head", "table", function(value)
+    return lines.is_head(value) and value or nil, "must be a head that `journal:head()` returned"
+  end, "A head that `journal:head()` returned, kept elsewhere."),
 }
 
 ---Checks a journal. Without a key the chain shows changes by accident, or by someone who does not compute it anew.

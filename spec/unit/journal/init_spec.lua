@@ -265,6 +265,16 @@ describe("a journal", function()
     assert.matches("the head file is missing", err.message)
   end)
 
+  it("does not go on from a head that its file cannot have", function()
+    for _, seq in ipairs { "0.5", "1e300", "-1" } do
+      temporary.write(path .. ".head", ('{"part":1.5,"seq":%s,"hash":"%s"}\n'):format(seq, ("0"):rep(64)))
+      os.remove(path)
+      record_some(open(), 2)
+      local report = journals.verify(path)
+      assert.same({ 1, 2, true }, { report.first, report.head.seq, report.ok })
+    end
+  end)
+
   it("keeps the chain when it rotates", function()
     local journal = open { max_size = 1500 }
     record_some(journal, 20)

@@ -140,6 +140,29 @@ describe("the check of a journal", function()
     assert.same({ "replaced 8 8" }, faults_of(lines, { head = head }))
   end)
 
+  for name, text in pairs {
+    ["a number with a fraction"] = '{"part":1,"seq":9.5,"hash":"%s"}',
+    ["a number that no line can have"] = '{"part":1,"seq":1e300,"hash":"%s"}',
+    ["a negative number"] = '{"part":1,"seq":-9,"hash":"%s"}',
+    ["a part with a fraction"] = '{"part":1.5,"seq":9,"hash":"%s"}',
+    ["a hash of another length"] = '{"part":1,"seq":9,"hash":"%s0"}',
+    ["no members"] = "{}",
+    ["another value than an object"] = "[1]",
+  } do
+    it("takes a head file with " .. name .. " as damaged, and finds the other faults", function()
+      local head = text:format(("0"):rep(64))
+      temporary.write(path .. ".head", head .. "\n")
+      assert.same({ "missing 3 3" }, faults_of(without(3)))
+    end)
+
+    it("refuses a kept head with " .. name .. " as misuse", function()
+      local head = require("riskscreen.json").decode((text:format(("0"):rep(64))))
+      local ok, message = pcall(journals.verify, path, { head = head })
+      assert.is_false(ok)
+      assert.matches("journal.verify: head must be a head that `journal:head%(%)` returned", message)
+    end)
+  end
+
   it("finds a torn last line", function()
     temporary.write(path, table.concat(lines, "\n"))
     local report = journals.verify(path)
