@@ -124,12 +124,13 @@ end
 -- named the size of a page, the items before it are an estimate.
 function Walk:differs_from(expected)
   local is_exact = self.first == 1 or self.size or self.asked_size
-  return self.received < expected or (is_exact and self.received > math.max(0, expected))
+  return self.received < expected or (is_exact and self.received > expected)
 end
 
 -- Ends the walk. The pages must have held as many items as the service counted.
 function Walk:finish()
-  local expected = self.total_items and self.total_items - (self.first - 1) * self:page_size()
+  -- A walk may begin behind the last page.
+  local expected = self.total_items and math.max(0, self.total_items - (self.first - 1) * self:page_size())
   if expected and self:differs_from(expected) then
     local message = "the service says that there are %d items from page %d on and gave %d"
     self:fail(message:format(expected, self.first, self.received))
