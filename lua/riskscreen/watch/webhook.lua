@@ -39,7 +39,7 @@ function M.sender(settings, runtime, clock)
       headers = {
         ["Content-Type"] = "application/json",
         ["X-Riskscreen-Id"] = id,
-        ["X-Riskscreen-Signature"] = M.signature(settings.secret, body, clock()),
+        ["X-Riskscreen-Signature"] = M.signature(settings.secret, body, math.floor(clock())),
       },
       body = body,
       timeout = settings.timeout,

@@ -54,8 +54,8 @@ describe("the webhook of a watch", function()
     temporary.clean()
   end)
 
-  local function watch_of(store, problems)
-    local client = riskscreen.sandbox.client()
+  local function watch_of(store, problems, clock)
+    local client = riskscreen.sandbox.client { clock = clock }
     return client:watch {
       source = { riskscreen.sandbox.scenario("type-hack").address },
       network = "eth",
@@ -80,6 +80,15 @@ describe("the webhook of a watch", function()
     assert.matches('"id":"' .. header(request, "x-riskscreen-id") .. '"', request.body, 1, true)
     assert.matches('"action":"block"', request.body, 1, true)
     assert.is_nil(header(request, "x-access-key"))
+  end)
+
+  it("signs whole seconds when the client's clock has fractions", function()
+    local problems = {}
+    watch_of(riskscreen.store.memory(), problems, function()
+      return 1795000000.75
+    end):once()
+    assert.same({}, problems)
+    assert.matches("^t=1795000000,", header(receiver.got[1], "x-riskscreen-signature"))
   end)
 
   it("keeps a change while the receiver is down, also over a restart, and sends it with the same id", function()
