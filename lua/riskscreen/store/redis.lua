@@ -217,8 +217,8 @@ local function check(self)
   if not version then
     return problem("foreign", "the key " .. schema .. " is another program's; choose another prefix or name")
   elseif version > SCHEMA_VERSION then
-    local wanted = "the store has version %d, and this riskscreen reads up to version %d; upgrade riskscreen"
-    return problem("newer", wanted:format(version, SCHEMA_VERSION))
+    local wanted = "the store has version %s, and this riskscreen reads up to version %d; upgrade riskscreen"
+    return problem("newer", wanted:format(replies[1], SCHEMA_VERSION))
   end
   -- A user whose ACL forbids INFO gets no warning.
   local warning = type(replies[2]) == "string" and redis.eviction_problem(replies[2])

@@ -122,9 +122,12 @@ describe_if("a store in Redis", function()
   end)
 
   it("refuses a store of a newer version", function()
-    client:call("SET", client:key "store:schema", "2")
-    local _, err = riskscreen.store.redis(server.url)
-    assert.equal("newer", err.reason)
+    for _, version in ipairs { "2", "1.5", "1e300" } do
+      client:call("SET", client:key "store:schema", version)
+      local _, err = riskscreen.store.redis(server.url)
+      assert.equal("newer", err.reason)
+      assert.matches("the store has version " .. version .. ",", err.message, 1, true)
+    end
   end)
 
   it("says that entries are gone where another program removed them", function()
