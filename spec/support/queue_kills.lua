@@ -118,7 +118,8 @@ end
 function M.run(options)
   math.randomseed(options.seed)
   local directory, remove = cli.directory()
-  local redis = redis_server.start { "appendonly yes", "appendfsync everysec", "maxmemory-policy noeviction" }
+  -- With everysec Redis answers before it writes while its disk is busy, and a kill then loses the change.
+  local redis = redis_server.start { "appendonly yes", "appendfsync always", "maxmemory-policy noeviction" }
   local input, output = directory .. "/input.csv", directory .. "/output.csv"
   write_input(input, options.rows, options.distinct)
   local port = free_port()
