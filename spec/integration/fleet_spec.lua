@@ -13,13 +13,14 @@ describe_if("./dev fleet", function()
     local pipe = assert(io.popen(("exec ./dev fleet %d >%s 2>&1 & echo $!"):format(port, log)))
     local process = pipe:read "*l"
     pipe:close()
-    local deadline = socket.gettime() + 60
+    local deadline = socket.gettime() + 300
     local text
     repeat
       socket.sleep(0.1)
       text = commands.run("cat " .. log)
     until text:find("queue status", 1, true) or socket.gettime() > deadline
 
+    assert.matches("queue status", text, 1, true)
     local path = text:match "(/withdraw%?[^']*)'"
     local url, results = text:match "RISKSCREEN_REDIS_URL=(%S+)", text:match "come to (%S+):"
     local first = commands.run(("curl -s '127.0.0.1:%d%s'"):format(port, path))

@@ -197,9 +197,13 @@ describe_if("a queue in Redis", function()
     riskscreen.run(function()
       local worker = queue:worker { client = client, concurrency = 2 }
       local worked = riskscreen.spawn(worker.run, worker)
-      riskscreen.sleep(0.5)
-      local kept = assert(queue:status()).results
-      assert.is_true(kept >= 10 and kept < 30)
+      local kept = 0
+      repeat -- until it grows no more
+        local before = kept
+        riskscreen.sleep(0.05)
+        kept = assert(queue:status()).results
+      until kept >= 10 and kept == before
+      assert.is_true(kept < 30)
       while queue:status().done < 200 do
         local list = queue:results()
         if list[1] then
@@ -224,16 +228,22 @@ describe_if("a queue in Redis", function()
     queue = riskscreen.queue.new { redis = redis, claim_after = 1 }
     queue:add("file", inputs_of(1))
     local slow = riskscreen.sandbox.client()
+    local has_job, is_late = false, false
     riskscreen.run(function()
       local first = queue:worker {
         client = slow,
         on_result = function()
-          riskscreen.sleep(2.5)
+          has_job = true
+          repeat
+            riskscreen.sleep(0.01)
+          until is_late
         end,
       }
       first.settings.client = slow
       local first_run = riskscreen.spawn(first.run, first)
-      riskscreen.sleep(0.3)
+      repeat
+        riskscreen.sleep(0.01)
+      until has_job
       first.redis = { -- it cannot tell Redis that it works
         call = function(_, name, ...)
           return not name:find "CLAIM" and redis:call(name, ...) or nil, {}
@@ -247,6 +257,7 @@ describe_if("a queue in Redis", function()
       }
       local second = queue:worker { client = client }
       second:run { drain = true }
+      is_late = true
       first:stop()
       first_run:await()
       assert.equal(0, first.finished)

@@ -222,7 +222,7 @@ describe_if("a store in Redis", function()
     end)
 
     it("renews it while tasks run", function()
-      local one, two = open(server, { lock_ttl = 0.1 }), open(server)
+      local one, two = open(server, { lock_ttl = 3 }), open(server)
       local release = one:lock "run"
       local first = client:call("PTTL", client:key "store:1:lock:run")
       repeat -- until it has grown
