@@ -6,7 +6,7 @@ local json = require "riskscreen.json"
 local program = require "spec.support.nginx_program"
 local socket = require "socket"
 
-local DEADLINE = 20 -- seconds until what never comes fails the test
+local DEADLINE = 60 -- seconds until what never comes fails the test
 local EVAL_TIMEOUT = 60 -- seconds; thousands of requests may be made inside
 local PAUSE = 0.01 -- seconds between two looks
 

@@ -60,7 +60,9 @@ describe_if("a store in Redis", function()
 
   it("removes more expired entries than one script removes", function()
     local now = 1000
+    local patient = riskscreen.redis.new { url = server.url, timeout = 30 } -- the batch is large
     local store = open(server, {
+      redis = patient,
       clock = function()
         return now
       end,
@@ -76,6 +78,7 @@ describe_if("a store in Redis", function()
     assert.equal("stays", space:each()())
     assert.same(1, client:call("HLEN", client:key "store:1:values:things"))
     store:close()
+    patient:close()
   end)
 
   it("reads entries that do not fit into one reply", function()
