@@ -274,6 +274,30 @@ describe("gates with one Redis", function()
         return second.count "redis_purges.heard" == 1
       end)
     end)
+
+    it("a machine forgets everything if it cannot read a purge of another release", function()
+      start()
+      local first, second = fleet:gate(), fleet:gate()
+      second.decide(CLEAN)
+      assert.equal("allow cache", seen(second, CLEAN))
+      first.run(
+        [[
+          local seal = gate.context.fleet.purges.seal
+          local close = seal.close
+          function seal.close(self, label, text)
+            return close(self, label, (text:gsub("^1", "2")))
+          end
+          assert(gate:purge((...)))
+          seal.close = nil
+        ]],
+        CLEAN
+      )
+      nginx.wait_for("the loss", function()
+        return second.count "redis_purges.lost" == 1
+      end)
+      assert.is_nil(seen(second, CLEAN):find "cache")
+      stop(TROUBLE)
+    end)
   end)
 
   describe("while the network is cut", function()

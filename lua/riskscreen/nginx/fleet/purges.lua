@@ -250,20 +250,20 @@ local function apply(self, number, content)
   settings.count "heard"
 end
 
--- Learns of one record. A number that is left out, or a record that is not of the fleet, is a loss.
+-- Learns of one record. A number that is left out, or a record that this release cannot read, is a loss.
 local function learn(self, record)
   local number, sealed = parts_of(record)
   if not number then
     return begin(self)
   end
   local text = self.seal:open(label_of(self, number), sealed)
-  if not text or number ~= self:number() + 1 then
+  local kind, content = (text or ""):match "^1(%a+) %d+\n(.*)$"
+  if number ~= self:number() + 1 then
     forget_all(self, number, ("purges before %.0f are missing"):format(number))
-  else
-    local kind, content = text:match "^1(%a+) %d+\n(.*)$"
-    if kind == PURGE then
-      apply(self, number, content)
-    end
+  elseif kind == PURGE then
+    apply(self, number, content)
+  elseif kind ~= BEGIN then
+    forget_all(self, number, ("the purge %.0f cannot be read"):format(number))
   end
   remember(self, number, sealed)
   return true
