@@ -29,8 +29,10 @@ function checks.modules()
   local missing = {}
   for _, entry in ipairs {
     { "riskscreen.server", "the sandbox and webhooks need riskscreen.server: build with libmicrohttpd" },
-    { "dbd.sqlite3", "screen --file and stores need lua-dbi: apt install lua-dbi-sqlite3" },
+    { "riskscreen.hiredis", "queues need riskscreen.hiredis: build with libhiredis-dev" },
+    { "dbd.sqlite3", "screen --file, watch and stores need lua-dbi: apt install lua-dbi-sqlite3" },
     { "zlib", ".gz files need lua-zlib: apt install lua-zlib" },
+    { "lxp", "OFAC's XML needs lua-expat: apt install lua-expat" },
   } do
     if not has(entry[1]) then
       missing[#missing + 1] = entry[2]
@@ -39,7 +41,7 @@ function checks.modules()
   if missing[1] then
     return "warning", "optional modules are missing", table.concat(missing, "; ")
   end
-  return "ok", "riskscreen.server, lua-dbi, lua-zlib"
+  return "ok", "riskscreen.server, riskscreen.hiredis, lua-dbi, lua-zlib, lua-expat"
 end
 
 function checks.addresses()
