@@ -251,8 +251,8 @@ fuzz_seconds=10
 }
 run_phase
 
-# A few spec files that failed run once more, one after the other, with nothing beside them. What passes then is
-# unsteady: the run passes and names it, and its output stands above. The fault matrix has no second run: a wrong answer
+# A few spec files that failed run once more, one after the other, with nothing beside them. A file that
+# passes then is unsteady: the run passes and names it, and its output stands above. The fault matrix has no second run: a wrong answer
 # that comes once in many runs is still wrong.
 again=$(awk -F'\t' '$3 > 0 && $5 != "" && $5 !~ /^spec\/faults\// { print $1 "\t" $5 }' "$results")
 if [ -n "$again" ] && [ "$(printf '%s\n' "$again" | wc -l)" -le 5 ]; then

@@ -559,7 +559,7 @@ function riskscreen_Transaction:await(given) end
 ---@return fun(): boolean|nil, riskscreen.Transaction|nil, riskscreen.Error|nil the first value is true for each
 function riskscreen_kyt:kept() end
 
----Removes from the client's store what it keeps of a submission with these parameters, so that it may be submitted again: for one whose outcome is not known, when you have found out that it did not reach the service.
+---Removes a submission with these parameters from the client's store, so that it may be submitted again. Use it if the outcome of a submission is not known, and you have found out that it did not reach the service.
 ---@param parameters table
 ---@param given? { kind?: riskscreen.TransactionKind }
 ---@return boolean|nil ok
@@ -1156,7 +1156,7 @@ local riskscreen_JournalOptions = {}
 ---@class riskscreen.Journal
 local riskscreen_Journal = {}
 
----@class riskscreen.JournalContext what the journal cannot know from the decision
+---@class riskscreen.JournalContext facts about a decision that the decision itself does not hold
 ---@field address? string the canonical address; otherwise the journal finds it
 ---@field policy? riskscreen.Policy
 ---@field source? "service"|"list"|"cache"|"none"

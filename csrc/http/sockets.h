@@ -46,7 +46,7 @@ int rsc_sockets_close(struct rsc_sockets *sockets, int fd);
 int rsc_sockets_want(struct rsc_sockets *sockets, int fd, uint32_t events);
 
 /* Says that the last response on a socket has ended, and that its peer may send nothing before the next request: it
- * speaks HTTP/1. What it sends nevertheless, now or later, would be taken for the next request's response. So the
+ * speaks HTTP/1. If it sends something anyway, that would be taken for the response to the next request. So the
  * connection is then shut down. libcurl does not use a closed connection again, but one with unread bytes (7.88). */
 void rsc_sockets_rest(struct rsc_sockets *sockets, int fd);
 

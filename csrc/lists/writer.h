@@ -51,7 +51,7 @@ int rsc_list_writer_add(struct rsc_list_writer *writer, const struct rsc_list_en
 int rsc_list_writer_finish(struct rsc_list_writer *writer, uint64_t built_at, struct rsc_text title,
                            struct rsc_list_summary *summary, struct rsc_error *error);
 
-/* Frees everything and removes what is not finished. Idempotent. */
+/* Frees everything and removes an unfinished file. Idempotent. */
 void rsc_list_writer_close(struct rsc_list_writer *writer);
 
 #endif

@@ -44,8 +44,8 @@ static bool enter(struct rsc_builder *b, const char *p) {
     return true;
 }
 
-/* Returns a short string in memory of which RSC_SHORT_STRING_ROOM bytes can be read: `bytes`, or a copy of its `size`
- * bytes if `end` is too near. */
+/* Returns a short string that is followed by readable memory, RSC_SHORT_STRING_ROOM bytes in all: `bytes`, or a copy of
+ * its `size` bytes if `end` is too near. */
 RSC_ALWAYS_INLINE const char *readable(struct rsc_builder *b, const char *bytes, size_t size, const char *end) {
     return RSC_LIKELY(end - bytes >= RSC_SHORT_STRING_ROOM) ? bytes : memcpy(b->room, bytes, size);
 }

@@ -53,7 +53,7 @@ struct rsc_redis_connection {
 int rsc_redis_open(struct rsc_redis_connection *connection, const struct rsc_redis_options *options,
                    struct rsc_error *error);
 
-/* Closes the connection and frees what it owns. Idempotent. */
+/* Closes the connection and frees its memory. Idempotent. */
 void rsc_redis_close(struct rsc_redis_connection *connection);
 
 /* Whether to poll the socket for writing, besides reading. */

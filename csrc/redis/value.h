@@ -1,6 +1,6 @@
 /* A reply of Redis as a tree. hiredis' reader parses the protocol; the functions here build the tree within a limit.
  *
- * What Redis sends is outside input: a reply larger than the limit is refused before its memory is allocated. */
+ * A reply is outside input. One that is larger than the limit is refused before its memory is allocated. */
 #ifndef RSC_REDIS_VALUE_H
 #define RSC_REDIS_VALUE_H
 

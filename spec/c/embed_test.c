@@ -1,4 +1,4 @@
-/* What a host may do to a state: refuse memory, end scripts by a hook, close it at any time. Nothing may crash or leak,
+/* A host may refuse a state memory, end its scripts by a hook, and close it at any time. Nothing may crash or leak,
  * no failure may become `allow`, and the state must stay usable. */
 #include <lauxlib.h>
 #include <lualib.h>

@@ -69,7 +69,7 @@ function M.over_cosockets(fault)
   return own
 end
 
----Whether a fault can be tried with a class: to spare some requests, the server must know what they ask for.
+---Whether a fault can be tried with a class: to spare some requests, the server must know their operation.
 function M.applies(fault, class)
   return not class.spares or (fault.act and not fault.warm)
 end

@@ -1,6 +1,6 @@
 /* Fuzzes the reader of compiled lists. The first byte says whether the header's sizes and checksums are made right, so
- * that inputs get past them; the rest is the file. Whatever a file holds, opening, verifying and searching it must end
- * without a memory error, and a note must lie inside the file. */
+ * that inputs get past them; the rest is the file. Opening, verifying and searching it must end without a memory error,
+ * and a note must lie inside the file. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

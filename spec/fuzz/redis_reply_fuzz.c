@@ -1,6 +1,6 @@
 /* Fuzzes the replies of Redis, from the socket to Lua values. The first byte is the number of commands, the second the
- * size of the pieces in which the rest arrives. Whatever a server sends, reading it must end without a memory error,
- * with at most one reply for each command, and none may be deeper than the parser's limit. */
+ * size of the pieces in which the rest arrives. Reading the replies must end without
+ * a memory error, with at most one reply for each command. None may be deeper than the parser's limit. */
 #include <fcntl.h>
 #include <lauxlib.h>
 #include <lualib.h>

@@ -53,7 +53,7 @@ local function write(name, text)
   file:close()
 end
 
--- Each runs a program and returns what it prints.
+-- Each runs a program and returns its output.
 local runners = {}
 
 runners["nginx as resty configures it"] = function(directory, code)

@@ -1,4 +1,4 @@
--- `./dev release`: what it refuses, what it prepares, and that the same commit gives the same bytes.
+-- `./dev release`: its checks, its files, and that the same commit gives the same bytes.
 local json = require "riskscreen.json"
 local pages = require "spec.support.pages"
 local version = require "riskscreen.version"

@@ -4,7 +4,7 @@ local commands = require "spec.support.page_commands"
 
 local ADDRESS = "0x16e998a4a64a384aa74dd757e5a6858ab909262e"
 
--- What a terminal of so many columns gets.
+-- The output on a terminal of so many columns.
 local function in_terminal(columns, arguments, environment)
   local inner = ("stty cols %d; %s %s %s"):format(columns, environment or "env", cli.command, arguments)
   local output =

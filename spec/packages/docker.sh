@@ -30,7 +30,7 @@ build openresty
   cat <<'SH'
 LUA_PATH= LUA_CPATH='/usr/local/openresty/site/lualib/?.so' luajit -e 'print(require("riskscreen.decoder").version)'
 ! ldd /usr/local/openresty/site/lualib/riskscreen/decoder.so | grep curl || exit 1
-# What OpenResty has inside: its Lua module, and site/lualib on the paths.
+# OpenResty has these two inside: its Lua module, and site/lualib on the paths.
 modules=/usr/lib/nginx/modules
 site=/usr/local/openresty/site/lualib
 sed -i "1i load_module $modules/ndk_http_module.so; load_module $modules/ngx_http_lua_module.so;" /etc/riskscreen/gate.conf

@@ -1,4 +1,4 @@
--- Runs the `riskscreen` command in this process, and keeps what it writes.
+-- Runs the `riskscreen` command in this process, and keeps its output.
 
 local cli = require "riskscreen.cli"
 

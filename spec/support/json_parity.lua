@@ -79,7 +79,8 @@ local function is_reading_of(read, written)
   return true
 end
 
----How the core's text of a value differs from that of another module, or what it is read as; nil when all agree.
+---The difference between the core's text of a value and that of another module, or between the values that both
+---read; nil when all agree.
 ---@param module table riskscreen.json.strict_cjson
 ---@param value any
 ---@return string|nil

@@ -102,7 +102,7 @@ end
 ---@field classes table<string, table>
 ---@field aliases table<string, string>
 
--- What an item describes: the function or the variable on the line after it.
+-- The subject of an item: the function or the variable on the line after it.
 local function enter(index, item, file, line)
   for _, class in ipairs(item.classes) do
     index.classes[class.name] = class

@@ -29,7 +29,7 @@ function Page:paragraph(text)
   self:add(".PP", escaped(text))
 end
 
--- A term in bold with what it takes, and its meaning.
+-- A term in bold with its value, and its meaning.
 function Page:item(names, value, meaning)
   local shown = {}
   for index, name in ipairs(names) do

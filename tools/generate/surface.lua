@@ -1,5 +1,5 @@
--- What the library offers besides the operations of the service: the functions, methods and objects that the reference
--- and the editor types describe. Their texts are the annotations in the source.
+-- The functions, methods and objects that the reference and the editor types describe, besides the operations of the
+-- service. Their texts are the annotations in the source.
 
 ---@class surface.Function
 ---@field name string the name under which a program calls it

@@ -1,4 +1,4 @@
--- What the verbs that decide about addresses share: their options, and a decision as a record.
+-- Shared by the verbs that decide about addresses: their options, and a decision as a record.
 
 local option_of = require "riskscreen.cli.option"
 local columns_of = require("riskscreen.cli.output").columns

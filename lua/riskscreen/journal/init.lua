@@ -19,7 +19,7 @@ local MAX_SIZE = 2 ^ 40 -- bytes
 local MAX_BUFFER = 1000000 -- lines
 local SETTLE_INTERVAL = 1 -- seconds between two notes of the head
 
----What takes the lines of a journal.
+---The place for the lines of a journal.
 ---@class riskscreen.JournalTarget
 ---@field write fun(self, bodies: string[]): boolean|nil, riskscreen.Error|nil seals and keeps them, all or none
 ---@field head fun(self): riskscreen.JournalHead|nil, riskscreen.Error|nil
@@ -92,7 +92,7 @@ local file_options = tables.concat(shared_options, {
   build.callback("sleep", "sleep(seconds): how to wait for that; by default as tasks do."),
 })
 
--- What makes the ids of a program's lines its own.
+-- Random bytes, so that no other program has the same ids of lines.
 local function new_seed()
   local file = io.open("/dev/urandom", "rb")
   local random = file and file:read(16) or ""

@@ -46,7 +46,7 @@ local LONGEST_ENDING = #',"part":,"seq":,"prev":"","hash":""}' + 2 * MOST_DIGITS
 ---@field prev string
 ---@field hash string
 
----@class riskscreen.JournalContext what the journal cannot know from the decision
+---@class riskscreen.JournalContext facts about a decision that the decision itself does not hold
 ---@field address? string the canonical address; otherwise the journal finds it
 ---@field policy? riskscreen.Policy
 ---@field source? "service"|"list"|"cache"|"none"
@@ -103,7 +103,7 @@ function M.answer_digest(answer)
   return hex(digest.sha256(canonical_json(answer)))
 end
 
--- What a policy needs to decide again.
+-- The fields that a policy needs to decide again.
 local function record_of(decision)
   local record = {
     risk = decision.record,

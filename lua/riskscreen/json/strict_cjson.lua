@@ -1,5 +1,5 @@
--- JSON where riskscreen.core is not compiled: lua-cjson with the checks of RFC 8259 that lua-cjson leaves out. What
--- lua-cjson writes is corrected, for empty arrays and numbers. The module refuses every text that the core refuses. Its
+-- JSON where riskscreen.core is not compiled: lua-cjson with the checks of RFC 8259 that lua-cjson leaves out. Its
+-- texts of empty arrays and numbers are corrected. The module refuses every text that the core refuses. Its
 -- messages differ, and it gives no position.
 local cjson = require "cjson"
 local tables = require "riskscreen.util.tables"

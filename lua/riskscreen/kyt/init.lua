@@ -52,7 +52,7 @@ Transaction.__name = "riskscreen.Transaction"
 ---@type table<riskscreen.Transaction, riskscreen.Pending>
 local pendings = setmetatable({}, { __mode = "k" })
 
--- What the store keeps of transactions.
+-- The entries of transactions in the store.
 ---@type table<riskscreen.Transaction, riskscreen.kyt.Entry>
 local entries = setmetatable({}, { __mode = "k" })
 
@@ -378,8 +378,8 @@ function methods.kept(self)
   end
 end
 
----Removes from the client's store what it keeps of a submission with these parameters, so that it may be submitted
----again: for one whose outcome is not known, when you have found out that it did not reach the service.
+---Removes a submission with these parameters from the client's store, so that it may be submitted again. Use it if the
+---outcome of a submission is not known, and you have found out that it did not reach the service.
 ---@param parameters table
 ---@param given? { kind?: riskscreen.TransactionKind }
 ---@return boolean|nil ok

@@ -115,7 +115,7 @@ function M.is_local_proxy(url)
   return host ~= nil and is_loopback(host:lower())
 end
 
----What is wrong with a key, or nil. Removing a shorter key from messages would damage their other words.
+---The fault of a key, or nil. Removing a shorter key from messages would damage their other words.
 ---@param key string
 ---@return string|nil
 function M.key_problem(key)

@@ -145,8 +145,8 @@ local function read_input(input)
   return "", item, json.encode(outcome)
 end
 
--- The reply to a command that reads, once enough replicas have what it has read. One connection sends all, so that one
--- server has read and has asked its replicas. WAIT covers the writes before that of its own connection.
+-- The reply to a command that reads, once enough replicas have the entries that it has read. One connection sends all,
+-- so that one server has read and has asked its replicas. WAIT covers the writes before that of its own connection.
 local function read_replicated(self, command)
   local wanted, acknowledged = self.settings.replicas, 0
   for _ = 1, REPLICA_TRIES do

@@ -11,7 +11,7 @@
 
 local redis = require "riskscreen.redis"
 
--- What several scripts share. The first commands only read: a key of another type ends a script before it writes.
+-- The beginning of the scripts. The first commands only read: a key of another type ends a script before it writes.
 local common = [=[
 local base = ARGV[1]
 local jobs, results, dead = base .. 'jobs', base .. 'results', base .. 'dead'

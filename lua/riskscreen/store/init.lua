@@ -22,7 +22,7 @@ local PAGE = 500 -- entries that an iteration reads at once
 ---@field expected? string of replace and delete: the value that the entry must have
 ---@field ttl? number seconds until the entry expires; without it the entry stays
 
----What a backend does. Each method returns nil and an error when the store fails.
+---A backend. Each method returns nil and an error when the store fails.
 ---@class riskscreen.StoreBackend
 ---@field is_shared? boolean programs on other machines change the entries, too
 ---@field get fun(self, space: string, key: string, now: number): string|nil, riskscreen.Error|nil

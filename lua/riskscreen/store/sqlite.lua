@@ -43,7 +43,7 @@ local schema = {
   "PRAGMA user_version = " .. SCHEMA_VERSION,
 }
 
--- SQLite's messages and what they mean for the operator.
+-- SQLite's messages, each with a reason and advice for the operator.
 local failures = {
   { pattern = "disk is full", reason = "full", advice = "make room on the disk" },
   { pattern = "is locked", reason = "busy", retryable = true, advice = "another program writes for too long" },
@@ -292,7 +292,7 @@ function Sqlite:close()
   self.connection:close()
 end
 
--- What the header of the file says, and how many tables there are; or nil and SQLite's message.
+-- The header of the file and the number of its tables; or nil and SQLite's message.
 local function read_header(connection)
   local header = {}
   for name, sql in pairs {

@@ -89,7 +89,7 @@ local function try_to_bring(self, awaited, since)
   end
 end
 
----Offers `awaited` the events of the store, and those that come to this program.
+---Offers `awaited` the events of the store, and the events that this program receives.
 ---@param awaited riskscreen.Awaited
 ---@param since? { live: any, time: number } a mark: earlier events are about earlier transactions
 ---@return table hold

@@ -7,7 +7,7 @@ local rsl = require "riskscreen.lists.rsl"
 
 local kinds = { "text", "csv", "json", "jsonl", "xml" }
 
--- What a loader finds, as one text.
+-- The entries that a loader finds, as one text.
 local function found_in(kind, content, size)
   local at, lines, sink = 1, {}, {}
   function sink.row(row)

@@ -1,5 +1,5 @@
--- Any bytes as a gate's verdict in Redis. The first byte says what they are: a whole text, or the inside of a text that
--- is sealed with the right key. Without the key nothing counts; with it, what counts is a decision within its times.
+-- Any bytes as a gate's verdict in Redis. The first byte chooses: a whole text, or the inside of a text that is sealed
+-- with the right key. Without the key nothing counts; with it, what counts is a decision within its times.
 local entries = require "riskscreen.nginx.cache.entry"
 local seals = require "riskscreen.nginx.fleet.seal"
 local verdicts = require "riskscreen.nginx.fleet.verdict"

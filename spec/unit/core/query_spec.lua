@@ -1,4 +1,4 @@
--- The reader of queries, as Lua without an FFI calls it. What it reads is in spec/unit/nginx/input/query_key_spec.lua.
+-- The reader of queries, as Lua without an FFI calls it. spec/unit/nginx/input/query_key_spec.lua tests its results.
 local core = require "riskscreen.core"
 
 local ADDRESS = "0x00112233445566778899aabbccddeeff00112233"

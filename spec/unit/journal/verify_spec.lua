@@ -1,4 +1,4 @@
--- What `verify` finds in a journal that somebody or something has changed.
+-- `verify` finds each change of a journal.
 local command_line = require "spec.support.command_line"
 local journals = require "riskscreen.journal"
 local riskscreen = require "riskscreen"

@@ -17,7 +17,7 @@ describe("a client with local lists", function()
     directory:remove()
   end)
 
-  -- The network is down for this client; it counts what it would have sent.
+  -- The network is down for this client; it counts the requests that it would have sent.
   local function client(lists, more)
     local options = {
       access_key = "key-of-lists",

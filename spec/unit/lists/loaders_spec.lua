@@ -1,6 +1,6 @@
 local loaders = require "riskscreen.lists.loaders"
 
--- What a loader finds in a text that comes in pieces of some bytes.
+-- The entries that a loader finds in a text that comes in pieces of `size` bytes.
 local function load(kind, content, size)
   local at, rows, invalid = 1, {}, {}
   local sink = {}

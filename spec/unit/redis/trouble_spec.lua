@@ -1,4 +1,4 @@
--- What a client of Redis does when the server, the network or the configuration fails, against real servers.
+-- The client of Redis when the server, the network or the configuration fails, against real servers.
 local program = require "spec.support.program"
 local redis_server = require "spec.support.redis"
 local riskscreen = require "riskscreen"

@@ -1,4 +1,4 @@
--- What the store in Redis does when Redis or another program does something unwelcome, against real servers.
+-- The store in Redis when Redis fails or another program disturbs it, against real servers.
 local program = require "spec.support.program"
 local redis_server = require "spec.support.redis"
 local riskscreen = require "riskscreen"

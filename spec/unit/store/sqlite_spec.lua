@@ -1,4 +1,4 @@
--- The file of a store: what opens it, what it survives.
+-- The file of a store: opening, damage, full disks, crashes.
 local program = require "spec.support.program"
 local riskscreen = require "riskscreen"
 local temporary = require "spec.support.temporary"

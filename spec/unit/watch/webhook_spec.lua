@@ -7,7 +7,7 @@ local temporary = require "spec.support.temporary"
 
 local SECRET = "a secret of the receiver"
 
--- A receiver that answers with `self.status` and keeps what it gets.
+-- A receiver that answers with `self.status` and keeps each request.
 local function new_receiver()
   local http = assert(server.new { host = "127.0.0.1", port = 0, max_body = 65536 })
   local self = { status = 200, got = {}, url = ("http://127.0.0.1:%d/changes"):format(http:port()) }

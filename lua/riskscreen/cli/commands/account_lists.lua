@@ -37,7 +37,7 @@ local function risks_of(list, place)
   return risks
 end
 
--- What became of each item, by its position.
+-- The state of each item after the call, by its position.
 local function states_of(report)
   local states = {}
   for _, index in ipairs(report.added) do

@@ -5,7 +5,7 @@ local status = require "riskscreen.cli.status"
 
 local columns = { "address", "valid", "networks", "canonical", "problem" }
 
--- What is known about a text, on a network or on all.
+-- The record about a text, on a network or on all.
 local function examined(address, network)
   if network then
     local canonical, problem = addresses.validate(address, network)

@@ -10,7 +10,7 @@ local tables = require "riskscreen.util.tables"
 ---@field whole? boolean a table never cuts it
 ---@field colour? boolean it is an action
 
--- What people copy from a table: fields of the service, and those of the command's own records.
+-- Columns that people copy from a table, so that it never cuts them: of the service, and of the command.
 local is_whole = tables.set { "address", "hash", "contractAddress", "contractAddr", "requestId", "customId" }
 local is_whole_here =
   tables.merge(is_whole, tables.set { "canonical", "check", "file", "input", "output", "ticket", "time" })

@@ -51,7 +51,7 @@ local function fitted(columns, natural, limit)
       return nil
     end
     local less = math.min(total - limit, widths[widest] - SHORTEST_COLUMN)
-    -- Take from the widest column only what it has more than the others, and look again.
+    -- Shorten the widest column by at most half of the excess, and look for the widest again.
     less = math.min(less, math.max(1, math.floor(less / 2)))
     widths[widest], total = widths[widest] - less, total - less
   end

@@ -352,7 +352,7 @@ local function output_path(options, format)
   return base .. ".results." .. format
 end
 
--- What must be the same when a run is resumed.
+-- The facts that must be the same when a run is resumed.
 local function identity_of(context, input, format, is_sandbox)
   local options = context.options
   local policy = context:setting "policy"

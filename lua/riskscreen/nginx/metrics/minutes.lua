@@ -20,7 +20,7 @@ local function key_of(self, minute, figure)
 end
 
 ---Adds to the current minute what the totals have grown by. Zeros are written, too: they are the record of a minute
----without decisions. What a full dict has no room for is kept for the next time.
+---without decisions. If the dict is full, the figures are kept for the next time.
 ---@param totals table<string, number> of this worker, by figure
 ---@param now number Unix seconds
 function Minutes:add(totals, now)

@@ -170,7 +170,7 @@ function M.of(status, now)
     parts[#parts + 1] = '<p class="note">' .. escape(note) .. "</p>"
   end
   local redis = status.redis or {}
-  -- What an operator acts on comes first.
+  -- First the sections on which an operator acts.
   local sections = {
     map_table("Circuit breaker", status.circuit),
     map_table("Failed fetches", status.upstream.errors),
