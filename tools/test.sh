@@ -80,7 +80,11 @@ log_of() {
 
 # result SUITE PASSED FAILED SECONDS LOG [FILE]: a failure is printed at once, a suite when its last job has ended.
 result() {
-  printf '%s\t%s\t%s\t%s\t%s\n' "$1" "$2" "$3" "$4" "${6:-}" >>"$results"
+  file=$(log_of "$1 ${6:-}")_times
+  times >"$file"
+  # The second line is the time of the processes that have ended in this shell.
+  used=$(awk -F'[ms ]+' 'NR == 2 { print $1 * 60 + $2 + $3 * 60 + $4 }' "$file")
+  printf '%s\t%s\t%s\t%s\t%s\t%s\n' "$1" "$2" "$3" "$4" "${6:-}" "$used" >>"$results"
   if [ "$3" != 0 ]; then
     # All of the log but busted's line of signs.
     say "FAILED  $1 ($3 of $(($2 + $3))${6:+ in $6})
@@ -88,8 +92,8 @@ $(grep -v '^[-+*]*$' "$5" | tail -n 120)"
   fi
   ended=$(awk -F'\t' -v suite="$1" '
     FILENAME == ARGV[1] { planned += $1 == suite; next }
-    $1 == suite { ended++; passed += $2; failed += $3; seconds += $4 }
-    END { if (ended == planned && !failed) printf "ok      %s (%d in %.0f s)", suite, passed, seconds }
+    $1 == suite { ended++; passed += $2; failed += $3; seconds += $4; used += $6 }
+    END { if (ended == planned && !failed) printf "ok      %s (%d in %.0f s, %.0f s CPU)", suite, passed, seconds, used }
   ' "$planned" "$results")
   if [ -n "$ended" ] && mkdir "$(log_of "$1")_ended" 2>/dev/null; then
     say "$ended"
