@@ -10,8 +10,8 @@ build_packages="gcc libc6-dev make cmake pkg-config lua5.4 liblua5.4-dev lua-arg
 nginx_packages="nginx libnginx-mod-http-lua lua-resty-core lua-resty-lrucache lua-cjson"
 test_packages="lua5.3 liblua5.3-dev lua5.1 liblua5.1-0-dev luajit2 libluajit2-5.1-dev lua-busted lua-socket lua-zlib luarocks
   lua-cqueues lua-expat lua-luv lua-posix lua-dbi-sqlite3
-  man-db g++ clang libclang-rt-14-dev valgrind openssl procps curl redis-server redis-sentinel lua-nginx-redis chromium nodejs npm $nginx_packages"
-lint_packages="lua-check clang clang-format clang-tidy cppcheck shellcheck"
+  man-db g++ ccache clang libclang-rt-14-dev valgrind openssl procps curl redis-server redis-sentinel lua-nginx-redis chromium nodejs npm $nginx_packages"
+lint_packages="lua-check luajit2 clang clang-format clang-tidy cppcheck shellcheck"
 deb_packages="$build_packages build-essential debhelper lintian liblua5.3-dev liblua5.1-0-dev libluajit2-5.1-dev"
 stylua_version=2.5.2
 
@@ -68,17 +68,20 @@ check_port() {
   exit 2
 }
 
-# configure_preset NAME: what CMakePresets.json says of it.
+# configure_preset NAME [OPTION...]: what CMakePresets.json says of it.
 configure_preset() {
-  [ "build/$1/Makefile" -nt CMakePresets.json ] || cmake --preset "$1"
+  [ "build/$1/Makefile" -nt CMakePresets.json ] || cmake --preset "$@"
 }
 
 # build_preset NAME [OPTION...]: configures and builds it with options of `cmake --build`; prints nothing unless it fails.
 build_preset() {
   mkdir -p build
-  preset=$1 build_log="build/$1.log"
+  preset=$1 build_log="build/$1.log" launcher=
   shift
-  if ! { configure_preset "$preset" && cmake --build "build/$preset" -j2 "$@"; } >"$build_log" 2>&1; then
+  # Presets share object files by ccache.
+  ! command -v ccache >/dev/null || launcher="env;CCACHE_DIR=$root/build/ccache;ccache"
+  if ! { configure_preset "$preset" "-DCMAKE_C_COMPILER_LAUNCHER=$launcher" &&
+    cmake --build "build/$preset" -j2 "$@"; } >"$build_log" 2>&1; then
     cat "$build_log" >&2
     return 1
   fi

@@ -99,9 +99,11 @@ for lua in $luas; do
   [ "$lua" != luajit ] ||
     echo 'lua_interpreter = "luajit" variables = { LUA = "/usr/bin/luajit", LUA_INCDIR = "/usr/include/luajit-2.1" }' \
       >>"$LUAROCKS_CONFIG"
+  rm -rf build
+  cp -a "$name" build
+  # The decoder is a part of the library, which comes first: its object files serve for both.
   for spec in "rockspecs/$name-1" "rockspecs/decoder/riskscreen-decoder-$version-1"; do
-    rm -rf tree build packed
-    cp -a "$name" build
+    rm -rf tree packed
     mkdir packed
     (cd build && luarocks --lua-version="$number" --tree "$work/tree" make "$spec.rockspec") >"$work/log" 2>&1 ||
       { cat "$work/log" >&2; fail "luarocks cannot build $spec for Lua $lua"; }

@@ -10,6 +10,12 @@ trap 'rm -rf "$directory"' EXIT
 git ls-files -z | xargs -0 tar cf - | tar xf - -C "$(mkdir -p "$directory/source" && echo "$directory/source")"
 cd "$directory/source"
 
+# The rocks have most C files in common.
+if command -v ccache >/dev/null; then
+  CMAKE_C_COMPILER_LAUNCHER=ccache CCACHE_DIR=$root/build/ccache CCACHE_BASEDIR=$directory
+  export CMAKE_C_COMPILER_LAUNCHER CCACHE_DIR CCACHE_BASEDIR
+fi
+
 # docs/install.md shows this configuration: argparse is apt's.
 LUAROCKS_CONFIG=$directory/config.lua
 export LUAROCKS_CONFIG

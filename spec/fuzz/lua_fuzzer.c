@@ -1,5 +1,5 @@
-/* Fuzzes Lua code: calls the function that spec/fuzz/targets/FUZZ_TARGET.lua returns with each input. A finding is an
- * error that the function raises.
+/* Fuzzes Lua code: calls the function that spec/fuzz/targets/NAME.lua returns with each input, where the program is
+ * called NAME_fuzz. A finding is an error that the function raises.
  *
  * libFuzzer does not see Lua. A line hook therefore counts each step from one line to another, for the library's own
  * Lua files. libFuzzer reads these counters like those of C code. */
@@ -13,6 +13,7 @@
 
 #include "riskscreen.h"
 
+int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int __lsan_is_turned_off(void);
 
@@ -23,6 +24,7 @@ int __lsan_is_turned_off(void);
 __attribute__((section("__libfuzzer_extra_counters"))) static uint8_t counters[1 << COUNTERS_BITS];
 
 static lua_State *L;
+static const char *program_name;
 static const char *files[FILES_MAX]; /* chunk names by address; Lua keeps one copy per file */
 static size_t file_count;
 static uint32_t last_place;
@@ -73,9 +75,9 @@ static void open_state(void) {
     lua_pushcfunction(L, traceback);
     demand(luaL_loadstring(L, "local root, target = ...\n"
                               "package.path = root .. '/?.lua;' .. package.path\n"
-                              "return require('spec.fuzz.targets.' .. target)"));
+                              "return require('spec.fuzz.targets.' .. target:match '([%w_]+)_fuzz$')"));
     lua_pushstring(L, FUZZ_ROOT);
-    lua_pushstring(L, FUZZ_TARGET);
+    lua_pushstring(L, program_name);
     demand(lua_pcall(L, 2, 1, 1));
     lua_sethook(L, count_line, LUA_MASKLINE, 0);
 }
@@ -84,6 +86,12 @@ static void open_state(void) {
  * most of the time. The decoder's fuzzer, the memory sweeps and valgrind find leaks. */
 int __lsan_is_turned_off(void) {
     return 1;
+}
+
+int LLVMFuzzerInitialize(int *argc, char ***argv) {
+    (void)argc;
+    program_name = (*argv)[0];
+    return 0;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
