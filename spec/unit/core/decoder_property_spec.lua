@@ -1,9 +1,10 @@
 local cjson = require("cjson")
 local core = require("riskscreen.core")
+local generators = require("spec.support.random")
 local reference = require("spec.support.json_reference")
 local texts = require("spec.support.json_texts")
 
-local SEED = require("spec.support.random").SEED
+local SEED, rounds = generators.SEED, generators.rounds
 
 local random = math.random
 
@@ -203,7 +204,7 @@ describe("random texts", function()
 
   it("decode to the values they were encoded from", function()
     local decoder = core.decoder()
-    for _ = 1, 2000 do
+    for _ = 1, rounds(2000) do
       local value = { random_value(4) }
       local text = spread(cjson.encode(value))
       local decoded, message = decoder:decode(text)
@@ -214,7 +215,7 @@ describe("random texts", function()
 
   it("are valid, or have their fault at the same byte, as in the reference", function()
     local decoder = core.decoder()
-    for _ = 1, 6000 do
+    for _ = 1, rounds(6000) do
       agree(decoder, mutate(cjson.encode({ random_value(2) })))
     end
   end)
@@ -229,7 +230,7 @@ describe("random texts", function()
         end
       end
     end
-    for _ = 1, 10000 do
+    for _ = 1, rounds(10000) do
       agree(decoder, mutate(short[random(#short)]))
     end
   end)
@@ -269,7 +270,7 @@ describe("similar records", function()
   it("decode to their own values", function()
     math.randomseed(SEED)
     local decoder = core.decoder()
-    for _ = 1, 200 do
+    for _ = 1, rounds(200) do
       local records, expected = {}, {}
       for i = 1, 60 do
         records[i], expected[i] = random_record()
@@ -284,7 +285,7 @@ describe("similar records", function()
   it("are refused at the same byte as by a new decoder", function()
     math.randomseed(SEED)
     local decoder = core.decoder()
-    for _ = 1, 1500 do
+    for _ = 1, rounds(1500) do
       local records = {}
       for i = 1, 12 do
         records[i] = random_record()
@@ -331,7 +332,7 @@ describe("objects with random names", function()
   it("are refused at the first duplicate name, or decode as without the check", function()
     math.randomseed(SEED)
     local strict, lax = core.decoder({ duplicates = "refuse" }), core.decoder()
-    for i = 1, 10000 do
+    for i = 1, rounds(10000) do
       if i % 50 == 0 then
         strict = core.decoder({ duplicates = "refuse" })
       end

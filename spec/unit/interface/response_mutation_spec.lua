@@ -7,7 +7,7 @@ local recorder = require "spec.support.recorder"
 local response = require "riskscreen.interface.response"
 local samples = require "spec.support.samples"
 
-local ROUNDS = 400
+local ROUNDS = random.rounds(400)
 
 local context = {
   clock = function()

@@ -9,7 +9,7 @@ local samples = require "spec.support.samples"
 local shape = require "riskscreen.interface.shape"
 local tables = require "riskscreen.util.tables"
 
-local ROUNDS = 2000
+local ROUNDS = random.rounds(2000)
 
 local transaction = {
   requestId = "r-1",
