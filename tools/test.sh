@@ -80,10 +80,9 @@ log_of() {
 
 # result SUITE PASSED FAILED SECONDS LOG [FILE]: a failure is printed at once, a suite when its last job has ended.
 result() {
-  file=$(log_of "$1 ${6:-}")_times
-  times >"$file"
-  # The second line is the time of the processes that have ended in this shell.
-  used=$(awk -F'[ms ]+' 'NR == 2 { print $1 * 60 + $2 + $3 * 60 + $4 }' "$file")
+  # The second line has the processor time of the processes that have ended: 0m1.50s 0m0.25s.
+  times >"$5_times"
+  { read -r used && read -r used; } <"$5_times"
   printf '%s\t%s\t%s\t%s\t%s\t%s\n' "$1" "$2" "$3" "$4" "${6:-}" "$used" >>"$results"
   if [ "$3" != 0 ]; then
     # All of the log but busted's line of signs.
@@ -92,7 +91,10 @@ $(grep -v '^[-+*]*$' "$5" | tail -n 120)"
   fi
   ended=$(awk -F'\t' -v suite="$1" '
     FILENAME == ARGV[1] { planned += $1 == suite; next }
-    $1 == suite { ended++; passed += $2; failed += $3; seconds += $4; used += $6 }
+    $1 == suite {
+      ended++; passed += $2; failed += $3; seconds += $4
+      split($6, time, /[ms ]+/); used += time[1] * 60 + time[2] + time[3] * 60 + time[4]
+    }
     END { if (ended == planned && !failed) printf "ok      %s (%d in %.0f s, %.0f s CPU)", suite, passed, seconds, used }
   ' "$planned" "$results")
   if [ -n "$ended" ] && mkdir "$(log_of "$1")_ended" 2>/dev/null; then
@@ -130,12 +132,12 @@ specs() {
 # run SUITE [FILE]
 run() {
   case $1 in
-  lint) check "$1" sh tools/lint.sh $all ;;
+  lint) check "$1" nice -n 5 sh tools/lint.sh $all ;;
   "build of threads") check "$1" build_preset threads --target threads_test threads_example ;;
   "build of "*) check "$1" build_preset "${1#build of }" ;;
-  "C tests") check "$1" ctest --test-dir build/ctest -j2 --output-on-failure ;;
-  "C tests with sanitizers") check "$1" ctest --test-dir build/sanitize -j2 --output-on-failure ;;
-  "C tests with the thread sanitizer") check "$1" ctest --test-dir build/threads --output-on-failure -R '^threads' ;;
+  "C tests") check "$1" nice -n 5 ctest --test-dir build/ctest -j2 --output-on-failure ;;
+  "C tests with sanitizers") check "$1" nice -n 5 ctest --test-dir build/sanitize -j2 --output-on-failure ;;
+  "C tests with the thread sanitizer") check "$1" nice -n 5 ctest --test-dir build/threads --output-on-failure -R '^threads' ;;
   "specs with poll") specs "$1" "$2" 5.4 env RISKSCREEN_POLLER=poll ;;
   "specs on Lua "*) specs "$1" "$2" "${1#specs on Lua }" env ;;
   "specs in nginx with the core") specs "$1" "$2" 5.4 env ;;
@@ -153,8 +155,8 @@ run() {
     specs "$1" "$2" 5.4 valgrind --quiet --leak-check=full --errors-for-leak-kinds=definite --error-exitcode=9
     ;;
   "fuzzer of "*) check "$1" nice -n 19 sh tools/fuzz.sh "$fuzz_seconds" "${1#fuzzer of }" 1 ;;
-  "rocks for Lua "*) check "$1" sh tools/rocks.sh "${1#rocks for Lua }" ;;
-  "what cmake installs") check "$1" sh tools/check_cmake.sh ;;
+  "rocks for Lua "*) check "$1" nice -n 5 sh tools/rocks.sh "${1#rocks for Lua }" ;;
+  "what cmake installs") check "$1" nice -n 5 sh tools/check_cmake.sh ;;
   demo) check "$1" sh tools/demo.sh ;;
   esac
 }
@@ -177,33 +179,41 @@ plan() {
   fi >>"$planned"
 }
 
-# lane SUITES: takes jobs until none of these suites is left.
+# lane KIND: takes jobs until none of this kind is left. Specs mostly wait for sockets and timers. Work needs a processor
+# all the time.
 lane() {
   position=0
   while IFS='	' read -r job part; do
     position=$((position + 1))
-    case $job in fuzzer*) suites=fuzzers ;; *) suites=others ;; esac
-    if [ $suites = "$1" ] && mkdir "$claims/$position" 2>/dev/null; then
+    case $job in
+    fuzzer*) kind=fuzzer ;;
+    lint | "C tests"* | rocks* | "what cmake installs") kind=work ;;
+    *) kind=spec ;;
+    esac
+    if [ $kind = "$1" ] && mkdir "$claims/$position" 2>/dev/null; then
       (run "$job" "$part") </dev/null
     fi
   done <"$planned"
 }
 
-# Runs what is planned.
+# Runs the planned jobs. Work fills the processors while specs wait. A fuzzer takes its time whatever else runs, and
+# uses only the processor time that the others leave.
 run_phase() {
   mkdir "$claims"
   started=0
-  while [ $started -lt $lanes ]; do
+  while [ $started -lt "$lanes" ]; do
     started=$((started + 1))
-    lane others &
+    lane spec &
   done
-  # A fuzzer takes its time whatever else runs, and only what the others leave of the processors.
-  lane fuzzers &
+  for kind in work work fuzzer fuzzer; do
+    lane $kind &
+  done
   wait
   rm -rf "$claims" "$planned"
 }
 
-for preset in $all_luas lint ctest sanitize threads fuzz; do
+# The later presets find most of their object files in the cache of the compiler.
+for preset in 5.4 sanitize fuzz lint threads ctest luajit 5.3 5.1; do
   plan "build of $preset"
 done
 run_phase
