@@ -2,14 +2,16 @@ local core = require "riskscreen.core"
 
 local major, minor = core.curl_version:match "^libcurl/(%d+)%.(%d+)"
 
-local function is_older_than(number)
-  return tonumber(major) == 7 and tonumber(minor) < number
+local function is_older_than(first, second)
+  return tonumber(major) * 1000 + tonumber(minor) < first * 1000 + second
 end
 
 return {
   -- Before 7.80, libcurl sends a request again by itself if its kept-alive connection was dead. The core then gives
   -- requests that change something a new connection.
-  resends = is_older_than(80),
+  resends = is_older_than(7, 80),
   -- Before 7.87, ending a name lookup waits for the resolver.
-  waits_for_lookups = is_older_than(87),
+  waits_for_lookups = is_older_than(7, 87),
+  -- From 8.18 on, libcurl joins a folded line to the line before it, as RFC 9112 asks (section 5.2).
+  joins_folded_lines = not is_older_than(8, 18),
 }
