@@ -14,6 +14,9 @@
  */
 #define RSC_LIBCURL_PREREQ 0x075000 /* 7.80.0 */
 
+/* From this version on, CURLINFO_ACTIVESOCKET and curl_easy_recv find a connection that is in a share. */
+#define RSC_LIBCURL_FINDS_SHARED 0x075300 /* 7.83.0 */
+
 /* Codes and options that the oldest libcurl lacks, by their numbers. Headers of any version do, and an older libcurl at
  * run time answers CURLE_UNKNOWN_OPTION. */
 #define RSC_CURLE_SSL_CLIENTCERT ((CURLcode)98)

@@ -28,9 +28,6 @@ static int on_socket(CURL *easy, curl_socket_t fd, int what, void *context, void
         /* Returning an error would fail every transfer of the multi handle, not only this one. */
         rsc_transfer_fail_later(easy, errno);
     }
-    if (what == CURL_POLL_REMOVE && rsc_transfer_rests(easy)) {
-        rsc_sockets_rest(&loop->sockets, fd);
-    }
     return 0;
 }
 

@@ -43,6 +43,18 @@ static void unregister(struct rsc_sockets *sockets, int fd, struct rsc_socket *e
     }
 }
 
+static int register_for(struct rsc_sockets *sockets, int fd, struct rsc_socket *entry, uint32_t events) {
+    if (entry->registered == events) {
+        return 0;
+    }
+    int status = entry->registered != 0 ? rsc_poller_modify(sockets->poller, fd, events, RSC_SOCKET_TAG(fd))
+                                        : rsc_poller_add(sockets->poller, fd, events, RSC_SOCKET_TAG(fd));
+    if (status == 0) {
+        entry->registered = events;
+    }
+    return status;
+}
+
 int rsc_sockets_open(struct rsc_sockets *sockets, int family, int type, int protocol) {
     int fd = rsc_descriptor_socket(family, type, protocol);
     if (fd < 0) {
@@ -74,27 +86,18 @@ int rsc_sockets_want(struct rsc_sockets *sockets, int fd, uint32_t events) {
         return -1;
     }
     entry->wanted = events;
-    set_resting(sockets, entry, false);
     if (events == 0) {
         if (!entry->ours) {
             unregister(sockets, fd, entry);
         }
         return 0;
     }
-    if (entry->registered == events) {
-        return 0;
-    }
-    int status = entry->registered != 0 ? rsc_poller_modify(sockets->poller, fd, events, RSC_SOCKET_TAG(fd))
-                                        : rsc_poller_add(sockets->poller, fd, events, RSC_SOCKET_TAG(fd));
-    if (status != 0) {
-        return -1;
-    }
-    entry->registered = events;
-    return 0;
+    set_resting(sockets, entry, false);
+    return register_for(sockets, fd, entry, events);
 }
 
-/* Shuts a connection down. Without the unread bytes, libcurl sees its end. */
-static void shut_down(int fd) {
+void rsc_sockets_end(int fd) {
+    /* Without the unread bytes, libcurl sees the end. */
     char bytes[DISCARDED_SIZE];
     for (int i = 0; i < DISCARDED_MAX && recv(fd, bytes, sizeof bytes, MSG_DONTWAIT) > 0; i++) {
     }
@@ -105,9 +108,9 @@ void rsc_sockets_rest(struct rsc_sockets *sockets, int fd) {
     if ((size_t)fd >= sockets->capacity || !sockets->table[fd].ours) {
         return;
     }
-    char byte;
-    if (recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0) {
-        shut_down(fd);
+    /* A request that never had to wait for its response has not registered the socket. */
+    if (register_for(sockets, fd, &sockets->table[fd], RSC_READABLE) != 0) {
+        rsc_sockets_end(fd);
         return;
     }
     set_resting(sockets, &sockets->table[fd], true);
@@ -117,7 +120,7 @@ void rsc_sockets_check_rest(struct rsc_sockets *sockets, int fd) {
     if ((size_t)fd < sockets->capacity && sockets->table[fd].resting) {
         unregister(sockets, fd, &sockets->table[fd]);
         set_resting(sockets, &sockets->table[fd], false);
-        shut_down(fd);
+        rsc_sockets_end(fd);
     }
 }
 

@@ -45,12 +45,15 @@ int rsc_sockets_close(struct rsc_sockets *sockets, int fd);
 /* Sets the events (RSC_READABLE | RSC_WRITABLE, or 0) that libcurl wants. Returns 0, or -1 with errno set. */
 int rsc_sockets_want(struct rsc_sockets *sockets, int fd, uint32_t events);
 
-/* Says that the last response on a socket has ended, and that its peer may send nothing before the next request: it
- * speaks HTTP/1. If it sends something anyway, that would be taken for the response to the next request. So the
- * connection is then shut down. libcurl does not use a closed connection again, but one with unread bytes (7.88). */
+/* Lets a connection rest: its peer may send nothing before the next request. If it sends something anyway, the
+ * connection is ended. */
 void rsc_sockets_rest(struct rsc_sockets *sockets, int fd);
 
-/* Shuts a socket down that rests and is ready nevertheless. Does nothing to any other. */
+/* Ends a connection, so that libcurl closes it and does not use it again. Before 8.0, libcurl would use one with unread
+ * bytes. */
+void rsc_sockets_end(int fd);
+
+/* Ends a connection that rests and is ready nevertheless. Does nothing to any other. */
 void rsc_sockets_check_rest(struct rsc_sockets *sockets, int fd);
 
 /* Clears the fresh mark of a socket. Returns true on the first call for a socket of rsc_sockets_open. */

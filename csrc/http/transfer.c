@@ -224,10 +224,29 @@ void rsc_transfer_connected(CURL *easy) {
     }
 }
 
-bool rsc_transfer_rests(CURL *easy) {
-    const struct rsc_transfer *transfer = transfer_of(easy);
-    const struct rsc_head *head = transfer != NULL ? &transfer->head : NULL;
-    return head != NULL && head->complete && head->status >= 200 && head->http_version[0] == '1';
+/* Ends the connection of an HTTP/1 response if more bytes have come on it, else lets it rest. They would become the
+ * next response. The TLS library may hold them already: only a read shows that. With CURLOPT_CONNECT_ONLY, libcurl
+ * reads for its user. */
+static void rest(const struct rsc_transfer *transfer) {
+    struct rsc_sockets *sockets = &transfer->operation.loop->sockets;
+    CURL *easy = transfer->handle->easy;
+    curl_socket_t fd = CURL_SOCKET_BAD;
+    if (curl_easy_getinfo(easy, CURLINFO_ACTIVESOCKET, &fd) != CURLE_OK || fd == CURL_SOCKET_BAD) {
+        return; /* libcurl has closed it */
+    }
+    char byte;
+    size_t size = 0;
+    struct rsc_sigpipe sigpipe;
+    rsc_sigpipe_hold(&sigpipe);
+    (void)curl_easy_setopt(easy, CURLOPT_CONNECT_ONLY, 1L);
+    bool silent = curl_easy_recv(easy, &byte, sizeof byte, &size) == CURLE_AGAIN;
+    (void)curl_easy_setopt(easy, CURLOPT_CONNECT_ONLY, 0L);
+    rsc_sigpipe_release(&sigpipe);
+    if (silent) {
+        rsc_sockets_rest(sockets, fd);
+    } else {
+        rsc_sockets_end(fd);
+    }
 }
 
 void rsc_transfer_complete(CURL *easy, CURLcode code) {
@@ -242,6 +261,9 @@ void rsc_transfer_complete(CURL *easy, CURLcode code) {
                 transfer->origin->name);
     } else if (code == CURLE_OK) {
         succeed(transfer);
+        if (transfer->head.http_version[0] == '1') {
+            rest(transfer);
+        }
     } else {
         fail_with_code(transfer, code);
     }

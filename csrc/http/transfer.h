@@ -123,10 +123,6 @@ void rsc_transfer_launch(struct rsc_transfer *transfer);
 /* For loop.c, callable from libcurl's callbacks: the transfer's TCP connection is open. */
 void rsc_transfer_connected(CURL *easy);
 
-/* For loop.c, callable from libcurl's callbacks: whether the transfer has an HTTP/1 response, which has ended when
- * libcurl waits for nothing more. */
-bool rsc_transfer_rests(CURL *easy);
-
 /* For loop.c: finishes a transfer that libcurl has completed. */
 void rsc_transfer_complete(CURL *easy, CURLcode code);
 

@@ -485,6 +485,17 @@ fault {
   end,
 }
 fault {
+  name = "an answer followed by another in the TLS record of its body",
+  start = fault_server.tls,
+  tls = "split",
+  warm = true,
+  requests = 2,
+  act = function(connection, sound)
+    connection:send(sound.text .. STALE)
+    connection:finish()
+  end,
+}
+fault {
   name = "an answer on an idle connection that nobody asked for",
   warm = true,
   settles = true,

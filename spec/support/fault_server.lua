@@ -116,13 +116,13 @@ function M.authority()
   return the_tls().path "ca.pem"
 end
 
----A server with sound answers and the TLS that the fault's `tls` names; see tls_server.lua. The client trusts the
----authority of the good certificates.
+---A server with the TLS that the fault's `tls` names; see tls_server.lua. Without the fault's `act` its answers are
+---sound. The client trusts the authority of the good certificates.
 ---@param fault riskscreen.spec.Fault
 ---@return riskscreen.spec.FaultServer
 function M.tls(fault)
   local self = M.raw {
-    act = function(connection, sound)
+    act = fault.act or function(connection, sound)
       connection:send(sound.text)
     end,
   }

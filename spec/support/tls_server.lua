@@ -4,6 +4,7 @@
 local program = require "spec.support.nginx_program"
 
 local CONFIGURATION = [[
+MODULES
 worker_processes 1;
 daemon on;
 pid DIR/nginx.pid;
@@ -27,6 +28,10 @@ http {
     location / { return 200 "$server_protocol $connection $request_method $request_uri $http_x_test"; }
   }
   server { listen unix:DIR/brief ssl; keepalive_timeout 1s; BACKEND }
+  server {
+    listen unix:DIR/split ssl;
+    location ~ ^/to/([0-9]+)/ { content_by_lua_file DIR/split.lua; }
+  }
   server { listen unix:DIR/expired ssl; ssl_certificate DIR/expired.pem; BACKEND }
   server { listen unix:DIR/early ssl; ssl_certificate DIR/early.pem; BACKEND }
   server { listen unix:DIR/other ssl; ssl_certificate DIR/other.pem; BACKEND }
@@ -54,6 +59,30 @@ local BACKEND = [[
       proxy_http_version 1.1;
       proxy_pass http://127.0.0.1:$1$2$is_args$args;
     }
+]]
+
+-- Every answer of the server at that port is sent in two TLS records: its head, and whatever follows. The connection
+-- stays open.
+local SPLIT = [[
+local port = ngx.var[1]
+local client = assert(ngx.req.socket(true))
+local function with_body(head)
+  local length = tonumber(head:lower():match "\ncontent%-length: *(%d+)") or 0
+  return (head:gsub("/to/%d+", "", 1)) .. (length > 0 and client:receive(length) or "")
+end
+local next_head = client:receiveuntil "\r\n\r\n"
+local head = ngx.req.raw_header()
+while head do
+  local server = ngx.socket.tcp()
+  assert(server:connect("127.0.0.1", port))
+  assert(server:send(with_body(head)))
+  local answer = assert(server:receive "*a")
+  local _, last = answer:find("\r\n\r\n", 1, true)
+  client:send(answer:sub(1, last))
+  client:send(answer:sub(last + 1))
+  head = next_head()
+  head = head and head .. "\r\n\r\n"
+end
 ]]
 
 -- Elliptic curves, because RSA keys take long to make; one key for all, because only the certificates matter. The
@@ -106,7 +135,7 @@ end
 local function run(directory, script, name)
   local path = directory .. "/" .. name
   local file = assert(io.open(path, "w"))
-  file:write((script:gsub("DIR", directory):gsub("BACKEND", backend)))
+  file:write((script:gsub("DIR", directory):gsub("BACKEND", backend):gsub("MODULES", program.modules)))
   file:close()
   return path
 end
@@ -122,6 +151,7 @@ function tls_server.start()
   os.remove(directory)
   execute("mkdir " .. directory)
   execute("sh " .. run(directory, CERTIFICATES, "make.sh") .. " > " .. directory .. "/make.log 2>&1")
+  run(directory, SPLIT, "split.lua")
   local configuration = run(directory, CONFIGURATION, "nginx.conf")
   -- A sanitizer that is loaded into this process is not nginx's.
   local start = "LD_PRELOAD= " .. program.command .. " -p %s -c %s 2> %s/start.log"

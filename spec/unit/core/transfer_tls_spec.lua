@@ -102,6 +102,23 @@ describe("a transfer over TLS", function()
     answering:close()
   end)
 
+  for _, options in ipairs({ {}, { compression = false }, { http_version = "1.1", concurrency = 1 } }) do
+    it("does not take what follows a response in its TLS record for the next one", function()
+      local answers = 0
+      local answering = peer.tcp(drive, function(connection)
+        answers = answers + 1
+        connection:send(peer.response("answer " .. answers) .. peer.response("stale"))
+        connection:finish()
+      end)
+      local origin = origin_of("split", options)
+      local target = "/to/" .. answering.url:match "%d+$" .. "/"
+      for i = 1, 5 do
+        assert.equal("answer " .. i, (answer_of(origin, { target = target })))
+      end
+      answering:close()
+    end)
+  end
+
   for _, case in ipairs({
     { "expired", "expired" },
     { "other", "does not match" },
