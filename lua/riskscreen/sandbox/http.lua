@@ -1,6 +1,7 @@
 -- Serves a service over HTTP with riskscreen.server; faults break real connections. The native runtime or the user's
 -- own loop polls it and calls `step`.
 local errors = require "riskscreen.errors"
+local tables = require "riskscreen.util.tables"
 
 ---@class riskscreen.sandbox.HttpServer
 ---@field url string
@@ -52,12 +53,7 @@ function HttpServer:take(request)
   if delay == 0 then
     return answer(request, response)
   end
-  local entry = { due = self.now() + delay, request = request, response = response }
-  local position = #self.waiting + 1
-  while position > 1 and self.waiting[position - 1].due > entry.due do
-    position = position - 1
-  end
-  table.insert(self.waiting, position, entry)
+  tables.insert_sorted(self.waiting, "due", { due = self.now() + delay, request = request, response = response })
 end
 
 ---The descriptor to poll.

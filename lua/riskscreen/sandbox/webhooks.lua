@@ -130,14 +130,6 @@ local function next_delivery(rules)
   return chosen or {}
 end
 
-local function insert(queue, webhook)
-  local position = #queue + 1
-  while position > 1 and queue[position - 1].at > webhook.at do
-    position = position - 1
-  end
-  table.insert(queue, position, webhook)
-end
-
 ---Adds the event of a transaction.
 ---@param account riskscreen.sandbox.Account
 ---@param id string the webhookId
@@ -159,7 +151,7 @@ function Webhooks:add(account, id, at, data, requested)
   end
   local body = assert(json.encode(event))
   for _ = 1, delivery.copies or 1 do
-    insert(self.queue, {
+    tables.insert_sorted(self.queue, "at", {
       account = account,
       event = event,
       body = body,
@@ -201,7 +193,7 @@ function Webhooks:answered(webhook, status, now)
   if webhook.left > 0 and (not status or status >= 500) then
     webhook.at = now + webhook.wait
     webhook.wait = webhook.wait * 2
-    insert(self.queue, webhook)
+    tables.insert_sorted(self.queue, "at", webhook)
     self.changed()
   end
 end

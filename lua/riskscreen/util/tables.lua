@@ -75,6 +75,18 @@ function M.sorted_keys(...)
   return keys
 end
 
+---Inserts an element into a list that is sorted by a field, after those with the same value.
+---@param list table[]
+---@param field string
+---@param element table
+function M.insert_sorted(list, field, element)
+  local position = #list + 1
+  while position > 1 and list[position - 1][field] > element[field] do
+    position = position - 1
+  end
+  table.insert(list, position, element)
+end
+
 ---A function that calls `make` once for each argument and keeps the result as long as the argument lives. Arguments are
 ---tables that do not change. A result must not refer to its argument: Lua 5.1 would collect neither.
 ---@generic T

@@ -48,20 +48,21 @@ local function is_hidden(code)
   return false
 end
 
--- Replaces hidden characters and bytes that are not UTF-8.
-local function show_bytes(bytes)
-  local pieces, position = {}, 1
-  while position <= #bytes do
-    local length, code = sequence_at(bytes, position)
-    if length and not is_hidden(code) then
-      pieces[#pieces + 1] = bytes:sub(position, position + length - 1)
-    else
-      pieces[#pieces + 1] = "?"
+-- A function that replaces bytes that are not UTF-8, and characters that `is_bad` names.
+local function replacer(replacement, is_bad)
+  return function(bytes)
+    local pieces, position = {}, 1
+    while position <= #bytes do
+      local length, code = sequence_at(bytes, position)
+      local is_good = length and not (is_bad and is_bad(code))
+      pieces[#pieces + 1] = is_good and bytes:sub(position, position + length - 1) or replacement
+      position = position + (length or 1)
     end
-    position = position + (length or 1)
+    return table.concat(pieces)
   end
-  return table.concat(pieces)
 end
+
+local show_bytes, to_utf8 = replacer("?", is_hidden), replacer "\239\191\189"
 
 ---Foreign text for one line of a message, cut to `limit` bytes. Control characters, characters that change the order of
 ---what is shown, and bytes that are not UTF-8 become "?".
@@ -82,17 +83,7 @@ end
 ---@param text string
 ---@return string
 function M.utf8(text)
-  return (
-    text:gsub("[\128-\255]+", function(bytes)
-      local pieces, position = {}, 1
-      while position <= #bytes do
-        local length = sequence_at(bytes, position)
-        pieces[#pieces + 1] = length and bytes:sub(position, position + length - 1) or "\239\191\189"
-        position = position + (length or 1)
-      end
-      return table.concat(pieces)
-    end)
-  )
+  return (text:gsub("[\128-\255]+", to_utf8))
 end
 
 ---A function that checks whether a text, from a position on, has characters of a class and no others.
