@@ -13,6 +13,9 @@ describe_if("./dev fleet", function()
     local pipe = assert(io.popen(("exec ./dev fleet %d >%s 2>&1 & echo $!"):format(port, log)))
     local process = pipe:read "*l"
     pipe:close()
+    finally(function()
+      os.execute("kill " .. process .. " 2>/dev/null")
+    end)
     local deadline = socket.gettime() + 300
     local text
     repeat
