@@ -129,6 +129,14 @@ local function connect(self, address, login, wants_master)
   return connection
 end
 
+-- The address that a server names, or nil where it cannot be one.
+local function named_address(host, port)
+  local number = type(port) == "string" and port:find "^%d%d?%d?%d?%d?$" and tonumber(port) or 0
+  if number >= 1 and number <= 65535 and type(host) == "string" and host:find "^[%w.:_%%-]+$" then
+    return { host = host, port = number }
+  end
+end
+
 -- Asks the Sentinels, one after the other, for the address of the master.
 local function find_master(self)
   local sentinels, last = self.settings.sentinels, nil
@@ -139,9 +147,10 @@ local function find_master(self)
       local reply, failure =
         connection:command({ "SENTINEL", "GET-MASTER-ADDR-BY-NAME", sentinels.name }, self.settings.timeout)
       connection:close()
-      if type(reply) == "table" and type(reply[1]) == "string" and tonumber(reply[2]) then
+      local master = type(reply) == "table" and named_address(reply[1], reply[2])
+      if master then
         table.insert(self.sentinels, 1, table.remove(self.sentinels, index))
-        return { host = reply[1], port = tonumber(reply[2]) }
+        return master
       elseif failure then
         failure.sent = false
         last = failures.of_transport(self.place, failure)
@@ -252,8 +261,7 @@ end
 
 -- The address that a reply of a Cluster names.
 local function moved_to(message)
-  local host, port = message:match "^MOVED %d+ (.+):(%d+)$"
-  return host and #port <= 5 and { host = host, port = tonumber(port) } or nil
+  return named_address(message:match "^MOVED %d+ (.+):(%d+)$")
 end
 
 -- Whether commands that Redis has refused should be sent again on another connection: where it has refused all.

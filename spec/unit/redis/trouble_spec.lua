@@ -333,6 +333,32 @@ describe_if("a client of Sentinels", function()
     local _, err = client:call "PING"
     assert.equal("read_only", err.reason)
   end)
+
+  it("fails where a server names an address that there cannot be", function()
+    for _, address in ipairs {
+      { "127.0.0.1", "0" },
+      { "127.0.0.1", "-1" },
+      { "127.0.0.1", "1.5" },
+      { "127.0.0.1", "65536" },
+      { "127.0.0.1", "99999999999" },
+      { "127.0.0.1", "1e300" },
+      { "127.0.0.1", "nan" },
+      { "", "1" },
+      { "127.0.0.1\0x", "1" },
+    } do
+      local host, port = address[1], address[2]
+      local sentinel = saying(("*2\r\n$%d\r\n%s\r\n$%d\r\n%s\r\n"):format(#host, host, #port, port))
+      local node = saying(("-MOVED 1 %s:%s\r\n"):format(host, port))
+      for _, client in ipairs {
+        connect { sentinels = { hosts = { (sentinel:gsub("redis://", "")) }, name = "deposits" } },
+        connect(node),
+      } do
+        local reply, err = client:call("GET", "a")
+        assert.is_nil(reply)
+        assert.equal("storage", err.kind)
+      end
+    end
+  end)
 end)
 
 describe_if("a client of a Cluster", function()
