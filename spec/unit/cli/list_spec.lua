@@ -1,6 +1,9 @@
 local json = require "riskscreen.json"
 local list_files = require "spec.support.list_files"
+local rsl = require "riskscreen.lists.rsl"
 local run = require("spec.support.cli").run
+
+local HEADER = 256 -- bytes of a compiled list
 
 local address = list_files.address
 
@@ -54,6 +57,22 @@ describe("riskscreen list", function()
     assert.equal(5, status)
     assert.matches("1 rows are no entries", err, 1, true)
     assert.same({ "ours.csv" }, directory:names())
+  end)
+
+  it("shows no date for a time that no calendar has", function()
+    run { "list", "build", input, "-o", output }
+    local built = directory:read "deny.rsl"
+    for _, time in ipairs { ("\255"):rep(8), ("\0"):rep(7) .. "@" } do
+      local content = built:sub(1, 40) .. time .. built:sub(49)
+      local crc, bytes = rsl.crc32c "of_sums"(content, 17, HEADER), {}
+      for index = 1, 4 do
+        bytes[index] = string.char(math.floor(crc / 256 ^ (index - 1)) % 256)
+      end
+      directory:write("deny.rsl", content:sub(1, 12) .. table.concat(bytes) .. content:sub(17))
+      local status, out = run { "list", "info", output, "--jsonl" }
+      assert.equal(0, status)
+      assert.same({ 2 }, { json.decode(out).entries, json.decode(out).built })
+    end
   end)
 
   it("refuses a damaged list", function()

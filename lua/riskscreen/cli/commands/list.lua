@@ -8,6 +8,7 @@ local status = require "riskscreen.cli.status"
 local tables = require "riskscreen.util.tables"
 
 local DAY = 86400 -- seconds
+local LATEST = 2 ^ 53 -- Unix seconds
 
 local report_columns = { "file", "entries", "rows", "repeated", "invalid", "bytes" }
 
@@ -15,8 +16,9 @@ local info_columns = { "file", "entries", "built", "days", "invalid", "bytes", "
 
 local check_columns = { "address", "network", "listed", "expires", "note" }
 
+-- A compiled list may hold any number.
 local function time_of(seconds)
-  return seconds and os.date("!%Y-%m-%dT%H:%M:%SZ", seconds)
+  return seconds and seconds >= 0 and seconds < LATEST and os.date("!%Y-%m-%dT%H:%M:%SZ", seconds) or nil
 end
 
 local function warn_of(context, report)
