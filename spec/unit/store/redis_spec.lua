@@ -82,7 +82,7 @@ describe_if("a store in Redis", function()
   end)
 
   it("reads entries that do not fit into one reply", function()
-    local small = riskscreen.redis.new { url = server.url, max_reply = 20 * 1024 * 1024 }
+    local small = riskscreen.redis.new { url = server.url, max_reply = 20 * 1024 * 1024, timeout = 30 }
     local store = open(server, { redis = small })
     local space, long = store:space "things", ("x"):rep(3 * 1024 * 1024)
     for index = 1, 12 do
