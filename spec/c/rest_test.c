@@ -16,7 +16,7 @@
 #define PATIENCE     60000 /* ms */
 
 static struct sockaddr_un address = {.sun_family = AF_UNIX};
-static int listener, unasked[2]; /* a pipe that ends when the unasked answer is sent */
+static int listener, unasked[2]; /* a pipe that ends when the unsolicited answer is sent */
 
 /* When libcurl has sent a request, it returns to it after the response has come. */
 ssize_t send(int fd, const void *bytes, size_t size, int flags) {
