@@ -250,6 +250,37 @@ function M.start_cluster()
   return nodes
 end
 
+local function ensure(node, ...)
+  return assert(node:call(...))
+end
+
+---Begins to move a slot of a Cluster to another node, as `redis-cli --cluster reshard` does.
+---@param slot integer
+---@param from riskscreen.Redis a client of the node that has it
+---@param to riskscreen.Redis a client of the node that gets it
+---@param to_server RedisServer
+---@return { move: fun(count: integer), finish: fun() }
+function M.begin_move(slot, from, to, to_server)
+  local from_id, to_id = ensure(from, "CLUSTER", "MYID"), ensure(to, "CLUSTER", "MYID")
+  ensure(to, "CLUSTER", "SETSLOT", slot, "IMPORTING", from_id)
+  ensure(from, "CLUSTER", "SETSLOT", slot, "MIGRATING", to_id)
+  local function move(count)
+    for _, key in ipairs(ensure(from, "CLUSTER", "GETKEYSINSLOT", slot, count)) do
+      ensure(from, "MIGRATE", "127.0.0.1", to_server.port, key, 0, PATIENCE * 1000)
+    end
+  end
+  return {
+    move = move,
+    finish = function()
+      while ensure(from, "CLUSTER", "COUNTKEYSINSLOT", slot) > 0 do
+        move(100)
+      end
+      ensure(to, "CLUSTER", "SETSLOT", slot, "NODE", to_id)
+      ensure(from, "CLUSTER", "SETSLOT", slot, "NODE", to_id)
+    end,
+  }
+end
+
 ---@class riskscreen.spec.RedisGroup
 ---@field master RedisServer
 ---@field replicas RedisServer[]

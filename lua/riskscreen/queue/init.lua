@@ -82,6 +82,7 @@ M.worker_options = workers.options
 ---@field private redis riskscreen.Redis
 ---@field private settings table
 ---@field private base string
+---@field private keys string[] of each script
 local Queue = { __name = "riskscreen.Queue" }
 Queue.__index = Queue
 
@@ -95,7 +96,14 @@ function M.new(given)
     error("queue.new: " .. wrong.message, 2)
   end
   local base = settings.redis:key("queue:" .. settings.name .. ":")
-  return setmetatable({ redis = settings.redis, settings = settings, base = base, group = GROUP }, Queue)
+  return setmetatable({
+    redis = settings.redis,
+    settings = settings,
+    base = base,
+    -- The second key never exists. So a Cluster that moves the slot refuses a script before it begins, not half done.
+    keys = { base .. "jobs", base .. "absent" },
+    group = GROUP,
+  }, Queue)
 end
 
 ---Checks that the server may hold a queue, and makes the group of its workers.
@@ -190,7 +198,7 @@ local function add_batch(self, source, first, batch, totals)
     for index = 1, #batch do
       arguments[index + 4] = batch[index]
     end
-    local reply, err = self.redis:script(scripts.add, { self.base .. "jobs" }, arguments)
+    local reply, err = self.redis:script(scripts.add, self.keys, arguments)
     if not reply then
       return nil, err
     end
@@ -343,7 +351,7 @@ end
 function Queue:requeue()
   local sum = 0
   while true do
-    local count, err = self.redis:script(scripts.requeue, { self.base .. "jobs" }, { self.base, BATCH })
+    local count, err = self.redis:script(scripts.requeue, self.keys, { self.base, BATCH })
     if not count then
       return nil, err
     end

@@ -140,7 +140,7 @@ local function finish(self, endings)
     arguments[last - 4], arguments[last - 3], arguments[last - 2] = job.entry, job.key, job.id
     arguments[last - 1], arguments[last] = job.item, ending.outcome
   end
-  local reply, err = self.redis:script(scripts.done, { self.queue.base .. "jobs" }, arguments)
+  local reply, err = self.redis:script(scripts.done, self.queue.keys, arguments)
   if not reply then
     return nil, err
   end
@@ -152,7 +152,7 @@ end
 local function bury(self, ending)
   local job = ending.job
   local arguments = { self.queue.base, self.queue.group, job.entry, job.key, job.id, job.item, ending.reason }
-  return self.redis:script(scripts.bury, { self.queue.base .. "jobs" }, arguments)
+  return self.redis:script(scripts.bury, self.queue.keys, arguments)
 end
 
 -- Takes the endings that one command can send: several outcomes, or one dead letter.

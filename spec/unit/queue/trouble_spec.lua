@@ -1,6 +1,9 @@
 -- A queue whose Redis is killed, or replaced by a replica under a Sentinel.
+local cli = require "spec.support.cli"
+local command_line = require "spec.support.command_line"
 local redis_server = require "spec.support.redis"
 local riskscreen = require "riskscreen"
+local statuses = require "riskscreen.cli.status"
 
 local describe_if = redis_server.is_installed() and describe or pending
 
@@ -162,5 +165,45 @@ describe_if("a queue whose Redis is replaced by a replica", function()
     assert.equal(0, status.done)
     assert.equal(0, queue:add("first", inputs()).added)
     assert.equal(ROWS, queue:add("second", inputs()).added)
+  end)
+
+  it("is found again by the command, whose workers go on", function()
+    start(1)
+    local directory, remove = cli.directory()
+    local output = directory .. "/output.csv"
+    local file = assert(io.open(directory .. "/input.csv", "w"))
+    file:write "address,network\n"
+    for _, input in ipairs(inputs()) do
+      file:write(input.address, ",", input.network, "\n")
+    end
+    file:close()
+    local flags = ("--sentinel 127.0.0.1:1 --sentinel %s --master deposits"):format(group.sentinels.hosts[1])
+    local function command(verb)
+      return ("env XDG_CONFIG_HOME=/nonexistent %s --sandbox queue %s %s"):format(cli.command, verb, flags)
+    end
+    local worker = assert(io.popen(command "work" .. " 2>/dev/null & echo $!; wait"))
+    local process = worker:read "*l"
+    finally(function()
+      os.execute("kill " .. process)
+      worker:close()
+      remove()
+    end)
+    local text, status = command_line.run(command("add --replicas 1 " .. directory .. "/input.csv"))
+    assert.equal(0, status, text)
+    group:begin_failover()
+    group:wait_for_failover()
+    local count = 0
+    while count < ROWS do
+      text, status = command_line.run(command("results -o " .. output))
+      -- The Sentinel may still name the old master.
+      assert.is_true(status == 0 or status == statuses.unknown, text)
+      if status == 0 then
+        count = -1 -- for the header
+        for _ in io.lines(output) do
+          count = count + 1
+        end
+      end
+    end
+    assert.matches('"done":600', (command_line.run(command "status --json")))
   end)
 end)

@@ -408,6 +408,64 @@ describe_if("a client of a Cluster", function()
     end
   end)
 
+  it("refuses scripts whole while its slot moves, and goes on when it has moved", function()
+    local function row(number)
+      return { address = ("0x%040x"):format(number), network = "eth" }
+    end
+    local redis = connect { url = nodes[1].url, prefix = "moving" }
+    local slot = redis:call("CLUSTER", "KEYSLOT", redis:key "")
+    local owner = math.floor(slot * 3 / 16384) + 1
+    local to = owner % 3 + 1
+    local queue = riskscreen.queue.new { redis = redis }
+    local store = assert(riskscreen.store.redis { redis = redis })
+    local things = store:space "things"
+    assert.is_true(things:put("a", "1"))
+    -- A job, an input that waits for its outcome, a result, and an empty stream of dead letters.
+    assert.equal(3, assert(queue:add("first", { row(1), row(1), { address = "?", network = "eth" } })).added)
+    local dead = queue.base .. "dead"
+    assert.equal(1, redis:call("XDEL", dead, redis:call("XADD", dead, "*", "id", "x")))
+
+    local client = riskscreen.sandbox.client()
+    local second = { row(1), row(2), row(3) }
+    local move = redis_server.begin_move(slot, connect(nodes[owner].url), connect(nodes[to].url), nodes[to])
+    local results, seen = nil, {}
+    for _ = 1, 3 do
+      -- The first row is a repeat of one that the old node has, and the key of the second one exists nowhere.
+      local totals, err = queue:add("second", second)
+      assert.is_nil(totals)
+      assert.is_true(err.retryable)
+      local put
+      put, err = things:put("b", "2")
+      assert.is_true(put or err.retryable, tostring(err))
+      move.move(3)
+    end
+    riskscreen.run(function()
+      local worker = queue:worker { client = client }
+      local worked = riskscreen.spawn(worker.run, worker)
+      riskscreen.sleep(0.1)
+      assert.equal(0, worker.finished)
+      move.finish()
+      assert.equal(3, assert(queue:add("second", second)).added)
+      repeat
+        riskscreen.sleep(0.01)
+        results = assert(queue:results())
+      until #results == 6
+      worker:stop()
+      assert(worked:await())
+    end)
+    for _, result in ipairs(results) do
+      seen[result.id] = (seen[result.id] or 0) + 1
+    end
+    assert.same(
+      { ["first/1"] = 1, ["first/2"] = 1, ["first/3"] = 1, ["second/1"] = 1, ["second/2"] = 1, ["second/3"] = 1 },
+      seen
+    )
+    assert.equal(0, redis:call("XLEN", queue.base .. "jobs"))
+    assert.equal("1", things:get "a")
+    assert.is_true(things:put("b", "2"))
+    client:close()
+  end)
+
   it("refuses to keep a queue or a store on a node that evicts keys", function()
     for _, node in ipairs(nodes) do
       node:command "CONFIG SET maxmemory 100mb"

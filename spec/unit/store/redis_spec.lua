@@ -1,5 +1,6 @@
 -- The store in Redis when Redis fails or another program disturbs it, against real servers.
 local program = require "spec.support.program"
+local recorder = require "spec.support.recorder"
 local redis_server = require "spec.support.redis"
 local riskscreen = require "riskscreen"
 
@@ -267,6 +268,61 @@ describe_if("a store in Redis", function()
       one:close()
       two:close()
     end)
+  end)
+end)
+
+describe_if("a store whose Redis is replaced by a replica", function()
+  teardown(redis_server.stop_all)
+
+  it("keeps transactions, handled events and locks for the programs that use it", function()
+    local group = redis_server.start_group(1)
+    local store = assert(riskscreen.store.redis { redis = riskscreen.redis.new { sentinels = group.sentinels } })
+    local transport, requests =
+      recorder.new(recorder.reply(200, { success = true, code = 1, data = { requestId = "r1" } }))
+    local handled = 0
+    local client = riskscreen.new {
+      transport = transport,
+      access_key = "key-of-the-store-specs",
+      store = store,
+    }
+    local inbox = riskscreen.webhook.inbox {
+      accept_unauthenticated = true,
+      store = store,
+      handlers = {
+        ["*"] = function()
+          handled = handled + 1
+        end,
+      },
+    }
+    local function submit()
+      return client.kyt:submit { network = "eth", hash = "0xabc", direction = "in" }
+    end
+    local function deliver()
+      local event = '{"webhookId":"w1","eventType":"kyt","timestamp":"2026-01-01 00:00:00","data":{"requestId":"r2"}}'
+      return (inbox:deliver("POST", {}, event))
+    end
+    assert.equal("r1", assert(submit()).requestId)
+    assert.equal(200, deliver())
+    local release = assert(store:lock "turn")
+    group.replicas[1]:wait_until_same(group.master)
+
+    group:begin_failover()
+    group:wait_for_failover()
+    local transaction, err = submit()
+    while not transaction do
+      assert.is_true(err.retryable, tostring(err))
+      riskscreen.sleep(0.05)
+      transaction, err = submit()
+    end
+    assert.is_true(err.kept)
+    assert.equal(200, deliver())
+    assert.same({ 1, 1 }, { #requests, handled })
+    local other = assert(riskscreen.store.redis { redis = riskscreen.redis.new { sentinels = group.sentinels } })
+    assert.equal("locked", select(2, other:lock "turn").reason)
+    release()
+    assert.is_function(other:lock "turn")
+    other:close()
+    store:close()
   end)
 end)
 

@@ -1,9 +1,11 @@
 -- riskscreen queue: screens files of any size with workers on any number of machines, over Redis.
 
+local check = require "riskscreen.options.check"
 local inputs = require "riskscreen.cli.input"
 local option_of = require "riskscreen.cli.option"
 local grouped = require("riskscreen.cli.progress").grouped
 local queues = require "riskscreen.queue"
+local redis = require "riskscreen.redis"
 local reader = require "riskscreen.cli.result_file"
 local riskscreen = require "riskscreen"
 local screening = require "riskscreen.cli.screening"
@@ -14,32 +16,54 @@ local tables = require "riskscreen.util.tables"
 local REDIS_URL = "RISKSCREEN_REDIS_URL"
 local LOOK_EVERY = 0.1 -- seconds between two looks for a signal
 
+local sentinels = option_of.pick(redis.options, { "sentinels" })[1]
+local sentinel_options = option_of.pick(sentinels.fields, { "hosts", "name" })
+
 local common = tables.concat({
   { name = "redis", type = "string", argument = "URL", doc = "The Redis; by default " .. REDIS_URL .. "." },
+  option_of.adapted(sentinel_options[1], {
+    name = "sentinel",
+    required = false,
+    list = true,
+    argument = "HOST:PORT",
+    doc = "A Sentinel to ask for the master, in place of the URL's host. Repeat it for each Sentinel.",
+  }),
+  option_of.adapted(sentinel_options[2], { name = "master", required = false, argument = "NAME" }),
 }, option_of.pick(queues.options, { "name" }))
 
 local of_add = option_of.pick(queues.options, { "capacity", "replicas" })
 local of_work = option_of.pick(queues.options, { "results", "remember", "claim_after", "deliveries" })
 local of_results = option_of.pick(queues.options, { "replicas" })
 
--- The client of Redis, and the queue.
-local function open(context)
+-- The checked options of the client of Redis.
+local function redis_settings(context)
   local options = context.options
   local url = options.redis or context.world.getenv(REDIS_URL)
-  if not url then
+  if (options.sentinel == nil) ~= (options.master == nil) then
+    status.misuse "--sentinel and --master go together: Sentinels know a master by its name"
+  elseif not url and not options.sentinel then
     status.misuse("the queue needs a Redis: set " .. REDIS_URL .. ", such as redis://127.0.0.1:6379, or give --redis")
   end
-  local made, redis = pcall(riskscreen.redis.new, url)
-  if not made then
-    status.misuse((tostring(redis):gsub("^.-redis%.new: ", "")))
+  local settings, problem = check.options(redis.options, { url = url })
+  if not settings then
+    status.misuse(problem.message)
   end
-  local given = { redis = redis }
+  if options.sentinel then
+    settings.sentinels = { hosts = options.sentinel, name = options.master }
+  end
+  return settings
+end
+
+-- The queue, and the client of Redis.
+local function open(context)
+  local client = redis.with(redis_settings(context))
+  local given = { redis = client }
   for _, option in ipairs(queues.options) do
     if option.name ~= "redis" then
-      given[option.name] = options[option.name]
+      given[option.name] = context.options[option.name]
     end
   end
-  return queues.new(given), redis
+  return queues.new(given), client
 end
 
 local function run_add(context)
@@ -97,13 +121,13 @@ end
 
 local function run_work(context)
   local options = context.options
-  local queue, redis = open(context)
+  local queue, redis_client = open(context)
   if options.share_rate and not context:setting "rate_limit.rate" then
     status.misuse "--share-rate needs the setting rate_limit.rate: --set rate_limit.rate=100"
   end
   local client = context:client {
     concurrency = options.concurrency,
-    rate_limit = options.share_rate and { shared = { redis = redis } } or nil,
+    rate_limit = options.share_rate and { shared = { redis = redis_client } } or nil,
   }
   local problems = {}
   local worker = queue:worker {
