@@ -27,6 +27,23 @@ describe("screen --file", function()
     assert.equal(whole.statuses[1], outcome.statuses[#outcome.statuses])
   end)
 
+  it("has its header also when it was ended before the header was on the disk", function()
+    local directory, remove = cli.directory()
+    local file = assert(io.open(directory .. "/input.csv", "w"))
+    file:write(("address,network\n0x%040x,eth\n"):format(1))
+    file:close()
+    local base = "XDG_CONFIG_HOME=/nonexistent %s %%s bin/riskscreen.in screen --sandbox -q --file %s/input.csv"
+    local line = base:format(os.getenv "RISKSCREEN_LUA" or "lua5.4", directory)
+    local ending = [[-e 'require("riskscreen.system").sync = function() os.exit(9) end']]
+    assert.equal(9, select(2, run(line:format(ending))))
+    local output, status = run(line:format "" .. " --resume")
+    local rows = runs.rows(directory .. "/input.results.csv")
+    remove()
+    assert.equal(0, status, output)
+    assert.equal(2, #rows)
+    assert.matches("^line,address,network,", rows[1])
+  end)
+
   it("stops when the service is down, and makes the failed calls again when it is resumed", function()
     local directory, remove = cli.directory()
     local path = directory .. "/input.csv"

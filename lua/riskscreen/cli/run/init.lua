@@ -414,10 +414,12 @@ local function open_output(run, path, identity)
     end
     state:clear()
     state:begin(identity)
+  end
+  if state.progress.offset == 0 then -- a run that was ended before this has no header
     local header = run:header()
     run.out:write(header)
-    state.progress.offset = #header
     assert(system.sync(run.out))
+    state.progress.offset = #header
     state:record(state.progress, {})
   end
   run.progress, run.answers = state.progress, state.answers
