@@ -207,9 +207,10 @@ end
 
 -- Screening
 
--- How many jobs the worker can take.
+-- How many jobs the worker can take. Where Redis is slow to take outcomes, they count.
 local function room(self)
-  return AHEAD * self.settings.concurrency - self.unfinished
+  local most = AHEAD * self.settings.concurrency
+  return math.min(most - self.unfinished, 2 * most - self.count)
 end
 
 local function hold(self, job)
