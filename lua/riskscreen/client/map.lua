@@ -33,7 +33,7 @@ local AHEAD = 4 -- times `concurrency` is the most items that are taken and have
 ---@field private present fun(index: integer, value: any, err: any, item: any, extra: any): ...
 ---@field private settings table
 ---@field private window integer the most items that are taken and not yet reported
----@field private low integer with so few items in the queue, further ones are taken
+---@field private concurrency integer the most workers; with so few items in the queue, further ones are taken
 ---@field private queue table<integer, riskscreen.MapEntry> taken and not started, at their index modulo `window`: Lua
 ---rebuilds a table of moving positions again and again
 ---@field private results table<integer, riskscreen.MapEntry> ended and not yet reported, likewise at their position in
@@ -94,7 +94,7 @@ local function finish(run, entry)
   entry.position = position
   run.results[position % run.window] = entry
   -- The caller waits for the next result; and it takes further items before the workers have none.
-  if position == run.reported + 1 or run.taken - run.begun <= run.low then
+  if position == run.reported + 1 or run.taken - run.begun <= run.concurrency then
     run.changed:notify()
   end
 end
@@ -137,19 +137,21 @@ end
 
 -- Starts a worker for each item under way, up to `concurrency`.
 local function start_workers(run)
-  local concurrency = run.settings.concurrency
-  while run.working < concurrency and run.working < run.taken - run.ended and run.begun < run.taken do
+  while run.working < run.concurrency and run.working < run.taken - run.ended and run.begun < run.taken do
     start_worker(run)
   end
 end
 
--- Takes more items than are under way, so that no worker ends because the caller is slow to take further ones.
+-- Takes more items than are under way, so that no worker ends because the caller is slow to take further ones. It takes
+-- many when few are left, because the bounds cost more than an item (`./dev bench screen_all`).
 local function fill(run)
-  local concurrency = run.settings.concurrency
   start_workers(run)
+  if run.taken - run.begun > run.concurrency then
+    return
+  end
   while
     not (run.exhausted or run.stopped)
-    and run.taken - run.ended < AHEAD * concurrency
+    and run.taken - run.ended < AHEAD * run.concurrency
     and run.taken - run.reported < run.window
   do
     take(run)
@@ -329,7 +331,7 @@ function M.new(runtime, source, body, settings, present)
     total = settings.total or total,
     started = runtime.now(),
     window = settings.concurrency * WINDOW,
-    low = settings.concurrency,
+    concurrency = settings.concurrency,
     workers = {},
     working = 0,
     taken = 0,
