@@ -87,19 +87,16 @@ local function subject_of(item, index, is_line, network)
   return item.address, network
 end
 
--- Pairs are dropped by the generation, because single removals are slow in a nearly full table: Lua rebuilds the
--- table at nearly every insertion (spec/c/tables_test.c).
-local GENERATIONS = 4
-
 -- A decision is kept as the text of its answer, where it follows from that alone. Keeping the tables of 4,096 decisions
 -- costs a fifth of a long run on Lua 5.4 (`./dev bench screen_all`).
 local LONGEST_TEXT = 4096 -- bytes
 
 ---@class riskscreen.Decided the last pairs of an address and a network that were decided, or are being decided
 ---@field private capacity integer
----@field private size integer pairs of a generation
----@field private generations table<string, table<string, integer>>[] by network and canonical address the number of the
----pair, youngest first
+---@field private young table<string, table<string, integer>> by network and canonical address the number of the pair.
+---At `capacity` pairs the table becomes the old one, because single removals are slow in a nearly full table: Lua
+---rebuilds the table at nearly every insertion (spec/c/tables_test.c).
+---@field private old table<string, table<string, integer>>
 ---@field private count integer of pairs so far: the number of the last one
 ---@field private kept table<integer, string|riskscreen.Decision|false> by the number modulo `capacity` the text of the
 ---answer, or the decision; false while it is being made
@@ -112,8 +109,8 @@ Decided.__index = Decided
 local function new_decided(capacity)
   return setmetatable({
     capacity = capacity,
-    size = math.max(1, math.ceil(capacity / GENERATIONS)),
-    generations = { {} },
+    young = {},
+    old = {},
     count = 0,
     kept = {},
     indexes = {},
@@ -124,28 +121,21 @@ end
 
 -- The number of a pair, unless `capacity` other pairs came later.
 function Decided:find(network, canonical)
-  local generations = self.generations
-  for age = 1, #generations do
-    local of_network = generations[age][network]
-    local number = of_network and of_network[canonical]
-    if number then
-      return self.count - number < self.capacity and number or nil
-    end
-  end
+  local young, old = self.young[network], self.old[network]
+  local number = young and young[canonical] or old and old[canonical]
+  return number and self.count - number < self.capacity and number or nil
 end
 
 function Decided:add(network, canonical, index)
-  local count, generations = self.count, self.generations
-  if count % self.size == 0 and count > 0 then
-    table.insert(generations, 1, {})
-    generations[GENERATIONS + 2] = nil
+  local number = self.count + 1
+  if number % self.capacity == 0 then
+    self.young, self.old = {}, self.young
   end
-  local of_network = generations[1][network]
+  local of_network = self.young[network]
   if not of_network then
     of_network = {}
-    generations[1][network] = of_network
+    self.young[network] = of_network
   end
-  local number = count + 1
   local slot = number % self.capacity + 1
   self.kept[slot], self.indexes[slot] = false, index
   of_network[canonical], self.count = number, number
