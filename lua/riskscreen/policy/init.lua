@@ -281,18 +281,13 @@ function Policy:decide(results, other)
   }
 end
 
--- Whether a list has one element and no other key.
-local function has_one(list)
-  return type(list) == "table" and next(list) == 1 and next(list, 1) == nil
-end
-
 ---Decides from a risk assessment alone, as `decide { risk = record }` does. Most assessments have one risk whose reason
 ---is cached: then this takes half the time (`./dev bench layers`, Lua 5.4).
 ---@param record table as the call gave it
 ---@return riskscreen.Decision
 function Policy:decide_record(record)
   local risks, by_source = record.risks, self.cache and self.cache[record.whitelist]
-  if by_source and has_one(risks) then
+  if by_source and type(risks) == "table" and #risks == 1 then
     local risk = risks[1]
     local by_level = by_source[risk.riskSource]
     local by_type = by_level and by_level[risk.riskLevel]

@@ -109,22 +109,18 @@ end
 ---value_only?: boolean|"text"): riskscreen.Reply|nil, table|nil
 function M.transport(settings)
   local origin
-  local last_headers, last_key, last_lines -- nearly all requests have the headers of the last one
+  local last_headers, last_key -- nearly all requests have the headers of the last one
+  local options = {} -- of the last request; the core copies them
   return function(request, key, timeout, connect_timeout, fresh, value_only)
     origin = origin or new_origin(settings)
     local headers = request.headers
     if headers ~= last_headers or key ~= last_key then
-      last_headers, last_key, last_lines = headers, key, lines_of(headers, key)
+      last_headers, last_key, options.headers = headers, key, lines_of(headers, key)
     end
-    local transfer = origin:send {
-      method = request.method,
-      target = request.target,
-      headers = last_lines,
-      body = request.body,
-      timeout = timeout or request.timeout,
-      connect_timeout = connect_timeout or request.connect_timeout,
-      fresh = fresh or request.fresh,
-    }
+    options.method, options.target, options.body = request.method, request.target, request.body
+    options.timeout, options.connect_timeout = timeout or request.timeout, connect_timeout or request.connect_timeout
+    options.fresh = fresh or request.fresh
+    local transfer = origin:send(options)
     scheduler.await(transfer)
     if value_only and not request.keep_null then
       local value, size, body = transfer:take(value_only == "text")

@@ -174,7 +174,7 @@ end
 -- Resumes the tasks that were ready at the start. A task that stays ready cannot keep others waiting.
 local function resume_ready(out_of_time)
   local last = tail
-  while head <= last and not out_of_time() do
+  while head <= last and not (out_of_time and out_of_time()) do
     local resumed = first_ready
     first_ready, resumed.next_ready = resumed.next_ready, false
     last_ready = first_ready and last_ready
@@ -213,7 +213,7 @@ end
 
 -- Takes finished operations out of the loop one by one, so that a step with a budget leaves the rest in it.
 local function dispatch(this, resuming, out_of_time)
-  while not out_of_time() do
+  while not (out_of_time and out_of_time()) do
     local finished, id = this:next()
     if not finished then
       return
@@ -248,12 +248,8 @@ local function deadline_of(budget)
   end
 end
 
-local function never()
-  return false
-end
-
 local function work(this, seconds, resuming, budget)
-  local out_of_time = budget and deadline_of(budget) or never
+  local out_of_time = budget and deadline_of(budget)
   this:step(resuming and head <= tail and 0 or wait_limit(seconds), budget and budget * RECEIVING)
   dispatch(this, resuming, out_of_time)
   if resuming then
