@@ -56,7 +56,12 @@ case ${2:-} in
 binders) fuzz_binders; exit ;;
 properties) fuzz_properties; exit ;;
 esac
+# Two runs side by side build once.
+mkdir -p build
+exec 9>build/fuzz.lock
+flock 9
 build_preset fuzz
+exec 9>&-
 names=$(fuzzers | grep -x "${2:-.*}") || { say "fuzz: NAME must be one of $(fuzzers | tr '\n' ' ')(got '$2')"; exit 2; }
 status=0
 mkdir -p build/fuzz/found
