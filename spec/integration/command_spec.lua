@@ -44,6 +44,18 @@ describe("screen --file", function()
     assert.matches("^line,address,network,", rows[1])
   end)
 
+  it("ends with the status of an interrupt also when the state was being opened", function()
+    local directory, remove = cli.directory()
+    local file = assert(io.open(directory .. "/input.csv", "w"))
+    file:write(("address,network\n0x%040x,eth\n"):format(1))
+    file:close()
+    local interrupt = [[-e 'require("riskscreen.store").sqlite = function() return nil, "store: interrupted!" end']]
+    local line = "XDG_CONFIG_HOME=/nonexistent %s %s bin/riskscreen.in screen --sandbox -q --file %s/input.csv"
+    local output, status = run(line:format(os.getenv "RISKSCREEN_LUA" or "lua5.4", interrupt, directory))
+    remove()
+    assert.equal(130, status, output)
+  end)
+
   it("stops when the service is down, and makes the failed calls again when it is resumed", function()
     local directory, remove = cli.directory()
     local path = directory .. "/input.csv"

@@ -74,6 +74,7 @@ function M.run(options)
     end
     statuses[#statuses + 1] = status
     if status == 4 then
+      sandbox.close()
       error("the run was refused: " .. text)
     end
     ended = ended + (status > 5 and 1 or 0)

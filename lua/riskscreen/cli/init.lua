@@ -179,15 +179,17 @@ end
 
 -- The status and the message of a failure.
 local function describe(failure)
-  if status.is_failure(failure) then
-    return failure.status, failure.message
-  elseif errors.is(failure) then
-    local message = tostring(failure):gsub("^riskscreen: ", "")
-    return failure.kind == "invalid_argument" and status.usage or status.unknown, message
-  elseif tostring(failure):find "interrupted!" then
+  local message = tostring(failure)
+  -- Lua's interpreter raises this at SIGINT, also in a call whose failures become messages.
+  if (" " .. message):find(" interrupted!", 1, true) then
     return status.interrupted, "interrupted"
+  elseif status.is_failure(failure) then
+    return failure.status, message
+  elseif errors.is(failure) then
+    message = message:gsub("^riskscreen: ", "")
+    return failure.kind == "invalid_argument" and status.usage or status.unknown, message
   end
-  return status.unknown, "failed: " .. tostring(failure)
+  return status.unknown, "failed: " .. message
 end
 
 -- The verb whose name the arguments begin with, or nil.
