@@ -56,12 +56,8 @@ case ${2:-} in
 binders) fuzz_binders; exit ;;
 properties) fuzz_properties; exit ;;
 esac
-# Two runs side by side build once.
-mkdir -p build
-exec 9>build/fuzz.lock
-flock 9
-build_preset fuzz
-exec 9>&-
+# The test run has built them, and runs two of them side by side.
+[ -n "${RISKSCREEN_FUZZERS_BUILT:-}" ] || build_preset fuzz
 names=$(fuzzers | grep -x "${2:-.*}") || { say "fuzz: NAME must be one of $(fuzzers | tr '\n' ' ')(got '$2')"; exit 2; }
 status=0
 mkdir -p build/fuzz/found
