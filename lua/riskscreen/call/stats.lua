@@ -1,5 +1,6 @@
 -- Counters and latency histograms of a client. A snapshot is a copy.
 
+local open_sets = require "riskscreen.util.open_set"
 local tables = require "riskscreen.util.tables"
 
 -- Upper bounds of the buckets in seconds. A last bucket has no bound.
@@ -91,11 +92,7 @@ end
 ---@field kinds table<string, integer> failed calls by the kind of their error
 ---@field statuses table<integer, integer> answers by HTTP status
 ---@field operations table<string, table>
----@field private open table<integer, table|false> calls under way by their slots; a call that an error has left behind
----is collected. With calls as keys, 64 of them fill the table, and Lua rebuilds it for each further one.
----@field private slots integer number of slots
----@field private free integer[] slots without a call
----@field private free_count integer
+---@field private open riskscreen.OpenSet calls under way
 local Stats = {}
 Stats.__index = Stats
 
@@ -139,10 +136,7 @@ function M.new()
     statuses = {},
     operations = {},
     requests = new_histogram(),
-    open = setmetatable({}, { __mode = "v" }),
-    slots = 0,
-    free = {},
-    free_count = 0,
+    open = open_sets.new(),
   }, Stats)
 end
 
@@ -162,14 +156,7 @@ end
 ---@param call table gets the field `slot`
 ---@param operation string
 function Stats:begin(call, operation)
-  local count = self.free_count
-  local slot = count > 0 and self.free[count] or self.slots + 1
-  if count > 0 then
-    self.free_count = count - 1
-  else
-    self.slots = slot
-  end
-  self.open[slot], call.slot = call, slot
+  call.slot = self.open:add(call)
   local entry = self.operations[operation] or new_operation(self, operation)
   entry.calls = entry.calls + 1
 end
@@ -181,11 +168,7 @@ end
 ---@param seconds? number
 ---@param kind? string of the error
 function Stats:finish(call, operation, outcome, seconds, kind)
-  local slot = call.slot
-  if self.open[slot] == call then
-    local count = self.free_count + 1
-    self.open[slot], self.free[count], self.free_count = false, slot, count
-  end
+  self.open:remove(call, call.slot)
   local entry = self.operations[operation]
   entry[outcome] = entry[outcome] + 1
   if seconds then
@@ -217,20 +200,6 @@ function Stats:answered(status, size, seconds)
   self.requests:observe(seconds)
 end
 
--- The calls under way. The slot of a collected call becomes free.
-local function count_open(stats)
-  local count = 0
-  for slot = 1, stats.slots do
-    if stats.open[slot] then
-      count = count + 1
-    elseif stats.open[slot] == nil then
-      stats.free_count = stats.free_count + 1
-      stats.open[slot], stats.free[stats.free_count] = false, slot
-    end
-  end
-  return count
-end
-
 -- The counters and the latency of all operations together.
 local function totals_of(stats)
   local totals, latency = {}, new_histogram()
@@ -250,7 +219,7 @@ end
 function Stats:snapshot()
   local totals, latency = totals_of(self)
   local result = tables.merge(self.counters, totals)
-  result.in_flight = count_open(self)
+  result.in_flight = self.open:count()
   result.errors, result.statuses = tables.copy(self.kinds), tables.copy(self.statuses)
   result.latency = { calls = histogram_snapshot(latency), requests = histogram_snapshot(self.requests) }
   result.operations = {}

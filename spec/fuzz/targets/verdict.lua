@@ -47,7 +47,8 @@ local function check(text)
     assert(type(reason.message) == "string", "a reason has no message")
   end
   assert(is_finite(entry.expires_at) and is_finite(codec:usable_until(entry)), "a time is no number")
-  local again = codec:fresh(decision, entry.at, ADDRESS, NETWORK)
+  local again = codec:fresh(decision, entry.at)
+  again = again and codec.complete(again, ADDRESS, NETWORK)
   assert(again and same(again.decision.reasons, decision.reasons), "its reasons are others when they are written again")
   assert(is_finite(epoch), "the epoch is no number")
 end

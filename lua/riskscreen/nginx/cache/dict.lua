@@ -33,10 +33,9 @@ end
 ---@param value string|number
 ---@param lifetime number seconds, more than 0
 ---@param flags integer
+---@return boolean is_written false without a dict, or without room
 function Dict:set(key, value, lifetime, flags)
-  if self.shared then
-    self.shared:set(key, value, lifetime, flags)
-  end
+  return self.shared ~= nil and self.shared:set(key, value, lifetime, flags) == true
 end
 
 ---Keeps the text of a reference for the entries whose flags refer to it.

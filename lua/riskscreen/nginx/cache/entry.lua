@@ -28,7 +28,7 @@ local is_action = tables.set { "allow", "review", "block", "unknown" }
 local is_error_kind = tables.set(tables.pluck(errors.kinds, "kind"))
 
 ---@class riskscreen.nginx.Entry
----@field decision riskscreen.Decision shared: nobody changes it
+---@field decision? riskscreen.Decision shared: nobody changes it; `complete` adds that of a new entry
 ---@field expires_at number Unix seconds until which the decision is served
 ---@field at number Unix seconds when the service was asked; of a failure, when it failed
 ---@field known riskscreen.nginx.KnownDecision its action and its reasons
@@ -268,10 +268,9 @@ local function known_of(self, decision)
   return known
 end
 
-local function new(self, known, at, address, network)
-  local action = known.action
+local function new_decision(known, address, network)
   local decision = decisions.new {
-    action = action,
+    action = known.action,
     reasons = known.reasons,
     address = address,
     network = network,
@@ -283,7 +282,11 @@ local function new(self, known, at, address, network)
   if known.error then
     decision.error = known.error
   end
-  return { decision = decision, expires_at = at + self.ttl[action], at = at, known = known }
+  return decision
+end
+
+local function new(self, known, at, decision)
+  return { decision = decision, expires_at = at + self.ttl[known.action], at = at, known = known }
 end
 
 local function make_failure(self, entry)
@@ -296,15 +299,23 @@ local function make_stale(entry, expires_at)
   return entry
 end
 
----The entry of the service's decision.
+---The entry of the service's decision, which is not complete.
 ---@param decision riskscreen.Decision
 ---@param at number Unix seconds
+---@return riskscreen.nginx.Entry|nil entry nil if the decision cannot be written
+function Entries:fresh(decision, at)
+  local known = known_of(self, decision)
+  return known and new(self, known, at)
+end
+
+---Adds to an entry the decision that callers get, if it has none.
+---@param entry riskscreen.nginx.Entry
 ---@param address string canonical
 ---@param network string canonical
----@return riskscreen.nginx.Entry|nil entry nil if the decision cannot be written
-function Entries:fresh(decision, at, address, network)
-  local known = known_of(self, decision)
-  return known and new(self, known, at, address, network)
+---@return riskscreen.nginx.Entry
+function Entries.complete(entry, address, network)
+  entry.decision = entry.decision or new_decision(entry.known, address, network)
+  return entry
 end
 
 ---The entry of a verdict that another machine has fetched.
@@ -319,17 +330,16 @@ function Entries:restore(verdict, address, network)
   end
   -- The other machine may keep decisions for a shorter time.
   local at = math.min(verdict.at, verdict.valid_until - self.ttl[known.action])
-  return new(self, known, at, address, network)
+  return new(self, known, at, new_decision(known, address, network))
 end
 
----The entry of a decision about a failure. It lives as long as the ttl of unknown, whatever its action.
+---The entry of a decision about a failure, which is not complete. It lives as long as the ttl of unknown, whatever its
+---action.
 ---@param decision riskscreen.Decision
 ---@param at number Unix seconds
----@param address string canonical
----@param network string canonical
 ---@return riskscreen.nginx.Entry|nil entry nil if the decision cannot be written
-function Entries:failure(decision, at, address, network)
-  local entry = self:fresh(decision, at, address, network)
+function Entries:failure(decision, at)
+  local entry = self:fresh(decision, at)
   return entry and make_failure(self, entry)
 end
 
@@ -338,7 +348,8 @@ end
 ---@param now number Unix seconds
 ---@return riskscreen.nginx.Entry
 function Entries:stale(entry, now)
-  local copy = new(self, entry.known, entry.at, entry.decision.address, entry.decision.network)
+  local decision = new_decision(entry.known, entry.decision.address, entry.decision.network)
+  local copy = new(self, entry.known, entry.at, decision)
   return make_stale(copy, math.min(now + self.ttl.unknown, self:usable_until(entry)))
 end
 
@@ -369,7 +380,7 @@ local function decode_text(self, text, now, address, network)
     return nil, 0
   end
   local known = known_decision(self, sub(text, json_at))
-  local entry = known and new(self, known, at, address, network)
+  local entry = known and new(self, known, at, new_decision(known, address, network))
   if entry and kind == FAILED then
     make_failure(self, entry)
   elseif entry and kind == STALE then
@@ -395,7 +406,8 @@ function Entries:decode(value, now, address, network, flags)
   if not reference then
     return nil, 0
   end
-  return new(self, reference.known, value, address, network), reference.epoch
+  local decision = new_decision(reference.known, address, network)
+  return new(self, reference.known, value, decision), reference.epoch
 end
 
 ---The end of an entry: until then its decision may be served, if the service fails.
@@ -405,7 +417,7 @@ function Entries:usable_until(entry)
   if entry.failed or entry.source == "list" then
     return entry.expires_at
   end
-  local action = entry.decision.action
+  local action = entry.known.action
   return entry.at + self.ttl[action] + self.stale_ttl[action]
 end
 

@@ -60,7 +60,8 @@ Request.__index = Request
 ---@field own? riskscreen.Decision for the caller that fetched
 ---@field source? riskscreen.nginx.CacheSource
 ---@field failed? boolean
----@field is_shared? boolean whether it is a result for callers that waited
+---@field is_private? boolean the result counts for the caller that fetched alone
+---@field slot? integer of the metrics
 ---@field failure? string the error that ended the fetch
 
 -- Empties the LRU when the machine has not heard of the fleet's purges for too long.
@@ -163,38 +164,45 @@ local function stand_in(request, action, now)
   end
 end
 
--- Stores an entry for all workers.
-local function store(request, entry, now)
+-- Writes an entry for all workers. Returns whether the dict has it.
+local function write(request, entry, lifetime, now)
   local self, epoch = request.cache, request.epoch
-  local lifetime = self.entries:usable_until(entry) - now
-  if lifetime <= 0 then
-    return
-  end
   local reference = self.entries.reference(entry, epoch)
   if reference and self.dict:keep_reference(reference, now) then
     self.entries:refer(reference)
-    self.dict:set(request.key, entry.at, lifetime, reference.flags)
-  else
-    self.dict:set(request.key, self.entries.encode(entry, epoch), lifetime, 0)
+    return self.dict:set(request.key, entry.at, lifetime, reference.flags)
   end
-  if request.lock == request.key then
+  return self.dict:set(request.key, self.entries.encode(entry, epoch), lifetime, 0)
+end
+
+-- Stores an entry for all workers. It gets its decision only if this worker serves it: most decisions are used once.
+local function store(request, entry, now)
+  local self = request.cache
+  local lifetime = self.entries:usable_until(entry) - now
+  local is_written = lifetime > 0 and write(request, entry, lifetime, now)
+  if is_written and request.lock == request.key then
     request.lock = false -- the entry has replaced it
   end
   -- In another epoch the address may have been purged, or be on a list.
-  if self.epoch == epoch then
+  local is_kept = lifetime > 0 and self.epoch == request.epoch and (not is_written or self.lru:takes(request.key))
+  if is_kept or request.waiting > 0 then
+    self.entries.complete(entry, request.address, request.network)
+  end
+  if is_kept then
     self.lru:set(request.key, self.is_deaf and limit(self, entry) or entry)
   end
 end
 
--- Stores the answer or the failure. Returns the entry as other workers will decode it.
+-- Stores the answer or the failure. Returns the entry as other workers will decode it, but for a decision that nobody
+-- needs.
 local function keep(request, decision, failed)
   local self, now = request.cache, request.cache.now()
   local entry = failed and stand_in(request, decision.action, now)
   if failed and not entry then
-    entry = self.entries:failure(decision, now, request.address, request.network)
+    entry = self.entries:failure(decision, now)
   elseif not failed then
     -- The ttl counts from the start of the request, because the risk may change while it runs.
-    entry = self.entries:fresh(decision, request.began, request.address, request.network)
+    entry = self.entries:fresh(decision, request.began)
   end
   if entry then
     store(request, entry, now)
@@ -206,7 +214,7 @@ end
 local function share(request, entry, failed)
   local self = request.cache
   if entry and not failed then
-    local valid_until = entry.at + self.entries:lifetime(entry.decision.action)
+    local valid_until = entry.at + self.entries:lifetime(entry.known.action)
     local purge, mark = request.purge, request.purge_mark
     self.fleet:share(request.shared_key, entry.known, entry.at, valid_until, purge, mark, request.lease)
   elseif request.lease > 0 then
@@ -228,7 +236,7 @@ end
 -- Puts the decision of an entry into the request, as its result.
 local function conclude(request, entry, source)
   request.decision, request.own, request.source = entry.decision, entry.decision, source
-  request.failed, request.is_shared = entry.failed, true
+  request.failed = entry.failed
   return request
 end
 
@@ -258,7 +266,9 @@ local function ask(request, seconds)
   end
   request.decision, request.own = entry and entry.decision or decision, decision
   request.source = kind == "invalid_argument" and "invalid" or "upstream"
-  request.failed, request.is_shared = failed, not is_out_of_time
+  if failed then
+    request.failed, request.is_private = true, is_out_of_time
+  end
   return request
 end
 
@@ -395,7 +405,7 @@ local function wait(self, request, deadline, flight)
       return lead(self, request, deadline), true
     end
     local result = self.flights:wait(flight, deadline)
-    if result and result.is_shared then
+    if result and not result.is_private then
       return result, false
     end
     remaining = deadline - self.clock()
@@ -505,7 +515,7 @@ function Cache:get_by_key(key, network, timeout)
     own = nil,
     source = nil,
     failed = nil,
-    is_shared = nil,
+    slot = nil,
   }, Request)
   timeout = timeout or self.timeout
   if entry and entry.decision.action == "block" and now < self.entries:usable_until(entry) then

@@ -50,11 +50,11 @@ function Lru:set(key, value)
 end
 
 ---Whether the LRU takes an entry that the dict has as well. A full one takes few of them: most entries that are used
----once are never in it, and are never made (`./dev bench nginx`).
+---once are never in it, and are never made (`./dev bench nginx`). An older entry of the key is always replaced.
 ---@param key string
 ---@return boolean
 function Lru:takes(key)
-  if not self.is_full or self.young[key] ~= nil then
+  if not self.is_full or self.young[key] ~= nil or self.old[key] ~= nil then
     return true
   end
   self.offered = (self.offered + 1) % TAKEN

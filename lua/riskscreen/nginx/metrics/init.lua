@@ -3,6 +3,7 @@
 local definitions = require "riskscreen.nginx.metrics.definitions"
 local errors = require "riskscreen.errors"
 local minutes = require "riskscreen.nginx.metrics.minutes"
+local open_sets = require "riskscreen.util.open_set"
 local prometheus = require "riskscreen.nginx.metrics.prometheus"
 local stats = require "riskscreen.call.stats"
 local tables = require "riskscreen.util.tables"
@@ -25,7 +26,7 @@ local DELIVERY_STATUSES = { 200, 400, 401, 403, 405, 413, 503, 500 }
 ---@field name string
 ---@field private counts table<string, table> counters, by name and then by label values
 ---@field private counters riskscreen.nginx.Counter[] the same as a list
----@field private open table<table, true> fetches of this worker under way
+---@field private open riskscreen.OpenSet fetches of this worker under way
 ---@field private flushing boolean whether a timer flushes the counts
 local Recorder = {}
 Recorder.__index = Recorder
@@ -112,15 +113,6 @@ local function copy_client(self)
   return snapshot
 end
 
--- Fetches of this worker.
-local function under_way(self)
-  local count = 0
-  for _ in pairs(self.open) do
-    count = count + 1
-  end
-  return count
-end
-
 -- Adds the counts to the totals, and returns the stats of the client. With `all` it touches every counter, so that a
 -- full dict pushes out other entries first.
 local function flush(self, all)
@@ -132,7 +124,7 @@ local function flush(self, all)
       end
     end
     self.by_minute:add(figures_of(self.counts), self.time())
-    dict:set(self.gauge_prefix .. self.slot(), under_way(self), GAUGE_LIFETIME)
+    dict:set(self.gauge_prefix .. self.slot(), self.open:count(), GAUGE_LIFETIME)
   end
   return snapshot
 end
@@ -227,18 +219,20 @@ function Recorder:refreshed(result)
 end
 
 ---Counts a fetch as under way.
----@param lookup table for `finish`; the fetch of an aborted request is collected, and then no longer counted
+---@param lookup table gets the field `slot`; the fetch of an aborted request is collected, and then no longer counted
 function Recorder:begin(lookup)
-  self.open[lookup] = true
+  lookup.slot = self.open:add(lookup)
   if not self.flushing then
     start_flushing(self)
   end
 end
 
----Ends `begin`.
+---Ends `begin`, if there was one.
 ---@param lookup table
 function Recorder:finish(lookup)
-  self.open[lookup] = nil
+  if lookup.slot then
+    self.open:remove(lookup, lookup.slot)
+  end
   if not self.flushing then
     start_flushing(self)
   end
@@ -251,7 +245,7 @@ end
 -- Fetches of all workers, exiting ones included.
 local function all_under_way(self)
   if not self.dict then
-    return under_way(self)
+    return self.open:count()
   end
   local sum = 0
   for slot = 0, self.worker_count() - 1 do
@@ -410,7 +404,7 @@ function M.new(settings)
     gauge_prefix = prefix .. "in_flight:",
     by_minute = settings.dict and minutes.new(settings.dict, prefix .. "minute:"),
     counters = {},
-    open = setmetatable({}, { __mode = "k" }),
+    open = open_sets.new(),
     flushing = false,
   }, Recorder)
   local function counts(key, ...)

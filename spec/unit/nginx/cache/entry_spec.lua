@@ -31,8 +31,12 @@ before_each(function()
 end)
 
 local function encoded(one, failed)
-  local entry = codec[failed and "failure" or "fresh"](codec, one, NOW, "0xab", "eth")
+  local entry = codec[failed and "failure" or "fresh"](codec, one, NOW)
   return entry and codec.encode(entry, 5)
+end
+
+local function complete(one, at)
+  return codec.complete(codec:fresh(one, at), "0xab", "eth")
 end
 
 local function decoded(text)
@@ -78,7 +82,7 @@ describe("an entry", function()
 
   it("keeps its times to the millisecond", function()
     for _, at in ipairs { NOW - 0.125, 0, 0.001 } do
-      local entry = codec:fresh(decision("block", { reason("block", "bad") }), at, "0xab", "eth")
+      local entry = codec:fresh(decision("block", { reason("block", "bad") }), at)
       local read, epoch = decoded(codec.encode(entry, 2 ^ 50))
       assert.same({ at, at + 3600, at + 7200, 2 ^ 50 }, { read.at, read.expires_at, codec:usable_until(read), epoch })
     end
@@ -90,7 +94,7 @@ describe("an entry", function()
   end)
 
   it("is served as stale for a moment after the service has failed", function()
-    local entry = codec:fresh(decision("block", { reason("block", "m") }), NOW - 3600, "0xab", "eth")
+    local entry = complete(decision("block", { reason("block", "m") }), NOW - 3600)
     local read = decoded(codec.encode(codec:stale(entry, NOW), 5))
     assert.same({ true, "stale", NOW + 1 }, { read.decision.stale, read.source, read.expires_at })
     assert.equal(NOW + 3600, decoded(codec.encode(codec:stale(entry, NOW - 0.5), 5)).at + 7200)
@@ -116,7 +120,7 @@ describe("an entry", function()
     local entry, reference
 
     before_each(function()
-      entry = codec:fresh(decision("block", { reason("block", "bad") }), NOW, "0xab", "eth")
+      entry = complete(decision("block", { reason("block", "bad") }), NOW)
       reference = codec.reference(entry, 5)
     end)
 
@@ -138,7 +142,7 @@ describe("an entry", function()
     end)
 
     it("is not read if they are lost, damaged or those of another decision or epoch", function()
-      local other = codec:fresh(decision("allow", { reason("allow", "good") }), NOW, "0xab", "eth")
+      local other = codec:fresh(decision("allow", { reason("allow", "good") }), NOW)
       local text, flags = reference.text, reference.flags
       assert.is_nil((referred(nil, flags)))
       assert.is_nil((referred(text:sub(2), flags)))
@@ -159,7 +163,7 @@ describe("an entry", function()
     it("has the action in its flags", function()
       local seen = {}
       for _, action in ipairs { "allow", "review", "block", "unknown" } do
-        local one = codec:fresh(decision(action, { reason(action, "m") }), NOW, "0xab", "eth")
+        local one = codec:fresh(decision(action, { reason(action, "m") }), NOW)
         local flags = codec.reference(one, 5).flags
         assert.is_nil(seen[flags % 4])
         seen[flags % 4] = true
@@ -167,9 +171,7 @@ describe("an entry", function()
     end)
 
     it("is not made of a failure or of a stale decision", function()
-      assert.is_nil(
-        codec.reference(codec:failure(decision("block", { reason("block", "bad") }), NOW, "0xab", "eth"), 5)
-      )
+      assert.is_nil(codec.reference(codec:failure(decision("block", { reason("block", "bad") }), NOW), 5))
       assert.is_nil(codec.reference(codec:stale(entry, NOW), 5))
     end)
   end)
@@ -194,8 +196,8 @@ describe("an entry", function()
 
   it("is not read if it comes from the future", function()
     local one = decision("block", { reason("block", "bad") })
-    assert.is_table(decoded(codec.encode(codec:fresh(one, NOW + 60, "0xab", "eth"), 5)))
-    assert.is_nil(decoded(codec.encode(codec:fresh(one, NOW + 61, "0xab", "eth"), 5)))
+    assert.is_table(decoded(codec.encode(codec:fresh(one, NOW + 60), 5)))
+    assert.is_nil(decoded(codec.encode(codec:fresh(one, NOW + 61), 5)))
   end)
 
   it("is not read if action and reasons contradict each other", function()
@@ -254,7 +256,7 @@ describe("an entry", function()
     for index = 1, 4000 do
       encoded(decision("block", { reason("block", "reason " .. index) }))
     end
-    local entry = codec:fresh(decision("block", { reason("block", "bad") }), NOW, "0xab", "eth")
+    local entry = codec:fresh(decision("block", { reason("block", "bad") }), NOW)
     for epoch = 1, 40000 do
       codec:refer(codec.reference(entry, epoch))
     end

@@ -94,6 +94,28 @@ describe("a cached decision", function()
     assert.equal("allow upstream", seen(cache, "a", "tron"))
   end)
 
+  it("is served from the dict if a full LRU has not taken it", function()
+    local cache, sources = world:worker { lru = 2 }, { lru = 0, dict = 0 }
+    for index = 1, 103 do
+      decide(cache, "address " .. index, "tron")
+      if index > 3 then
+        local _, source = decide(cache, "address " .. index, "tron")
+        sources[source] = sources[source] + 1
+      end
+    end
+    assert.is_true(sources.dict > 50 and sources.lru > 10)
+    assert.equal(103, #world.asked)
+  end)
+
+  it("comes into a full LRU at once if the dict has no room", function()
+    local cache = world:worker { lru = 2 }
+    world.dict.full = true
+    for index = 1, 10 do
+      decide(cache, "address " .. index, "tron")
+      assert.equal("allow lru", seen(cache, "address " .. index, "tron"))
+    end
+  end)
+
   it("comes into a full LRU when it is used often", function()
     local cache = world:worker { lru = 2 }
     for _, address in ipairs { "a", "b", "c" } do

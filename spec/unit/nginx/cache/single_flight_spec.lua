@@ -88,6 +88,28 @@ describe("two hundred callers", function()
     end)
   end
 
+  it("get the copy without records, but for the first of them, also if the LRU is full", function()
+    local cache = world:worker { lru = 2 }
+    for index = 1, 4 do
+      world:call(cache.get, cache, "address " .. index, NETWORK)
+    end
+    answer_after(1)
+    local found, bodies = {}, {}
+    for index = 1, 200 do
+      bodies[index] = function()
+        found[index] = cache:get(ADDRESS, NETWORK, 5)
+      end
+    end
+    world:run(bodies)
+    local own = 0
+    for _, decision in ipairs(found) do
+      assert.equal("block", decision.action)
+      assert.equal(decision.cached, decision.records == nil)
+      own = own + (decision.cached and 0 or 1)
+    end
+    assert.same({ 1, 200 }, { own, #found })
+  end)
+
   it("share a failure", function()
     world.answer = function()
       world:sleep(1)
