@@ -199,6 +199,18 @@ function Breaker:forget(permit)
   end
 end
 
+local function learn_from_probe(breaker, failed)
+  local memory, keys = breaker.memory, breaker.keys
+  if failed then
+    open(breaker)
+  elseif count_up(breaker, keys.passed) >= breaker.settings.probes then
+    memory:set(keys.row, nil)
+    memory:set(keys.open_until, nil)
+  else
+    hold_until(breaker, breaker.now())
+  end
+end
+
 ---Learns how a request ended.
 ---@param permit riskscreen.Permit
 ---@param failed boolean
@@ -209,24 +221,15 @@ function Breaker:report(permit, failed)
   end
   if permit ~= self.permit then
     return
-  end
-  local settings, memory, keys = self.settings, self.memory, self.keys
-  if self.state == "half_open" then
-    if failed then
-      open(self)
-    elseif count_up(self, keys.passed) >= settings.probes then
-      memory:set(keys.row, nil)
-      memory:set(keys.open_until, nil)
-    else
-      hold_until(self, self.now())
-    end
+  elseif self.state == "half_open" then
+    learn_from_probe(self, failed)
     return
   end
   local number = count(self, failed)
   if failed then
     self.reset_at = nil
-    local row = count_up(self, keys.row)
-    if row >= settings.failures or share_is_reached(self, number) then
+    local row = count_up(self, self.keys.row)
+    if row >= self.settings.failures or share_is_reached(self, number) then
       open(self)
     end
   else

@@ -103,6 +103,18 @@ describe("a latency histogram", function()
       assert.equal(index + 1, statistics.bucket_of(bound * 1.001))
     end
     assert.same({ 1, #statistics.bounds + 1 }, { statistics.bucket_of(0), statistics.bucket_of(1e9) })
+    -- A clock was set back.
+    assert.equal(1, statistics.bucket_of(-1))
+  end)
+
+  it("finds the bucket of any duration", function()
+    for step = 0, 20000 do
+      local seconds, index = 1e-5 * 1.001 ^ step, 1
+      while index <= #statistics.bounds and seconds > statistics.bounds[index] do
+        index = index + 1
+      end
+      assert(statistics.bucket_of(seconds) == index, seconds)
+    end
   end)
 
   it("has the minimum, the maximum and the sum", function()
