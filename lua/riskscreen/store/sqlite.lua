@@ -292,22 +292,20 @@ function Sqlite:close()
   self.connection:close()
 end
 
--- The header of the file and the number of its tables; or nil and SQLite's message.
+-- The application, the schema's version and the number of tables. One statement sees them at one moment, also while
+-- another program creates them.
+local HEADER = [[SELECT application_id, user_version, (SELECT count(*) FROM sqlite_master)
+  FROM pragma_application_id, pragma_user_version]]
+
+-- The header of the file; or nil and SQLite's message.
 local function read_header(connection)
-  local header = {}
-  for name, sql in pairs {
-    application = "PRAGMA application_id",
-    version = "PRAGMA user_version",
-    tables = "SELECT count(*) FROM sqlite_master",
-  } do
-    local row, message = run_once(connection, sql)
-    if not row then
-      return nil, message
-    end
-    header[name] = row[1]
+  local row, message = run_once(connection, HEADER)
+  if not row then
+    return nil, message
   end
-  header.is_empty = header.tables == 0 and header.application == 0 and header.version == 0
-  return header
+  local application, version, tables = row[1], row[2], row[3]
+  local is_empty = tables == 0 and application == 0 and version == 0
+  return { application = application, version = version, is_empty = is_empty }
 end
 
 -- Runs statements until one fails. Returns SQLite's message.
@@ -351,6 +349,23 @@ local function prepare_file(connection, path)
   end
 end
 
+-- Switches the file to WAL mode, or finds it so. Returns the mode that it has then; or nil and SQLite's message. SQLite
+-- does not wait when another program switches the file at the same time. A transaction waits, up to busy_timeout.
+local function use_wal(connection)
+  local row, message
+  for _ = 1, 10 do
+    row, message = run_once(connection, "PRAGMA journal_mode = WAL")
+    if row or not message:find "is locked" then
+      break
+    end
+    local failed = run_all(connection, { "BEGIN IMMEDIATE", "COMMIT" })
+    if failed then
+      return nil, failed
+    end
+  end
+  return row and row[1], message
+end
+
 -- Prepares a new connection. Returns an error.
 local function set_up(connection, settings)
   local path = settings.path
@@ -360,9 +375,9 @@ local function set_up(connection, settings)
   if err then
     return err
   end
-  local row
-  row, message = run_once(connection, "PRAGMA journal_mode = WAL")
-  if row and row[1] ~= "wal" then
+  local mode
+  mode, message = use_wal(connection)
+  if mode and mode ~= "wal" then
     return refused(path, "io", "SQLite cannot use WAL mode here; the file must be on a local disk")
   end
   message = message or run_all(connection, { "PRAGMA synchronous = " .. settings.synchronous })

@@ -48,6 +48,20 @@ describe("the file of a store", function()
     two:close()
   end)
 
+  it("may be created by several programs at the same time", function()
+    local openers, messages = {}, {}
+    for number = 1, 4 do
+      openers[number] = program.start("store_opener", { path, "100" })
+    end
+    for _, opener in ipairs(openers) do
+      for message in opener:lines() do
+        messages[#messages + 1] = message
+      end
+      opener:close()
+    end
+    assert.same({}, messages)
+  end)
+
   it("is refused when a newer library wrote it", function()
     assert(open(path)):close()
     execute(path, "PRAGMA user_version = 7")
