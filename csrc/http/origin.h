@@ -21,6 +21,7 @@
 #define RSC_ORIGIN_NAME_MAX 320           /* bytes: a host name, a port and a NUL */
 #define RSC_METHOD_MAX      16            /* bytes, with the final NUL */
 
+#define RSC_READ_SIZE_MIN     1024        /* bytes that libcurl reads at once; the size of most responses raises it */
 #define RSC_TYPICAL_SIZE_MAX  (64u << 10) /* bytes to reserve at most for a response */
 #define RSC_SPARE_BUFFERS_MAX 64          /* spare buffers of one origin */
 #define RSC_SPARE_SIZE_MAX    (64u << 10) /* bytes: a larger buffer is freed */
@@ -69,6 +70,7 @@ struct rsc_handle {
     struct rsc_headers *headers; /* a reference to the headers of `list` */
     struct curl_slist *list;     /* the easy handle's current headers */
     long connect_timeout;        /* ms */
+    long read_size;              /* bytes */
 
     bool connected;       /* this transfer opened a new connection */
     bool requested;       /* the request may have been sent */

@@ -172,6 +172,16 @@ static bool may_be_repeated(const struct rsc_handle *handle) {
            (handle->method_kind == RSC_METHOD_POST || handle->custom[0] != '\0');
 }
 
+/* Returns the bytes to read at once. libcurl allocates them for each transfer: with its own 16 KB, a small response
+ * would cost 3 KB of memory more. */
+static long read_size_of(const struct rsc_origin *origin) {
+    long size = RSC_READ_SIZE_MIN;
+    while (size < CURL_MAX_WRITE_SIZE && (size_t)size < origin->typical_size) {
+        size *= 2;
+    }
+    return size;
+}
+
 CURLcode rsc_transfer_apply(struct rsc_handle *handle, struct rsc_transfer *transfer) {
     CURL *easy = handle->easy;
     CURLcode code = set_method(handle, transfer);
@@ -191,6 +201,11 @@ CURLcode rsc_transfer_apply(struct rsc_handle *handle, struct rsc_transfer *tran
         if (code == CURLE_OK) {
             code = curl_easy_setopt(easy, CURLOPT_POSTFIELDS, transfer->body);
         }
+    }
+    long read_size = read_size_of(transfer->origin);
+    if (code == CURLE_OK && handle->read_size != read_size) {
+        code = curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, read_size);
+        handle->read_size = read_size;
     }
     bool fresh = transfer->fresh || may_be_repeated(handle);
     if (code == CURLE_OK && handle->fresh != fresh) {
