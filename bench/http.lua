@@ -28,7 +28,12 @@ local ADDRESS = "0x52908400098527886e0f7030069857d2e4169ee7"
 
 -- As the client takes a result whose headers and times nobody wants.
 local function take(transfer)
-  return assert(transfer:take())
+  local value = transfer:take()
+  if value == nil then
+    local response, failure = transfer:result()
+    error(failure and failure.message or ("status %d, %d bytes"):format(response.status, response.size))
+  end
+  return value
 end
 
 local HEADERS = { "X-Access-Key: " .. KEY, "Accept: application/json" }
