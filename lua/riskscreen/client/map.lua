@@ -364,10 +364,7 @@ function M.map(source, body, given)
   if type(body) ~= "function" then
     error("map: expected a function (got " .. text.kind(body) .. ")", 2)
   end
-  local settings, wrong = check.options(options.map, given == nil and {} or given)
-  if not settings then
-    error("map: " .. wrong.message, 2)
-  end
+  local settings = check.arguments("map", options.map, given == nil and {} or given)
   local run, message = M.new(program_runtime, source, body, settings)
   if not run then
     error("map: " .. message, 2)

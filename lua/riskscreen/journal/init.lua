@@ -284,14 +284,6 @@ local function new(target, settings)
   }, Journal)
 end
 
-local function checked(what, specs, given)
-  local settings, wrong = check.options(specs, given or {})
-  if not settings then
-    error(what .. ": " .. wrong.message, 3)
-  end
-  return settings
-end
-
 local M = { options = file_options, verify = verify.verify, entries = verify.entries, replay = replay.replay }
 
 ---@class riskscreen.JournalOptions
@@ -314,7 +306,7 @@ function M.file(path, options)
   if type(path) ~= "string" or path == "" then
     error("journal.file: path must be a text (got " .. text.show(path) .. ")", 2)
   end
-  local settings = checked("journal.file", file_options, options)
+  local settings = check.arguments("journal.file", file_options, options or {})
   local target, err = files.new(path, {
     key = settings.key,
     max_size = settings.max_size,
@@ -343,7 +335,7 @@ function M.call(fn, options)
   if type(fn) ~= "function" then
     error("journal.call: the target must be a function (got " .. text.kind(fn) .. ")", 2)
   end
-  local settings = checked("journal.call", shared_options, options)
+  local settings = check.arguments("journal.call", shared_options, options or {})
   return new(stored.of_function(fn, settings.key), settings)
 end
 
@@ -355,7 +347,7 @@ function M.store(store, options)
   if type(store) ~= "table" or type(store.space) ~= "function" then
     error("journal.store: the target must be a store (got " .. text.kind(store) .. ")", 2)
   end
-  local settings = checked("journal.store", shared_options, options)
+  local settings = check.arguments("journal.store", shared_options, options or {})
   return new(stored.of_store(store, settings.key), settings)
 end
 

@@ -304,10 +304,7 @@ local verify_options = {
 ---@return riskscreen.Error|nil err where the journal cannot be read
 function M.verify(source, options)
   check_source("journal.verify", source)
-  local settings, wrong = check.options(verify_options, options or {})
-  if not settings then
-    error("journal.verify: " .. wrong.message, 2)
-  end
+  local settings = check.arguments("journal.verify", verify_options, options or {})
   local report = { ok = true, lines = 0, faults = {} }
   local self = setmetatable({ hash = lines.hasher(settings.key), report = report, anchors = {} }, Check)
   local ok, err = pcall(function()

@@ -145,10 +145,7 @@ function Transaction:await(given)
   elseif given ~= nil and type(given) ~= "table" then
     error("await: options must be a table such as { timeout = 5 } (got " .. text.kind(given) .. ")", 2)
   end
-  local checked, wrong = check.options(wait_options, given or {})
-  if not checked then
-    error("await: " .. wrong.message, 2)
-  end
+  local checked = check.arguments("await", wait_options, given or {})
   return await(self, checked.timeout)
 end
 

@@ -121,10 +121,7 @@ end
 ---@return riskscreen.ListReport|nil report
 ---@return riskscreen.Error|nil err with `report` where rows were refused
 function M.build(given)
-  local settings, wrong = check.options(options.build, given)
-  if not settings then
-    error("build: " .. wrong.message, 2)
-  end
+  local settings = check.arguments("build", options.build, given)
   if not core then
     return nil, errors.new("unsupported", "lists are compiled by the C core, which is not there", { sent = false })
   end

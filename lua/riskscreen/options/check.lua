@@ -86,4 +86,17 @@ function M.options(specs, options, prefix)
   return checked
 end
 
+---The checked options of a public function. Misuse raises at the line that has called that function.
+---@param what string the function's name, for the message
+---@param specs riskscreen.Option[]
+---@param given any
+---@return table checked
+function M.arguments(what, specs, given)
+  local checked, problem = M.options(specs, given)
+  if not checked then
+    error(what .. ": " .. problem.message, 3)
+  end
+  return checked
+end
+
 return M

@@ -307,35 +307,6 @@ function Policy:needs(lookup)
   return self.other_lookups[lookup] == true
 end
 
-local function new(options)
-  local settings, problem = check.options(policy_options, options)
-  if not settings then
-    return nil, problem.message
-  end
-  local rules, message = rule.compile_all(settings, conditions.list)
-  if not rules then
-    return nil, message
-  end
-  local other_lookups = {}
-  for _, compiled in ipairs(rules) do
-    for lookup in pairs(compiled.lookups) do
-      other_lookups[lookup] = lookup ~= "risk" or nil
-    end
-  end
-  local policy = {
-    settings = settings,
-    rules = rules,
-    recognised = {
-      level = tables.set(conditions.recognised("level", settings)),
-      type = tables.set(conditions.recognised("type", settings)),
-      source = tables.set(conditions.sources(settings)),
-    },
-    other_lookups = other_lookups,
-    cache = next(other_lookups) == nil and new_cache(settings) or nil,
-  }
-  return setmetatable(policy, Policy)
-end
-
 local M = {}
 
 ---The same policy with more recognised values.
@@ -367,11 +338,29 @@ end
 ---@param options? riskscreen.PolicyOptions
 ---@return riskscreen.Policy
 function M.new(options)
-  local policy, problem = new(options == nil and {} or options)
-  if not policy then
-    error("policy: " .. problem, 2)
+  local settings = check.arguments("policy", policy_options, options == nil and {} or options)
+  local rules, message = rule.compile_all(settings, conditions.list)
+  if not rules then
+    error("policy: " .. message, 2)
   end
-  return policy
+  local other_lookups = {}
+  for _, compiled in ipairs(rules) do
+    for lookup in pairs(compiled.lookups) do
+      other_lookups[lookup] = lookup ~= "risk" or nil
+    end
+  end
+  local policy = {
+    settings = settings,
+    rules = rules,
+    recognised = {
+      level = tables.set(conditions.recognised("level", settings)),
+      type = tables.set(conditions.recognised("type", settings)),
+      source = tables.set(conditions.sources(settings)),
+    },
+    other_lookups = other_lookups,
+    cache = next(other_lookups) == nil and new_cache(settings) or nil,
+  }
+  return setmetatable(policy, Policy)
 end
 
 return M

@@ -398,14 +398,22 @@ local function part_of(compiled)
   return part
 end
 
-local function new(given)
-  local settings, problem = check.options(policy_options, given)
-  if not settings then
-    return nil, problem.message
-  end
+local M = {}
+
+---@class riskscreen.ScorePolicyOptions
+---@field rules riskscreen.ScoreRule[]
+---@field final_statuses? integer[] the values of `status` of a final result; by default 1003
+---@field extend? { direction?: string[] } directions that the service has added
+---@field risks? riskscreen.Policy decides about the risks of a result that has some; by default the default policy
+
+---Makes a policy for transactions. A result that is malformed, not final or in contradiction with itself is unknown.
+---@param given riskscreen.ScorePolicyOptions
+---@return riskscreen.ScorePolicy
+function M.new(given)
+  local settings = check.arguments("score_policy", policy_options, given)
   local rules, message = rule.compile_all(settings, score_conditions)
   if not rules then
-    return nil, message
+    error("score_policy: " .. message, 2)
   end
   local rules_about = { {}, {}, {} }
   for _, compiled in ipairs(rules) do
@@ -419,25 +427,6 @@ local function new(given)
     is_direction = tables.set(directions_of(settings)),
     risks = settings.risks or policies.new(),
   }, ScorePolicy)
-end
-
-local M = {}
-
----@class riskscreen.ScorePolicyOptions
----@field rules riskscreen.ScoreRule[]
----@field final_statuses? integer[] the values of `status` of a final result; by default 1003
----@field extend? { direction?: string[] } directions that the service has added
----@field risks? riskscreen.Policy decides about the risks of a result that has some; by default the default policy
-
----Makes a policy for transactions. A result that is malformed, not final or in contradiction with itself is unknown.
----@param given riskscreen.ScorePolicyOptions
----@return riskscreen.ScorePolicy
-function M.new(given)
-  local policy, problem = new(given)
-  if not policy then
-    error("score_policy: " .. problem, 2)
-  end
-  return policy
 end
 
 return M

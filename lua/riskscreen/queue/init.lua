@@ -91,10 +91,7 @@ Queue.__index = Queue
 ---claim_after?: number, deliveries?: integer, replicas?: integer }
 ---@return riskscreen.Queue
 function M.new(given)
-  local settings, wrong = check.options(M.options, given)
-  if not settings then
-    error("queue.new: " .. wrong.message, 2)
-  end
+  local settings = check.arguments("queue.new", M.options, given)
   local base = settings.redis:key("queue:" .. settings.name .. ":")
   return setmetatable({
     redis = settings.redis,
@@ -474,10 +471,7 @@ end
 ---@param given riskscreen.QueueWorkerOptions
 ---@return riskscreen.QueueWorker
 function Queue:worker(given)
-  local settings, wrong = check.options(workers.options, given)
-  if not settings then
-    error("queue:worker: " .. wrong.message, 2)
-  end
+  local settings = check.arguments("queue:worker", workers.options, given)
   return workers.new(self, settings)
 end
 

@@ -472,10 +472,7 @@ end
 ---@param given? riskscreen.RedisOptions|string the options or the URL
 ---@return riskscreen.Redis
 function M.new(given)
-  local settings, wrong = check.options(options, type(given) == "string" and { url = given } or given or {})
-  if not settings then
-    error("redis.new: " .. wrong.message, 2)
-  end
+  local settings = check.arguments("redis.new", options, type(given) == "string" and { url = given } or given or {})
   return M.with(settings)
 end
 

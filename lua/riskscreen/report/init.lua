@@ -294,10 +294,7 @@ end
 ---@return riskscreen.ReportSummary|nil summary
 ---@return riskscreen.Error|nil err
 function M.write(request)
-  local checked, misuse = check.options(M.options, request)
-  if not checked then
-    error("report: " .. misuse.message, 2)
-  end
+  local checked = check.arguments("report", M.options, request)
   local sources, output = checked.input, checked.output
   if type(sources) ~= "table" then
     sources = { sources }

@@ -127,10 +127,8 @@ end
 ---@return riskscreen.Error? err
 function M.serve(options)
   local its_service, given = split(options or {}, 2)
-  local place, wrong = check.options(settings.server, given)
-  if not place then
-    error(wrong.message, 2)
-  elseif runtime.name ~= "native" then
+  local place = check.arguments("sandbox.serve", settings.server, given)
+  if runtime.name ~= "native" then
     local remedy = "sandbox.serve: not inside nginx; serve in another process, or use sandbox.client"
     return nil, errors.new("unsupported", remedy, { sent = false })
   end

@@ -287,10 +287,7 @@ local M = { options = options }
 ---@param given? { clock?: fun(): number }
 ---@return riskscreen.Store
 function M.memory(given)
-  local settings, wrong = check.options(options.memory, given or {})
-  if not settings then
-    error("store.memory: " .. wrong.message, 2)
-  end
+  local settings = check.arguments("store.memory", options.memory, given or {})
   return new(memory.new(), settings)
 end
 
@@ -306,10 +303,8 @@ end
 ---@return riskscreen.Store|nil
 ---@return riskscreen.Error|nil err its `reason` is such as "foreign", "newer" or "damaged"
 function M.sqlite(given)
-  local settings, wrong = check.options(options.sqlite, type(given) == "string" and { path = given } or given)
-  if not settings then
-    error("store.sqlite: " .. wrong.message, 2)
-  end
+  local by_name = type(given) == "string" and { path = given } or given
+  local settings = check.arguments("store.sqlite", options.sqlite, by_name)
   local backend, err = sqlite.new(settings)
   if not backend then
     return nil, err
@@ -328,10 +323,8 @@ end
 ---@return riskscreen.Store|nil
 ---@return riskscreen.Error|nil err its `reason` is such as "unreachable", "evicting", "newer" or "wrong_type"
 function M.redis(given)
-  local settings, wrong = check.options(options.redis, type(given) == "string" and { redis = given } or given)
-  if not settings then
-    error("store.redis: " .. wrong.message, 2)
-  end
+  local by_name = type(given) == "string" and { redis = given } or given
+  local settings = check.arguments("store.redis", options.redis, by_name)
   if type(settings.redis) == "string" then
     local ok, message = pcall(redis_client.new, settings.redis)
     if not ok then

@@ -307,10 +307,7 @@ end
 ---@return riskscreen.InboxListener|nil listener `url`, `close()`
 ---@return riskscreen.Error|nil err
 function Inbox:listen(options)
-  local place, wrong = check.options(listener.options, options or {})
-  if not place then
-    error("inbox:listen: " .. wrong.message, 2)
-  end
+  local place = check.arguments("inbox:listen", listener.options, options or {})
   return listener.new(self, place)
 end
 
