@@ -3,6 +3,7 @@
 local csv = require "riskscreen.util.csv"
 local entries = require "riskscreen.lists.entry"
 local json = require "riskscreen.json"
+local lines = require "riskscreen.util.lines"
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 
@@ -21,33 +22,19 @@ local M = {}
 
 -- Calls a function for each line of a text in pieces. Returns true, or nil and the reason why it cannot be read.
 local function each_line(read, call)
-  local rest, number = "", 0
+  local next_line = lines.reader(read, LONGEST_LINE)
   while true do
-    local piece, problem = read()
-    if problem then
-      return nil, problem
+    local line, number = next_line()
+    if not line then
+      return not number or nil, number
     end
-    rest = rest .. (piece or "\n")
-    local from = 1
-    for line, after in rest:gmatch "([^\n]*)\n()" do
-      number, from = number + 1, after
-      call((line:gsub("\r$", "")), number)
-    end
-    rest = rest:sub(from)
-    if not piece then
-      return true
-    elseif #rest > LONGEST_LINE then
-      return nil, ("line %d is longer than %d bytes"):format(number + 1, LONGEST_LINE)
-    end
+    call((line:gsub("\r$", "")), number)
   end
 end
 
 -- An address a line, perhaps its network after a space or a comma, and a note after "#".
 function M.text(read, sink)
   return each_line(read, function(line, number)
-    if number == 1 then
-      line = line:gsub("^\239\187\191", "")
-    end
     local content, note = line:match "^([^#]*)#?(.*)$"
     local address, network, rest = content:match "^%s*([^%s,;]+)[%s,;]*([^%s,;]*)%s*(.-)%s*$"
     if address and rest == "" then

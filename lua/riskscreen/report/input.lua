@@ -1,6 +1,7 @@
 -- Reads the decisions of a file: CSV with a header, or one JSON object on each line. One row is in memory at a time.
 local csv = require "riskscreen.util.csv"
 local json = require "riskscreen.json"
+local lines = require "riskscreen.util.lines"
 local rows = require "riskscreen.report.row"
 
 local PIECE = 65536 -- bytes that are read at a time
@@ -23,41 +24,17 @@ local function pieces_of(file)
     is_json
 end
 
--- A function that returns the lines of the pieces, each with its number.
-local function lines_of(read)
-  local buffer, from, number = "", 1, 0
-  return function()
-    while true do
-      local at = buffer:find("\n", from, true)
-      if at then
-        local line = buffer:sub(from, at - 1)
-        from, number = at + 1, number + 1
-        return line, number
-      elseif #buffer - from > MAX_LINE then
-        return nil, ("line %d is longer than %d bytes"):format(number + 1, MAX_LINE)
-      end
-      local piece, problem = read()
-      if not piece then
-        local rest = buffer:sub(from)
-        buffer, from, number = "", 1, number + 1
-        return rest ~= "" and rest or nil, problem or number
-      end
-      buffer, from = buffer:sub(from) .. piece, 1
-    end
-  end
-end
-
 local function json_rows(read)
-  local next_line = lines_of(read)
+  local next_line = lines.reader(read, MAX_LINE)
   return function()
     local line, number
     repeat
       line, number = next_line()
     until not line or line:find "%S"
     if not line then
-      return nil, type(number) == "string" and number or nil
+      return nil, number
     end
-    local found, fault = json.decode((line:gsub("^\239\187\191", "")))
+    local found, fault = json.decode(line)
     if type(found) == "table" and found.lost and not found.action then
       return false, number, ("%s decisions could not be recorded here"):format(tostring(found.lost))
     elseif type(found) == "table" and not json.is_array(found) then

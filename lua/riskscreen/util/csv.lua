@@ -1,6 +1,8 @@
 -- Reads CSV (RFC 4180), also as spreadsheets export it: with a byte order mark, and with semicolons or tabs. It holds
 -- one row at a time.
 
+local lines = require "riskscreen.util.lines"
+
 local MAX_ROW = 1048576 -- bytes
 
 local M = {}
@@ -60,49 +62,25 @@ local function split_quoted(row, separator)
   end
 end
 
--- A function that returns the next line without its end, from pieces of a text.
-local function line_reader(read)
-  local buffer, from = "", 1
-  return function()
-    while true do
-      local at = buffer:find("\n", from, true)
-      if at then
-        local line = buffer:sub(from, at - 1)
-        from = at + 1
-        return line
-      elseif #buffer - from > MAX_ROW then
-        return nil, ("a row is longer than %d bytes"):format(MAX_ROW)
-      end
-      local piece, problem = read()
-      if not piece then
-        local rest = buffer:sub(from)
-        buffer, from = "", 1
-        return rest ~= "" and rest or nil, problem
-      end
-      buffer, from = buffer:sub(from) .. piece, 1
-    end
-  end
-end
-
 -- A row with the lines that its quotes hold together; the count of those lines.
 local function read_row(next_line)
   local row, problem = next_line()
-  local lines = row and 1 or 0
+  local count = row and 1 or 0
   while row do
     local _, quotes = row:gsub('"', "")
     if quotes % 2 == 0 then
       break
     elseif #row > MAX_ROW then
-      return nil, "a quote has no end", lines
+      return nil, "a quote has no end", count
     end
     local line
     line, problem = next_line()
     if not line then
-      return nil, problem or "a quote has no end", lines
+      return nil, problem or "a quote has no end", count
     end
-    row, lines = row .. "\n" .. line, lines + 1
+    row, count = row .. "\n" .. line, count + 1
   end
-  return row, problem, lines
+  return row, problem, count
 end
 
 ---A function that returns the next row, as a list of fields, and the line on which it begins. A row that is not CSV is
@@ -110,20 +88,17 @@ end
 ---@param read fun(): string|nil, string|nil the next piece of the text; nil at its end, with a message where it fails
 ---@return fun(): string[]|false|nil, integer|string|nil, string|nil
 function M.reader(read)
-  local next_line, separator, next_number = line_reader(read), nil, 1
+  local next_line, separator, next_number = lines.reader(read, MAX_ROW), nil, 1
   return function()
     while true do
-      local row, problem, lines = read_row(next_line)
+      local row, problem, count = read_row(next_line)
       local number = next_number
-      next_number = number + lines
+      next_number = number + count
       if not row then
-        if lines > 0 then
+        if count > 0 then
           return false, number, problem
         end
         return nil, problem
-      end
-      if not separator then
-        row = row:gsub("^\239\187\191", "")
       end
       row = row:gsub("\r$", "")
       if row ~= "" then

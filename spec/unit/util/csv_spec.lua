@@ -81,7 +81,7 @@ describe("CSV", function()
     end)
     local row, problem = next_row()
     assert.is_nil(row)
-    assert.equal("a row is longer than 1048576 bytes", problem)
+    assert.equal("line 1 is longer than 1048576 bytes", problem)
     assert.is_true(pieces < 20)
   end)
 
