@@ -61,20 +61,38 @@ function Context:policy()
   return connection.policy(self.configuration)
 end
 
----An output for records. With --quiet nothing is written.
+local function taken()
+  return true
+end
+
+---The stream of the results. With --quiet nothing is written.
+---@return { write: function, flush: function }
+function Context:stream()
+  return self.quiet and { write = taken, flush = taken } or self.world.out
+end
+
+---An output for records.
 ---@param columns (string|riskscreen.cli.Column)[]
 ---@param single? boolean one record, not a list
 ---@return riskscreen.cli.Output
 function Context:output(columns, single)
   local world = self.world
-  local out = self.quiet and { write = function() end, flush = function() end } or world.out
   local width = world.columns(world.out)
   return outputs.new({
     format = self.format,
-    out = out,
+    out = self:stream(),
     width = width,
     coloured = width ~= nil and self:may_colour(),
   }, columns, single)
+end
+
+---Writes the one record of a verb.
+---@param columns (string|riskscreen.cli.Column)[]
+---@param record table
+function Context:write_record(columns, record)
+  local output = self:output(columns, true)
+  output:add(record)
+  output:finish()
 end
 
 ---Whether colours are allowed on a terminal.

@@ -13,6 +13,24 @@ local NO_ZLIB = "reading .gz needs lua-zlib: apt install lua-zlib, or luarocks i
 local address_names = { "address", "wallet_address", "wallet address", "wallet", "addr" }
 local network_names = { "network", "chain", "blockchain" }
 
+---The columns of a file, as options of the verbs that read one.
+---@type riskscreen.cli.Option[]
+local column_options = {
+  {
+    name = "address_column",
+    type = "string",
+    argument = "NAME",
+    doc = "Column of the addresses; by default address, wallet or addr.",
+  },
+  {
+    name = "network_column",
+    type = "string",
+    argument = "NAME",
+    doc = "Column of the networks; by default network, chain or blockchain.",
+  },
+  { name = "keep", type = "table", list = true, argument = "NAMES", doc = "Columns of FILE to copy to the results." },
+}
+
 ---@class riskscreen.cli.Row
 ---@field line integer the line on which it begins
 ---@field address? string
@@ -29,7 +47,7 @@ local network_names = { "network", "chain", "blockchain" }
 ---@field next fun(): riskscreen.cli.Row|nil
 ---@field close fun()
 
-local M = {}
+local M = { options = column_options }
 
 -- The pieces of a gzip stream, which may consist of several members, from the pieces of the file.
 local function inflated(read)
@@ -102,7 +120,7 @@ end
 -- Where address, network and the kept cells are; and whether the first row is a header.
 local function layout_of(first, wanted)
   local positions = lower_names(first)
-  local address = position_of(positions, first, wanted.address, address_names, "--address-column")
+  local address = position_of(positions, first, wanted.address_column, address_names, "--address-column")
   if address then
     local kept = {}
     for index, name in ipairs(wanted.keep or {}) do
@@ -111,9 +129,9 @@ local function layout_of(first, wanted)
     for _, name in ipairs(wanted.optional or {}) do
       kept[#kept + 1] = positions[name]
     end
-    local network = position_of(positions, first, wanted.network, network_names, "--network-column")
+    local network = position_of(positions, first, wanted.network_column, network_names, "--network-column")
     return { address = address, network = network, kept = kept, has_header = true }
-  elseif addresses.networks_of(trimmed(first[1]))[1] and not (wanted.network or wanted.keep) then
+  elseif addresses.networks_of(trimmed(first[1]))[1] and not (wanted.network_column or wanted.keep) then
     -- A plain list of addresses, perhaps with their networks.
     return { address = 1, network = first[2] and 2, kept = {} }
   end
@@ -152,7 +170,7 @@ end
 
 ---Opens a file of addresses. A file that cannot be read on ends the command.
 ---@param path string "-" is stdin
----@param wanted { address?: string, network?: string, keep?: string[], optional?: string[] } names of columns
+---@param wanted { address_column?: string, network_column?: string, keep?: string[], optional?: string[] }
 ---@param stdin table
 ---@return riskscreen.cli.Input
 function M.open(path, wanted, stdin)

@@ -1,7 +1,6 @@
 -- Options of the library as flags of the command: names, and values from text. The limits are the option's own.
 
 local check = require "riskscreen.options.check"
-local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 
 ---@class riskscreen.cli.Option: riskscreen.Option
@@ -81,12 +80,16 @@ function M.check(options, values)
   return nil, problem.message
 end
 
----A copy of an option with changes for the command.
----@param option riskscreen.Option
----@param changes table
----@return riskscreen.cli.Option
-function M.adapted(option, changes)
-  return tables.merge(option, changes)
+---The values of some options among those of a verb.
+---@param options riskscreen.Option[]
+---@param given table<string, any>
+---@return table<string, any>
+function M.values(options, given)
+  local values = {}
+  for _, option in ipairs(options) do
+    values[option.name] = given[option.name]
+  end
+  return values
 end
 
 ---Picks options by name from a table of options.

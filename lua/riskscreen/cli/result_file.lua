@@ -31,12 +31,6 @@ local columns = outputs.columns.named {
 local File = {}
 File.__index = File
 
-local function check(ok, problem)
-  if not ok then
-    status.fail(status.unknown, "the output cannot be written: " .. tostring(problem))
-  end
-end
-
 -- The position in the last whole row, and the length of the file up to its end. A cell holds no line break.
 local function last_row(out)
   local size = out:seek "end"
@@ -61,7 +55,7 @@ function M.open(path)
   if is_new then
     local problem
     out, problem = io.open(path, "w+b")
-    check(out, problem)
+    status.ensure_written(out, problem)
   end
   local locked = system.lock(out)
   if not locked then
@@ -71,15 +65,15 @@ function M.open(path)
   local header = outputs.csv.line(tables.pluck(columns, "name"), #columns)
   if size == 0 then
     out:seek "set"
-    check(system.truncate(out, 0))
-    check(out:write(header))
+    status.ensure_written(system.truncate(out, 0))
+    status.ensure_written(out:write(header))
   elseif not size or not (position or size == #header) then
     status.misuse(("%s is not a file of this command"):format(path))
   else
-    check(system.truncate(out, size))
+    status.ensure_written(system.truncate(out, size))
     out:seek "end"
   end
-  check(system.sync(out))
+  status.ensure_written(system.sync(out))
   return setmetatable({ out = out, position = position }, File)
 end
 
@@ -96,9 +90,9 @@ function File:write(results)
     for index = 1, #columns do
       cells[index] = plain(cells[index])
     end
-    check(self.out:write(outputs.csv.line(cells, #columns)))
+    status.ensure_written(self.out:write(outputs.csv.line(cells, #columns)))
   end
-  check(system.sync(self.out))
+  status.ensure_written(system.sync(self.out))
   self.position = results[#results].position
 end
 

@@ -11,13 +11,13 @@ local M = {}
 -- `network` and `policy` belong to the configuration.
 ---@type riskscreen.cli.Option[]
 M.options = option_of.pick(screen.options, { "include", "timeout", "address_check", "priority" })
-M.options[1] = option_of.adapted(M.options[1], {
+M.options[1] = tables.merge(M.options[1], {
   list = true,
   argument = "LOOKUPS",
   doc = M.options[1].doc .. " One or several of risk, entity, freeze_events, counterparties.",
 })
 
-M.concurrency = option_of.pick(options.map, { "concurrency" })[1]
+M.concurrency = tables.merge(option_of.pick(options.map, { "concurrency" })[1], { doc = "Addresses at a time." })
 
 ---@type riskscreen.cli.Column[]
 M.columns = columns_of.named {
@@ -66,10 +66,8 @@ end
 ---@param source any
 ---@return riskscreen.ScreenAllRequest
 function M.request(context, source)
-  local request = { source = source, network = context:network() }
-  for _, option in ipairs(M.options) do
-    request[option.name] = context.options[option.name]
-  end
+  local request = option_of.values(M.options, context.options)
+  request.source, request.network = source, context:network()
   request.concurrency = context.options.concurrency
   return request
 end

@@ -64,6 +64,15 @@ function M.misuse(message)
   M.fail(M.usage, message)
 end
 
+---Ends the command if a write to the output has failed.
+---@param ok any
+---@param problem any
+function M.ensure_written(ok, problem)
+  if not ok then
+    M.fail(M.unknown, "the output cannot be written: " .. tostring(problem))
+  end
+end
+
 ---A value that is not nil; raises the error that came in its place. `assert` of Lua 5.1 takes no error objects.
 ---@generic T
 ---@param value T|nil

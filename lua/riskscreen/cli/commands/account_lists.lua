@@ -4,6 +4,8 @@
 local addresses = require "riskscreen.address"
 local inputs = require "riskscreen.cli.input"
 local json = require "riskscreen.json"
+local option_of = require "riskscreen.cli.option"
+local options = require "riskscreen.options"
 local status = require "riskscreen.cli.status"
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
@@ -158,14 +160,7 @@ local function run_export(context)
   end
 end
 
-local timeout_option = {
-  name = "timeout",
-  type = "number",
-  minimum = 0.001,
-  maximum = 86400,
-  unit = "seconds",
-  doc = "Time limit of a request.",
-}
+local timeout_option = option_of.pick(options.call, { "timeout" })[1]
 
 local statuses = {
   { status = status.done, what = "all were added" },

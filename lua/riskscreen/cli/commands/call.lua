@@ -2,8 +2,6 @@
 
 local operation_verbs = require "riskscreen.cli.commands.operations"
 local operations = require "riskscreen.interface.operations"
-local option_of = require "riskscreen.cli.option"
-local options = require "riskscreen.options"
 local status = require "riskscreen.cli.status"
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
@@ -26,7 +24,7 @@ return {
     { name = "operation", doc = "Name of the operation." },
     { name = "parameters", count = "*", doc = "Its parameters as name=value; a value in [ ] or { } is JSON." },
   },
-  options = option_of.pick(options.call, { "timeout", "attempt_timeout", "address_check", "priority" }),
+  options = operation_verbs.call_options,
   examples = {
     {
       line = "call getAddressRisk address=0x16e998a4a64a384aa74dd757e5a6858ab909262e network=eth --json",

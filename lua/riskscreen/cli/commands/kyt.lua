@@ -24,7 +24,7 @@ end
 
 local call_options = option_of.pick(options.call, { "timeout", "address_check" })
 
-local wait_option = option_of.adapted(call_options[1], {
+local wait_option = tables.merge(call_options[1], {
   doc = "How long to wait for the result; by default polling.deadline, 600 seconds.",
 })
 
@@ -35,15 +35,13 @@ local transaction_columns = { "requestId", "customId", "ticket" }
 local result_columns = { "requestId", "customId", "action", "maxScore", "reasons", "source" }
 
 local function parameters_of(context)
-  local parameters = { hash = context.arguments.hash, network = context:network() }
-  for _, option in ipairs(parameter_options) do
-    parameters[option.name] = context.options[option.name]
-  end
+  local parameters = option_of.values(parameter_options, context.options)
+  parameters.hash, parameters.network = context.arguments.hash, context:network()
   return parameters
 end
 
 local function call_options_of(context)
-  return { timeout = context.options.timeout, address_check = context.options.address_check }
+  return option_of.values(call_options, context.options)
 end
 
 -- The client's own policy is for addresses; a policy of scores decides about results alone.
@@ -62,22 +60,20 @@ end
 
 local function write(context, result, other)
   local decision = decide(context, result, other)
-  local output = context:output(result_columns, true)
-  output:add(tables.merge(result or {}, {
+  local record = tables.merge(result or {}, {
     action = decision.action,
     reasons = tables.pluck(decision.reasons, "message"),
     source = result and type(other) == "table" and other.source or nil,
     error = decision.error and decision.error.kind or nil,
-  }))
-  output:finish()
+  })
+  context:write_record(result_columns, record)
   return status[decision.action]
 end
 
 local function run_submit(context)
   local transaction = status.ensure(open(context).kyt:submit(parameters_of(context), call_options_of(context)))
-  local output = context:output(transaction_columns, true)
-  output:add { requestId = transaction.requestId, customId = transaction.customId, ticket = transaction:ticket() }
-  output:finish()
+  local ids = { requestId = transaction.requestId, customId = transaction.customId, ticket = transaction:ticket() }
+  context:write_record(transaction_columns, ids)
 end
 
 local function run_wait(context)

@@ -42,16 +42,14 @@ local function run_build(context)
   if not report then
     status.fail(err.report and status.invalid_rows or status.usage, err.message)
   end
-  local output = context:output(report_columns, true)
-  output:add {
+  context:write_record(report_columns, {
     file = settings.output,
     entries = report.entries,
     rows = report.rows,
     repeated = report.repeated,
     invalid = report.invalid,
     bytes = report.size,
-  }
-  output:finish()
+  })
   return report.invalid > 0 and status.invalid_rows or status.done
 end
 
@@ -118,7 +116,7 @@ local function run_check(context)
 end
 
 local build_options = option_of.pick(options.build, { "output", "title", "strict", "address_check" })
-build_options[1] = option_of.adapted(build_options[1], { short = "o", argument = "FILE" })
+build_options[1] = tables.merge(build_options[1], { short = "o", argument = "FILE" })
 
 return {
   {

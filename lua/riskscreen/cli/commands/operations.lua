@@ -18,7 +18,7 @@ local call_options = option_of.pick(options.call, { "timeout", "attempt_timeout"
 -- Addresses of the sandbox for the examples.
 local EXAMPLE = "0x16e998a4a64a384aa74dd757e5a6858ab909262e"
 
-local M = {}
+local M = { call_options = call_options }
 
 ---The name of the verb of an operation.
 ---@param operation riskscreen.Operation
@@ -177,11 +177,7 @@ local function parameters_of(context, operation, given)
 end
 
 local function own_call_options(context)
-  local picked = {}
-  for _, option in ipairs(call_options) do
-    picked[option.name] = context.options[option.name]
-  end
-  return picked
+  return option_of.values(call_options, context.options)
 end
 
 ---Prints each failure and returns the status.

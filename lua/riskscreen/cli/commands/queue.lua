@@ -21,14 +21,14 @@ local sentinel_options = option_of.pick(sentinels.fields, { "hosts", "name" })
 
 local common = tables.concat({
   { name = "redis", type = "string", argument = "URL", doc = "The Redis; by default " .. REDIS_URL .. "." },
-  option_of.adapted(sentinel_options[1], {
+  tables.merge(sentinel_options[1], {
     name = "sentinel",
     required = false,
     list = true,
     argument = "HOST:PORT",
     doc = "A Sentinel to ask for the master, in place of the URL's host. Repeat it for each Sentinel.",
   }),
-  option_of.adapted(sentinel_options[2], { name = "master", required = false, argument = "NAME" }),
+  tables.merge(sentinel_options[2], { name = "master", required = false, argument = "NAME" }),
 }, option_of.pick(queues.options, { "name" }))
 
 local of_add = option_of.pick(queues.options, { "capacity", "replicas" })
@@ -57,21 +57,14 @@ end
 -- The queue, and the client of Redis.
 local function open(context)
   local client = redis.with(redis_settings(context))
-  local given = { redis = client }
-  for _, option in ipairs(queues.options) do
-    if option.name ~= "redis" then
-      given[option.name] = context.options[option.name]
-    end
-  end
-  return queues.new(given), client
+  return queues.new(tables.merge(option_of.values(queues.options, context.options), { redis = client })), client
 end
 
 local function run_add(context)
   local options, world = context.options, context.world
   local path = context.arguments.file
   local queue = open(context)
-  local wanted = { address = options.address_column, network = options.network_column, keep = options.keep }
-  local input = inputs.open(path, wanted, world.input)
+  local input = inputs.open(path, options, world.input)
   local network, names = context:network(), options.keep or {}
   if path == "-" and not options.source then
     status.misuse "give the rows of stdin a name with --source: a second run with it passes over the rows of the first"
@@ -175,12 +168,10 @@ local function run_status(context)
     return
   end
   local found = status.ensure(queue:status())
-  local output = context:output(status_columns, true)
   if context.format ~= "json" and context.format ~= "jsonl" then
     found.workers = #found.workers
   end
-  output:add(found)
-  output:finish()
+  context:write_record(status_columns, found)
 end
 
 local dead_columns = { { name = "id", whole = true }, "address", "network", "reason" }
@@ -245,16 +236,7 @@ return {
         argument = "NAME",
         doc = "The name of these rows in the queue and in the results; by default FILE.",
       },
-      { name = "address_column", type = "string", argument = "NAME", doc = "Column of the addresses." },
-      { name = "network_column", type = "string", argument = "NAME", doc = "Column of the networks." },
-      {
-        name = "keep",
-        type = "table",
-        list = true,
-        argument = "NAMES",
-        doc = "Columns that come back with the results.",
-      },
-    }, of_add, common),
+    }, inputs.options, of_add, common),
     examples = { { line = "queue add customers.csv -n eth", what = "Waits while the queue is full" } },
     statuses = {
       { status = status.done, what = "every row is in the queue" },
@@ -275,7 +257,7 @@ return {
         type = "boolean",
         doc = "The setting rate_limit holds for all workers of this Redis together.",
       },
-      option_of.adapted(screening.concurrency, { doc = "Addresses at a time." }),
+      screening.concurrency,
     }, screening.options, of_work, common),
     examples = {
       {

@@ -3,6 +3,7 @@
 local option_of = require "riskscreen.cli.option"
 local report = require "riskscreen.report"
 local status = require "riskscreen.cli.status"
+local tables = require "riskscreen.util.tables"
 
 local columns = {
   "rows",
@@ -32,9 +33,7 @@ local function run(context)
   end
   if path ~= "-" then
     summary.output = path
-    local output = context:output(columns, true)
-    output:add(summary)
-    output:finish()
+    context:write_record(columns, summary)
   end
   return summary.unreadable > 0 and status.invalid_rows or status.done
 end
@@ -46,7 +45,7 @@ return {
     .. "The page holds all of its data: it needs no network, and it sends nothing.",
   arguments = { { name = "file", count = "+", doc = "CSV with a header, or JSON lines; - is the standard input." } },
   options = {
-    option_of.adapted(
+    tables.merge(
       report.options[2],
       { type = "string", short = "o", argument = "PATH", default = "report.html", required = false }
     ),

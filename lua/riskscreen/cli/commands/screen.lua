@@ -1,6 +1,7 @@
 -- riskscreen screen: decides about addresses.
 
 local build = require "riskscreen.options.build"
+local inputs = require "riskscreen.cli.input"
 local option_of = require "riskscreen.cli.option"
 local run_options = require "riskscreen.options"
 local runs = require "riskscreen.cli.run"
@@ -8,59 +9,38 @@ local screening = require "riskscreen.cli.screening"
 local status = require "riskscreen.cli.status"
 local tables = require "riskscreen.util.tables"
 
-local options = tables.concat({
-  {
-    name = "file",
-    type = "string",
-    short = "f",
-    argument = "FILE",
-    doc = "Screen the rows of a CSV file; '-' is stdin.",
-  },
-  {
-    name = "output",
-    type = "string",
-    short = "o",
-    argument = "FILE",
-    doc = "Where the results of --file go; '-' is stdout. By default FILE.results.csv.",
-  },
-  { name = "resume", type = "boolean", doc = "Go on with a run that was interrupted." },
-  { name = "force", type = "boolean", doc = "Start again, over the results of an earlier run." },
-  {
-    name = "dry_run",
-    type = "boolean",
-    doc = "Say what --file would do: addresses, invalid rows, calls, credits, time.",
-  },
-  {
-    name = "address_column",
-    type = "string",
-    argument = "NAME",
-    doc = "Column of the addresses; by default address, wallet or addr.",
-  },
-  {
-    name = "network_column",
-    type = "string",
-    argument = "NAME",
-    doc = "Column of the networks; by default network, chain or blockchain.",
-  },
-  { name = "keep", type = "table", list = true, argument = "NAMES", doc = "Columns of FILE to copy to the results." },
-  build.number("rate", "calls a second", nil, 0.001, 1000000, "Calls a second on average."),
-  build.number("cost", "credits", nil, 0, 1000000, "Credits that a call costs, for --dry-run."),
-  option_of.pick(run_options.map, { "stop_after_failures" })[1],
-  option_of.adapted(screening.concurrency, { doc = "Addresses at a time." }),
-}, screening.options)
-
 -- Options that mean nothing without --file.
-local of_file = {
-  "output",
-  "resume",
-  "force",
-  "dry_run",
-  "address_column",
-  "network_column",
-  "keep",
-  "rate",
-  "cost",
-  "stop_after_failures",
+local of_file = tables.concat(
+  {
+    {
+      name = "output",
+      type = "string",
+      short = "o",
+      argument = "FILE",
+      doc = "Where the results of --file go; '-' is stdout. By default FILE.results.csv.",
+    },
+    { name = "resume", type = "boolean", doc = "Go on with a run that was interrupted." },
+    { name = "force", type = "boolean", doc = "Start again, over the results of an earlier run." },
+    {
+      name = "dry_run",
+      type = "boolean",
+      doc = "Say what --file would do: addresses, invalid rows, calls, credits, time.",
+    },
+  },
+  inputs.options,
+  {
+    build.number("rate", "calls a second", nil, 0.001, 1000000, "Calls a second on average."),
+    build.number("cost", "credits", nil, 0, 1000000, "Credits that a call costs, for --dry-run."),
+  },
+  option_of.pick(run_options.map, { "stop_after_failures" })
+)
+
+local file_option = {
+  name = "file",
+  type = "string",
+  short = "f",
+  argument = "FILE",
+  doc = "Screen the rows of a CSV file; '-' is stdin.",
 }
 
 local function screen_addresses(context, addresses)
@@ -84,9 +64,9 @@ local function run(context)
   elseif not given[1] then
     status.misuse "there is nothing to screen: give addresses, or --file FILE"
   end
-  for _, name in ipairs(of_file) do
-    if options_given[name] then
-      status.misuse(option_of.flag(name) .. " needs --file")
+  for _, option in ipairs(of_file) do
+    if options_given[option.name] then
+      status.misuse(option_of.flag(option.name) .. " needs --file")
     end
   end
   return screen_addresses(context, given)
@@ -99,7 +79,7 @@ return {
     .. "the results. After Ctrl-C, a crash or a power cut the same command with --resume goes on, and asks for no "
     .. "address again that was answered.",
   arguments = { { name = "address", count = "*", doc = "Addresses of the network that -n names." } },
-  options = options,
+  options = tables.concat({ file_option }, of_file, { screening.concurrency }, screening.options),
   examples = {
     {
       line = "screen 0x16e998a4a64a384aa74dd757e5a6858ab909262e -n eth",

@@ -1,5 +1,6 @@
 -- riskscreen watch: screens a file of addresses again and again, and prints what has changed.
 
+local configuration = require "riskscreen.cli.configuration"
 local json = require("riskscreen.cli.output").json
 local option_of = require "riskscreen.cli.option"
 local screening = require "riskscreen.cli.screening"
@@ -20,11 +21,9 @@ local function duration(text)
   return tonumber(number) * (seconds_of[unit] or 1)
 end
 
--- The shell reads what a command leaves unread: writing to a closed pipe would end this program by SIGPIPE.
-local DRAINED = "(%s\n) ; status=$? ; cat >/dev/null ; %s exit $status"
-
--- Lua 5.1 and LuaJIT do not report how the program behind a pipe ended: there the shell writes its status to a file.
-local HAS_EXIT_STATUS = _VERSION ~= "Lua 5.1"
+-- The shell reads what a command leaves unread: writing to a closed pipe would end this program by SIGPIPE. The status
+-- is written to a file, because Lua 5.1 and LuaJIT do not report how the program behind a pipe has ended.
+local DRAINED = "(%s\n) ; echo $? >'%s' ; cat >/dev/null"
 
 local function read_status(path)
   local file = io.open(path, "rb")
@@ -33,41 +32,30 @@ local function read_status(path)
     file:close()
   end
   os.remove(path)
-  return code == 0, "exit", code
+  return code
 end
 
 -- Runs a shell command with a change as its standard input; it has taken the change if its status is 0.
 local function to_command(command)
   return function(text)
-    local path = not HAS_EXIT_STATUS and os.tmpname() or nil
-    local note = path and ("echo $status >'%s' ;"):format(path) or ""
-    local pipe, problem = io.popen(DRAINED:format(command, note), "w")
+    local path = os.tmpname()
+    local pipe, problem = io.popen(DRAINED:format(command, path), "w")
     if not pipe then
       return nil, problem
     end
     pipe:write(text, "\n")
-    local ok, how, code = pipe:close()
-    if path then
-      ok, how, code = read_status(path)
-    end
-    if ok then
+    pipe:close()
+    local code = read_status(path)
+    if code == 0 then
       return true
     end
-    return nil, ("the command failed (%s %s)"):format(tostring(how), tostring(code))
+    return nil, ("the command failed (exit %s)"):format(tostring(code))
   end
 end
 
 local function secret_of(context)
   local path = context.options.webhook_secret_file
-  local secret = path == nil and context.world.getenv "RISKSCREEN_WATCH_SECRET" or nil
-  if path then
-    local file, problem = io.open(path, "rb")
-    if not file then
-      status.misuse("--webhook-secret-file: " .. problem)
-    end
-    secret = file:read "*l"
-    file:close()
-  end
+  local secret = path and configuration.read_secret(path) or context.world.getenv "RISKSCREEN_WATCH_SECRET"
   return secret or status.misuse "--webhook needs RISKSCREEN_WATCH_SECRET or --webhook-secret-file"
 end
 

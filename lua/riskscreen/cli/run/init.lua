@@ -25,11 +25,6 @@ local MOST_SHOWN = 20 -- invalid rows that are printed
 local DEFAULT_REQUESTS = 32 -- at a time
 local DEFAULT_TIMEOUT = 10 -- seconds, of a client
 
-local function taken()
-  return true
-end
-local NOWHERE = { write = taken, flush = taken } -- the output with --quiet
-
 ---@class riskscreen.cli.Run
 ---@field context riskscreen.cli.Context
 ---@field input riskscreen.cli.Input
@@ -135,10 +130,7 @@ function Run:write_ready()
     elseif not answer.failed and not answer.invalid then
       self.before_failures = nil
     end
-    local ok, problem = self.out:write(answer.text)
-    if not ok then
-      status.fail(status.unknown, "the output cannot be written: " .. tostring(problem))
-    end
+    status.ensure_written(self.out:write(answer.text))
     progress.position = progress.position + 1
     progress.offset = progress.offset + #answer.text
     progress.counts[answer.action] = (progress.counts[answer.action] or 0) + 1
@@ -158,17 +150,11 @@ function Run:write_ready()
 end
 
 function Run:record(written)
-  local ok, problem
   if self.state then
-    ok, problem = system.sync(self.out)
-  else
-    ok, problem = self.out:flush()
-  end
-  if not ok then
-    status.fail(status.unknown, "the output cannot be written: " .. tostring(problem))
-  end
-  if self.state then
+    status.ensure_written(system.sync(self.out))
     self.state:record(self.progress, written)
+  else
+    status.ensure_written(self.out:flush())
   end
   self.recorded = runtime.now()
 end
@@ -253,10 +239,7 @@ function Run:take_back_failures()
   local before = self.before_failures
   if self.state and before then
     self.progress = before
-    local ok, problem = system.truncate(self.out, before.offset)
-    if not ok then
-      status.fail(status.unknown, "the output cannot be written: " .. problem)
-    end
+    status.ensure_written(system.truncate(self.out, before.offset))
     self:record {}
   end
 end
@@ -443,8 +426,7 @@ end
 
 local function new_run(context)
   local options, world = context.options, context.world
-  local wanted = { address = options.address_column, network = options.network_column, keep = options.keep }
-  local input = inputs.open(options.file, wanted, world.input)
+  local input = inputs.open(options.file, options, world.input)
   if not input.has_network and not context:network() and input.has_rows then
     status.misuse "the file has no column 'network': give -n NETWORK, or name the column with --network-column"
   end
@@ -479,7 +461,7 @@ function M.run(context)
   if path then
     open_output(run, path, identity_of(context, run.input, run.format, is_sandbox))
   else
-    run.out = context.quiet and NOWHERE or context.world.out
+    run.out = context:stream()
     run.progress = { position = 0, offset = 0, counts = {}, invalid = 0, failed = 0 }
     run.out:write(run:header())
   end
@@ -524,9 +506,7 @@ function M.dry_run(context)
   figures.credits = cost and figures.calls * cost or nil
   figures.seconds = rate and figures.calls / rate or nil
   if context.format ~= "table" then
-    local output = context:output({ "rows", "addresses", "invalid", "calls", "credits", "seconds" }, true)
-    output:add(figures)
-    output:finish()
+    context:write_record({ "rows", "addresses", "invalid", "calls", "credits", "seconds" }, figures)
   elseif not context.quiet then
     local grouped = progress_line.grouped
     context.world.out:write(
