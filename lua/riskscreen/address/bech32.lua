@@ -12,16 +12,13 @@ for index = 1, #CHARACTERS do
   values[byte(CHARACTERS, index)] = index - 1
 end
 
--- Lua 5.1 has no operators on bits: the exclusive or of symbols a and b is exclusive_or[a * 32 + b].
-local exclusive_or = {}
+-- Lua 5.1 has no operators on bits: the exclusive or of symbols a and b is exclusive_or[a * 32 + b]. All its bits but
+-- the lowest are those of the halves of a and b.
+local exclusive_or = { [0] = 0 }
 for a = 0, 31 do
   for b = 0, 31 do
-    local result, x, y = 0, a, b
-    for bit = 0, 4 do
-      result = result + (x + y) % 2 * 2 ^ bit
-      x, y = (x - x % 2) / 2, (y - y % 2) / 2
-    end
-    exclusive_or[a * 32 + b] = math.floor(result)
+    local halves = (a - a % 2) / 2 * 32 + (b - b % 2) / 2
+    exclusive_or[a * 32 + b] = exclusive_or[halves] * 2 + (a + b) % 2
   end
 end
 
@@ -38,16 +35,13 @@ end
 local generator = { 0x3b6a57b2, 0x26508e6d, 0x1ea119fa, 0x3d4233dd, 0x2a1462b3 }
 local feedback = {}
 for place = 1, SYMBOLS do
-  feedback[place] = {}
-  for symbol = 0, 31 do
-    local sum, left = 0, symbol
-    for _, row in ipairs(generator) do
-      if left % 2 == 1 then
-        sum = exclusive_or[sum * 32 + symbols_of(row)[place]]
-      end
-      left = (left - left % 2) / 2
+  feedback[place] = { [0] = 0 }
+end
+for bit, number in ipairs(generator) do
+  for place, row in ipairs(symbols_of(number)) do
+    for symbol = 2 ^ (bit - 1), 2 ^ bit - 1 do
+      feedback[place][symbol] = exclusive_or[feedback[place][symbol - 2 ^ (bit - 1)] * 32 + row]
     end
-    feedback[place][symbol] = sum
   end
 end
 local f1, f2, f3, f4, f5, f6 = unpack(feedback)

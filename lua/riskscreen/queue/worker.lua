@@ -376,7 +376,7 @@ local function read(self, free)
   for _, entry in ipairs(reply and reply[1][2] or {}) do
     accept(self, entry)
   end
-  if is_last and not reply then
+  if is_last and not reply and self.count > 0 then
     self.signal:wait(FIRST_PAUSE)
   end
   return true

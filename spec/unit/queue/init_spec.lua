@@ -355,6 +355,35 @@ describe_if("a queue in Redis", function()
     assert.equal(100, select(2, results_by_id()))
   end)
 
+  it("ends without a pause when its last job is finished while it looks for another", function()
+    queue:add("file", inputs_of(3))
+    riskscreen.run(function()
+      local worker = queue:worker { client = client }
+      worker.redis = setmetatable({
+        wait = function(_, ...)
+          local reply, err = redis:wait(...)
+          while reply == false and worker.count > 0 do
+            riskscreen.sleep(0.01)
+          end
+          return reply, err
+        end,
+      }, {
+        __index = function(_, name)
+          return function(_, ...)
+            return redis[name](redis, ...)
+          end
+        end,
+      })
+      local wait, has_paused = worker.signal.wait, false
+      worker.signal.wait = function(...)
+        has_paused = has_paused or worker.count == 0
+        return wait(...)
+      end
+      assert.equal(3, worker:run { drain = true })
+      assert.is_false(has_paused)
+    end)
+  end)
+
   it("tells what waits, who works and how fast", function()
     queue:add("file", inputs_of(10, 8))
     redis:call("XREADGROUP", "GROUP", "workers", "a", "COUNT", 3, "STREAMS", redis:key "queue:default:jobs", ">")
