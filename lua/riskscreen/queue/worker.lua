@@ -61,7 +61,8 @@ M.options = {
 ---@field key string
 ---@field item string
 ---@field input riskscreen.QueueInput
----@field deliveries integer
+---@field outcome? string the JSON text of an ended job
+---@field reason? string why an ended job is a dead letter
 
 ---@class riskscreen.QueueWorker
 ---@field name string
@@ -73,7 +74,7 @@ M.options = {
 ---@field private ready riskscreen.QueueJob[] not begun yet, from `first` to `last`
 ---@field private first integer
 ---@field private last integer
----@field private endings { job: riskscreen.QueueJob, outcome?: string, reason?: string }[] to be sent to Redis
+---@field private ended riskscreen.QueueJob[] whose ends are to be sent to Redis
 ---@field private is_full boolean nobody reads the results
 ---@field private screeners integer tasks that screen
 ---@field private is_over boolean all jobs are finished, or given up
@@ -103,7 +104,7 @@ function M.new(queue, settings)
     ready = {},
     first = 1,
     last = 0,
-    endings = {},
+    ended = {},
     signal = runtime.tasks.signal(),
     arrival = runtime.tasks.signal(),
     finishing = runtime.tasks.signal(),
@@ -133,12 +134,12 @@ local function outcome_of(decision, now)
 end
 
 -- Sends outcomes to Redis. The script passes over a job that another worker has finished.
-local function finish(self, endings)
+local function finish(self, jobs)
   local arguments = { self.queue.base, self.queue.group, self.queue.settings.remember }
-  for index, ending in ipairs(endings) do
-    local job, last = ending.job, 5 * index + 3
+  for index, job in ipairs(jobs) do
+    local last = 5 * index + 3
     arguments[last - 4], arguments[last - 3], arguments[last - 2] = job.entry, job.key, job.id
-    arguments[last - 1], arguments[last] = job.item, ending.outcome
+    arguments[last - 1], arguments[last] = job.item, job.outcome
   end
   local reply, err = self.redis:script(scripts.done, self.queue.keys, arguments)
   if not reply then
@@ -149,27 +150,26 @@ local function finish(self, endings)
   return true
 end
 
-local function bury(self, ending)
-  local job = ending.job
-  local arguments = { self.queue.base, self.queue.group, job.entry, job.key, job.id, job.item, ending.reason }
+local function bury(self, job)
+  local arguments = { self.queue.base, self.queue.group, job.entry, job.key, job.id, job.item, job.reason }
   return self.redis:script(scripts.bury, self.queue.keys, arguments)
 end
 
--- Takes the endings that one command can send: several outcomes, or one dead letter.
-local function next_endings(self)
+-- Takes the ended jobs that one command can send: several with outcomes, or one dead letter.
+local function next_ended(self)
   local batch, rest = {}, {}
-  for _, ending in ipairs(self.endings) do
-    local fits = not rest[1] and #batch < BATCH and (not batch[1] or (ending.outcome and batch[1].outcome))
+  for _, job in ipairs(self.ended) do
+    local fits = not rest[1] and #batch < BATCH and (not batch[1] or (job.outcome and batch[1].outcome))
     local list = fits and batch or rest
-    list[#list + 1] = ending
+    list[#list + 1] = job
   end
   return batch, rest
 end
 
 local function flush(self)
-  while self.endings[1] do
-    local batch, rest = next_endings(self)
-    self.endings = rest
+  while self.ended[1] do
+    local batch, rest = next_ended(self)
+    self.ended = rest
     local ok, err
     if batch[1].outcome then
       ok, err = finish(self, batch)
@@ -177,8 +177,8 @@ local function flush(self)
       ok, err = bury(self, batch[1])
     end
     if ok then
-      for _, ending in ipairs(batch) do
-        self.held[ending.job.entry] = nil
+      for _, job in ipairs(batch) do
+        self.held[job.entry] = nil
         self.count = self.count - 1
       end
       self.signal:notify()
@@ -187,15 +187,15 @@ local function flush(self)
       return
     else
       self:tell(err)
-      self.endings = tables.concat(batch, self.endings)
+      self.ended = tables.concat(batch, self.ended)
       runtime.sleep(FIRST_PAUSE)
     end
   end
 end
 
 local function finisher(self)
-  while not (self.screeners == 0 and not self.endings[1]) and not self.is_lost do
-    if self.endings[1] then
+  while not (self.screeners == 0 and not self.ended[1]) and not self.is_lost do
+    if self.ended[1] then
       flush(self)
     else
       self.finishing:wait(LONGEST_WAIT)
@@ -219,8 +219,8 @@ local function hold(self, job)
   self.unfinished = self.unfinished + 1
 end
 
-local function add_ending(self, ending)
-  self.endings[#self.endings + 1] = ending
+local function add_ended(self, job)
+  self.ended[#self.ended + 1] = job
   self.unfinished = self.unfinished - 1
   self.finishing:notify()
   if room(self) == self.settings.concurrency then
@@ -233,7 +233,9 @@ local function screen(self, input)
   if type(input.transaction) == "table" then
     return self.policy:decide(client.kyt:screen(input.transaction))
   end
-  return client:screen(tables.merge(self.settings.request or {}, { address = input.address, network = input.network }))
+  local request = tables.copy(self.settings.request or {})
+  request.address, request.network = input.address, input.network
+  return client:screen(request)
 end
 
 local function report(self, job, outcome)
@@ -246,8 +248,8 @@ local function report(self, job, outcome)
   return runtime.tasks.contain(on_result, result)
 end
 
--- Screens a job until it has an outcome. Returns nil where the worker stops before.
-local function ending_of(self, job)
+-- Screens a job until it has an outcome or is a dead letter. Returns whether it has; it has not where the worker stops.
+local function work_on(self, job)
   local pause = FIRST_PAUSE
   while true do
     local decision = screen(self, job.input)
@@ -256,21 +258,23 @@ local function ending_of(self, job)
       local outcome = outcome_of(decision, os.time())
       local ok, problem = report(self, job, outcome)
       if ok then
-        return { job = job, outcome = assert(json.encode(outcome)) }
+        job.outcome = assert(json.encode(outcome))
+        return true
       end
       err = errors.new("api", "on_result failed: " .. tostring(problem), { retryable = true })
     elseif fatal[err.kind] then
       self:fail(err)
-      return nil
+      return false
     elseif not err.retryable then
-      return { job = job, reason = tostring(err) }
+      job.reason = tostring(err)
+      return true
     end
     self:tell(err)
     if not self.stopped then
       self.stopping:wait(math.max(pause, math.min(err.retry_after or 0, LONGEST_PAUSE)))
     end
     if self.stopped then
-      return nil
+      return false
     end
     pause = math.min(2 * pause, LONGEST_PAUSE)
   end
@@ -293,11 +297,8 @@ local function screener(self)
     local job = next_job(self)
     if not job then
       self.arrival:wait()
-    elseif not self.stopped then
-      local ending = ending_of(self, job)
-      if ending then
-        add_ending(self, ending)
-      end
+    elseif not self.stopped and work_on(self, job) then
+      add_ended(self, job)
     end
   end
   self.screeners = self.screeners - 1
@@ -307,11 +308,12 @@ end
 -- Jobs
 
 local function job_of(entry)
-  local fields = {}
-  for index = 1, #entry[2], 2 do
-    fields[entry[2][index]] = entry[2][index + 1]
+  local job, fields = { entry = entry[1], id = "", key = "", item = "", input = nil, outcome = nil }, entry[2]
+  for index = 1, #fields, 2 do
+    if job[fields[index]] == "" then
+      job[fields[index]] = fields[index + 1]
+    end
   end
-  local job = { entry = entry[1], id = fields.id or "", key = fields.key or "", item = fields.item or "" }
   job.input = json.decode(job.item)
   return job
 end
@@ -323,7 +325,8 @@ local function accept(self, entry)
   local job = job_of(entry)
   hold(self, job)
   if type(job.input) ~= "table" then
-    add_ending(self, { job = job, reason = "the job is not readable" })
+    job.reason = "the job is not readable"
+    add_ended(self, job)
     return
   end
   self.last = self.last + 1
@@ -340,7 +343,8 @@ local function accept_claimed(self, entries)
     if deliveries > self.queue.settings.deliveries and entry[2] then
       local job = job_of(entry)
       hold(self, job)
-      add_ending(self, { job = job, reason = ("%d workers had the job and did not finish it"):format(deliveries - 1) })
+      job.reason = ("%d workers had the job and did not finish it"):format(deliveries - 1)
+      add_ended(self, job)
     else
       accept(self, entry)
     end

@@ -55,6 +55,14 @@ local function command_of(list)
   return command
 end
 
+local function append_texts(command, list)
+  local count = #command
+  for index = 1, #list do
+    local value = list[index]
+    command[count + index] = type(value) == "string" and value or text_of(value, count + index)
+  end
+end
+
 local function is_error(reply)
   return type(reply) == "table" and reply.err ~= nil
 end
@@ -361,13 +369,9 @@ end
 ---@return any reply
 ---@return riskscreen.Error|nil err
 function Redis:script(script, keys, arguments)
-  local command = { "EVALSHA", "", #keys }
-  for _, list in ipairs { keys, arguments or {} } do
-    for _, value in ipairs(list) do
-      command[#command + 1] = value
-    end
-  end
-  command = command_of(command)
+  local command = { "EVALSHA", "", text_of(#keys) }
+  append_texts(command, keys)
+  append_texts(command, arguments or {})
   for _ = 1, MOST_ATTEMPTS do
     if not script.sha then
       local loaded, err = load(self, script)
