@@ -1,5 +1,5 @@
 -- Screens one address and prints why. The exit status is 0 for `allow`, 1 for any other decision and 2 for misuse.
--- Asks the service that RISKSCREEN_BASE_URL and RISKSCREEN_ACCESS_KEY name, or the sandbox.
+-- Asks the service that RISKSCREEN_BASE_URL and RISKSCREEN_ACCESS_KEY name, or the sandbox, whose `allow` is no yes.
 
 local USAGE = "usage: lua examples/screen_address.lua [ADDRESS [NETWORK]]\n"
 
@@ -26,5 +26,8 @@ for _, reason in ipairs(decision.reasons) do
   print("", reason.message)
 end
 
--- Only `allow` is a yes.
-os.exit(decision.action == "allow" and 0 or 1)
+-- Only `allow` of the service is a yes.
+if not base_url then
+  io.stderr:write "RISKSCREEN_BASE_URL is not set: the sandbox answers, and the exit status is 1\n"
+end
+os.exit(base_url and decision.action == "allow" and 0 or 1)

@@ -9,13 +9,13 @@ local ngx = _G.ngx
 -- Receives the results of transactions. The service does not sign its deliveries, so a secret and the address count.
 local inbox = inboxes.new {
   dict = "riskscreen_webhooks",
-  secret = { value = os.getenv "RISKSCREEN_WEBHOOK_SECRET" or "secret-of-the-example", path = true },
+  secret = { value = os.getenv "RISKSCREEN_WEBHOOK_SECRET", path = true },
   allow = { "127.0.0.1" },
 }
 
 local client = riskscreen.new {
-  base_url = os.getenv "RISKSCREEN_BASE_URL" or "http://127.0.0.1:8081",
-  access_key = os.getenv "RISKSCREEN_ACCESS_KEY" or riskscreen.sandbox.default_key,
+  base_url = os.getenv "RISKSCREEN_BASE_URL",
+  access_key = os.getenv "RISKSCREEN_ACCESS_KEY",
   timeout = 3,
   attempt_timeout = 1,
   max_response_size = 1024 * 1024,

@@ -1,11 +1,19 @@
 -- Each example runs as it stands, in a process of its own, under the Lua that runs this spec.
 
+local cli = require "spec.support.cli"
+
 local interpreter = os.getenv "RISKSCREEN_LUA" or "lua5.4"
 
 local scenario = require("riskscreen.sandbox").scenario
 
-local function run(command, redirection)
-  local pipe = assert(io.popen(("%s %s %s; echo exit $?"):format(interpreter, command, redirection or "2>/dev/null")))
+local function run(command, redirection, environment)
+  local line = ("%s %s %s %s; echo exit $?"):format(
+    environment or "",
+    interpreter,
+    command,
+    redirection or "2>/dev/null"
+  )
+  local pipe = assert(io.popen(line))
   local output = pipe:read "*a"
   pipe:close()
   local text, status = output:match "^(.*)exit (%d+)\n$"
@@ -20,8 +28,15 @@ describe("the example", function()
     assert.equal(1, status)
   end)
 
-  it("screen_address lets a clean address pass", function()
-    local output, status = run("examples/screen_address.lua " .. scenario("clean-btc").address .. " btc")
+  it("screen_address lets a clean address pass, if a service says so", function()
+    local example = "examples/screen_address.lua " .. scenario("clean-btc").address .. " btc"
+    local output, status = run(example, "2>&1")
+    assert.matches("^allow%s", output)
+    assert.matches("the sandbox answers, and the exit status is 1", output, 1, true)
+    assert.equal(1, status)
+    local sandbox = cli.sandbox()
+    output, status = run(example, "2>&1", sandbox.environment)
+    sandbox.close()
     assert.matches("^allow%s", output)
     assert.equal(0, status)
   end)

@@ -36,7 +36,8 @@ site=/usr/local/openresty/site/lualib
 sed -i "1i load_module $modules/ndk_http_module.so; load_module $modules/ngx_http_lua_module.so;" /etc/riskscreen/gate.conf
 sed -i "s|lua_package_path .*|lua_package_path '$site/?.lua;$site/?/init.lua;;'; lua_package_cpath '$site/?.so;;';|" \
   /etc/riskscreen/gate.conf
-# The sandbox that gate.conf asks; the command of the other image serves it.
+# The sandbox that the gate asks; the command of the other image serves it.
+export RISKSCREEN_BASE_URL=http://127.0.0.1:8081 RISKSCREEN_ACCESS_KEY=sandbox-key
 cp -a command/usr/local/. /usr/local/
 riskscreen sandbox --port 8081 &
 nginx -c /etc/riskscreen/gate.conf -g 'daemon off;' &

@@ -23,6 +23,7 @@ end
 
 -- The environment that the pages tell the reader to set.
 local ENVIRONMENT = "RISKSCREEN_ACCESS_KEY=sandbox-key WEBHOOK_SECRET=a-secret-of-the-documentation "
+  .. "RISKSCREEN_FLEET_KEY=a-key-of-the-documentation "
 
 ---Runs the Lua blocks of a page as one program, in a process of its own.
 ---@param blocks riskscreen.spec.Block[]
@@ -98,7 +99,7 @@ local kinds = {
   { '^eval "%$%(%./dev env', accepted },
   { "^sudo luarocks ", is_checked_by_install },
   { "^export RISKSCREEN_[%u_]+=", accepted },
-  { "^sudo /usr/sbin/nginx ", accepted }, -- the page's configuration is started from its nginx block
+  { "^sudo [-E ]*/usr/sbin/nginx ", accepted }, -- the page's configuration is started from its nginx block
   { "^curl .*%-%-retry%-connrefused ", accepted }, -- the sandbox of the test is up
   { "^nginx %-e stderr %-p examples/nginx ", accepted }, -- spec/in_nginx/gateway_nginx.lua starts it
   { "^riskscreen ", "run" },
@@ -122,11 +123,17 @@ local NOTICE = "riskscreen: no service is configured"
 local directory -- where the pages' `riskscreen` commands run, one after another
 local queue_server -- the Redis of their queues
 
--- The command of this checkout, in a directory with examples/addresses.csv.
+-- The command of this checkout, in a directory with addresses.csv and examples/addresses.csv.
 local function run_riskscreen(command)
   if not directory then
     directory = M.run "mktemp -d":gsub("%s+$", "")
-    M.run("cp examples/addresses.csv " .. directory)
+    M.run(
+      ("mkdir %s/examples && cp examples/addresses.csv %s/examples && cp examples/addresses.csv %s"):format(
+        directory,
+        directory,
+        directory
+      )
+    )
   end
   local environment = ""
   if command:find "^riskscreen queue " then

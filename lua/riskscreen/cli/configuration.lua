@@ -188,6 +188,7 @@ end
 ---@class riskscreen.cli.Configuration
 ---@field values table<string, riskscreen.cli.Value> by the setting's name
 ---@field profile? string the path of the profile that was read
+---@field is_simulated? boolean the sandbox answers, although nothing asks for it
 
 ---Reads the configuration.
 ---@param flags table<string, string|boolean> by the setting's name

@@ -11,6 +11,8 @@ local NOTICE = "no service is configured, so the built-in sandbox answers: nothi
   .. "Set base_url and an access key: riskscreen config --help"
 local CHOSEN = "the built-in sandbox answers, as --sandbox asks: nothing here is a real result"
 
+local UNCHOSEN = "no service is configured: set base_url and an access key, or give --sandbox for simulated answers"
+
 local M = {}
 
 -- The policy that a Lua file returns.
@@ -91,15 +93,20 @@ end
 ---@param settings riskscreen.cli.Configuration
 ---@param world riskscreen.cli.World
 ---@param changes? table more options of the client, and more fields of groups; policy = false: none
+---@param must_choose? boolean the sandbox must be asked for
 ---@return riskscreen.Client
 ---@return boolean is_sandbox
-function M.open(settings, world, changes)
+function M.open(settings, world, changes, must_choose)
   local wants_sandbox = configuration.get(settings, "sandbox") == true
   local key, key_place
   if not wants_sandbox then
     key, key_place = configuration.access_key(settings, world.getenv, world.warn)
   end
   local in_sandbox = is_sandbox(settings, key, key_place)
+  settings.is_simulated = in_sandbox and not wants_sandbox
+  if settings.is_simulated and must_choose then
+    status.misuse(UNCHOSEN)
+  end
   local given = configuration.client_options(settings)
   for name, value in pairs(changes or {}) do
     if type(value) == "table" and type(given[name]) == "table" then

@@ -13,6 +13,9 @@ local system = require "riskscreen.system"
 local text = require "riskscreen.util.text"
 local version = require "riskscreen.version"
 
+-- A script that has lost its configuration must not take an answer of the sandbox for a yes.
+local SIMULATED = "the status is 4, not 0, because no service is configured; --sandbox accepts simulated answers"
+
 ---@class riskscreen.cli.World what the command has of the process; tests replace parts
 ---@field out table stdout
 ---@field err table stderr
@@ -29,6 +32,7 @@ local version = require "riskscreen.version"
 ---@field format "table"|"json"|"jsonl"|"csv"
 ---@field quiet boolean
 ---@field world riskscreen.cli.World
+---@field command riskscreen.cli.Command
 ---@field parser table of argparse, for completion
 ---@field commands riskscreen.cli.Command[]
 local Context = {}
@@ -39,7 +43,7 @@ Context.__index = Context
 ---@return riskscreen.Client
 ---@return boolean is_sandbox
 function Context:client(changes)
-  return connection.open(self.configuration, self.world, changes)
+  return connection.open(self.configuration, self.world, changes, self.command.verdict == "output")
 end
 
 ---A value of the configuration.
@@ -178,6 +182,7 @@ local function run_command(command, result, world, parser, list)
     format = parsers.format(flags),
     quiet = flags.quiet == true,
     world = world,
+    command = command,
     parser = parser,
     commands = list,
   }, Context)
@@ -192,7 +197,12 @@ local function run_command(command, result, world, parser, list)
   if not ok then
     error(outcome, 0)
   end
-  return outcome or status.done
+  outcome = outcome or status.done
+  if outcome == status.allow and command.verdict and context.configuration.is_simulated then
+    context:warn(SIMULATED)
+    return status.usage
+  end
+  return outcome
 end
 
 -- The status and the message of a failure.

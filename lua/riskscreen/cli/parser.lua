@@ -29,6 +29,7 @@ local M = {}
 ---@field options? riskscreen.cli.Option[]
 ---@field examples riskscreen.cli.Example[]
 ---@field statuses? { status: integer, what: string }[] instead of status.of_others
+---@field verdict? "status"|"output" its decisions are in the exit status, or go to other programs
 ---@field run fun(context: riskscreen.cli.Context): integer|nil the exit status, 0 by default
 
 -- How the help names the value of an option.

@@ -13,9 +13,12 @@ local M = {
   interrupted = 130, -- 128 and the number of SIGINT, as shells count
 }
 
+---Text of the help: cli/init.lua replaces the status.
+M.but_simulated = "; 4 instead where the sandbox answers without --sandbox"
+
 ---@type { status: integer, what: string }[] of `screen`, for its help
 M.of_decisions = {
-  { status = M.allow, what = "every address may pass (allow)" },
+  { status = M.allow, what = "every address may pass (allow)" .. M.but_simulated },
   { status = M.review, what = "the worst decision is review" },
   { status = M.block, what = "the worst decision is block" },
   { status = M.unknown, what = "the worst decision is unknown" },

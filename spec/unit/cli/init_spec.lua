@@ -3,6 +3,8 @@ local commands = require "riskscreen.cli.commands"
 local operations = require "riskscreen.interface.operations"
 local run = require("spec.support.cli").run
 local sandbox = require "riskscreen.sandbox"
+local tables = require "riskscreen.util.tables"
+local temporary = require "spec.support.temporary"
 
 local function address(name)
   return sandbox.scenario(name).address
@@ -59,7 +61,7 @@ end)
 describe("screen", function()
   for name, expected in pairs { ["clean-eth"] = 0, ["type-sanction"] = 2, ["fault-500"] = 3 } do
     it(("ends with the status %d for %s"):format(expected, name), function()
-      assert.equal(expected, (run { "screen", address(name), "-n", "eth", "--set", "retry=false" }))
+      assert.equal(expected, (run { "screen", "--sandbox", address(name), "-n", "eth", "--set", "retry=false" }))
     end)
   end
 
@@ -90,6 +92,73 @@ describe("screen", function()
     local status, out = run { "screen", "-q", address "type-sanction", "-n", "eth" }
     assert.equal(2, status)
     assert.equal("", out)
+  end)
+end)
+
+describe("an allow of the sandbox", function()
+  local CLEAN = { "screen", address "clean-eth", "-n", "eth" }
+
+  after_each(temporary.clean)
+
+  local function with(...)
+    return tables.concat(CLEAN, { ... })
+  end
+
+  it("is written, but has the status of a wrong configuration where nothing is configured", function()
+    for _, format in ipairs { "--json", "--jsonl", "--csv" } do
+      local status, out, err = run(with(format))
+      assert.equal(4, status)
+      assert.matches("allow", out, 1, true)
+      assert.matches("the status is 4, not 0, because no service is configured; --sandbox accepts", err, 1, true)
+    end
+    local status, out, err = run(with "-q")
+    assert.equal(4, status)
+    assert.equal("", out)
+    assert.matches("the status is 4, not 0", err, 1, true)
+  end)
+
+  it("has its own status where the sandbox is asked for", function()
+    local profile = temporary.path "sandbox.conf"
+    temporary.write(profile, "sandbox = true\n")
+    assert.equal(0, (run(with "--sandbox")))
+    assert.equal(0, (run(CLEAN, { env = { RISKSCREEN_SANDBOX = "true" } })))
+    assert.equal(0, (run(with("--profile", profile))))
+    assert.equal(4, (run(CLEAN, { env = { RISKSCREEN_SANDBOX = "false" } })))
+  end)
+
+  it("does not change another status", function()
+    local status, _, err = run { "screen", address "clean-eth", address "type-hack", "-n", "eth" }
+    assert.equal(2, status)
+    assert.is_nil(err:find("the status is", 1, true))
+    assert.equal(0, (run { "risk", address "clean-eth", "-n", "eth" }))
+  end)
+
+  it("has that status for a file too, and for its complete run", function()
+    local path = temporary.path "addresses.csv"
+    local output = temporary.path "results.csv"
+    temporary.write(path, "address,network\n" .. address "clean-eth" .. ",eth\n")
+    local arguments = { "screen", "--file", path, "-o", output }
+    local status, _, err = run(arguments)
+    assert.equal(4, status, err)
+    assert.matches(",allow,", temporary.read(output), 1, true)
+    assert.equal(4, (run(tables.concat(arguments, { "--resume" }))))
+    assert.equal(4, (run { "screen", "--file", path, "-o", "-", "-q" }))
+    assert.equal(0, (run(tables.concat(arguments, { "--resume", "--sandbox" }))))
+    assert.equal(0, (run { "screen", "--file", path, "--dry-run" }))
+  end)
+
+  it("has that status for a transaction", function()
+    local policy = temporary.path "policy.lua"
+    temporary.write(
+      policy,
+      [[return require("riskscreen").score_policy { rules = { { score_at_least = "0", action = "allow" } } }]]
+    )
+    local arguments = { "kyt", "screen", "0x" .. ("5f"):rep(32), "-n", "eth", "--direction", "received" }
+    arguments = tables.concat(arguments, { "--policy", policy, "--set", "polling.first=0.05", "--json" })
+    local status, out, err = run(arguments)
+    assert.equal(4, status, err)
+    assert.equal("allow", cjson.decode(out).action)
+    assert.equal(0, (run(tables.concat(arguments, { "--sandbox" }))))
   end)
 end)
 

@@ -26,7 +26,7 @@ describe("riskscreen watch", function()
   after_each(temporary.clean)
 
   it("prints the first verdict that is not allow, and at the next run nothing", function()
-    local arguments = { "watch", "--file", path, "-n", "eth", "--once", "--rate", "1000" }
+    local arguments = { "watch", "--sandbox", "--file", path, "-n", "eth", "--once", "--rate", "1000" }
     local status, out, err = run(arguments)
     assert.equal(0, status, err)
     local changes = lines_of(out)
@@ -42,7 +42,19 @@ describe("riskscreen watch", function()
   it("gives each change to a command, and keeps it where the command fails", function()
     local got = temporary.path "got"
     local function watch(command)
-      return run { "watch", "--file", path, "-n", "eth", "--once", "--rate", "1000", "--command", command }
+      return run {
+        "watch",
+        "--sandbox",
+        "--file",
+        path,
+        "-n",
+        "eth",
+        "--once",
+        "--rate",
+        "1000",
+        "--command",
+        command,
+      }
     end
     local status, _, err = watch "exit 3"
     assert.equal(3, status)
@@ -53,14 +65,23 @@ describe("riskscreen watch", function()
   end)
 
   it("refuses a wrong time and a webhook without a secret", function()
-    local status, _, err = run { "watch", "--file", path, "--every", "6x" }
+    local status, _, err = run { "watch", "--sandbox", "--file", path, "--every", "6x" }
     assert.equal(4, status)
     assert.matches("--every must be a time such as 90s, 30m, 6h or 1d", err, 1, true)
-    status, _, err = run { "watch", "--file", path, "-n", "eth", "--once", "--webhook", "https://example.com/" }
+    status, _, err =
+      run { "watch", "--sandbox", "--file", path, "-n", "eth", "--once", "--webhook", "https://example.com/" }
     assert.equal(4, status)
     assert.matches("--webhook needs RISKSCREEN_WATCH_SECRET", err, 1, true)
-    status, _, err = run { "watch", "--file", path, "-n", "eth", "--once", "--webhook", "https://example.com/" }
+    status, _, err =
+      run { "watch", "--sandbox", "--file", path, "-n", "eth", "--once", "--webhook", "https://example.com/" }
     assert.equal(4, status, err)
+  end)
+
+  it("refuses to watch the sandbox that nobody asked for", function()
+    local status, out, err = run { "watch", "--file", path, "-n", "eth", "--once" }
+    assert.equal(4, status)
+    assert.equal("", out)
+    assert.matches("no service is configured: set base_url and an access key, or give --sandbox", err, 1, true)
   end)
 
   it("needs a file", function()

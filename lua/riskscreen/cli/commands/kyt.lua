@@ -93,7 +93,7 @@ local function run_screen(context)
 end
 
 local statuses = {
-  { status = status.allow, what = "allow" },
+  { status = status.allow, what = "allow" .. status.but_simulated },
   { status = status.review, what = "review" },
   { status = status.block, what = "block" },
   { status = status.unknown, what = "unknown, or no result came in time" },
@@ -121,6 +121,7 @@ return {
     options = { wait_option },
     examples = { { line = "kyt wait REQUEST_ID --timeout 60", what = "Wait for a minute" } },
     statuses = statuses,
+    verdict = "status",
     run = run_wait,
   },
   {
@@ -130,6 +131,7 @@ return {
     options = tables.concat(parameter_options, call_options),
     examples = { { line = "kyt screen " .. HASH .. " -n eth --timeout 60", what = "The exit status is the verdict" } },
     statuses = statuses,
+    verdict = "status",
     run = run_screen,
   },
 }

@@ -269,6 +269,7 @@ return {
       { status = status.done, what = "the queue is empty" },
       { status = status.unknown, what = "a failure that a further job would meet too, such as a wrong access key" },
     },
+    verdict = "output",
     run = run_work,
   },
   {

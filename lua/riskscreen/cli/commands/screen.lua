@@ -96,5 +96,6 @@ return {
   statuses = tables.concat(status.of_decisions, {
     { status = status.invalid_rows, what = "a file was screened to its end, and some of its rows are invalid" },
   }),
+  verdict = "status",
   run = run,
 }

@@ -92,8 +92,8 @@ end
 local function run(context)
   local options = context.options
   local path = options.state or options.file .. ".watch.db"
-  local kept = status.ensure(store.sqlite(path))
   local client = context:client()
+  local kept = status.ensure(store.sqlite(path))
   local request = {
     source = options.file,
     network = context:network(),
@@ -169,5 +169,6 @@ return {
       what = "--once: an address has no answer, a change waits, or the daily cap was reached",
     },
   },
+  verdict = "output",
   run = run,
 }
