@@ -93,6 +93,12 @@ describe("screen", function()
     assert.equal(2, status)
     assert.equal("", out)
   end)
+
+  it("names --file where an argument is a file", function()
+    local status, _, err = run { "screen", "examples/addresses.csv", "-n", "eth" }
+    assert.equal(4, status)
+    assert.matches("examples/addresses.csv is a file: screen its rows with --file examples/addresses.csv", err, 1, true)
+  end)
 end)
 
 describe("an allow of the sandbox", function()

@@ -1,6 +1,7 @@
 -- riskscreen screen: decides about addresses.
 
 local build = require "riskscreen.options.build"
+local configuration = require "riskscreen.cli.configuration"
 local inputs = require "riskscreen.cli.input"
 local option_of = require "riskscreen.cli.option"
 local run_options = require "riskscreen.options"
@@ -55,6 +56,15 @@ local function screen_addresses(context, addresses)
   return status[worst]
 end
 
+-- A file without its flag would be taken for an address, and be unknown.
+local function refuse_files(arguments)
+  for _, argument in ipairs(arguments) do
+    if configuration.exists(argument) then
+      status.misuse(("%s is a file: screen its rows with --file %s"):format(argument, argument))
+    end
+  end
+end
+
 local function run(context)
   local given, options_given = context.arguments.address, context.options
   if options_given.file and given[1] then
@@ -69,6 +79,7 @@ local function run(context)
       status.misuse(option_of.flag(option.name) .. " needs --file")
     end
   end
+  refuse_files(given)
   return screen_addresses(context, given)
 end
 
