@@ -39,7 +39,7 @@ each_inside_nginx("spec/unit/client/screen_all_spec.lua", {
   ["bounds its connections"] = HTTP["over HTTP"],
 })
 each_inside_nginx "spec/unit/call/hedge_spec.lua"
-each_inside_nginx "spec/unit/call/limiter_spec.lua"
+each_inside_nginx "spec/unit/call/limiter/init_spec.lua"
 each_inside_nginx("spec/unit/call/init_spec.lua", {
   ["a client's circuit breaker is off by default"] = "nginx has it on",
 })

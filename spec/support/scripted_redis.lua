@@ -1,5 +1,5 @@
 -- A Redis in this process that runs the library's scripts by a virtual clock. It has the commands that they use, on
--- hashes; spec/unit/call/lease_redis_spec.lua compares its answers with those of a real one.
+-- hashes; spec/unit/call/limiter/redis_spec.lua compares its answers with those of a real one.
 
 local M = {}
 

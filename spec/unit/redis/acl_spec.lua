@@ -33,8 +33,12 @@ describe_if("a user of Redis with the documented rights", function()
     local rights = connect "a rate limit"
     local client = riskscreen.sandbox.client { rate_limit = { rate = 1000, daily = 10, shared = { redis = redis } } }
     assert.is_nil(client:screen({ address = "0x" .. ("1"):rep(40), network = "eth" }).error)
-    local limiter =
-      require("riskscreen.call.lease").new({ rate = 1000, shared = { redis = redis } }, os.time, os.time, "name")
+    local limiter = require("riskscreen.call.limiter.shared_bucket").new(
+      { rate = 1000, shared = { redis = redis } },
+      os.time,
+      os.time,
+      "name"
+    )
     limiter:refused(1)
     assert.is_false(limiter:status().away)
     client:close()

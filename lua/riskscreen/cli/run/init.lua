@@ -3,7 +3,7 @@
 
 local addresses = require "riskscreen.address"
 local configuration = require "riskscreen.cli.configuration"
-local core = require "riskscreen.core"
+local identities = require "riskscreen.cli.run.identity"
 local inputs = require "riskscreen.cli.input"
 local lookups = require "riskscreen.policy.lookups"
 local outputs = require "riskscreen.cli.output"
@@ -16,7 +16,6 @@ local states = require "riskscreen.cli.run.state"
 local status = require "riskscreen.cli.status"
 local system = require "riskscreen.system"
 local tables = require "riskscreen.util.tables"
-local text = require "riskscreen.util.text"
 
 local RECORD_EVERY = 1 -- seconds between two times that the output is forced to the disk
 local MOST_WAITING = 2000 -- answers that are not in the output, at which it is written earlier
@@ -335,32 +334,6 @@ local function output_path(options, format)
   return base .. ".results." .. format
 end
 
--- The facts that must be the same when a run is resumed.
-local function identity_of(context, input, format, is_sandbox)
-  local options = context.options
-  local policy = context:setting "policy"
-  local file = policy and io.open(policy, "rb")
-  local policy_text = file and file:read "*a"
-  if file then
-    file:close()
-  end
-  local size = input.size and ("%d bytes, "):format(input.size) or ""
-  return {
-    input = size .. "beginning with the digest " .. text.hex(core.sha256(input.beginning)):sub(1, 16),
-    format = format,
-    network = context:network(),
-    policy = policy_text and policy .. " " .. text.hex(core.sha256(policy_text)):sub(1, 16) or nil,
-    include = options.include and table.concat(options.include, ",") or nil,
-    address_check = options.address_check ~= nil and tostring(options.address_check) or nil,
-    service = is_sandbox and "the sandbox" or context:setting "base_url",
-    columns = table.concat({
-      options.address_column or "",
-      options.network_column or "",
-      table.concat(options.keep or {}, ","),
-    }, ";"),
-  }
-end
-
 -- Opens the state and the output. The state's lock comes first: another run may be writing the output.
 local function open_output(run, path, identity)
   local options = run.context.options
@@ -375,7 +348,7 @@ local function open_output(run, path, identity)
   local state = states.open(state_path)
   run.state = state
   if options.resume and state:has_begun() then
-    local difference = state:difference(identity)
+    local difference = identities.difference(state:identity(), identity)
     if difference then
       status.misuse(
         ("--resume: this is another run: %s. Give the same arguments, or --force to start again"):format(difference)
@@ -459,7 +432,7 @@ function M.run(context)
   local path = output_path(context.options, run.format)
   run.path = path
   if path then
-    open_output(run, path, identity_of(context, run.input, run.format, is_sandbox))
+    open_output(run, path, identities.of(context, run.input, run.format, is_sandbox))
   else
     run.out = context:stream()
     run.progress = { position = 0, offset = 0, counts = {}, invalid = 0, failed = 0 }

@@ -6,7 +6,6 @@ local json = require "riskscreen.json"
 local encode = require("riskscreen.cli.output").json.encode
 local status = require "riskscreen.cli.status"
 local store = require "riskscreen.store"
-local text = require "riskscreen.util.text"
 
 ---@class riskscreen.cli.Answer
 ---@field text string the row of the output
@@ -105,20 +104,10 @@ function State:begin(identity)
   check(made, err, self.path)
 end
 
----The first difference between this run and the one that began the state, as a sentence; or nil.
----@param identity table<string, string>
----@return string|nil
-function State:difference(identity)
-  local before = json.decode(self.quick:space("run"):get "identity")
-  for _, name in ipairs { "input", "format", "network", "policy", "include", "address_check", "service", "columns" } do
-    if before[name] ~= identity[name] then
-      return ("%s was %s and is %s"):format(
-        name,
-        text.show(before[name] or "none"),
-        text.show(identity[name] or "none")
-      )
-    end
-  end
+---What the run that began here was.
+---@return table<string, string>
+function State:identity()
+  return json.decode(self.quick:space("run"):get "identity")
 end
 
 ---Takes an answer. Until `save` it is in memory only.

@@ -1,5 +1,5 @@
 -- A token bucket that learns from refusals of the service: it pauses, then fills more slowly, and recovers gradually.
--- Workers of nginx share the pauses, and a counter that bounds their requests together. limiter.lua has the queue.
+-- Workers of nginx share the pauses, and a counter that bounds their requests together. init.lua has the queue.
 
 local MAX_PAUSE = 60 -- seconds
 local DEFAULT_PAUSE = 1 -- seconds, where a refusal names no time

@@ -1,9 +1,9 @@
 -- The tokens of a rate limit that several machines share. Redis grants them in batches. A batch is valid for a short
 -- time, so that no machine saves tokens. In any T seconds all machines together take at most burst + rate × T tokens.
 -- The reason: the bucket in Redis holds burst - rate × lifetime, and a token is used within its lifetime or lost.
--- limiter.lua uses this in place of token_bucket.lua.
-local buckets = require "riskscreen.call.token_bucket"
-local scripts = require "riskscreen.call.lease_scripts"
+-- init.lua uses this in place of bucket.lua.
+local buckets = require "riskscreen.call.limiter.bucket"
+local scripts = require "riskscreen.call.limiter.scripts"
 
 local LIFETIME = 1 -- seconds that a token is valid at most
 local HELD_PART = 0.5 -- of the burst: at most so much is granted within a lifetime ahead of the bucket

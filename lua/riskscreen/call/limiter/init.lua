@@ -1,7 +1,7 @@
 -- The rate limit of a client. Calls queue for tokens by priority, and within a priority in the order of their arrival.
--- token_bucket.lua has the tokens, or lease.lua, where several machines share them.
-local buckets = require "riskscreen.call.token_bucket"
-local leases = require "riskscreen.call.lease"
+-- bucket.lua has the tokens, or shared_bucket.lua, where several machines share them.
+local buckets = require "riskscreen.call.limiter.bucket"
+local leases = require "riskscreen.call.limiter.shared_bucket"
 local priorities = require("riskscreen.options.reliability").priorities
 
 local GRACE = 1 -- seconds after its deadline; an entry that is still queued then was left behind by an error

@@ -1,6 +1,6 @@
 -- The circuit and the rate limit that workers share: several workers over one dict.
 local breakers = require "riskscreen.call.breaker"
-local buckets = require "riskscreen.call.token_bucket"
+local buckets = require "riskscreen.call.limiter.bucket"
 local shared_dict = require "spec.support.shared_dict"
 local tables = require "riskscreen.util.tables"
 
