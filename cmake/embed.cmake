@@ -9,11 +9,15 @@ foreach(file ${files})
   string(REGEX REPLACE "\\.lua$" "" module ${file})
   string(REGEX REPLACE "/init$" "" module ${module})
   string(REPLACE "/" "." module ${module})
-  file(READ ${DIRECTORY}/${file} bytes HEX)
-  string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${bytes}")
-  string(APPEND arrays "static const unsigned char module_${number}[] = {${bytes}};\n")
-  string(APPEND entries "    {\"${module}\", \"=${file}\", module_${number}, sizeof module_${number}},\n")
+  # As a C string: a compiler reads it several times faster than an array of numbers.
+  file(READ ${DIRECTORY}/${file} text)
+  string(REPLACE "\\" "\\\\" text "${text}")
+  string(REPLACE "\"" "\\\"" text "${text}")
+  string(REPLACE "?" "\\?" text "${text}") # no trigraphs
+  string(REPLACE "\n" "\\n\"\n\"" text "${text}")
+  string(APPEND arrays "static const unsigned char module_${number}[] = \"${text}\";\n")
+  string(APPEND entries "    {\"${module}\", \"=${file}\", module_${number}, sizeof module_${number} - 1},\n")
   math(EXPR number "${number} + 1")
 endforeach()
-file(WRITE ${OUTPUT} "#include \"lua/modules.h\"\n\n${arrays}\nconst struct rsc_module rsc_modules[] = {\n${entries}"
-  "    {NULL, NULL, NULL, 0},\n};\n")
+file(WRITE ${OUTPUT} "#include \"lua/modules.h\"\n\n#pragma GCC diagnostic ignored \"-Woverlength-strings\"\n\n"
+  "${arrays}\nconst struct rsc_module rsc_modules[] = {\n${entries}    {NULL, NULL, NULL, 0},\n};\n")

@@ -1,6 +1,7 @@
-# ./dev fuzz [SECONDS [NAME [SEED]]]: runs each fuzzer, or one of them, for 60 seconds by default. Inputs that fail are
-# kept in build/fuzz/found, and inputs that reach new code in build/fuzz/corpus, where the next run goes on. The seed is
-# new in each run, and printed. With a SEED the run begins with the inputs of spec/fuzz/corpus only: so does `./dev test`.
+# ./dev fuzz [SECONDS [NAME [SEED [COUNT]]]]: runs each fuzzer, or one of them, for 60 seconds by default, and stops before
+# when it has tried COUNT inputs. Inputs that fail are kept in build/fuzz/found, and inputs that reach new code in
+# build/fuzz/corpus, where the next run goes on. The seed is new in each run, and printed. With a SEED the run begins with
+# the inputs of spec/fuzz/corpus only: so does `./dev test`.
 # The fuzzer `binders` compares the gate's readers of queries, forms and JSON with the parsers of PHP, Node, Python and
 # Ruby. `properties` are the specs with random inputs, once with the seed; in `./dev test` their seed is 1.
 . tools/common.sh
@@ -57,7 +58,7 @@ binders) fuzz_binders; exit ;;
 properties) fuzz_properties; exit ;;
 esac
 # The test run has built them, and runs two of them side by side.
-[ -n "${RISKSCREEN_FUZZERS_BUILT:-}" ] || build_preset fuzz
+[ -n "${RISKSCREEN_FUZZERS_BUILT:-}" ] || build_preset sanitize
 names=$(fuzzers | grep -x "${2:-.*}") || { say "fuzz: NAME must be one of $(fuzzers | tr '\n' ' ')(got '$2')"; exit 2; }
 status=0
 mkdir -p build/fuzz/found
@@ -75,7 +76,7 @@ for name in $names; do
   dictionary=
   [ -f "spec/fuzz/$seeds.dict" ] && dictionary=-dict=spec/fuzz/$seeds.dict
   say "== $name for $seconds seconds, seed $seed"
-  "build/fuzz/spec/c/${name}_fuzz" -max_total_time="$seconds" -seed="$seed" -artifact_prefix=build/fuzz/found/ \
+  "build/sanitize/spec/c/${name}_fuzz" -max_total_time="$seconds" -runs="${4:--1}" -seed="$seed" -artifact_prefix=build/fuzz/found/ \
     -print_final_stats=1 -verbosity=0 ${dictionary:+"$dictionary"} "$corpus" "spec/fuzz/corpus/$seeds" || status=1
 done
 if [ -z "${2:-}" ]; then

@@ -21,8 +21,8 @@ sh tools/build.sh
 use_build 5.4
 lua5.4 tools/generate.lua --check || status=1
 
-# A build by gcc's analyzer.
-build_preset lint || status=1
+# The programs for the thread sanitizer are built with gcc's analyzer.
+build_preset threads --target threads_test threads_example || status=1
 # Clang's warnings and clang-tidy's, with the commands of a build that is not made. They are found again when a C file has
 # changed.
 configure_preset clang >build/clang.log || status=1

@@ -64,10 +64,9 @@ need $lint_packages
 # An interrupt ends what runs side by side as well.
 trap 'trap - INT TERM; kill 0' INT TERM
 
-# The jobs of a phase run side by side in lanes. A job is a suite or one of its spec files. One process for each file is
+# Jobs run side by side in lanes. A job is a suite or one of its spec files. One process for each file is
 # faster than one for all: its garbage collector has less to do.
 log=build/log
-claims=$log/claims
 planned=$log/planned
 results=$log/results
 rm -rf "$log"
@@ -89,14 +88,14 @@ result() {
     say "FAILED  $1 ($3 of $(($2 + $3))${6:+ in $6})
 $(grep -v '^[-+*]*$' "$5" | tail -n 120)"
   fi
-  ended=$(awk -F'\t' -v suite="$1" '
-    FILENAME == ARGV[1] { planned += $1 == suite; next }
+  ended=$(cat "$planned"/*[a-z] | awk -F'\t' -v suite="$1" '
+    FILENAME != ARGV[2] { planned += $1 == suite; next }
     $1 == suite {
       ended++; passed += $2; failed += $3; seconds += $4
       split($6, time, /[ms ]+/); used += time[1] * 60 + time[2] + time[3] * 60 + time[4]
     }
     END { if (ended == planned && !failed) printf "ok      %s (%d in %.0f s, %.0f s CPU)", suite, passed, seconds, used }
-  ' "$planned" "$results")
+  ' - "$results")
   if [ -n "$ended" ] && mkdir "$(log_of "$1")_ended" 2>/dev/null; then
     say "$ended"
   fi
@@ -155,7 +154,13 @@ run() {
     specs "$1" "$2" 5.4 valgrind --quiet --leak-check=full --errors-for-leak-kinds=definite --error-exitcode=9
     ;;
   "fuzzer of "*)
-    check "$1" env RISKSCREEN_FUZZERS_BUILT=1 nice -n 19 sh tools/fuzz.sh "$fuzz_seconds" "${1#fuzzer of }" 1
+    # As many inputs on a busy machine as on an idle one: 1 to 3 seconds of processor time.
+    case $1 in
+    *list_reader | *query_key | *strict_cjson | *verdict) count=5000 ;;
+    *) count=500 ;;
+    esac
+    [ -z "$all" ] || count=-1
+    check "$1" env RISKSCREEN_FUZZERS_BUILT=1 nice -n 5 sh tools/fuzz.sh 60 "${1#fuzzer of }" 1 "$count"
     ;;
   "rocks for Lua "*) check "$1" nice -n 5 sh tools/rocks.sh "${1#rocks for Lua }" ;;
   "what cmake installs") check "$1" nice -n 5 sh tools/check_cmake.sh ;;
@@ -165,90 +170,106 @@ run() {
 
 # sanitized SUITE FILE
 sanitized() {
-  specs "$1" "$2" sanitize env "LD_PRELOAD=$(gcc -print-file-name=libasan.so):$(gcc -print-file-name=libubsan.so)" \
+  specs "$1" "$2" sanitize env LD_PRELOAD="$(clang -print-file-name="libclang_rt.asan-$(uname -m).so")" \
     ASAN_OPTIONS=detect_leaks=1 LSAN_OPTIONS=suppressions=spec/support/lsan.supp
 }
 
-# plan SUITE [PATH...]: queues a job, or one for each spec file below the paths.
+# plan SUITE [PATH...]: plans a job, or one for each spec file below the paths. A list of jobs appears when it is whole.
 plan() {
   suite=$1
   shift
+  # Specs mostly wait for sockets and timers. Work needs a processor all the time.
+  case $suite in
+  "build of "*) kind=build ;;
+  lint | "C tests"* | fuzzer* | rocks* | "what cmake installs") kind=work ;;
+  *) kind=spec ;;
+  esac
+  sequence=$((sequence + 1))
   if [ $# = 0 ]; then
     printf '%s\t\n' "$suite"
   else
     ls -d "$@" >/dev/null # a path that was renamed ends the run
     specs_in "$@" | sed "s/^/$suite	/"
-  fi >>"$planned"
+  fi >"$planned/$sequence"
+  mv "$planned/$sequence" "$planned/$sequence.$kind"
 }
 
-# lane KIND: takes jobs until none of this kind is left. Specs mostly wait for sockets and timers. Work needs a processor
-# all the time.
+# lane KIND: runs planned jobs of this kind, until all jobs are planned and taken.
 lane() {
-  position=0
-  while IFS='	' read -r job part; do
-    position=$((position + 1))
-    case $job in
-    fuzzer*) kind=fuzzer ;;
-    lint | "C tests"* | rocks* | "what cmake installs") kind=work ;;
-    *) kind=spec ;;
-    esac
-    if [ $kind = "$1" ] && mkdir "$claims/$position" 2>/dev/null; then
-      (run "$job" "$part") </dev/null
-    fi
-  done <"$planned"
+  seen='' complete=''
+  until [ -n "$complete" ]; do
+    [ ! -e "$planned/complete" ] || complete=yes
+    for list in "$planned"/*."$1"; do
+      case $seen in *" $list "*) continue ;; esac
+      [ -e "$list" ] || continue
+      seen="$seen $list "
+      position=0
+      while IFS='	' read -r job part; do
+        position=$((position + 1))
+        taken=$list.$position
+        if [ ! -e "$taken" ] && mkdir "$taken" 2>/dev/null; then
+          (run "$job" "$part") </dev/null
+        fi
+      done <"$list"
+    done
+    [ -n "$complete" ] || sleep 0.2
+  done
 }
 
-# Runs the planned jobs. Work fills the processors while specs wait. A fuzzer takes its time whatever else runs, and
-# uses only the processor time that the others leave.
-run_phase() {
-  mkdir "$claims"
+# run_lanes COUNT COMMAND...: runs the jobs that the commands plan. Work fills the processors while specs wait.
+run_lanes() {
+  kept=$(wc -l <"$results")
+  rm -rf "$planned"
+  mkdir "$planned"
   started=0
-  while [ $started -lt "$lanes" ]; do
+  while [ $started -lt "$1" ]; do
     started=$((started + 1))
     lane spec &
   done
-  for kind in work work fuzzer fuzzer; do
-    lane $kind &
+  lane work &
+  lane work &
+  shift
+  planners=
+  for command in "$@"; do
+    $command &
+    planners="$planners $!"
   done
+  for planner in $planners; do
+    wait "$planner" || kill 0
+  done
+  jobs=$(cat "$planned"/*[a-z] | wc -l)
+  : >"$planned/complete"
   wait
-  rm -rf "$claims" "$planned"
+  [ "$(wc -l <"$results")" = $((jobs + kept)) ] || { say "Some jobs did not run."; exit 1; }
 }
 
-# The later presets find most of their object files in the cache of the compiler.
-for preset in 5.4 sanitize fuzz lint threads ctest luajit 5.3 5.1; do
-  plan "build of $preset"
-done
-run_phase
+# build PRESET: returns whether it is built.
+build() {
+  plan "build of $1"
+  (run "build of $1" "")
+  [ -d "$(log_of "build of $1")_ended" ]
+}
 
-# The longest come first.
+# A job is planned after its builds. The longest come first. Integration specs use the builds of several Luas,
+# which share object files by the compiler's cache.
 long_specs=$(find spec/integration spec/faults -name '*_spec.lua' | sort)
 specs=$(find spec -name '*_spec.lua' ! -path 'spec/integration/*' ! -path 'spec/faults/*' | sort)
 nginx_specs=$(find spec -name '*_nginx.lua' | sort)
-# The fuzzers have a fixed seed and begin with the inputs of spec/fuzz/corpus: `./dev fuzz` explores.
-fuzz_seconds=10
+
 # shellcheck disable=SC2086
-{
-  if [ -n "$all" ]; then
-    fuzz_seconds=60
-    plan "core specs under valgrind" $core_specs $crowded_specs
-    plan "embedding under valgrind"
-  fi
-  plan "specs on Lua 5.4" $long_specs
-  plan lint
-  plan "C tests"
-  plan "C tests with sanitizers"
-  plan "specs in nginx with the core" $nginx_specs
-  plan "core specs with sanitizers and a tortured collector" $core_specs
-  plan "crowded specs with sanitizers" $crowded_specs
-  plan "specs on Lua 5.4" $specs
+plan_for_luas() {
+  sequence=100
+  build 5.4 && build luajit && build 5.3 && build 5.1 || return 0
+  plan "specs on Lua 5.4" $long_specs $specs
   plan "rocks for Lua 5.4"
   plan "rocks for Lua luajit"
-  plan "what cmake installs"
+  plan "specs in nginx with the core" $nginx_specs
   if [ -n "$all" ]; then
-    plan "specs in nginx without the core" $nginx_specs
-    plan "specs with poll" spec/unit/core spec/unit/runtime spec/contract
     plan "rocks for Lua 5.3"
     plan "rocks for Lua 5.1"
+    plan "core specs under valgrind" $core_specs $crowded_specs
+    plan "specs in nginx without the core" $nginx_specs
+    plan "specs with poll" spec/unit/core spec/unit/runtime spec/contract
     for lua in 5.3 5.1 luajit; do
       plan "specs on Lua $lua" $long_specs $specs
     done
@@ -259,27 +280,46 @@ fuzz_seconds=10
     plan "specs on Lua 5.1" $language_specs
     plan "specs on Lua luajit" $luajit_specs
   fi
-  plan "C tests with the thread sanitizer"
   plan demo
-  for fuzzer in $(fuzzers); do
-    plan "fuzzer of $fuzzer"
-  done
 }
-run_phase
 
-# A few spec files that failed run once more, one after the other, with nothing beside them. A file that
-# passes then is unsteady: the run passes and names it, and its output stands above. The fault matrix has no second run: a wrong answer
+# shellcheck disable=SC2086
+plan_for_c() {
+  sequence=200
+  if build sanitize; then
+    plan "C tests with sanitizers"
+    plan "core specs with sanitizers and a tortured collector" $core_specs
+    plan "crowded specs with sanitizers" $crowded_specs
+    for fuzzer in $(fuzzers); do
+      plan "fuzzer of $fuzzer"
+    done
+  fi
+  if build threads; then
+    plan lint
+    plan "C tests with the thread sanitizer"
+  fi
+  if build ctest; then
+    plan "C tests"
+    plan "what cmake installs"
+    [ -z "$all" ] || plan "embedding under valgrind"
+  fi
+}
+run_lanes "$lanes" plan_for_luas plan_for_c
+
+# A few spec files that failed run once more, one after the other, with nothing beside them. A file that passes then is
+# unsteady: the run passes and names it, and its output stands above. The fault matrix has no second run: a wrong answer
 # that comes once in many runs is still wrong.
 again=$(awk -F'\t' '$3 > 0 && $5 != "" && $5 !~ /^spec\/faults\// { print $1 "\t" $5 }' "$results")
 if [ -n "$again" ] && [ "$(printf '%s\n' "$again" | wc -l)" -le 5 ]; then
   say "again, alone:
 $again"
-  printf '%s\n' "$again" >"$planned"
+  printf '%s\n' "$again" >"$log/again"
   cp "$results" "$log/first_results"
-  awk -F'\t' 'NR == FNR { again[$0]; next } !(($1 "\t" $5) in again)' "$planned" "$log/first_results" >"$results"
-  cp "$planned" "$log/again"
-  lanes=1
-  run_phase
+  awk -F'\t' 'NR == FNR { again[$0]; next } !(($1 "\t" $5) in again)' "$log/again" "$log/first_results" >"$results"
+  plan_again() {
+    cp "$log/again" "$planned/1.spec"
+  }
+  run_lanes 1 plan_again
   awk -F'\t' 'NR == FNR { again[$0]; next } $3 == 0 && ($1 "\t" $5) in again { print "unsteady: " $1 ", " $5 }' \
     "$log/again" "$results"
 fi

@@ -52,14 +52,13 @@ static bool add_header(struct MHD_Response *response, const char *name, const ch
 }
 
 static bool add_headers(struct MHD_Response *response, const struct rsc_buffer *headers) {
-    const char *name = headers->data;
-    const char *end = name + headers->length;
-    while (name < end) {
+    for (size_t at = 0; at < headers->length;) {
+        const char *name = headers->data + at;
         const char *value = name + strlen(name) + 1;
         if (!add_header(response, name, value)) {
             return false;
         }
-        name = value + strlen(value) + 1;
+        at = (size_t)(value + strlen(value) + 1 - headers->data);
     }
     return true;
 }
