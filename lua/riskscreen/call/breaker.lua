@@ -1,6 +1,8 @@
 -- A circuit breaker: while the service keeps failing, nothing is sent to it but one probe at a time. The circuit is in
 -- `memory`, which is the client's own or an ngx.shared dict: then all workers have one circuit.
 
+local tables = require "riskscreen.util.tables"
+
 local SLOTS = 10 -- parts of the window, each forgotten at once
 
 ---@class riskscreen.BreakerSettings
@@ -30,7 +32,6 @@ local SLOTS = 10 -- parts of the window, each forgotten at once
 ---@field private reset_at? any the tick of the last look for failures in a row
 ---@field private lease? number the `open_until` that the last probe of this worker has set
 local Breaker = {}
-Breaker.__index = Breaker
 
 -- The memory of a circuit that is not shared.
 local function own_memory()
@@ -135,7 +136,7 @@ function M.new(settings, now, shared, name, tick)
   for _, key in ipairs { "open_until", "row", "passed", "opened" } do
     keys[key] = prefix .. key
   end
-  return setmetatable({
+  return tables.object(Breaker, {
     settings = settings,
     now = now,
     memory = shared or own_memory(),
@@ -144,7 +145,7 @@ function M.new(settings, now, shared, name, tick)
     keys = keys,
     state = "closed",
     permit = { slots = {} },
-  }, Breaker)
+  })
 end
 
 ---The seconds for which nothing may be sent; nil when a request may be sent now.

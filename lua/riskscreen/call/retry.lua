@@ -1,4 +1,5 @@
 -- The decision whether a failed request is sent again, and when. Pure; init.lua waits and sends.
+local tables = require "riskscreen.util.tables"
 
 ---@class riskscreen.RetrySettings
 ---@field attempts integer maximum number of requests of one call
@@ -69,13 +70,12 @@ end
 ---@class riskscreen.RetryBudget
 ---@field left number of repeated requests that may be sent now
 local Budget = {}
-Budget.__index = Budget
 
 ---@param share number of a repeated request that each call earns
 ---@param reserve number maximum of saved requests, and the number at the beginning
 ---@return riskscreen.RetryBudget
 function M.budget(share, reserve)
-  return setmetatable({ share = share, reserve = reserve, left = reserve }, Budget)
+  return tables.object(Budget, { share = share, reserve = reserve, left = reserve })
 end
 
 ---Adds the share of a call.

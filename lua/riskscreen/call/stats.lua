@@ -41,14 +41,13 @@ end
 ---@class riskscreen.Histogram
 ---@field private counts integer[] for each bound, and one beyond the last
 local Histogram = {}
-Histogram.__index = Histogram
 
 local function new_histogram()
   local counts = {}
   for index = 1, #BOUNDS + 1 do
     counts[index] = 0
   end
-  return setmetatable({ counts = counts, sum = 0, min = math.huge, max = 0 }, Histogram)
+  return tables.object(Histogram, { counts = counts, sum = 0, min = math.huge, max = 0 })
 end
 
 function Histogram:observe(seconds)
@@ -113,7 +112,6 @@ end
 ---@field operations table<string, table>
 ---@field private open riskscreen.OpenSet calls under way
 local Stats = {}
-Stats.__index = Stats
 
 -- The counters and their meaning.
 local counters = {
@@ -149,14 +147,14 @@ function M.new()
   for _, counter in ipairs(counters) do
     zero[counter.name] = 0
   end
-  return setmetatable({
+  return tables.object(Stats, {
     counters = zero,
     kinds = {},
     statuses = {},
     operations = {},
     requests = new_histogram(),
     open = open_sets.new(),
-  }, Stats)
+  })
 end
 
 ---@param name string

@@ -3,6 +3,7 @@
 local check = require "riskscreen.options.check"
 local deny_response = require "riskscreen.nginx.deny_response"
 local input = require "riskscreen.nginx.input"
+local tables = require "riskscreen.util.tables"
 local worst_action = require("riskscreen.policy.decision").worst
 
 local ngx = _G.ngx
@@ -23,7 +24,6 @@ local levels = { debug = "DEBUG", info = "INFO", notice = "NOTICE", warn = "WARN
 ---@field log integer the level
 ---@field private answers table<string, fun()> by effective action; also `unknown` and `invalid` if they are set
 local Location = {}
-Location.__index = Location
 
 ---@alias riskscreen.nginx.EffectiveAction "allow"|"review"|"block"
 
@@ -94,7 +94,7 @@ local M = {}
 ---@param checked table the checked options of a gate or a location
 ---@return riskscreen.nginx.Location
 function M.new(checked)
-  return setmetatable({
+  return tables.object(Location, {
     monitor = checked.monitor,
     exempt = checked.exempt,
     timeout = checked.timeout,
@@ -105,7 +105,7 @@ function M.new(checked)
     answers = answers_of(checked),
     variables = next(checked.variables) and checked.variables or nil,
     log = ngx[levels[checked.log]],
-  }, Location)
+  })
 end
 
 return M

@@ -2,13 +2,14 @@
 -- counted. Each has a slot: with the things as keys, 64 of them fill a table, and Lua rebuilds it for each further one
 -- (`./dev bench nginx`).
 
+local tables = require "riskscreen.util.tables"
+
 ---@class riskscreen.OpenSet
 ---@field private open table<integer, table|false> by slot
 ---@field private slots integer number of slots
 ---@field private free integer[] slots without a thing
 ---@field private free_count integer
 local OpenSet = {}
-OpenSet.__index = OpenSet
 
 ---@param thing table
 ---@return integer slot for `remove`
@@ -54,7 +55,7 @@ local M = {}
 
 ---@return riskscreen.OpenSet
 function M.new()
-  return setmetatable({ open = setmetatable({}, { __mode = "v" }), slots = 0, free = {}, free_count = 0 }, OpenSet)
+  return tables.object(OpenSet, { open = setmetatable({}, { __mode = "v" }), slots = 0, free = {}, free_count = 0 })
 end
 
 return M

@@ -25,6 +25,16 @@ function M.merge(base, over)
   return merged
 end
 
+---An object of which a client or a gate has one: its methods are fields of its own. LuaJIT finds such a method with a
+---quarter of the instructions that a metatable takes (`./dev bench nginx`).
+---@generic T: table
+---@param methods T
+---@param fields table
+---@return T
+function M.object(methods, fields)
+  return M.merge(methods, fields)
+end
+
 ---A new list with the elements of all the lists, in order.
 ---@param ... any[]
 ---@return any[]

@@ -1,6 +1,7 @@
 -- The shared dict of all workers: values of entries, texts to which they refer, locks, and marks of purged addresses.
 -- It may be absent or full, and it may lose any of them.
 local epochs = require "riskscreen.nginx.cache.epoch"
+local tables = require "riskscreen.util.tables"
 
 -- Prefixes of the keys: the dict may have other users.
 local ENTRY, REASONS = "riskscreen:entry:", "riskscreen:reasons:"
@@ -17,7 +18,6 @@ local KEPT = 60 -- seconds after which a worker makes sure that the dict has not
 ---@field private is_alone fun(): boolean
 ---@field prefix string of the keys of entries
 local Dict = {}
-Dict.__index = Dict
 
 local function text_or_nil(value)
   return type(value) == "string" and value or nil
@@ -160,13 +160,13 @@ local M = {}
 ---@param is_alone fun(): boolean whether there is one worker
 ---@return riskscreen.nginx.CacheDict
 function M.new(shared, version, longest, is_alone)
-  return setmetatable({
+  return tables.object(Dict, {
     shared = shared,
     own_epoch = 0,
     mark_lifetime = math.max(SHORTEST_MARK, longest),
     is_alone = is_alone,
     prefix = ENTRY .. version .. ":",
-  }, Dict)
+  })
 end
 
 return M

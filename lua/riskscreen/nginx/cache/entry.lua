@@ -61,7 +61,6 @@ local is_error_kind = tables.set(tables.pluck(errors.kinds, "kind"))
 ---@field private known_count integer
 ---@field private reference_count integer
 local Entries = {}
-Entries.__index = Entries
 
 local NOTHING = {}
 
@@ -456,7 +455,7 @@ local M = {}
 ---@param text_of? fun(flags: integer): string|nil the text to which flags refer
 ---@return riskscreen.nginx.Entries
 function M.new(ttl, stale_ttl, text_of)
-  return setmetatable({
+  return tables.object(Entries, {
     ttl = ttl,
     stale_ttl = stale_ttl,
     text_of = text_of or nothing,
@@ -465,7 +464,7 @@ function M.new(ttl, stale_ttl, text_of)
     by_flags = {},
     known_count = 0,
     reference_count = 0,
-  }, Entries)
+  })
 end
 
 return M

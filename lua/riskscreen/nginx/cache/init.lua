@@ -37,7 +37,6 @@ local is_action = tables.set { "allow", "review", "block", "unknown" }
 ---@field private heard_at? number Unix seconds until which it has heard of the fleet's purges
 ---@field private is_deaf? boolean it has not heard of them for longer than the fleet's `delay`
 local Cache = {}
-Cache.__index = Cache
 
 local Request = { waiting = 0 }
 Request.__index = Request
@@ -630,7 +629,7 @@ end
 ---@param given riskscreen.nginx.CacheSettings
 ---@return riskscreen.nginx.Cache
 function M.new(given)
-  local self = tables.merge(tables.merge(DEFAULTS, _G.ngx and of_nginx()), given)
+  local self = tables.object(Cache, tables.merge(tables.merge(DEFAULTS, _G.ngx and of_nginx()), given))
   self.entries = entries.new(tables.merge(TTL, given.ttl), tables.merge(STALE, given.stale), function(flags)
     return self.dict:reasons(flags)
   end)
@@ -639,7 +638,7 @@ function M.new(given)
   self.lru = self.lru > 0 and lrus.new(self.lru) or NO_LRU
   self.flights = single_flight.new(self.clock, self.new_semaphore)
   self.shared_prefix = self.fleet and self.fleet:prefix_of(self.version)
-  return setmetatable(self, Cache)
+  return self
 end
 
 return M

@@ -2,6 +2,8 @@
 -- becomes young again, and an entry that is not used for a whole generation is dropped. For entries that are used once,
 -- this is five times cheaper than resty.lrucache with its exact order (`./dev bench nginx`).
 
+local tables = require "riskscreen.util.tables"
+
 local has_new_table, new_table = pcall(require, "table.new")
 if not has_new_table then
   function new_table()
@@ -21,7 +23,6 @@ local NONE = {}
 ---@field private is_full boolean it has dropped entries
 ---@field private offered integer entries that the dict has, modulo TAKEN
 local Lru = {}
-Lru.__index = Lru
 
 ---@param key string
 ---@return any value nil if there is none
@@ -70,7 +71,7 @@ local M = {}
 ---@param size integer entries
 ---@return riskscreen.nginx.Lru
 function M.new(size)
-  local self = setmetatable({ half = math.ceil(size / 2), offered = 0 }, Lru)
+  local self = tables.object(Lru, { half = math.ceil(size / 2), offered = 0 })
   self:clear()
   return self
 end

@@ -1,6 +1,8 @@
 -- The fetches of this worker that are under way, one for each key. A second caller waits for the result of the first by
 -- a semaphore, until its own deadline. The lock across workers is in init.lua (`fetch_locked`).
 
+local tables = require "riskscreen.util.tables"
+
 local TICK = 0.001 -- seconds; nginx's clock shows no shorter time, and a shorter wait does not let time pass
 local GRACE = 0.25 -- seconds after its deadline until a fetch counts as dead
 
@@ -18,7 +20,6 @@ local GRACE = 0.25 -- seconds after its deadline until a fetch counts as dead
 ---@field private clock fun(): number seconds
 ---@field private new_semaphore fun(): table
 local Flights = {}
-Flights.__index = Flights
 
 ---The flight to wait for, if there is one. A fetch of an earlier epoch may return an answer from before a purge.
 ---@param key string
@@ -72,11 +73,11 @@ local M = { TICK = TICK, GRACE = GRACE }
 ---@param new_semaphore fun(): table
 ---@return riskscreen.nginx.Flights
 function M.new(clock, new_semaphore)
-  return setmetatable({
+  return tables.object(Flights, {
     under_way = setmetatable({}, { __mode = "v" }),
     clock = clock,
     new_semaphore = new_semaphore,
-  }, Flights)
+  })
 end
 
 return M

@@ -29,7 +29,6 @@ local DELIVERY_STATUSES = { 200, 400, 401, 403, 405, 413, 503, 500 }
 ---@field private open riskscreen.OpenSet fetches of this worker under way
 ---@field private flushing boolean whether a timer flushes the counts
 local Recorder = {}
-Recorder.__index = Recorder
 
 -- A table of counters by the first list of names, of tables by the second.
 local function new_counts(self, key, names, ...)
@@ -388,7 +387,7 @@ function M.new(settings)
   local name = settings.name or "default"
   local prefix = "riskscreen:metrics:" .. name .. ":"
   local time = settings.time or ngx.time
-  local self = setmetatable({
+  local self = tables.object(Recorder, {
     name = name,
     dict = settings.dict,
     client = settings.client,
@@ -406,7 +405,7 @@ function M.new(settings)
     counters = {},
     open = open_sets.new(),
     flushing = false,
-  }, Recorder)
+  })
   local function counts(key, ...)
     return new_counts(self, prefix .. key, ...)
   end

@@ -7,6 +7,7 @@ local task = require "riskscreen.runtime.tasks"
 
 local ngx = _G.ngx
 local running, yield = coroutine.running, coroutine.yield
+local tonumber = tonumber
 local unpack = unpack -- luacheck: ignore 113
 local thread = ngx.thread
 
@@ -81,8 +82,9 @@ local function monotonic_clock()
   -- The name is the library's own, because another library may declare the function differently.
   ffi.cdef [[int riskscreen_clock_gettime(int clock, void *time) __asm__("clock_gettime");]]
   local time = ffi.new "int64_t[2]" -- seconds, nanoseconds
+  local clock_gettime = ffi.C.riskscreen_clock_gettime
   return function()
-    ffi.C.riskscreen_clock_gettime(clock, time)
+    clock_gettime(clock, time)
     return tonumber(time[0]) + tonumber(time[1]) * 1e-9
   end
 end
