@@ -14,7 +14,6 @@ local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 local verify = require "riskscreen.journal.verify"
 
-local SHORTEST_KEY = 16 -- bytes
 local MAX_SIZE = 2 ^ 40 -- bytes
 local MAX_BUFFER = 1000000 -- lines
 local SETTLE_INTERVAL = 1 -- seconds between two notes of the head
@@ -43,13 +42,6 @@ local function report(err)
   io.stderr:write("riskscreen: a decision was not recorded: ", tostring(err), "\n")
 end
 
-local function key_check(value)
-  if #value < SHORTEST_KEY then
-    return nil, ("must have at least %d bytes"):format(SHORTEST_KEY)
-  end
-  return value
-end
-
 local function sync_check(value)
   if value == true or (type(value) == "number" and not (value >= 0 and value <= build.LONGEST_WAIT)) then
     return nil, "must be seconds from 0 on, or false"
@@ -60,7 +52,7 @@ end
 ---@type riskscreen.Option[]
 local shared_options = {
   build.flag("record", false, "Keep the whole answer of the service, so that `replay` can decide again."),
-  build.checked("key", "string", key_check, "The key of the chain: HMAC-SHA256 in place of SHA-256."),
+  build.text("key", build.forms.key, "The key of the chain: HMAC-SHA256 in place of SHA-256."),
   build.callback(
     "on_failure",
     "on_failure(err): called for a decision that is not recorded; by default it is written " .. "to stderr.",

@@ -30,11 +30,6 @@ local MOST_FAULTS = 100
 
 local M = {}
 
-local function exists(path)
-  local file = io.open(path, "rb")
-  return file ~= nil and file:close()
-end
-
 -- A function that returns the next line of an open file, and whether its line break is missing. In place of a line that
 -- is longer than any of a journal it returns an empty one, which is none either.
 local function line_reader(path, file)
@@ -93,10 +88,10 @@ end
 ---@return string[]
 function M.files(path)
   local head = read_head(path)
-  local has_last = exists(path)
+  local has_last = files.exists(path)
   local part = (has_last and part_of(path)) or (head and head.part + 1) or 1
   local list = has_last and { path } or {}
-  while part > 1 and exists(path .. "." .. part - 1) do
+  while part > 1 and files.exists(path .. "." .. part - 1) do
     part = part - 1
     table.insert(list, 1, path .. "." .. part)
   end

@@ -3,6 +3,7 @@
 local LONGEST_WAIT = 86400 -- seconds
 local SHORTEST_WAIT = 0.001 -- seconds
 local MAX_CONCURRENCY = 1024
+local SHORTEST_KEY = 16 -- bytes of a key that signs
 
 local M = { LONGEST_WAIT = LONGEST_WAIT, SHORTEST_WAIT = SHORTEST_WAIT }
 
@@ -124,6 +125,28 @@ end
 function M.checked(name, kind, check, doc, default)
   return { name = name, type = kind, check = check, default = default, doc = doc }
 end
+
+---A text of a form.
+---@param name string
+---@param form { pattern: string, reason: string } one of `forms`
+---@param doc string
+---@param default? string
+---@return riskscreen.Option
+function M.text(name, form, doc, default)
+  return M.checked(name, "string", function(value)
+    if not value:find(form.pattern) then
+      return nil, form.reason
+    end
+    return value
+  end, doc, default)
+end
+
+M.forms = {
+  word = { pattern = "^[%w_-]+$", reason = "must be of letters, digits, '_' and '-'" },
+  not_empty = { pattern = ".", reason = "must not be empty" },
+  -- So many bytes, or more.
+  key = { pattern = ("."):rep(SHORTEST_KEY), reason = ("must have at least %d bytes"):format(SHORTEST_KEY) },
+}
 
 ---An object that the library makes, told by the name of its class.
 ---@param name string

@@ -36,19 +36,12 @@ local function without_defaults(specs)
   return bare
 end
 
-local function not_empty(value)
-  if value == "" then
-    return nil, "must not be empty"
-  end
-  return value
-end
-
 -- One limit for all programs and machines that name it.
 local shared_limit = {
   build.required(
     build.object("redis", "riskscreen.Redis", "riskscreen.redis.new", "The client of the Redis that keeps the limit.")
   ),
-  build.checked("name", "string", not_empty, "Name of the limit; by default that of `shared_as`."),
+  build.text("name", build.forms.not_empty, "Name of the limit; by default that of `shared_as`."),
   build.choice(
     "away",
     { "stop", "share" },
@@ -165,10 +158,9 @@ M.client = {
     type = "string",
     doc = "Inside nginx: the `lua_shared_dict` in which all workers have one circuit and one `rate_limit`.",
   },
-  build.checked(
+  build.text(
     "shared_as",
-    "string",
-    not_empty,
+    build.forms.not_empty,
     "Name of the shared state; clients with the same name share it. By default the base_url."
   ),
   build.group("on", hooks, "Hooks: functions that get a description of what happens to a call."),

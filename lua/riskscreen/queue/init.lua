@@ -22,17 +22,10 @@ local unpack = table.unpack or unpack -- luacheck: ignore 113 143
 
 local M = {}
 
-local function name_check(value)
-  if not value:find "^[%w_-]+$" then
-    return nil, "must be of letters, digits, '_' and '-'"
-  end
-  return value
-end
-
 ---@type riskscreen.Option[]
 M.options = {
   build.required(build.object("redis", "riskscreen.Redis", "riskscreen.redis.new", "The Redis that holds the queue.")),
-  build.checked("name", "string", name_check, "The name of the queue.", "default"),
+  build.text("name", build.forms.word, "The name of the queue.", "default"),
   build.count("capacity", "inputs", 100000, 1, 100000000, "The most inputs that wait; then `add` waits."),
   build.count("results", "results", 100000, 1, 100000000, "The most results that nobody has read; then workers wait."),
   build.number(

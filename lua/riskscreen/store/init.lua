@@ -266,9 +266,7 @@ options.redis = {
     end
     return value
   end, "A client made by `riskscreen.redis.new`, or a URL.")),
-  build.checked("name", "string", function(value)
-    return value:find "^[%w_-]+$" and value or nil, "must be of letters, digits, '_' and '-'"
-  end, "Name of the store; its keys begin with the client's prefix and this name.", "store"),
+  build.text("name", build.forms.word, "Name of the store: part of its keys, after the client's prefix.", "store"),
   build.seconds("lock_ttl", 30, "How long a lock outlives a program that ends without releasing it.", 0.1, 3600),
   build.callback("clock", "Returns the time in seconds since 1970, for `ttl`; by default the clock of Redis."),
 }

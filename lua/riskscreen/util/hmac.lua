@@ -33,4 +33,17 @@ function M.new(hash, key)
   end
 end
 
+---Compares in constant time: the duration depends on the given text's length alone.
+---@param given string
+---@param secret string not empty
+---@return boolean
+function M.equal(given, secret)
+  local difference = #given == #secret and 0 or 1
+  for index = 1, #given do
+    local gap = given:byte(index) - secret:byte((index - 1) % #secret + 1)
+    difference = difference + gap * gap
+  end
+  return difference == 0
+end
+
 return M

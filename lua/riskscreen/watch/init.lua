@@ -21,18 +21,10 @@ local SPREAD = 0.9 -- of the interval: the rest is room for pauses and slow answ
 local LONGEST_SLEEP = 60 -- seconds, so that `stop` is seen
 local SHORTEST_SLEEP = 0.01 -- seconds
 local FAILURES = 3 -- cycles in a row without an answer after which an address is reported as unknown
-local SHORTEST_SECRET = 16 -- bytes
 
 local function url_check(value)
   local checked, reason = http.base_url(value)
   return checked and value, reason
-end
-
-local function secret_check(value)
-  if #value < SHORTEST_SECRET then
-    return nil, ("must have at least %d bytes"):format(SHORTEST_SECRET)
-  end
-  return value
 end
 
 local M = {}
@@ -47,12 +39,7 @@ M.options = {
   },
   { name = "network", type = "any", doc = "The network of items that name none." },
   build.required(build.object("store", "riskscreen.Store", "riskscreen.store", "What keeps the verdicts.")),
-  build.checked("name", "string", function(value)
-    if not value:find "^[%w_-]+$" then
-      return nil, "must be of letters, digits, '_' and '-'"
-    end
-    return value
-  end, "The name of this watch in the store.", "default"),
+  build.text("name", build.forms.word, "The name of this watch in the store.", "default"),
   build.seconds("every", 6 * 3600, "The time from the beginning of a cycle to the next.", 1, LONGEST_CYCLE),
   build.number("rate", "screenings a second", 5, 0.001, 1000, "The most screenings a second."),
   build.count("daily_cap", "screenings", nil, 1, 1e9, "The most screenings in a day of UTC."),
@@ -65,7 +52,7 @@ M.options = {
   ),
   build.group("webhook", {
     build.required(build.checked("url", "string", url_check, "Where changes are posted.")),
-    build.required(build.checked("secret", "string", secret_check, "The key of the signature.")),
+    build.required(build.text("secret", build.forms.key, "The key of the signature.")),
     build.seconds("timeout", 10, "Time for one delivery."),
   }, "Post each change as JSON."),
   build.callback("on_failure", "on_failure(message): called when a change could not be delivered."),

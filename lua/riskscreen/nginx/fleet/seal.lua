@@ -17,16 +17,6 @@ local SHORTEST_KEY = 16 -- bytes
 local Seal = {}
 Seal.__index = Seal
 
--- Compares in constant time.
-local function equal(own, given)
-  local difference = 0
-  for index = 1, SIZE do
-    local gap = own:byte(index) - given:byte(index)
-    difference = difference + gap * gap
-  end
-  return difference == 0
-end
-
 -- The same as the core's, where it is not compiled.
 local function hmac_in_lua(key)
   local code_of = hmac.new(digest.sha256, key)
@@ -35,7 +25,7 @@ local function hmac_in_lua(key)
       return code_of(table.concat { ... })
     end,
     ends = function(_, sealed, before, after)
-      return equal(code_of(before .. sealed:sub(1, -SIZE - 1) .. after), sealed:sub(-SIZE))
+      return hmac.equal(code_of(before .. sealed:sub(1, -SIZE - 1) .. after), sealed:sub(-SIZE))
     end,
   }
 end
