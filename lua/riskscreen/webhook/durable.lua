@@ -52,47 +52,23 @@ function Store:release(id)
   self.space:delete(key_of(id), self.token)
 end
 
----Waiters whose events are in a store, too.
----@class riskscreen.webhook.DurableWaiters
----@field by_custom_id boolean
----@field private live riskscreen.webhook.Waiters of this program
----@field private space riskscreen.StoreSpace
----@field private ttl number seconds
-local Waiters = {}
-Waiters.__index = Waiters
-
-function Waiters:mark()
-  return self.live:mark()
-end
-
-function Waiters:add(event)
-  local content, message = json.encode(event)
-  if not content then
-    return nil, errors.new("storage", "the event cannot be kept: " .. message, { reason = "other" })
-  end
-  local kept, err = self.space:put(key_of(event.webhookId), content, self.ttl)
-  if not kept then
-    return nil, err
-  end
-  return self.live:add(event)
-end
-
-function Waiters:expect(awaited, since)
-  return self.live:expect(awaited, since)
-end
-
-function Waiters:attend(...)
-  return self.live:attend(...)
-end
-
--- Offers what an earlier program has kept.
-local function restore(self)
-  for _, content in self.space:each() do
+-- Waiters whose events are in a store, too. They begin with the events that an earlier program has kept.
+local function new_waiters(store, early, clock)
+  local space = store:space(EARLY)
+  local awaited = waiters.new(early.limit, early.ttl, clock, function(event)
+    local content, message = json.encode(event)
+    if not content then
+      return nil, errors.new("storage", "the event cannot be kept: " .. message, { reason = "other" })
+    end
+    return space:put(key_of(event.webhookId), content, early.ttl)
+  end)
+  for _, content in space:each() do
     local event = json.decode(content)
     if type(event) == "table" and type(event.data) == "table" then
-      self.live:add(event)
+      awaited:take(event)
     end
   end
+  return awaited
 end
 
 local M = {}
@@ -102,24 +78,15 @@ local M = {}
 ---@param early { limit: integer, ttl: number }
 ---@param clock fun(): number
 ---@return riskscreen.WebhookStore
----@return riskscreen.webhook.DurableWaiters|riskscreen.webhook.SharedWaiters
+---@return riskscreen.webhook.Waiters|riskscreen.webhook.SharedWaiters
 function M.new(store, remember, early, clock)
   local handled = setmetatable({
     space = store:space(HANDLED),
     ttl = remember.ttl,
     token = ("claim %s %d"):format(tostring({}), os.time()),
   }, Store)
-  if store:is_shared() then
-    return handled, shared.new(store, early, clock)
-  end
-  local awaited = setmetatable({
-    by_custom_id = true,
-    live = waiters.new(early.limit, early.ttl, clock),
-    space = store:space(EARLY),
-    ttl = early.ttl,
-  }, Waiters)
-  restore(awaited)
-  return handled, awaited
+  local make_waiters = store:is_shared() and shared.new or new_waiters
+  return handled, make_waiters(store, early, clock)
 end
 
 return M

@@ -60,7 +60,8 @@ function Waiters:add(event)
     return nil, err
   end
   self.brought:put(id, true)
-  return self.live:add(event)
+  self.live:take(event)
+  return true
 end
 
 -- Takes events of the store that are new here and about what somebody awaits.
@@ -72,7 +73,7 @@ local function bring(self, awaited, since)
       local is_event = type(event) == "table" and type(event.data) == "table" and type(event.webhookId) == "string"
       if is_event and type(kept.at) == "number" and kept.at >= since and not self.brought:get(event.webhookId) then
         self.brought:put(event.webhookId, true)
-        self.live:add(event)
+        self.live:take(event)
       end
     end
   end

@@ -16,6 +16,7 @@ local NOBODY = {} -- the owner of an event that several waiters could claim
 
 ---@class riskscreen.webhook.Waiters
 ---@field by_custom_id boolean true: an event may be matched by its customId alone
+---@field private keep_durably? fun(event: riskscreen.WebhookEvent): boolean|nil, riskscreen.Error|nil
 ---@field private owners table<riskscreen.WebhookEvent, any> weak: the requestId that an event belongs to
 ---@field private numbers table<riskscreen.WebhookEvent, integer> weak: the order in which events came
 ---@field private count integer of the events that came
@@ -80,10 +81,9 @@ function Waiters:offer_by_custom_id(slot, event, to)
   end
 end
 
----Offers an event to its waiters and keeps it for later ones.
+---Offers an event to its waiters and keeps it for later ones, in memory alone.
 ---@param event riskscreen.WebhookEvent
----@return boolean kept
-function Waiters:add(event)
+function Waiters:take(event)
   self.count = self.count + 1
   self.numbers[event] = self.count
   local by_request, by_custom = keys_of(event.data.requestId, event.data.customId)
@@ -98,6 +98,20 @@ function Waiters:add(event)
   if not self.owners[event] and by_custom then
     self:offer_by_custom_id(self.slots[by_custom], event)
   end
+end
+
+---The same, after the event is where it lasts, too.
+---@param event riskscreen.WebhookEvent
+---@return boolean|nil kept
+---@return riskscreen.Error|nil err
+function Waiters:add(event)
+  if self.keep_durably then
+    local kept, err = self.keep_durably(event)
+    if not kept then
+      return nil, err
+    end
+  end
+  self:take(event)
   return true
 end
 
@@ -137,10 +151,12 @@ local M = { keys_of = keys_of }
 ---@param limit integer
 ---@param ttl number seconds
 ---@param now fun(): number
+---@param keep_durably? fun(event: riskscreen.WebhookEvent): boolean|nil, riskscreen.Error|nil
 ---@return riskscreen.webhook.Waiters
-function M.new(limit, ttl, now)
+function M.new(limit, ttl, now, keep_durably)
   return setmetatable({
     by_custom_id = true,
+    keep_durably = keep_durably,
     kept = ttl_queue.new(limit, ttl, now),
     slots = setmetatable({}, { __mode = "v" }),
     owners = setmetatable({}, { __mode = "k" }),
