@@ -56,33 +56,30 @@ function simple.sdnEntry(state)
   state.party, state.id = {}, nil
 end
 
-function simple.uid(state)
-  return not state.party.number and function(content)
-    state.party.number = content
+-- The first text of an element becomes a field of the party.
+local function of_party(field)
+  return function(state)
+    return not state.party[field] and function(content)
+      state.party[field] = content
+    end
   end
 end
 
-function simple.lastName(state)
-  return not state.party.name and function(content)
-    state.party.name = content
-  end
-end
+simple.uid, simple.lastName = of_party "number", of_party "name"
 
 function simple.id(state)
   state.id = {}
 end
 
-function simple.idType(state)
-  return state.id and function(content)
-    state.id.kind = content
+local function of_id(field)
+  return function(state)
+    return state.id and function(content)
+      state.id[field] = content
+    end
   end
 end
 
-function simple.idNumber(state)
-  return state.id and function(content)
-    state.id.number = content
-  end
-end
+simple.idType, simple.idNumber = of_id "kind", of_id "number"
 
 local simple_end = {}
 

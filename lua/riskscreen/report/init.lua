@@ -146,13 +146,22 @@ local function plain_summary(summary)
   return ("<p>%d decisions. The table needs JavaScript.</p><ul>%s</ul>"):format(summary.rows, table.concat(items))
 end
 
-local function failure(message, ...)
-  return errors.new("storage", message:format(...), { sent = false })
+local function fail(message, ...)
+  error(errors.new("storage", message:format(...), { sent = false }), 0)
 end
 
--- The state of one report while it is written.
+-- The result of a function that writes. In place of nil and a message it raises an error object.
+local function ensure(written, problem)
+  return written or fail("the report cannot be written: %s", problem)
+end
+
+-- The state of one report while it is written. A method that fails raises an error object.
 local Report = {}
 Report.__index = Report
+
+function Report:write(...)
+  ensure(self.output:write(...))
+end
 
 function Report:note(message)
   self.faults = self.faults + 1
@@ -165,7 +174,7 @@ function Report:write_row(row)
   local summary = self.summary
   summary.rows = summary.rows + 1
   summary.actions[row.action] = summary.actions[row.action] + 1
-  return self.output:write(summary.rows > 1 and ",\n" or "", row_text(row, self.shared))
+  self:write(summary.rows > 1 and ",\n" or "", row_text(row, self.shared))
 end
 
 function Report:add_file(name, file)
@@ -174,22 +183,19 @@ function Report:add_file(name, file)
     local row, line, fault = next_row()
     if row == nil then
       if line then
-        return failure("%s cannot be read: %s", name, line)
+        fail("%s cannot be read: %s", name, line)
       end
       break
     elseif not row then
       self.summary.unreadable = self.summary.unreadable + 1
       self:note(("%s, line %d cannot be read and is not counted: %s."):format(name, line, fault))
     elseif self.summary.rows >= MAX_ROWS then
-      return failure("a report has at most %d rows; divide the input", MAX_ROWS)
+      fail("a report has at most %d rows; divide the input", MAX_ROWS)
     else
       if fault then
         self:note(("%s, line %d counts as unknown: %s."):format(name, line, fault))
       end
-      local written, problem = self:write_row(row)
-      if not written then
-        return failure("the report cannot be written: %s", problem)
-      end
+      self:write_row(row)
     end
   end
   self.sources[#self.sources + 1] = { name = name, rows = self.summary.rows - before }
@@ -207,7 +213,7 @@ function Report:finish(title, time)
   if self.faults > MAX_NOTES then
     self.notes[#self.notes + 1] = ("%d more lines have a fault."):format(self.faults - MAX_NOTES)
   end
-  return self.output:write(
+  self:write(
     "\n],\n",
     ('"texts":%s,\n'):format("[" .. table.concat(self.texts, ",") .. "]"),
     ('"title":%s,"time":%s,"version":%s,\n'):format(quote(title), number(time), quote(version)),
@@ -251,42 +257,34 @@ local function name_of(source)
   return type(source) == "string" and (source:match "[^/]+$" or source) or "standard input"
 end
 
-local function add_inputs(self, sources)
+function Report:add_inputs(sources)
   for _, source in ipairs(sources) do
     local file, problem = source, nil
     if type(source) == "string" then
       file, problem = io.open(source, "rb")
+      self.opened = file
     end
     if not file then
-      return failure("the input cannot be read: %s", problem)
+      fail("the input cannot be read: %s", problem)
     end
-    local fault = self:add_file(name_of(source), file)
-    if file ~= source then
-      file:close()
-    end
-    if fault then
-      return fault
-    end
+    self:add_file(name_of(source), file)
+    self:close_input()
   end
 end
 
--- Writes the page to an open file; an error, or nil.
-local function write_page(self, sources, checked)
-  local title, policy = checked.title, POLICY:format(assets.script_hash, assets.style_hash)
-  local head = HEAD:format(policy, version, escape(title), assets.style, assets.body)
-  local written, problem = self.output:write(head)
-  if not written then
-    return failure("the report cannot be written: %s", problem)
+function Report:close_input()
+  if self.opened then
+    self.opened:close()
+    self.opened = nil
   end
-  local fault = add_inputs(self, sources)
-  if fault then
-    return fault
-  end
-  written, problem = self:finish(title, checked.time or os.time())
-  if written then
-    written, problem = self.output:flush()
-  end
-  return not written and failure("the report cannot be written: %s", problem) or nil
+end
+
+function Report:write_page(sources, title, time)
+  local policy = POLICY:format(assets.script_hash, assets.style_hash)
+  self:write(HEAD:format(policy, version, escape(title), assets.style, assets.body))
+  self:add_inputs(sources)
+  self:finish(title, time)
+  ensure(self.output:flush())
 end
 
 ---Writes the report of decisions. The input may be as large as the page may be: a million rows.
@@ -309,29 +307,28 @@ function M.write(request)
   local self =
     setmetatable({ summary = summary, shared = shared, texts = texts, notes = {}, faults = 0, sources = {} }, Report)
   summary.notes = self.notes
-  if type(output) ~= "string" then
-    self.output = output
-    local fault = write_page(self, sources, checked)
-    return not fault and summary or nil, fault
+  -- A page that has a path appears whole or not at all.
+  local unfinished = type(output) == "string" and output .. ".part" or nil
+  local ok, failure = pcall(function()
+    self.output = unfinished and ensure(io.open(unfinished, "wb")) or output
+    self:write_page(sources, checked.title, checked.time or os.time())
+    if unfinished then
+      ensure(os.rename(unfinished, output))
+    end
+  end)
+  self:close_input()
+  if unfinished and self.output then
+    self.output:close()
   end
-  -- The page appears whole or not at all.
-  local unfinished = output .. ".part"
-  local file, problem = io.open(unfinished, "wb")
-  self.output = file
-  if not file then
-    return nil, failure("the report cannot be written: %s", problem)
-  end
-  local fault = write_page(self, sources, checked)
-  file:close()
-  if not fault then
-    local renamed, reason = os.rename(unfinished, output)
-    fault = not renamed and failure("the report cannot be written: %s", reason) or nil
-  end
-  if fault then
+  if ok then
+    return summary
+  elseif unfinished and self.output then
     os.remove(unfinished)
-    return nil, fault
   end
-  return summary
+  if errors.is(failure) then
+    return nil, failure
+  end
+  error(failure, 0)
 end
 
 return M
