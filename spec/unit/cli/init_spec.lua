@@ -168,6 +168,22 @@ describe("an allow of the sandbox", function()
   end)
 end)
 
+describe("screen --file", function()
+  after_each(temporary.clean)
+
+  it("copies no column of the file over a column of the results", function()
+    local path = temporary.path "addresses.csv"
+    temporary.write(path, "address,network,action\n" .. address "type-hack" .. ",eth,allow\n")
+    for _, format in ipairs { "--csv", "--jsonl" } do
+      local status, out, err = run { "screen", "--sandbox", "--file", path, "-o", "-", "--keep", "action", format }
+      assert.equal(4, status)
+      assert.equal("", out)
+      assert.matches("--keep: the results have a column 'action' of their own", err, 1, true)
+    end
+    assert.equal(4, (run { "screen", "--sandbox", "--file", path, "-o", "-", "--keep", "network,time" }))
+  end)
+end)
+
 describe("a verb of an operation", function()
   local names = {}
   for _, command in ipairs(commands.list()) do

@@ -35,17 +35,22 @@ Run.__index = Run
 
 local M = {}
 
--- Rows of the output: line and address first, the kept columns of the input last.
+local function order_of(columns)
+  return tables.pluck(columns, "name")
+end
+
+-- Rows of the output: line and address first, the kept columns of the input last. A column of the input that is called
+-- `action` must not take the place of the decision.
 local function columns_for(keep)
   local columns = tables.concat({ { name = "line" } }, screening.columns, { { name = "time" } })
+  local own = tables.set(order_of(columns))
   for _, name in ipairs(keep or {}) do
+    if own[name] then
+      status.misuse(("--keep: the results have a column %s of their own"):format(text.show(name)))
+    end
     columns[#columns + 1] = { name = name }
   end
   return columns
-end
-
-local function order_of(columns)
-  return tables.pluck(columns, "name")
 end
 
 function Run:row_text(record)
