@@ -1,6 +1,7 @@
 -- The `riskscreen` command as a process: runs over files that end at any moment, real sandboxes, terminals.
 local cli = require "spec.support.cli"
 local commands = require "spec.support.page_commands"
+local pages = require "spec.support.pages"
 local runs = require "spec.support.interrupted_runs"
 
 local run = commands.run
@@ -77,6 +78,139 @@ describe("screen --file", function()
     assert.equal(3, status)
     assert.matches("stopped after 0 rows", output, 1, true)
     remove()
+  end)
+
+  describe("with rows that failed", function()
+    local ROWS = 400
+    local directory, remove, sandbox, path
+
+    -- Runs the command, and ends it or the sandbox by `ending` when the sandbox has had so many requests more.
+    local function screen(options, requests, ending)
+      local line = ("%s %s screen --file %s/input.csv %s"):format(sandbox.environment, cli.command, directory, options)
+      if not requests then
+        return run(line)
+      end
+      local script = "env %s & run=$!; until [ $(wc -l < %s) -ge %d ]; do sleep 0.01; done; %s; wait $run"
+      return run(script:format(line, sandbox.log, #sandbox.targets() + requests, ending))
+    end
+
+    before_each(function()
+      directory, remove = cli.directory()
+      path = directory .. "/input.results.csv"
+      sandbox = cli.sandbox()
+      local file = assert(io.open(directory .. "/input.csv", "w"))
+      file:write "customer,address,network\n"
+      for number = 1, ROWS do
+        file:write(('"c, %d",0x%040x,%s\n'):format(number, number, number % 50 == 0 and "nowhere" or "eth"))
+      end
+      file:close()
+    end)
+
+    after_each(function()
+      sandbox.close()
+      remove()
+    end)
+
+    it("asks again for those alone, and has each answer in its place, however often it is ended", function()
+      local common = "--keep customer --concurrency 2 --set retry=false "
+      local output, status = screen(common .. "--rate 400", 150, sandbox.stop)
+      assert.equal(5, status, output)
+      assert.matches("failed: the same command with --retry-failed asks again", output, 1, true)
+      local before, failed = pages.read(path), 0
+      for row in before:gmatch "[^\n]+" do
+        failed = failed + (row:find ",network,," and 1 or row:find ",circuit_open,," and 1 or 0)
+      end
+      assert.is_true(failed > 100 and failed < ROWS - 100, failed .. " failed")
+      output, status = screen(common .. "--retry-failed --stop-after-failures 5")
+      assert.equal(3, status, output)
+      assert.matches("the same command with --resume goes on", output, 1, true)
+      sandbox.start()
+      local asked = #sandbox.targets()
+      output, status = screen(common .. "--rate 100 --retry-failed", 30, "kill -KILL $run")
+      assert.equal(137, status, output)
+      output, status = screen(common .. "--rate 100 --resume", 30, "kill -INT $run")
+      assert.equal(130, status, output)
+      assert.equal(before, pages.read(path)) -- until the new results are complete
+      output, status = screen(common .. "--retry-failed")
+      assert.equal(5, status, output)
+      assert.matches("400 rows: .*; 8 invalid\n$", output)
+      assert.is_nil(output:find("line ", 1, true)) -- the first run has named the invalid rows
+      -- Made again is what was under way at an end: no more than the source is read ahead, 8 times the concurrency.
+      local requests = #sandbox.targets() - asked
+      assert.is_true(requests >= failed and requests <= failed + 2 * 20, requests .. " requests for " .. failed)
+      local rows = runs.rows(path)
+      screen(common .. "--force")
+      assert.same(runs.rows(path), rows)
+    end)
+
+    it("copies the other rows of a long file", function()
+      local faulty = require("riskscreen.sandbox").scenario("fault-503").address
+      local file = assert(io.open(directory .. "/input.csv", "w"))
+      file:write "address,network\n"
+      for number = 1, 5000 do
+        file:write(number % 2400 == 1 and faulty or ("0x%040x"):format(number), ",eth\n")
+      end
+      file:close()
+      local line = ("%s screen --file %s/input.csv --set retry=false --sandbox "):format(cli.command, directory)
+      assert.matches("5,000 rows: .*; 3 failed: ", (run(line)))
+      local rows = runs.rows(path)
+      assert.matches("5,000 rows: .*; 3 failed: ", (run(line .. "--retry-failed")))
+      assert.same(rows, runs.rows(path))
+    end)
+
+    it("is not begun twice, and not by other results", function()
+      local output, status = screen("--set retry=false --rate 400", 100, sandbox.stop)
+      assert.equal(5, status, output)
+      sandbox.start()
+      local results = pages.read(path)
+      local file = assert(io.open(path, "ab"))
+      file:write "one more\n"
+      file:close()
+      output, status = screen "--retry-failed"
+      assert.equal(4, status)
+      assert.matches("input.results.csv was changed since its run", output, 1, true)
+      file = assert(io.open(path, "wb"))
+      file:write(results)
+      file:close()
+      output, status = screen "--retry-failed"
+      assert.equal(5, status, output)
+      local asked = #sandbox.targets()
+      output, status = screen "--retry-failed"
+      assert.equal(5, status)
+      assert.matches("the run is complete: .*: 400 rows: ", output)
+      assert.equal(asked, #sandbox.targets())
+    end)
+
+    it("puts the results in their place after a crash at the very end", function()
+      screen("--jsonl --set retry=false --rate 400", 100, sandbox.stop)
+      sandbox.start()
+      path = directory .. "/input.results.jsonl"
+      local before = pages.read(path)
+      local crashing = "-e 'os.rename = function() os.exit(9) end' bin/riskscreen.in"
+      local line = ("%s %s screen --file %s/input.csv --jsonl "):format(sandbox.environment, cli.command, directory)
+      local _, status = run(line:gsub("bin/riskscreen.in", (crashing:gsub("%%", "%%%%"))) .. "--retry-failed")
+      assert.equal(9, status)
+      assert.equal(before, pages.read(path))
+      local asked = #sandbox.targets()
+      local output
+      output, status = run(line .. "--resume")
+      assert.equal(5, status)
+      assert.matches("the run is complete: .*: 400 rows: .*; 8 invalid\n$", output)
+      assert.equal(asked, #sandbox.targets())
+      assert.is_nil(pages.read(path):find('"network","', 1, true))
+      assert.equal(400, #runs.rows(path))
+    end)
+
+    it("needs a complete run", function()
+      local output, status = screen("-q --rate 100", 20, "kill -KILL $run")
+      assert.equal(137, status, output)
+      output, status = screen "--retry-failed"
+      assert.equal(4, status)
+      assert.matches("--retry-failed: the run is not complete; --resume goes on with it", output, 1, true)
+      output, status = screen "--retry-failed -o -"
+      assert.equal(4, status)
+      assert.matches("--retry-failed needs a file of results", output, 1, true)
+    end)
   end)
 
   it("says with --dry-run what a run would do, and makes no call", function()

@@ -49,16 +49,30 @@ M.command = (os.getenv "RISKSCREEN_LUA" or "lua5.4") .. " bin/riskscreen.in"
 ---@class riskscreen.spec.CommandSandbox
 ---@field environment string for the shell, in front of a command
 ---@field targets fun(): string[]
+---@field log string the path of the file that has them
+---@field stop string for the shell: ends the sandbox
+---@field start fun() starts it again
 ---@field close fun()
 
 ---@return riskscreen.spec.CommandSandbox
 function M.sandbox()
   local log = os.tmpname()
-  local line = "%s spec/support/logging_sandbox.lua %s & echo $!; wait"
-  local pipe = assert(io.popen(line:format(os.getenv "RISKSCREEN_LUA" or "lua5.4", log)))
-  local process = pipe:read "*l"
-  local url = assert(pipe:read "*l")
+  local line = "%s spec/support/logging_sandbox.lua %s %s & echo $!; wait"
+  local pipe, process, url
+  local function start()
+    local port = url and url:match "%d+$" or ""
+    pipe = assert(io.popen(line:format(os.getenv "RISKSCREEN_LUA" or "lua5.4", log, port)))
+    process = pipe:read "*l"
+    url = assert(pipe:read "*l")
+  end
+  start()
   return {
+    log = log,
+    stop = "kill -KILL " .. process,
+    start = function()
+      pipe:close()
+      start()
+    end,
     environment = ("XDG_CONFIG_HOME=/nonexistent RISKSCREEN_BASE_URL=%s RISKSCREEN_ACCESS_KEY=sandbox-key"):format(url),
     targets = function()
       local targets = {}

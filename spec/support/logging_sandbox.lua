@@ -1,5 +1,5 @@
 -- Serves the sandbox over HTTP and appends the target of every request to a file:
--- lua spec/support/logging_sandbox.lua LOG. The first line of the output is the URL.
+-- lua spec/support/logging_sandbox.lua LOG [PORT]. The first line of the output is the URL.
 
 local riskscreen = require "riskscreen"
 
@@ -13,7 +13,7 @@ function service:handle(request)
   return handle(self, request)
 end
 
-local server = assert(riskscreen.sandbox.serve { service = service })
+local server = assert(riskscreen.sandbox.serve { service = service, port = tonumber(arg[2]) })
 print(server.url)
 io.stdout:flush()
 while true do

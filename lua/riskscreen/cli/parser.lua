@@ -182,7 +182,7 @@ function M.new(commands, groups, version)
   local parser = argparse("riskscreen", "Screens blockchain addresses and transactions against a risk service.")
   parser:help_max_width(WIDTH):add_help(false):require_command(false)
   parser:usage "Usage: riskscreen [OPTIONS] VERB …"
-  parser:epilog "riskscreen VERB --help explains a verb and shows examples. man riskscreen has everything."
+  parser:epilog "riskscreen VERB --help explains a verb and shows examples. The manual, riskscreen(1), has everything."
   local output, service = {}, {}
   for _, option in ipairs(M.output_options) do
     output[#output + 1] = add_option(parser, option, "output." .. option.name, option.short)

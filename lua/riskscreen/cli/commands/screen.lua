@@ -21,6 +21,11 @@ local of_file = tables.concat(
       doc = "Where the results of --file go; '-' is stdout. By default FILE.results.csv.",
     },
     { name = "resume", type = "boolean", doc = "Go on with a run that was interrupted." },
+    {
+      name = "retry_failed",
+      type = "boolean",
+      doc = "Ask again for the rows of a complete run that failed, and put the answers in their place.",
+    },
     { name = "force", type = "boolean", doc = "Start again, over the results of an earlier run." },
     {
       name = "dry_run",

@@ -1,8 +1,10 @@
 -- `riskscreen screen --file`: screens every row of a file into a file of results, and survives any end of the process.
--- ../input.lua reads the rows, state.lua keeps what was answered, progress.lua shows the run.
+-- ../input.lua reads the rows, state.lua keeps what was answered, ../progress.lua shows the run. With --retry-failed
+-- the rows of a complete run, read by earlier.lua, go to a new file, with new answers in place of the failed ones.
 
 local addresses = require "riskscreen.address"
 local configuration = require "riskscreen.cli.configuration"
+local earlier_results = require "riskscreen.cli.run.earlier"
 local identities = require "riskscreen.cli.run.identity"
 local inputs = require "riskscreen.cli.input"
 local lookups = require "riskscreen.policy.lookups"
@@ -16,19 +18,24 @@ local states = require "riskscreen.cli.run.state"
 local status = require "riskscreen.cli.status"
 local system = require "riskscreen.system"
 local tables = require "riskscreen.util.tables"
+local text = require "riskscreen.util.text"
 
 local RECORD_EVERY = 1 -- seconds between two times that the output is forced to the disk
 local MOST_WAITING = 2000 -- answers that are not in the output, at which it is written earlier
 local DRAW_EVERY = 0.2 -- seconds
+local MOST_AT_ONCE = 2000 -- rows that are copied or passed over before other tasks run
 local MOST_SHOWN = 20 -- invalid rows that are printed
 local DEFAULT_REQUESTS = 32 -- at a time
 local DEFAULT_TIMEOUT = 10 -- seconds, of a client
+local UNFINISHED = ".part" -- after the output's name, until the rows that failed have new answers
 
 ---@class riskscreen.cli.Run
 ---@field context riskscreen.cli.Context
 ---@field input riskscreen.cli.Input
 ---@field out file* the output
 ---@field state? riskscreen.cli.State none where the output is stdout
+---@field copied? riskscreen.cli.Earlier the results of a complete run, as far as they are copied
+---@field passed? riskscreen.cli.Earlier the same, as far as the input is read
 ---@field columns riskscreen.cli.Column[]
 local Run = {}
 Run.__index = Run
@@ -120,18 +127,26 @@ function Run:report_invalid(answer)
   end
 end
 
--- Writes the answers that are next in the order of the input, and records them once they are on the disk.
+-- The answer to the next row of the output: that of the earlier run unless it failed, or a new one.
+function Run:next_answer()
+  local number = self.progress.position + 1
+  local earlier = self.copied and self.copied:row(number)
+  return earlier and not earlier.failed and earlier or self.answers[number]
+end
+
+-- Writes the answers that are next in the order of the input, and records them once they are on the disk. Returns
+-- whether there are more.
 function Run:write_ready()
   local progress, written = self.progress, {}
-  local answers = self.answers
+  local answers, last = self.answers, self.progress.position + MOST_AT_ONCE
   if self.state then
     self.state:save()
   end
-  while answers[progress.position + 1] do
-    local answer = answers[progress.position + 1]
+  local answer = self:next_answer()
+  while answer and progress.position < last do
     if answer.failed and not self.before_failures then
       self.before_failures = copied(progress)
-    elseif not answer.failed and not answer.invalid then
+    elseif not answer.failed and not answer.invalid and not answer.is_earlier then
       self.before_failures = nil
     end
     status.ensure_written(self.out:write(answer.text))
@@ -140,17 +155,30 @@ function Run:write_ready()
     progress.counts[answer.action] = (progress.counts[answer.action] or 0) + 1
     if answer.invalid then
       progress.invalid = progress.invalid + 1
-      self:report_invalid(answer)
+      if not answer.is_earlier then
+        self:report_invalid(answer)
+      end
     elseif answer.failed then
       progress.failed = progress.failed + 1
     end
-    written[#written + 1] = progress.position
+    if not answer.is_earlier then
+      written[#written + 1] = progress.position
+    end
     if not self.state then
       answers[progress.position] = nil
     end
+    answer = self:next_answer()
   end
   self.waiting = self.waiting - #written
   self:record(written)
+  return answer ~= nil
+end
+
+function Run:write_all()
+  local has_more
+  repeat
+    has_more = self:write_ready()
+  until not has_more
 end
 
 function Run:record(written)
@@ -198,6 +226,21 @@ function Run:draw()
   self.is_drawn = true
 end
 
+-- Whether the earlier run has the answer to a row.
+function Run:has_passed(number, row)
+  if not self.passed then
+    return false
+  end
+  local earlier = self.passed:row(number)
+  if not earlier or earlier.line ~= row.line then
+    status.misuse(("%s was changed: it has no row for line %d. --force starts again"):format(self.path, row.line))
+  elseif number % MOST_AT_ONCE == 0 then
+    self:write_ready()
+    riskscreen.sleep(0)
+  end
+  return not earlier.failed
+end
+
 -- The address and the network of the next row that can be screened. Rows before it that cannot are answered here.
 function Run:source()
   local network = self.context:network()
@@ -210,7 +253,8 @@ function Run:source()
       self.taken = self.taken + 1
       local number = self.taken
       local fault = row.fault or not (row.network or network) and "it names no network; -n NETWORK gives one"
-      local is_answered = number <= self.progress.position or self.answers[number]
+      local has_passed = self:has_passed(number, row)
+      local is_answered = has_passed or number <= self.progress.position or self.answers[number]
       if fault and not is_answered then
         local reasons = { fault }
         local record = { address = row.address, action = "unknown", reasons = reasons, error = "invalid_argument" }
@@ -272,6 +316,10 @@ function Run:close()
     self.state:close()
     self.out:close()
   end
+  if self.copied then
+    self.copied:close()
+    self.passed:close()
+  end
 end
 
 function Run:summary()
@@ -282,7 +330,8 @@ function Run:summary()
     parts[#parts + 1] = ("%s invalid"):format(progress_line.grouped(progress.invalid))
   end
   if progress.failed > 0 then
-    parts[#parts + 1] = ("%s failed"):format(progress_line.grouped(progress.failed))
+    local remedy = self.state and ": the same command with --retry-failed asks again" or ""
+    parts[#parts + 1] = ("%s failed%s"):format(progress_line.grouped(progress.failed), remedy)
   end
   return (self.path and self.path .. ": " or "") .. table.concat(parts, "; ")
 end
@@ -295,17 +344,30 @@ function Run:exit_status()
   return self.progress.invalid > 0 and status.invalid_rows or status[worst]
 end
 
+-- Puts the complete output of a run with --retry-failed in the place of the earlier one. Also after a crash.
+local function replace_earlier(path, progress)
+  if progress.earlier and progress.finished and configuration.exists(path .. UNFINISHED) then
+    status.ensure_written(os.rename(path .. UNFINISHED, path))
+    local directory = io.open(path:match "^.*/" or ".", "rb")
+    if directory then
+      system.sync(directory)
+      directory:close()
+    end
+  end
+end
+
 -- The whole run. A failure of the service that goes on, and every other end, leaves a state that can be resumed.
 function Run:go(client)
   self.started, self.recorded = runtime.now(), runtime.now()
   self:tick()
   local ok, failure = pcall(self.screen, self, client)
   if ok then
-    self:write_ready()
+    self:write_all()
     self.progress.finished = true
     self:record {}
+    replace_earlier(self.path, self.progress)
   elseif type(failure) == "table" and failure.failures then
-    self:write_ready()
+    self:write_all()
     self:take_back_failures()
   end
   self:close()
@@ -339,27 +401,55 @@ local function output_path(options, format)
   return base .. ".results." .. format
 end
 
+-- The file to which a run goes on to write. With --retry-failed it begins again if the run is complete.
+local function place_of(run, path)
+  local progress, retries = run.state.progress, run.context.options.retry_failed
+  replace_earlier(path, progress)
+  if retries and not progress.finished and not progress.earlier then
+    status.misuse "--retry-failed: the run is not complete; --resume goes on with it"
+  end
+  local begins = retries and progress.finished and progress.failed > 0
+  if not begins and (progress.finished or not progress.earlier) then
+    return path
+  end
+  local file = io.open(path, "rb")
+  local size = file and file:seek "end"
+  if file then
+    file:close()
+  end
+  if size ~= (begins and progress.offset or progress.earlier) then
+    status.misuse(("--retry-failed: %s was changed since its run. --force starts again"):format(path))
+  end
+  if begins then
+    run.state:begin_again()
+  end
+  run.copied = earlier_results.open(path, run.format, run.columns)
+  run.passed = earlier_results.open(path, run.format, run.columns)
+  return path .. UNFINISHED
+end
+
 -- Opens the state and the output. The state's lock comes first: another run may be writing the output.
 local function open_output(run, path, identity)
   local options = run.context.options
-  local state_path = path .. ".state"
-  if not options.resume and not options.force and (configuration.exists(path) or configuration.exists(state_path)) then
+  local state_path, resumes = path .. ".state", options.resume or options.retry_failed
+  if not resumes and not options.force and (configuration.exists(path) or configuration.exists(state_path)) then
     status.misuse(
       ("%s exists: --resume goes on with its run, --force starts again, -o names another file"):format(path)
     )
-  elseif options.resume and not configuration.exists(state_path) then
+  elseif resumes and not configuration.exists(state_path) then
     status.misuse(("there is no run to resume: %s is missing"):format(state_path))
   end
   local state = states.open(state_path)
   run.state = state
-  if options.resume and state:has_begun() then
+  if resumes and state:has_begun() then
     local difference = identities.difference(state:identity(), identity)
     if difference then
       status.misuse(
         ("--resume: this is another run: %s. Give the same arguments, or --force to start again"):format(difference)
       )
     end
-    run.out = io.open(path, "r+b")
+    local place = place_of(run, path)
+    run.out = io.open(place, state.progress.offset > 0 and "r+b" or "w+b")
     local size = run.out and run.out:seek "end"
     if not size or size < state.progress.offset then
       local message = "--resume: %s is shorter than the run has recorded; it was changed. --force starts again"
@@ -368,6 +458,7 @@ local function open_output(run, path, identity)
     assert(system.truncate(run.out, state.progress.offset))
     run.out:seek "end"
   else
+    os.remove(path .. UNFINISHED)
     local problem
     run.out, problem = io.open(path, "w+b")
     if not run.out then
@@ -436,11 +527,13 @@ function M.run(context)
   local client, is_sandbox = context:client { concurrency = math.max(DEFAULT_REQUESTS, context.options.concurrency) }
   local path = output_path(context.options, run.format)
   run.path = path
-  if path then
+  if not path and (context.options.resume or context.options.retry_failed) then
+    status.misuse((context.options.resume and "--resume" or "--retry-failed") .. " needs a file of results: -o FILE")
+  elseif path then
     open_output(run, path, identities.of(context, run.input, run.format, is_sandbox))
   else
     run.out = context:stream()
-    run.progress = { position = 0, offset = 0, counts = {}, invalid = 0, failed = 0 }
+    run.progress = states.new_progress()
     run.out:write(run:header())
   end
   if run.progress.finished then

@@ -19,6 +19,7 @@ local store = require "riskscreen.store"
 ---@field invalid integer
 ---@field failed integer
 ---@field finished boolean
+---@field earlier? integer bytes of the results of the complete run whose failed rows are asked for again
 
 ---@class riskscreen.cli.State
 ---@field progress riskscreen.cli.Progress
@@ -51,6 +52,11 @@ local function open(path, synchronous)
 end
 
 local M = {}
+
+---@return riskscreen.cli.Progress
+function M.new_progress()
+  return { position = 0, offset = 0, counts = {}, invalid = 0, failed = 0, finished = false }
+end
 
 ---Opens or creates the state of a run, and locks it.
 ---@param path string
@@ -96,7 +102,7 @@ end
 ---Begins a run, with what must be the same when it is resumed.
 ---@param identity table<string, string>
 function State:begin(identity)
-  self.progress = { position = 0, offset = 0, counts = {}, invalid = 0, failed = 0, finished = false }
+  self.progress = M.new_progress()
   local made, err = self.durable:batch {
     { kind = "put", space = "run", key = "identity", value = encode(identity) },
     { kind = "put", space = "run", key = "progress", value = encode(self.progress) },
@@ -152,6 +158,13 @@ function State:record(progress, written)
   self.progress = progress
   local made, err = self.durable:batch(changes)
   check(made, err, self.path)
+end
+
+---Begins again after the end of a run, for the rows that failed.
+function State:begin_again()
+  local progress = M.new_progress()
+  progress.earlier = self.progress.offset
+  self:record(progress, {})
 end
 
 ---Closes the state and its lock.
