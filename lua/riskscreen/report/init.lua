@@ -1,5 +1,5 @@
--- Writes decisions as one page of HTML, with charts and a table. The page needs no network. page/ holds its style and
--- script, and `lua5.4 tools/generate.lua` makes assets.lua of them.
+-- Writes decisions as one page of HTML, with charts and a table; it names the first lines of the input that cannot be
+-- read. The page needs no network. page/ has its style and script; `lua5.4 tools/generate.lua` makes assets.lua of it.
 local assets = require "riskscreen.report.assets"
 local build = require "riskscreen.options.build"
 local check = require "riskscreen.options.check"

@@ -1,4 +1,4 @@
--- What makes a run over a file another run, which --resume refuses: its input, network, policy, service and so on.
+-- The facts that must be the same when a run over a file is resumed: its input, network, policy, service and so on.
 local core = require "riskscreen.core"
 local text = require "riskscreen.util.text"
 

@@ -110,7 +110,7 @@ function State:begin(identity)
   check(made, err, self.path)
 end
 
----What the run that began here was.
+---The facts that must be the same when the run is resumed.
 ---@return table<string, string>
 function State:identity()
   return json.decode(self.quick:space("run"):get "identity")
