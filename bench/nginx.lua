@@ -2,7 +2,7 @@
 -- connections. The figures are the CPU time of nginx's workers for a request, and the 99th percentile of latency. They
 -- are medians of interleaved rounds; a ratio is the median of the rounds' ratios. One worker has a core of its own
 -- where there are two; wrk and the service share the other. Needs nginx with its Lua module, wrk and LuaSocket.
--- lua-resty-http is measured where LUA_PATH leads to it.
+-- lua-resty-http is measured where LUA_PATH leads to it and to lua-resty-string, which it needs.
 
 local median = require("bed").median
 local reports = require("support.report")
@@ -54,7 +54,7 @@ local SERVER = [[
       empty_gif;
     }
     location = /gate { access_by_lua_block { gate:enforce() } empty_gif; }
-    location = /lua-resty-http { content_by_lua_block { ngx.print(hand_written.http_version or "") } }
+    location = /lua-resty-http { content_by_lua_block { ngx.print(hand_written.http_version) } }
     location = /application { access_by_lua_block { return } proxy_pass http://application; }
     location = /gate-application { access_by_lua_block { gate:enforce() } proxy_pass http://application; }
 ]]
@@ -223,22 +223,23 @@ local function each(results, field, others)
   return median(list)
 end
 
--- The rows that can be measured: lua-resty-http may be absent.
+-- The rows that can be measured, and what stands for lua-resty-http, which may be absent.
 local function rows_of(bed, running)
   local version, rows = running:page("/lua-resty-http"), {}
+  local has_http = version:find("^%d") ~= nil
   for _, row in ipairs(bed.rows) do
-    if version ~= "" or not row.needs_http then
+    if has_http or not row.needs_http then
       rows[#rows + 1] = row
     end
   end
-  return rows, version
+  return rows, has_http and "lua-resty-http " .. version or ("no lua-resty-http (%s)"):format(version)
 end
 
 local function run(report, bed, running)
   -- lua-resty-http warns about modules that it does not find.
   local results, log = {}, running:log()
-  local rows, version = rows_of(bed, running)
-  report.peers = { version == "" and "no lua-resty-http (it is not on LUA_PATH)" or "lua-resty-http " .. version }
+  local rows, found = rows_of(bed, running)
+  report.peers = { found }
   for _, row in ipairs(rows) do
     warm(bed, running, row)
     results[row.name] = {}

@@ -1,7 +1,7 @@
 -- Screenings per CPU second: screen_all with 64 under way, client:screen in sequence, and a C program with the same
 -- requests over curl_multi that drops the answers (bench/floor.c). Interleaved rounds against an nginx process, and one
 -- long run of screen_all: what grows shows there. Usage: lua bench/screen_all.lua [rounds] [requests a round]
--- [requests of the long run, such as 1000000], with riskscreen on the path.
+-- [requests of the long run], with riskscreen on the path.
 
 package.path = (arg[0]:match("^(.*)/[^/]*$") or ".") .. "/?.lua;" .. package.path
 
@@ -12,7 +12,7 @@ local riskscreen = require("riskscreen")
 
 local rounds = tonumber(arg[1]) or reports.rounds(9, 3)
 local requests = tonumber(arg[2]) or 4000
-local long = tonumber(arg[3]) or reports.rounds(200000, 50000)
+local long = tonumber(arg[3]) or reports.rounds(1000000, 50000)
 local CONCURRENCY = 64
 local WARM = 20000 -- requests until the memory of repeats is full
 

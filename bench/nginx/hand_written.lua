@@ -156,7 +156,7 @@ function M.enforce_by_http(dict, port)
   act(verdict_for(dict, network .. ":" .. address:lower(), address, network, port, look_up_by_http))
 end
 
----The version of lua-resty-http, where it is on the path.
-M.http_version = has_http and http._VERSION or nil
+---The version of lua-resty-http, or why it cannot be measured: it, or a module that it needs, is not on the path.
+M.http_version = has_http and http._VERSION or tostring(http):match("module '.-' not found")
 
 return M
