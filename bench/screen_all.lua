@@ -1,7 +1,7 @@
 -- Screenings per CPU second: screen_all with 64 under way, client:screen in sequence, and a C program with the same
 -- requests over curl_multi that drops the answers (bench/floor.c). Interleaved rounds against an nginx process, and one
--- long run of screen_all: what grows shows there. Usage: lua bench/screen_all.lua [rounds] [requests a round]
--- [requests of the long run], with riskscreen on the path.
+-- long run of screen_all, whose parts alternate with the C program: what grows shows there. Usage: lua
+-- bench/screen_all.lua [rounds] [requests a round] [requests of the long run], with riskscreen on the path.
 
 package.path = (arg[0]:match("^(.*)/[^/]*$") or ".") .. "/?.lua;" .. package.path
 
@@ -14,6 +14,7 @@ local rounds = tonumber(arg[1]) or reports.rounds(9, 3)
 local requests = tonumber(arg[2]) or 4000
 local long = tonumber(arg[3]) or reports.rounds(1000000, 50000)
 local CONCURRENCY = 64
+local PARTS = 10 -- of the long run
 local WARM = 20000 -- requests until the memory of repeats is full
 
 local PATH = "/api/v1/tracker/kya/risks"
@@ -60,17 +61,26 @@ local function kilobytes_in_use()
   return collectgarbage("count")
 end
 
--- The memory of a long run at its end, divided by that after `WARM` addresses.
-local function measure_long(client)
+-- The costs of the parts of a long run, those of the C program after each part, and the memory at the end, divided by
+-- that after `WARM` addresses.
+local function measure_long(client, measure_floor)
+  local costs, floors = {}, {}
   local early, late
-  local cost = cost_of(many_at_a_time, client, long, function(done)
+  collectgarbage()
+  local before = os.clock()
+  many_at_a_time(client, long, function(done)
     if done == WARM then
       early = kilobytes_in_use()
     elseif done == long - CONCURRENCY then
       late = kilobytes_in_use()
     end
+    if done % (long / PARTS) == 0 then
+      costs[#costs + 1] = (os.clock() - before) / (long / PARTS) * 1e6
+      floors[#costs] = measure_floor()
+      before = os.clock()
+    end
   end)
-  return cost, late / early
+  return costs, floors, late / early
 end
 
 bed.run(BODY, function(directory, port)
@@ -80,26 +90,24 @@ bed.run(BODY, function(directory, port)
     concurrency = CONCURRENCY,
   })
   local target = ("'%s?address=0x' '&network=eth'"):format(PATH)
-  local function measure_floor(count)
-    return bed.floor(directory, "multi", port, count, CONCURRENCY, target).cpu / count * 1e6
+  local function measure_floor()
+    return bed.floor(directory, "multi", port, requests, CONCURRENCY, target).cpu / requests * 1e6
   end
   many_at_a_time(client, requests)
   one_after_the_other(client, requests)
   local floor, many, single = {}, {}, {}
   for i = 1, rounds do
-    floor[i] = measure_floor(requests)
+    floor[i] = measure_floor()
     many[i] = cost_of(many_at_a_time, client, requests)
     single[i] = cost_of(one_after_the_other, client, requests)
   end
-  local floor_before = measure_floor(WARM)
-  local long_cost, growth = measure_long(client)
-  local long_floor = (floor_before + measure_floor(WARM)) / 2
+  local long_costs, long_floors, growth = measure_long(client, measure_floor)
   client:close()
 
   local report = reports.new({
     name = "screen_all",
     title = "Screening many addresses",
-    method = ("medians of %d interleaved rounds of %d requests, and one run of %d; deciding included"):format(
+    method = ("medians of %d interleaved rounds of %d requests, and one run of %d in parts; deciding included"):format(
       rounds,
       requests,
       long
@@ -112,12 +120,12 @@ bed.run(BODY, function(directory, port)
     rows = {
       { what = "C, curl_multi, answers dropped", value = bed.median(floor) },
       { what = ("client:screen_all of %d"):format(requests), value = bed.median(many), ours = true },
-      { what = ("client:screen_all of %d"):format(long), value = long_cost, ours = true },
+      { what = ("client:screen_all of %d"):format(long), value = bed.median(long_costs), ours = true },
       { what = "client:screen, one after the other", value = bed.median(single), ours = true },
     },
   })
   local share = rawget(_G, "jit") and 0.7 or 0.6
-  local short_rate, long_rate = bed.ratio(floor, many), long_floor / long_cost
+  local short_rate, long_rate = bed.ratio(floor, many), bed.ratio(long_floors, long_costs)
   local rate_of = "rate of screen_all / C, %d addresses"
   report:goal({ what = rate_of:format(requests), value = short_rate, at_least = share })
   report:goal({ what = rate_of:format(long), value = long_rate, at_least = share })
