@@ -105,7 +105,8 @@ void rsc_sockets_end(int fd) {
 }
 
 void rsc_sockets_rest(struct rsc_sockets *sockets, int fd) {
-    if ((size_t)fd >= sockets->capacity || !sockets->table[fd].ours) {
+    /* libcurl may have read the response at a timer, and then have sent the next request over the same connection. */
+    if ((size_t)fd >= sockets->capacity || !sockets->table[fd].ours || sockets->table[fd].wanted != 0) {
         return;
     }
     /* A request that never had to wait for its response has not registered the socket. */

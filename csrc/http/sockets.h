@@ -45,8 +45,8 @@ int rsc_sockets_close(struct rsc_sockets *sockets, int fd);
 /* Sets the events (RSC_READABLE | RSC_WRITABLE, or 0) that libcurl wants. Returns 0, or -1 with errno set. */
 int rsc_sockets_want(struct rsc_sockets *sockets, int fd, uint32_t events);
 
-/* Lets a connection rest: its peer may send nothing before the next request. If it sends something anyway, the
- * connection is ended. */
+/* Lets a connection rest, unless libcurl waits for it: its peer may send nothing before the next request. If it sends
+ * something anyway, the connection is ended. */
 void rsc_sockets_rest(struct rsc_sockets *sockets, int fd);
 
 /* Ends a connection, so that libcurl closes it and does not use it again. Before 8.0, libcurl would use one with unread

@@ -360,6 +360,32 @@ describe("an origin", function()
     assert.equal(1, loop:stats().handles)
   end)
 
+  it("leaves a connection alone that the next transfer took before the last one was looked at", function()
+    local connection
+    local server = peer.tcp(drive, function(its_connection)
+      connection = its_connection
+    end)
+    local origin, transfers = origin_of(server.url), {}
+    -- A timer of libcurl for new connections ends after 0.2 s. Then libcurl reads the first response when the second
+    -- request is sent, which takes the same connection at once.
+    for number, pause in ipairs({ 0.25, 0.01, 0 }) do
+      transfers[number] = send(origin)
+      drive:until_true("the request", function()
+        return #server.requests == number
+      end)
+      connection:send(peer.response("ok"))
+      local start = core.now()
+      repeat
+      until core.now() > start + pause
+    end
+    for _, transfer in ipairs(transfers) do
+      local result, failure = drive:result(transfer)
+      assert.is_nil(failure)
+      assert.equal(200, result.status)
+    end
+    server:close()
+  end)
+
   it("limits the transfers in flight to its concurrency and sends the rest in order", function()
     local waiting, targets, most = {}, {}, 0
     local url = serve(function(request)
