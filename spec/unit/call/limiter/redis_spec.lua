@@ -1,4 +1,4 @@
--- The shared rate limit over a real redis-server. lease_spec.lua has the rules, in virtual time.
+-- The shared rate limit over a real redis-server. shared_bucket_spec.lua has the rules, in virtual time.
 local limiters = require "riskscreen.call.limiter"
 local redis_server = require "spec.support.redis"
 local riskscreen = require "riskscreen"
