@@ -398,10 +398,7 @@ local M = {}
 ---@param given riskscreen.nginx.GateOptions
 ---@return riskscreen.nginx.Gate
 function M.new(given)
-  local checked, problem = check.options(options.gate, given)
-  if not checked then
-    error("gate: " .. problem.message, 2)
-  end
+  local checked = check.arguments("gate", options.gate, given)
   local message = options.contradiction(checked) or options.network_problem(given)
   local context
   if not message then
