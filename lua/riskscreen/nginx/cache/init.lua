@@ -240,9 +240,9 @@ local function conclude(request, entry, source)
   return request
 end
 
--- Asks the service, and keeps the answer.
-local function ask(request, seconds)
-  local self, started = request.cache, request.cache.clock()
+-- Asks the service, and keeps the answer. `seconds` were left before the deadline when the clock was last read.
+local function ask(request, deadline, seconds)
+  local self, started = request.cache, deadline - seconds
   if self.metrics then
     self.metrics:begin(request)
   end
@@ -308,9 +308,8 @@ end
 
 -- Fetches for all workers: takes their lock, or waits for the entry that the worker with the lock leaves. Returns nil
 -- when the time is up.
-local function fetch_locked(request, seconds)
-  local self = request.cache
-  local deadline, remaining, pause = self.clock() + seconds, seconds, FIRST_PAUSE
+local function fetch_locked(request, deadline, seconds)
+  local self, remaining, pause = request.cache, seconds, FIRST_PAUSE
   request.lock = self.dict:lock(request.key, remaining + single_flight.GRACE)
   while request.lock == false do
     self.sleep(math.min(pause, remaining))
@@ -327,7 +326,7 @@ local function fetch_locked(request, seconds)
     result = fetch_from_fleet(request, remaining)
     remaining = deadline - self.clock()
   end
-  return result or ask(request, remaining)
+  return result or ask(request, deadline, remaining)
 end
 
 -- For pcall. LuaJIT gives up each trace that returns to pcall, and every side trace behind the fetch would do so. It
@@ -353,10 +352,10 @@ end
 Request.abandon = finish
 
 -- Fetches for all callers in this worker.
-local function fly(self, request, seconds)
+local function fly(self, request, deadline, seconds)
   request.is_begun = true
   local hold = self.hold(request)
-  local ok, result = self.pcall(fetch_in_pcall, request, seconds)
+  local ok, result = self.pcall(fetch_in_pcall, request, deadline, seconds)
   self.release(request, hold)
   if not ok then
     request.failure, result = result, nil
@@ -368,13 +367,11 @@ end
 -- for its end. Returns false if the caller must fetch itself.
 local function fly_outside(self, request, deadline)
   local background = self.background
-  local is_accepted = background
-    and background.is_needed()
-    and background.run(function()
-      if not request.is_begun then
-        fly(self, request, deadline - self.clock())
-      end
-    end)
+  local is_accepted = background.run(function()
+    if not request.is_begun then
+      fly(self, request, deadline, deadline - self.clock())
+    end
+  end)
   if not is_accepted then
     return false
   end
@@ -387,10 +384,13 @@ local function fly_outside(self, request, deadline)
   return false
 end
 
-local function lead(self, request, deadline)
+local function lead(self, request, deadline, seconds)
   self.flights:begin(request, deadline)
-  if not fly_outside(self, request, deadline) then
-    fly(self, request, deadline - self.clock())
+  local background = self.background
+  if not background or not background.is_needed() then
+    fly(self, request, deadline, seconds)
+  elseif not fly_outside(self, request, deadline) then
+    fly(self, request, deadline, deadline - self.clock())
   end
   if request.failure then
     error(request.failure, 0)
@@ -402,7 +402,7 @@ local function wait(self, request, deadline, flight)
   local remaining = deadline - self.clock()
   while remaining >= TICK do
     if not flight then
-      return lead(self, request, deadline), true
+      return lead(self, request, deadline, remaining), true
     end
     local result = self.flights:wait(flight, deadline)
     if result and not result.is_private then
@@ -421,15 +421,14 @@ local function lead_or_wait(self, request, timeout)
   if flight or timeout < TICK then
     return wait(self, request, deadline, flight)
   end
-  return lead(self, request, deadline), true
+  return lead(self, request, deadline, timeout), true
 end
 
 local function fetch_once(self, request, timeout)
   local result, has_led = lead_or_wait(self, request, timeout)
-  local now = self.now()
   if not result or result.failed then
     local action = result and result.decision.action or "unknown"
-    local entry = stand_in(request, action, now)
+    local entry = stand_in(request, action, self.now())
     if entry then
       return entry.decision, "stale"
     end

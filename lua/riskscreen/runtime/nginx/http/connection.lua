@@ -204,7 +204,7 @@ end
 
 ---Opens a connection, or takes an open one.
 ---@param peer riskscreen.cosocket.Peer
----@param started number the time at which the request began
+---@param started number now: the request begins
 ---@param timeout number seconds for the request
 ---@param connect_timeout number seconds
 ---@param is_timed? boolean the caller wants the times
@@ -225,15 +225,13 @@ function M.open(peer, started, timeout, connect_timeout, is_timed)
   if is_timed then
     self.times = { name_lookup = 0, connect = 0, tls = 0, first_byte = 0, total = 0 }
   end
-  local left = remaining(self)
-  if left <= 0 then
+  if timeout <= 0 then
     return self:time_out()
   end
   local pool = peer.pool.pool
   in_use[pool] = (in_use[pool] or 0) + 1
-  local first = min(connect_timeout, left)
-  self.timed_at = now()
-  sock:settimeouts(milliseconds(first), milliseconds(left), milliseconds(left))
+  local first = min(connect_timeout, timeout)
+  sock:settimeouts(milliseconds(first), milliseconds(timeout), milliseconds(timeout))
   local ok, reason = connect_within(self, first)
   if not ok then
     return connect_failure(self, reason)
