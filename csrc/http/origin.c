@@ -80,6 +80,7 @@ int rsc_origin_open(struct rsc_origin *origin, struct rsc_loop *loop, const stru
     rsc_loop_adjust(loop, origin->concurrency);
     int status = open_url(origin, options->base_url, error);
     if (status == RSC_OK) {
+        origin->direct = !origin->tls && options->proxy == NULL;
         bool sharded = rsc_curl_http_version(origin, options->http_version) == CURL_HTTP_VERSION_1_1 &&
                        loop->connections == 0 && rsc_libcurl()->number >= RSC_LIBCURL_FINDS_SHARED;
         origin->shard_handles = sharded ? RSC_SHARD_HANDLES : SIZE_MAX;

@@ -97,6 +97,7 @@ struct rsc_origin {
     size_t spare_count;
     size_t typical_size; /* bytes of the largest recent response */
     bool tls, local;     /* https; a Unix domain socket */
+    bool direct;         /* neither TLS nor a proxy: libcurl leaves in the system what it does not ask for */
     bool closed;
     char name[RSC_ORIGIN_NAME_MAX]; /* host:port, for messages */
 };

@@ -96,6 +96,11 @@ int rsc_sockets_want(struct rsc_sockets *sockets, int fd, uint32_t events) {
     return register_for(sockets, fd, entry, events);
 }
 
+bool rsc_sockets_silent(int fd) {
+    char byte;
+    return recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
+}
+
 void rsc_sockets_end(int fd) {
     /* Without the unread bytes, libcurl sees the end. */
     char bytes[DISCARDED_SIZE];

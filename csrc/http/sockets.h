@@ -49,6 +49,9 @@ int rsc_sockets_want(struct rsc_sockets *sockets, int fd, uint32_t events);
  * something anyway, the connection is ended. */
 void rsc_sockets_rest(struct rsc_sockets *sockets, int fd);
 
+/* Whether nothing waits in the system to be read from a connection, and neither end has closed it. */
+bool rsc_sockets_silent(int fd);
+
 /* Ends a connection, so that libcurl closes it and does not use it again. Before 8.0, libcurl would use one with unread
  * bytes. */
 void rsc_sockets_end(int fd);

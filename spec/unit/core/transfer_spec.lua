@@ -386,6 +386,30 @@ describe("an origin", function()
     server:close()
   end)
 
+  for _, way in ipairs({ "directly", "through a proxy" }) do
+    it("does not take what follows a large response for the next one, " .. way, function()
+      local answers = 0
+      local answering = peer.tcp(drive, function(connection, request)
+        if request:find("^CONNECT ") then
+          return connection:send("HTTP/1.1 200 OK\r\n\r\n")
+        end
+        answers = answers + 1
+        connection:send(peer.response(answers .. (" "):rep(5000)) .. peer.response("stale"))
+      end)
+      local proxy = way ~= "directly" and answering.url or nil
+      local origin = origin_of(answering.url, { concurrency = 1, proxy = proxy })
+      local transfers = {}
+      for i = 1, 4 do
+        transfers[i] = send(origin) -- all but the first wait, and start when the one before has ended
+      end
+      for i, transfer in ipairs(transfers) do
+        assert(drive:result(transfer))
+        assert.equal(i, tonumber(transfer:body()))
+      end
+      answering:close()
+    end)
+  end
+
   it("limits the transfers in flight to its concurrency and sends the rest in order", function()
     local waiting, targets, most = {}, {}, 0
     local url = serve(function(request)
