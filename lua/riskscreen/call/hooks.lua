@@ -29,7 +29,7 @@ end
 function Hooks:tell(name, call, fields)
   fields.operation = call.route.name
   fields.method = call.request.method
-  fields.path = call.request.target:match "^[^?]*"
+  fields.path = call.target:match "^[^?]*"
   fields.traceparent = call.options.traceparent
   local ok, failure = self.contain(self.given[name], fields)
   if not ok then

@@ -25,11 +25,13 @@ local unhealthy = { network = true, timeout = true, tls = true, server = true }
 ---@field endpoint? riskscreen.Endpoint|false of the operation
 ---@field idempotent boolean repeating it changes nothing
 ---@field reader? riskscreen.Reader of the operation's replies
+---@field last? { request?: riskscreen.Request, options?: table } of the last lookup, for request.build
 
 ---@class riskscreen.Call
 ---@field state riskscreen.State
 ---@field route riskscreen.Route
----@field request riskscreen.Request as it was built; each request is a copy of it
+---@field request riskscreen.Request as it was built; other calls may share it
+---@field target string path and query of the request
 ---@field options table the call's checked options
 ---@field parameters? table checked
 ---@field started number
@@ -204,12 +206,12 @@ end
 
 -- Sends within the time that is left, and interprets the reply.
 local function attempt(call)
-  local state = call.state
+  local state, limit = call.state, call.request.timeout
   -- If nothing has waited yet, the start time still holds; this saves a clock read.
   local at = (call.attempt > 1 or state.limiter) and state.runtime.now() or call.started
-  local left = remaining(call, at)
+  local left = call.timeout - (at - call.started)
   call.attempt_started = at
-  call.attempt_timeout = left < call.request.timeout and left or call.request.timeout
+  call.attempt_timeout = left < limit and left or limit
   local seconds = state.hedge and late_after(call)
   if seconds then
     return send_hedged(call, at, seconds)
@@ -309,22 +311,13 @@ local function try_again(call, failure, wait)
   return value, result
 end
 
--- The first attempt stands before the loop, because LuaJIT seldom compiles what enters a loop that ends at once
--- (spec/in_nginx/traces_nginx.lua).
-local function pursue(call)
-  local value, result, wait = try(call)
-  if wait then
-    return try_again(call, result, wait)
-  end
-  return value, result
-end
-
-local function run(state, route, built, options, parameters)
+local function run(state, route, built, target, options, parameters)
   local started = state.runtime.now()
   local call = {
     state = state,
     route = route,
     request = built,
+    target = target,
     options = options,
     parameters = parameters,
     started = started,
@@ -346,7 +339,12 @@ local function run(state, route, built, options, parameters)
   state.stats:begin(call, route.label)
   state.budget:earn()
   local hold = state.runtime.tasks.hold(call)
-  local value, result = pursue(call)
+  -- The first attempt stands before the loop of the others, because LuaJIT seldom compiles what enters a loop that ends
+  -- at once (spec/in_nginx/traces_nginx.lua).
+  local value, result, wait = try(call)
+  if wait then
+    value, result = try_again(call, result, wait)
+  end
   state.runtime.tasks.release(call, hold)
 
   -- One reading of the clock tells when a request ended and when its call did.
@@ -389,6 +387,7 @@ local function new_route(state, operation)
     endpoint = endpoint,
     idempotent = endpoint and endpoint.idempotent,
     reader = response.reader(operation, endpoint and endpoint.envelope or nil),
+    last = {},
   }
   state.routes[operation] = route
   return route
@@ -429,16 +428,15 @@ end
 ---answer's text if the transport keeps it, and true gives nil
 function M.make(state, operation, parameters, options)
   local route = state.routes[operation] or new_route(state, operation)
-  local err, built = states.refusal(state), nil
-  if not err and not route.endpoint then
-    err = request.unpublished(operation)
-  elseif not err then
-    built, err = request.build(route.endpoint, parameters, state.settings, options)
+  local err = states.refusal(state)
+  if err or not route.endpoint then
+    return unsent(err or request.unpublished(operation), route.name)
   end
+  local built, target = request.build(route.endpoint, parameters, state.settings, options, route.last)
   if not built then
-    return unsent(err, route.name)
+    return unsent(target, route.name)
   end
-  return run(state, route, built, options, parameters)
+  return run(state, route, built, target, options, parameters)
 end
 
 ---Makes a call.
@@ -465,15 +463,16 @@ end
 ---@return any value
 ---@return riskscreen.Response|riskscreen.Error
 function M.request(state, name, method, path, options)
-  local err, built = states.refusal(state), nil
-  if not err then
-    built, err = request.raw(method, path, state.settings, options)
-  end
-  if not built then
+  local err = states.refusal(state)
+  if err then
     return unsent(err, name)
   end
+  local built, target = request.raw(method, path, state.settings, options)
+  if not built then
+    return unsent(target, name)
+  end
   local route = { name = name, label = "request", idempotent = built.replay }
-  return run(state, route, built, options)
+  return run(state, route, built, target, options)
 end
 
 return M

@@ -57,11 +57,11 @@ local function transport(call, key, timeout, fresh)
   local connect_timeout = built.connect_timeout < timeout and built.connect_timeout or timeout
   if state.takes_parts then
     local value_only = not state.hooks.given.response and call.options.value_only
-    return state.transport(built, key, timeout, connect_timeout, fresh, value_only)
+    return state.transport(built, key, timeout, connect_timeout, fresh, value_only, call.target)
   end
   return state.transport {
     method = built.method,
-    target = built.target,
+    target = call.target,
     headers = with_key(built.headers, key),
     body = built.body,
     timeout = timeout,

@@ -7,7 +7,7 @@ local text = require "riskscreen.util.text"
 
 ---@class riskscreen.Request
 ---@field method string
----@field target string path and query, as they go on the wire
+---@field target? string path and query, where they are not given apart
 ---@field headers table<string, string> shared between requests: a sender copies it before a change
 ---@field body? string
 ---@field timeout number seconds
@@ -186,7 +186,7 @@ local function encode_body(body)
 end
 
 -- A request with the limits and headers of the client and the call. `common` are the headers where it adds none.
-local function finish(method, target, body, common, replay, options, settings)
+local function finish(method, body, common, replay, options, settings)
   local encoded, err
   if body ~= nil then
     encoded, err = encode_body(body)
@@ -201,7 +201,6 @@ local function finish(method, target, body, common, replay, options, settings)
   end
   return {
     method = method,
-    target = target,
     headers = (encoded or not common or options.headers or options.traceparent)
         and headers_of(encoded, options, settings)
       or common,
@@ -212,8 +211,8 @@ local function finish(method, target, body, common, replay, options, settings)
   }
 end
 
--- Nearly every request is a lookup by address and network. With its target prepared, `client:call` takes two thirds of
--- the instructions for a request (`./dev bench layers`, Lua 5.4).
+-- Nearly every request is a lookup by address and network. Its target is prepared, and the lookups share the rest
+-- (`./dev bench layers`).
 local function prepared_lookup(operation, method, target, places)
   local address, network = places and places[1], places and places[2]
   if
@@ -311,23 +310,40 @@ function M.unpublished(operation)
   return errors.new("unsupported", message:format(operations.endpoint_key(operation)), { sent = false })
 end
 
+-- The target of a lookup by address and network; nil for any other request.
+local function lookup_target(lookup, parameters, options)
+  local after = not options.extra and lookup.after[parameters.network]
+  if after and type(parameters.address) == "string" then
+    return lookup.before .. percent_encode(parameters.address) .. after
+  end
+end
+
+-- The part of a request that all lookups of an operation share.
+local function new_lookup(endpoint, settings, options)
+  local request = finish(endpoint.method, nil, endpoint.headers, endpoint.idempotent, options, settings)
+  request.keep_null = endpoint.operation.keeps_null
+  return request
+end
+
 ---The request of an operation.
 ---@param endpoint riskscreen.Endpoint
 ---@param parameters table checked
 ---@param settings table a client's checked options
 ---@param options table the call's checked options
+---@param last { request?: riskscreen.Request, options?: table } of the last lookup with these settings: the next one
+---with the same options shares its request
 ---@return riskscreen.Request|nil request
----@return riskscreen.Error|nil err
-function M.build(endpoint, parameters, settings, options)
-  local lookup = endpoint.lookup
-  local after = lookup and not options.extra and lookup.after[parameters.network]
-  if after and type(parameters.address) == "string" then
-    local target = lookup.before .. percent_encode(parameters.address) .. after
-    local request = finish(endpoint.method, target, nil, endpoint.headers, endpoint.idempotent, options, settings)
-    request.keep_null = endpoint.operation.keeps_null
-    return request
+---@return string|riskscreen.Error target path and query, as they go on the wire; or the error
+function M.build(endpoint, parameters, settings, options, last)
+  local target = endpoint.lookup and lookup_target(endpoint.lookup, parameters, options)
+  if target then
+    if last.options ~= options then
+      last.request, last.options = new_lookup(endpoint, settings, options), options
+    end
+    return last.request, target
   end
-  local target, err = endpoint.target
+  local err
+  target = endpoint.target
   if not target then
     target, err = fill_path(endpoint.path, parameters)
     if err then
@@ -348,11 +364,11 @@ function M.build(endpoint, parameters, settings, options)
     end
   end
   local request
-  request, err = finish(endpoint.method, target, body, endpoint.headers, endpoint.idempotent, options, settings)
+  request, err = finish(endpoint.method, body, endpoint.headers, endpoint.idempotent, options, settings)
   if request and endpoint.operation.keeps_null then
     request.keep_null = true
   end
-  return request, err
+  return request, err or target
 end
 
 ---A request that no operation describes.
@@ -361,14 +377,16 @@ end
 ---@param settings table a client's checked options
 ---@param options table checked: query, body and those of a call
 ---@return riskscreen.Request|nil request
----@return riskscreen.Error|nil err
+---@return string|riskscreen.Error target or the error
 function M.raw(method, path, settings, options)
   local query = options.query or NO_FIELDS
   local target, err = distribute(prefix_of(settings) .. path, "?", places_of_given(query, "GET", NO_FIELDS), query)
   if err then
     return nil, err
   end
-  return finish(method, target, options.body, nil, method == "GET", options, settings)
+  local request
+  request, err = finish(method, options.body, nil, method == "GET", options, settings)
+  return request, err or target
 end
 
 return M

@@ -550,6 +550,14 @@ describe("a trace", function()
     end
   end)
 
+  it("of one call is not sent with the next one", function()
+    local scene = new { answer() }
+    for _, own in ipairs { traceparent, false, (traceparent:gsub("^00%-4", "00-5")), false } do
+      scene.risk(own and { traceparent = own } or nil)
+      assert.equal(own or nil, scene.requests[#scene.requests].request.headers.traceparent)
+    end
+  end)
+
   it("is not sent without a traceparent", function()
     local scene = new { answer() }
     scene.risk()

@@ -11,10 +11,23 @@ local function settings(more)
   return assert(options.check_client(given))
 end
 
+-- The request of an operation with its target, or nil and the error. That of a lookup is the same without the ways that
+-- lookups have.
 local function build(name, parameters, more, call)
   local all = settings(more)
-  local operation = operations.by_name[name]
-  return request.build(request.endpoint(operation, all), parameters, all, call or {})
+  local function build_by(endpoint)
+    local built, target = request.build(endpoint, parameters, all, call or {}, {})
+    if not built then
+      return nil, target
+    end
+    built.target = target
+    return built
+  end
+  local endpoint = request.endpoint(operations.by_name[name], all)
+  local built, err = build_by(endpoint)
+  endpoint.lookup = nil
+  assert.same({ built, err }, { build_by(endpoint) })
+  return built, err
 end
 
 describe("a blacklist addition", function()
@@ -61,7 +74,7 @@ describe("a configured endpoint", function()
     local all = settings { endpoints = { [key] = endpoint } }
     local operation = operations.by_name[name]
     local sent = parameters or { requestId = "r" }
-    return assert(request.build(request.endpoint(operation, all), sent, all, {})).replay
+    return assert(request.build(request.endpoint(operation, all), sent, all, {}, {})).replay
   end
 
   it("is repeated only as a GET, unless the operator says otherwise", function()
@@ -91,6 +104,24 @@ describe("request.build", function()
     assert.equal("/api/v1/tracker/kya/risks?address=0xab&network=eth", built.target)
     assert.is_nil(built.body)
     assert.same({ Accept = "application/json" }, built.headers)
+  end)
+
+  it("gives lookups one request while they have the same options", function()
+    local all, last = settings(), {}
+    local endpoint = request.endpoint(operations.by_name.getAddressRisk, all)
+    local function lookup(address, own)
+      return request.build(endpoint, { address = address, network = "eth" }, all, own, last)
+    end
+    local plain, other = {}, { timeout = 0.5, headers = { ["X-A"] = "b" } }
+    local first, target = lookup("0xab", plain)
+    assert.equal("/api/v1/tracker/kya/risks?address=0xab&network=eth", target)
+    local second
+    second, target = lookup("0xcd", plain)
+    assert.equal(first, second)
+    assert.equal("/api/v1/tracker/kya/risks?address=0xcd&network=eth", target)
+    local third = lookup("0xcd", other)
+    assert.same({ 0.5, "b" }, { third.timeout, third.headers["X-A"] })
+    assert.same(first, (lookup("0xab", plain)))
   end)
 
   it("has no question mark without parameters", function()
@@ -181,7 +212,7 @@ describe("request.build", function()
     local shared = settings { headers = { ["X-Team"] = "a" } }
     local operation = operations.by_name.listAddressEntities
     local endpoint = request.endpoint(operation, shared)
-    request.build(endpoint, parameters, shared, { headers = { ["X-Call"] = "b" } })
+    request.build(endpoint, parameters, shared, { headers = { ["X-Call"] = "b" } }, {})
     assert.same({ addresses = { "a" }, network = "eth" }, parameters)
     assert.same({ ["X-Team"] = "a" }, shared.headers)
   end)
@@ -254,8 +285,8 @@ end)
 describe("request.raw", function()
   it("sends a query by name and a body as it is", function()
     local call = { query = { b = 2, a = "x y", c = false }, body = { 1, 2 } }
-    local built = request.raw("PUT", "/api/v9/new", settings { base_url = "https://a.example/p" }, call)
-    assert.equal("/p/api/v9/new?a=x%20y&b=2&c=false", built.target)
+    local built, target = request.raw("PUT", "/api/v9/new", settings { base_url = "https://a.example/p" }, call)
+    assert.equal("/p/api/v9/new?a=x%20y&b=2&c=false", target)
     assert.equal("[1,2]", built.body)
     assert.is_false(built.replay)
   end)

@@ -106,18 +106,18 @@ end
 ---text of its body.
 ---@param settings table a client's checked options
 ---@return fun(request: riskscreen.Request, key?: string, timeout?: number, connect_timeout?: number, fresh?: boolean,
----value_only?: boolean|"text"): riskscreen.Reply|nil, table|nil
+---value_only?: boolean|"text", target?: string): riskscreen.Reply|nil, table|nil
 function M.transport(settings)
   local origin
   local last_headers, last_key -- nearly all requests have the headers of the last one
   local options = {} -- of the last request; the core copies them
-  return function(request, key, timeout, connect_timeout, fresh, value_only)
+  return function(request, key, timeout, connect_timeout, fresh, value_only, target)
     origin = origin or new_origin(settings)
     local headers = request.headers
     if headers ~= last_headers or key ~= last_key then
       last_headers, last_key, options.headers = headers, key, lines_of(headers, key)
     end
-    options.method, options.target, options.body = request.method, request.target, request.body
+    options.method, options.target, options.body = request.method, target or request.target, request.body
     options.timeout, options.connect_timeout = timeout or request.timeout, connect_timeout or request.connect_timeout
     options.fresh = fresh or request.fresh
     local transfer = origin:send(options)

@@ -52,7 +52,7 @@ end
 ---request are those that differ between the requests of a call: they need no table of their own.
 ---@param settings table a client's checked options without a `problem`
 ---@return fun(request: riskscreen.Request, key?: string, timeout?: number, connect_timeout?: number, fresh?: boolean,
----value_only?: boolean): riskscreen.Reply|nil, table|nil
+---value_only?: boolean, target?: string): riskscreen.Reply|nil, table|nil
 function M.transport(settings)
   local kept_peer, fresh_peer = assert(prepare(settings)), peers.of(settings, true)
   fresh_peer.identity = kept_peer.identity
@@ -63,9 +63,9 @@ function M.transport(settings)
   local null_decoder = json.decoder { max_size = limit, duplicates = "refuse", null = "keep" }
 
   -- Sends once. The failure of a pooled connection that was dead before anything of an answer came says so.
-  return function(request, key, timeout, connect_timeout, fresh, value_only)
+  return function(request, key, timeout, connect_timeout, fresh, value_only, target)
     local started = now()
-    local problem = writer.check(request, key)
+    local problem = writer.check(request, key, target)
     if problem then
       return nil,
         { kind = "protocol", message = "the request was not sent: " .. problem, sent = false, phase = "queue" }
@@ -81,7 +81,7 @@ function M.transport(settings)
       return nil, failure
     end
     local sent, its_head, body
-    sent, failure = open:send(writer.pieces(request, key))
+    sent, failure = open:send(writer.pieces(request, key, target))
     if sent then
       its_head, body, failure = response.read(open, parse, limit, request.method)
     end

@@ -39,8 +39,8 @@ end
 ---A writer of requests. `check` returns nil, or a message where a part cannot be sent. `pieces` are the pieces of a
 ---checked request, to be sent at once one after the other: the next request has the same table.
 ---@class riskscreen.cosocket.Writer
----@field check fun(request: riskscreen.Request, key?: string): string|nil
----@field pieces fun(request: riskscreen.Request, key?: string): string[]
+---@field check fun(request: riskscreen.Request, key?: string, target?: string): string|nil
+---@field pieces fun(request: riskscreen.Request, key?: string, target?: string): string[]
 
 ---A table of headers must not change after its first use.
 ---@param peer riskscreen.cosocket.Peer
@@ -64,8 +64,8 @@ function M.writer(peer, user_agent)
   end
 
   return {
-    check = function(request, key)
-      local target = request.target
+    check = function(request, key, target)
+      target = target or request.target
       if announces_body[request.method] == nil or byte(target) ~= SLASH or not is_visible(target) then
         return "the method or the target is malformed"
       end
@@ -74,8 +74,9 @@ function M.writer(peer, user_agent)
     end,
 
     -- Another request may have been checked meanwhile.
-    pieces = function(request, key)
-      local method, target, body = request.method, request.target, request.body
+    pieces = function(request, key, target)
+      local method, body = request.method, request.body
+      target = target or request.target
       read_headers(request.headers, key)
       if body or announces_body[method] then
         body = body or ""
