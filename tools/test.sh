@@ -171,7 +171,8 @@ run() {
 # sanitized SUITE FILE
 sanitized() {
   specs "$1" "$2" sanitize env LD_PRELOAD="$(clang -print-file-name="libclang_rt.asan-$(uname -m).so")" \
-    ASAN_OPTIONS=detect_leaks=1 LSAN_OPTIONS=suppressions=spec/support/lsan.supp
+    ASAN_OPTIONS=detect_leaks=1 LSAN_OPTIONS=suppressions=spec/support/lsan.supp \
+    RISKSCREEN_QUICK_ROUNDS=1
 }
 
 # plan SUITE [PATH...]: plans a job, or one for each spec file below the paths. A list of jobs appears when it is whole.

@@ -116,6 +116,8 @@ describe("the report in a browser", function()
     end
     write_run(folder .. "/small.csv", 400)
     local summary = write("small", "small.csv")
+    write_run(folder .. "/few.csv", 20) -- axe's time is that of its elements
+    write("few", "few.csv")
     write_run(folder .. "/large.csv", 50000)
     write("large", "large.csv")
     local opponents = {
