@@ -178,18 +178,33 @@ static void socket_action(struct rsc_loop *loop, curl_socket_t fd, int events) {
     }
 }
 
+/* libcurl does not announce the same time twice, even if the first wakeup was slightly early. */
+static void ask_for_timer(struct rsc_loop *loop) {
+    if (loop->curl_due == RSC_NEVER && loop->transfer_count > 0) {
+        long timeout_ms = -1;
+        (void)curl_multi_timeout(loop->multi, &timeout_ms);
+        (void)on_timer(loop->multi, timeout_ms, loop);
+    }
+}
+
+static void run_timers(struct rsc_loop *loop) {
+    loop->curl_due = RSC_NEVER;
+    socket_action(loop, CURL_SOCKET_TIMEOUT, 0);
+}
+
+void rsc_loop_run_timers(struct rsc_loop *loop) {
+    if (loop->curl_due != RSC_NEVER && loop->curl_due <= rsc_now() + RSC_NS_PER_MS) {
+        run_timers(loop);
+        ask_for_timer(loop);
+    }
+}
+
 void rsc_loop_advance(struct rsc_loop *loop) {
     finish_completed(loop);
     for (int round = 0; round < RSC_ADVANCE_MAX && loop->curl_due <= rsc_now(); round++) {
-        loop->curl_due = RSC_NEVER;
-        socket_action(loop, CURL_SOCKET_TIMEOUT, 0);
+        run_timers(loop);
         finish_completed(loop);
-        if (loop->curl_due == RSC_NEVER && loop->transfer_count > 0) {
-            /* libcurl does not announce the same time twice, even if the first wakeup was slightly early. */
-            long timeout_ms = -1;
-            (void)curl_multi_timeout(loop->multi, &timeout_ms);
-            (void)on_timer(loop->multi, timeout_ms, loop);
-        }
+        ask_for_timer(loop);
     }
 }
 

@@ -68,6 +68,11 @@ size_t rsc_loop_step(struct rsc_loop *loop, uint64_t wait, uint64_t budget);
 /* Returns the oldest finished operation, or NULL. */
 struct rsc_operation *rsc_loop_first(struct rsc_loop *loop);
 
+/* Runs libcurl's timers that are due within a millisecond, the unit of their times. To be called before a transfer is
+ * added: a timer lets libcurl read a response, and the transfer that is added might take its connection before
+ * rsc_transfer_complete has looked whether more has come on it. Must not be called from a libcurl callback. */
+void rsc_loop_run_timers(struct rsc_loop *loop);
+
 /* Runs libcurl's due timers and finishes completed transfers. Must not be called from a libcurl callback. */
 void rsc_loop_advance(struct rsc_loop *loop);
 

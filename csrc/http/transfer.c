@@ -179,6 +179,7 @@ void rsc_transfer_launch(struct rsc_transfer *transfer) {
         transfer->handle = handle;
         origin->active++;
         code = rsc_transfer_apply(handle, transfer);
+        rsc_loop_run_timers(loop);
         if (code == CURLE_OK && curl_multi_add_handle(loop->multi, handle->easy) == CURLM_OK) {
             return;
         }

@@ -1,3 +1,4 @@
+local core = require("riskscreen.core")
 local driver = require("spec.support.driver")
 local peer = require("spec.support.peer")
 local tls_server = require("spec.support.tls_server")
@@ -118,6 +119,32 @@ describe("a transfer over TLS", function()
       answering:close()
     end)
   end
+
+  it("fails no request where such a response is read when that request is sent", function()
+    local first
+    local answering = peer.tcp(drive, function(connection)
+      if first then
+        connection:send(peer.response("second"))
+        connection:finish()
+      end
+      first = first or connection
+    end)
+    local origin, target = origin_of("split"), "/to/" .. answering.url:match "%d+$" .. "/"
+    local transfer = send(origin, { target = target })
+    drive:until_true("the request", function()
+      return first
+    end)
+    first:send(peer.response("first") .. peer.response("stale"))
+    first:finish()
+    -- Until the answer is there, and libcurl's timer of 0.2 s for the new connection has ended.
+    local start = core.now()
+    repeat
+    until core.now() > start + 0.4
+    assert.equal("second", (answer_of(origin, { target = target })))
+    assert.is_nil(select(2, drive:result(transfer)))
+    assert.equal("first", transfer:body())
+    answering:close()
+  end)
 
   for _, case in ipairs({
     { "expired", "expired" },
