@@ -82,6 +82,7 @@ describe("screen --file", function()
 
   describe("with rows that failed", function()
     local ROWS = 400
+    local SLOW = "--rate 150 --set rate_limit.burst=1 " -- so that the run is not over when it is ended
     local directory, remove, sandbox, path
 
     -- Runs the command, and ends it or the sandbox by `ending` when the sandbox has had so many requests more.
@@ -113,7 +114,7 @@ describe("screen --file", function()
 
     it("asks again for those alone, and has each answer in its place, however often it is ended", function()
       local common = "--keep customer --concurrency 2 --set retry=false "
-      local output, status = screen(common .. "--rate 400", 150, sandbox.stop)
+      local output, status = screen(common .. SLOW, 150, sandbox.stop)
       assert.equal(5, status, output)
       assert.matches("failed: the same command with --retry-failed asks again", output, 1, true)
       local before, failed = pages.read(path), 0
@@ -126,9 +127,9 @@ describe("screen --file", function()
       assert.matches("the same command with --resume goes on", output, 1, true)
       sandbox.start()
       local asked = #sandbox.targets()
-      output, status = screen(common .. "--rate 100 --retry-failed", 30, "kill -KILL $run")
+      output, status = screen(common .. SLOW .. "--retry-failed", 30, "kill -KILL $run")
       assert.equal(137, status, output)
-      output, status = screen(common .. "--rate 100 --resume", 30, "kill -INT $run")
+      output, status = screen(common .. SLOW .. "--resume", 30, "kill -INT $run")
       assert.equal(130, status, output)
       assert.equal(before, pages.read(path)) -- until the new results are complete
       output, status = screen(common .. "--retry-failed")
@@ -159,7 +160,7 @@ describe("screen --file", function()
     end)
 
     it("is not begun twice, and not by other results", function()
-      local output, status = screen("--set retry=false --rate 400", 100, sandbox.stop)
+      local output, status = screen("--set retry=false " .. SLOW, 100, sandbox.stop)
       assert.equal(5, status, output)
       sandbox.start()
       local results = pages.read(path)
@@ -182,7 +183,7 @@ describe("screen --file", function()
     end)
 
     it("puts the results in their place after a crash at the very end", function()
-      screen("--jsonl --set retry=false --rate 400", 100, sandbox.stop)
+      screen("--jsonl --set retry=false " .. SLOW, 100, sandbox.stop)
       sandbox.start()
       path = directory .. "/input.results.jsonl"
       local before = pages.read(path)
@@ -202,7 +203,7 @@ describe("screen --file", function()
     end)
 
     it("needs a complete run", function()
-      local output, status = screen("-q --rate 100", 20, "kill -KILL $run")
+      local output, status = screen("-q " .. SLOW, 20, "kill -KILL $run")
       assert.equal(137, status, output)
       output, status = screen "--retry-failed"
       assert.equal(4, status)
