@@ -24,7 +24,7 @@ static int on_socket(CURL *easy, curl_socket_t fd, int what, void *context, void
         /* While libcurl connects, it waits only for writing. */
         rsc_transfer_connected(easy);
     }
-    if (rsc_sockets_want(&loop->sockets, fd, events) != 0) {
+    if (rsc_sockets_want(&loop->sockets, fd, events, easy) != 0) {
         /* Returning an error would fail every transfer of the multi handle, not only this one. */
         rsc_transfer_fail_later(easy, errno);
     }
@@ -168,6 +168,7 @@ static void fail_all_later(struct rsc_loop *loop) {
 static void socket_action(struct rsc_loop *loop, curl_socket_t fd, int events) {
     int running = 0;
     struct rsc_sigpipe sigpipe;
+    loop->turn++;
     rsc_sigpipe_hold(&sigpipe);
     CURLMcode code = curl_multi_socket_action(loop->multi, fd, events, &running);
     rsc_sigpipe_release(&sigpipe);

@@ -38,6 +38,7 @@ struct rsc_loop {
     size_t finished_count, transfer_count, queued_count, timer_count, watch_count;
 
     uint64_t curl_due;  /* when libcurl's own timers are due */
+    uint64_t turn;      /* number of calls of curl_multi_socket_action */
     uint64_t looked_at; /* when it last asked the poller which descriptors are ready */
 
     long connections;       /* idle connections to keep; 0 derives it from total_concurrency */
@@ -68,9 +69,10 @@ size_t rsc_loop_step(struct rsc_loop *loop, uint64_t wait, uint64_t budget);
 /* Returns the oldest finished operation, or NULL. */
 struct rsc_operation *rsc_loop_first(struct rsc_loop *loop);
 
-/* Runs libcurl's timers that are due within a millisecond, the unit of their times. To be called before a transfer is
- * added: a timer lets libcurl read a response, and the transfer that is added might take its connection before
- * rsc_transfer_complete has looked whether more has come on it. Must not be called from a libcurl callback. */
+/* Runs libcurl's timers that are due within a millisecond, the unit of their times. Call it before a transfer is added
+ * outside rsc_loop_step, and rsc_loop_advance after that: a timer lets libcurl read a response, and the transfer that
+ * is added might take its connection before rsc_transfer_complete has looked whether more has come on it. Must not be
+ * called from a libcurl callback. */
 void rsc_loop_run_timers(struct rsc_loop *loop);
 
 /* Runs libcurl's due timers and finishes completed transfers. Must not be called from a libcurl callback. */

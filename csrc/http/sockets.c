@@ -80,12 +80,13 @@ int rsc_sockets_close(struct rsc_sockets *sockets, int fd) {
     return close(fd);
 }
 
-int rsc_sockets_want(struct rsc_sockets *sockets, int fd, uint32_t events) {
+int rsc_sockets_want(struct rsc_sockets *sockets, int fd, uint32_t events, void *user) {
     struct rsc_socket *entry = entry_of(sockets, fd);
     if (entry == NULL) {
         return -1;
     }
     entry->wanted = events;
+    entry->user = user;
     if (events == 0) {
         if (!entry->ours) {
             unregister(sockets, fd, entry);
@@ -94,6 +95,10 @@ int rsc_sockets_want(struct rsc_sockets *sockets, int fd, uint32_t events) {
     }
     set_resting(sockets, entry, false);
     return register_for(sockets, fd, entry, events);
+}
+
+void *rsc_sockets_user(const struct rsc_sockets *sockets, int fd) {
+    return (size_t)fd < sockets->capacity && sockets->table[fd].wanted != 0 ? sockets->table[fd].user : NULL;
 }
 
 bool rsc_sockets_silent(int fd) {
@@ -109,17 +114,22 @@ void rsc_sockets_end(int fd) {
     (void)shutdown(fd, SHUT_RDWR);
 }
 
-void rsc_sockets_rest(struct rsc_sockets *sockets, int fd) {
+void rsc_sockets_rest(struct rsc_sockets *sockets, int fd, uint64_t turn) {
     /* libcurl may have read the response at a timer, and then have sent the next request over the same connection. */
     if ((size_t)fd >= sockets->capacity || !sockets->table[fd].ours || sockets->table[fd].wanted != 0) {
         return;
     }
+    sockets->table[fd].rested = turn;
     /* A request that never had to wait for its response has not registered the socket. */
     if (register_for(sockets, fd, &sockets->table[fd], RSC_READABLE) != 0) {
         rsc_sockets_end(fd);
         return;
     }
     set_resting(sockets, &sockets->table[fd], true);
+}
+
+bool rsc_sockets_has_rested(const struct rsc_sockets *sockets, int fd, uint64_t turn) {
+    return (size_t)fd < sockets->capacity && sockets->table[fd].rested >= turn;
 }
 
 void rsc_sockets_check_rest(struct rsc_sockets *sockets, int fd) {

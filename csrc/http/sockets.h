@@ -19,6 +19,9 @@ struct rsc_socket {
     uint32_t registered; /* RSC_READABLE | RSC_WRITABLE as registered with the poller; 0 if not registered */
     uint32_t wanted;     /* RSC_READABLE | RSC_WRITABLE as libcurl wants */
 
+    void *user;      /* of the last rsc_sockets_want */
+    uint64_t rested; /* the turn of the last rsc_sockets_rest; 0 for none */
+
     bool fresh;   /* opened, and rsc_sockets_clear_fresh not called yet */
     bool ours;    /* opened by rsc_sockets_open, so rsc_sockets_close will be called */
     bool resting; /* see rsc_sockets_rest */
@@ -42,12 +45,19 @@ int rsc_sockets_open(struct rsc_sockets *sockets, int family, int type, int prot
 /* Closes a socket and returns the result of close(2). */
 int rsc_sockets_close(struct rsc_sockets *sockets, int fd);
 
-/* Sets the events (RSC_READABLE | RSC_WRITABLE, or 0) that libcurl wants. Returns 0, or -1 with errno set. */
-int rsc_sockets_want(struct rsc_sockets *sockets, int fd, uint32_t events);
+/* Sets the events (RSC_READABLE | RSC_WRITABLE, or 0) that libcurl wants for its `user`. Returns 0, or -1 with errno
+ * set. */
+int rsc_sockets_want(struct rsc_sockets *sockets, int fd, uint32_t events, void *user);
+
+/* Returns the user for whom libcurl waits for a socket, or NULL. */
+void *rsc_sockets_user(const struct rsc_sockets *sockets, int fd);
 
 /* Lets a connection rest, unless libcurl waits for it: its peer may send nothing before the next request. If it sends
- * something anyway, the connection is ended. */
-void rsc_sockets_rest(struct rsc_sockets *sockets, int fd);
+ * something anyway, the connection is ended. `turn` counts the calls of libcurl, from 1. */
+void rsc_sockets_rest(struct rsc_sockets *sockets, int fd, uint64_t turn);
+
+/* Whether a connection has been let rest since libcurl's call `turn`. */
+bool rsc_sockets_has_rested(const struct rsc_sockets *sockets, int fd, uint64_t turn);
 
 /* Whether nothing waits in the system to be read from a connection, and neither end has closed it. */
 bool rsc_sockets_silent(int fd);

@@ -179,7 +179,6 @@ void rsc_transfer_launch(struct rsc_transfer *transfer) {
         transfer->handle = handle;
         origin->active++;
         code = rsc_transfer_apply(handle, transfer);
-        rsc_loop_run_timers(loop);
         if (code == CURLE_OK && curl_multi_add_handle(loop->multi, handle->easy) == CURLM_OK) {
             return;
         }
@@ -204,6 +203,7 @@ int rsc_transfer_send(struct rsc_transfer *transfer) {
     loop->queued_count++;
     rsc_list_append(&origin->queue, &transfer->operation.link);
     rsc_loop_check_rests(loop, now);
+    rsc_loop_run_timers(loop);
     rsc_origin_start_queued(origin);
     rsc_loop_advance(loop);
     rsc_loop_sync(loop);
@@ -239,20 +239,33 @@ static bool is_read_empty(CURL *easy) {
     return empty;
 }
 
-/* Ends the connection of an HTTP/1 response if more bytes have come on it, else lets it rest. They would become the
- * next response. */
-static void rest(const struct rsc_transfer *transfer) {
-    CURL *easy = transfer->handle->easy;
-    curl_socket_t fd = CURL_SOCKET_BAD;
-    if (curl_easy_getinfo(easy, CURLINFO_ACTIVESOCKET, &fd) != CURLE_OK || fd == CURL_SOCKET_BAD) {
-        return; /* libcurl has closed it */
+/* Whether nothing has come on a connection after a response. The transfer `next` has taken the connection already, or
+ * is NULL. */
+static bool is_silent(const struct rsc_transfer *transfer, curl_socket_t fd, const struct rsc_transfer *next) {
+    if (next != NULL && next->received.length > 0) {
+        return false;
     }
     /* The system is asked with a tenth of the instructions (./dev bench http). */
-    if (transfer->origin->direct ? rsc_sockets_silent(fd) : is_read_empty(easy)) {
-        rsc_sockets_rest(&transfer->operation.loop->sockets, fd);
+    return transfer->origin->direct ? rsc_sockets_silent(fd) : next == NULL && is_read_empty(transfer->handle->easy);
+}
+
+/* Ends the connection of an HTTP/1 response if more bytes have come on it, else lets it rest. They would become the
+ * next response. At its timers libcurl may end a transfer and let the next one take the connection within one call.
+ * Returns false if this transfer was that next one, and ended in the same call as well: nobody had looked. */
+static bool rest(const struct rsc_transfer *transfer) {
+    struct rsc_loop *loop = transfer->operation.loop;
+    curl_socket_t fd = CURL_SOCKET_BAD;
+    if (curl_easy_getinfo(transfer->handle->easy, CURLINFO_ACTIVESOCKET, &fd) != CURLE_OK || fd == CURL_SOCKET_BAD) {
+        return true; /* libcurl has closed it */
+    }
+    bool looked = !rsc_sockets_has_rested(&loop->sockets, fd, loop->turn);
+    CURL *next = rsc_sockets_user(&loop->sockets, fd);
+    if (looked && is_silent(transfer, fd, next != NULL ? transfer_of(next) : NULL)) {
+        rsc_sockets_rest(&loop->sockets, fd, loop->turn);
     } else {
         rsc_sockets_end(fd);
     }
+    return looked;
 }
 
 void rsc_transfer_complete(CURL *easy, CURLcode code) {
@@ -267,8 +280,10 @@ void rsc_transfer_complete(CURL *easy, CURLcode code) {
                 transfer->origin->name);
     } else if (code == CURLE_OK) {
         succeed(transfer);
-        if (transfer->head.http_version[0] == '1') {
-            rest(transfer);
+        if (transfer->head.http_version[0] == '1' && !rest(transfer)) {
+            fail(transfer, RSC_NETWORK, RSC_PHASE_FIRST_BYTE);
+            explain(transfer, "an answer from %s came with the one before it, and may be of another request",
+                    transfer->origin->name);
         }
     } else {
         fail_with_code(transfer, code);
@@ -326,6 +341,9 @@ void rsc_transfer_cancel(struct rsc_transfer *transfer) {
         fail(transfer, RSC_CANCELLATION, phase_of(transfer));
         detach(transfer);
         transfer->operation.state = RSC_CANCELLED;
+        if (!loop->closed) {
+            rsc_loop_run_timers(loop);
+        }
         rsc_origin_start_queued(transfer->origin);
         if (!loop->closed) {
             rsc_loop_advance(loop);
