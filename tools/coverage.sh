@@ -14,12 +14,13 @@ status=0
 say "Running the C tests and the specs."
 ctest --test-dir build/coverage >build/log/coverage_c 2>&1 || { status=1; tail -n 30 build/log/coverage_c >&2; }
 
-# cover LOG ENVIRONMENT FILE...: the specs of each file in a process of its own, several side by side.
+# cover LOG ENVIRONMENT FILE...: the specs of each file in a process of its own, several side by side. A spec may start
+# programs that use another build, where line_coverage is not there.
 cover() {
   log=build/log/$1 environment=$2
   shift 2
   printf '%s\n' "$@" | $environment RISKSCREEN_LUA=lua5.4 RISKSCREEN_COVERAGE="$RISKSCREEN_COVERAGE" \
-    LUA_INIT="require 'line_coverage'" xargs -P "$lanes" -n 1 lua5.4 /usr/bin/busted --output=plainTerminal >"$log" 2>&1 ||
+    LUA_INIT="pcall(require, 'line_coverage')" xargs -P "$lanes" -n 1 lua5.4 /usr/bin/busted --output=plainTerminal >"$log" 2>&1 ||
     { status=1; grep -v -e '^[-+*]*$' -e ' 0 failures / 0 errors ' "$log" | tail -n 60 >&2; }
 }
 
@@ -31,5 +32,6 @@ cover() {
   cover coverage_nginx_without_core "env RISKSCREEN_WITHOUT_CORE=1" $coreless_specs
 }
 git ls-files 'lua/*.lua' | lua5.4 tools/coverage.lua "$RISKSCREEN_COVERAGE" "$least" || status=1
-gcovr --root . --filter csrc/ --fail-under-line "$least" build/coverage || status=1
+# gcovr 5 cannot join functions that two builds of a file have on different lines. The portable build is left out.
+gcovr --root . --filter csrc/ --exclude-directories '.*_portable.*' --fail-under-line "$least" build/coverage || status=1
 exit $status
