@@ -179,34 +179,34 @@ static void socket_action(struct rsc_loop *loop, curl_socket_t fd, int events) {
     }
 }
 
-/* libcurl does not announce the same time twice, even if the first wakeup was slightly early. */
-static void ask_for_timer(struct rsc_loop *loop) {
-    if (loop->curl_due == RSC_NEVER && loop->transfer_count > 0) {
-        long timeout_ms = -1;
-        (void)curl_multi_timeout(loop->multi, &timeout_ms);
-        (void)on_timer(loop->multi, timeout_ms, loop);
+static bool start_next(struct rsc_loop *loop) {
+    for (struct rsc_link *i = loop->origins.next; i != &loop->origins; i = i->next) {
+        if (rsc_origin_start_next(RSC_CONTAINER(i, struct rsc_origin, link))) {
+            return true;
+        }
     }
+    return false;
 }
 
-static void run_timers(struct rsc_loop *loop) {
-    loop->curl_due = RSC_NEVER;
-    socket_action(loop, CURL_SOCKET_TIMEOUT, 0);
-}
-
-void rsc_loop_run_timers(struct rsc_loop *loop) {
-    if (loop->curl_due != RSC_NEVER && loop->curl_due <= rsc_now() + RSC_NS_PER_MS) {
-        run_timers(loop);
-        ask_for_timer(loop);
-    }
-}
-
+/* Within one call libcurl may end a transfer and start others on its connection. Before the next transfer starts,
+ * rsc_transfer_complete must have looked whether more has come on the connection. So each call starts one. */
 void rsc_loop_advance(struct rsc_loop *loop) {
     finish_completed(loop);
-    for (int round = 0; round < RSC_ADVANCE_MAX && loop->curl_due <= rsc_now(); round++) {
-        run_timers(loop);
+    for (int round = 0; round < RSC_ADVANCE_MAX; round++) {
+        if (loop->curl_due > rsc_now() && !start_next(loop)) {
+            return;
+        }
+        loop->curl_due = RSC_NEVER;
+        socket_action(loop, CURL_SOCKET_TIMEOUT, 0);
         finish_completed(loop);
-        ask_for_timer(loop);
+        if (loop->curl_due == RSC_NEVER && loop->transfer_count > 0) {
+            /* libcurl does not announce the same time twice, even if the first wakeup was slightly early. */
+            long timeout_ms = -1;
+            (void)curl_multi_timeout(loop->multi, &timeout_ms);
+            (void)on_timer(loop->multi, timeout_ms, loop);
+        }
     }
+    loop->curl_due = rsc_now(); /* the next step goes on */
 }
 
 static void expire(struct rsc_loop *loop) {

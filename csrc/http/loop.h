@@ -25,7 +25,7 @@
 
 #define RSC_CONNECTIONS_MAX 100000 /* idle connections in one loop */
 #define RSC_EVENTS_MAX      128    /* descriptors handled per wait */
-#define RSC_ADVANCE_MAX     64     /* limit of consecutive rounds of expired libcurl timers */
+#define RSC_ADVANCE_MAX     64     /* limit of consecutive rounds of expired libcurl timers and started transfers */
 
 struct rsc_loop {
     CURLM *multi;
@@ -69,13 +69,8 @@ size_t rsc_loop_step(struct rsc_loop *loop, uint64_t wait, uint64_t budget);
 /* Returns the oldest finished operation, or NULL. */
 struct rsc_operation *rsc_loop_first(struct rsc_loop *loop);
 
-/* Runs libcurl's timers that are due within a millisecond, the unit of their times. Call it before a transfer is added
- * outside rsc_loop_step, and rsc_loop_advance after that: a timer lets libcurl read a response, and the transfer that
- * is added might take its connection before rsc_transfer_complete has looked whether more has come on it. Must not be
- * called from a libcurl callback. */
-void rsc_loop_run_timers(struct rsc_loop *loop);
-
-/* Runs libcurl's due timers and finishes completed transfers. Must not be called from a libcurl callback. */
+/* Runs libcurl's due timers, finishes completed transfers and starts queued ones. Must not be called from a libcurl
+ * callback. */
 void rsc_loop_advance(struct rsc_loop *loop);
 
 /* Looks for connections that became ready while they rest (sockets.h), unless it has just done so. Call it before a

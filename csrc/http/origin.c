@@ -253,9 +253,10 @@ void rsc_origin_recycle_buffer(struct rsc_origin *origin, struct rsc_buffer *buf
     *buffer = (struct rsc_buffer){.limit = buffer->limit};
 }
 
-void rsc_origin_start_queued(struct rsc_origin *origin) {
-    while (!origin->closed && origin->active < origin->concurrency && !rsc_list_empty(&origin->queue)) {
-        struct rsc_operation *operation = RSC_CONTAINER(origin->queue.next, struct rsc_operation, link);
-        rsc_transfer_launch((struct rsc_transfer *)operation);
+bool rsc_origin_start_next(struct rsc_origin *origin) {
+    if (origin->closed || origin->active >= origin->concurrency || rsc_list_empty(&origin->queue)) {
+        return false;
     }
+    rsc_transfer_launch((struct rsc_transfer *)RSC_CONTAINER(origin->queue.next, struct rsc_operation, link));
+    return true;
 }

@@ -122,7 +122,7 @@ void rsc_origin_reuse_buffer(struct rsc_origin *origin, struct rsc_buffer *buffe
 /* Takes the buffer's memory and keeps it for reuse, or frees it. */
 void rsc_origin_recycle_buffer(struct rsc_origin *origin, struct rsc_buffer *buffer);
 
-/* Starts queued transfers up to the concurrency limit. */
-void rsc_origin_start_queued(struct rsc_origin *origin);
+/* Starts the next queued transfer unless the concurrency limit is reached. Returns whether it has started one. */
+bool rsc_origin_start_next(struct rsc_origin *origin);
 
 #endif

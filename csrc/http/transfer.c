@@ -106,7 +106,6 @@ static void detach(struct rsc_transfer *transfer) {
 static void finish(struct rsc_transfer *transfer) {
     detach(transfer);
     rsc_operation_finish(&transfer->operation);
-    rsc_origin_start_queued(transfer->origin);
 }
 
 static void succeed(struct rsc_transfer *transfer) {
@@ -203,8 +202,6 @@ int rsc_transfer_send(struct rsc_transfer *transfer) {
     loop->queued_count++;
     rsc_list_append(&origin->queue, &transfer->operation.link);
     rsc_loop_check_rests(loop, now);
-    rsc_loop_run_timers(loop);
-    rsc_origin_start_queued(origin);
     rsc_loop_advance(loop);
     rsc_loop_sync(loop);
     return RSC_OK;
@@ -341,10 +338,6 @@ void rsc_transfer_cancel(struct rsc_transfer *transfer) {
         fail(transfer, RSC_CANCELLATION, phase_of(transfer));
         detach(transfer);
         transfer->operation.state = RSC_CANCELLED;
-        if (!loop->closed) {
-            rsc_loop_run_timers(loop);
-        }
-        rsc_origin_start_queued(transfer->origin);
         if (!loop->closed) {
             rsc_loop_advance(loop);
             rsc_loop_sync(loop);
