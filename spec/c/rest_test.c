@@ -16,6 +16,8 @@
 
 #define ANSWER(text) "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n" text
 #define PATIENCE     60000 /* ms */
+#define CONCURRENCY  2     /* over TCP; 1 over a Unix domain socket */
+#define QUEUED       300   /* transfers */
 
 static struct sockaddr_un address = {.sun_family = AF_UNIX};
 static int listener, unasked[2]; /* a pipe that ends when the unsolicited answer is sent */
@@ -67,9 +69,9 @@ static void *serve(void *go_on) {
     return NULL;
 }
 
-static struct rsc_transfer *begin(struct rsc_origin *origin) {
+static struct rsc_transfer *begin(struct rsc_origin *origin, const char *target) {
     struct rsc_request request = {.method = {"GET", 3},
-                                  .target = {"/", 1},
+                                  .target = {target, strlen(target)},
                                   .headers = rsc_headers_new(0, 0),
                                   .timeout = UINT64_C(60) * RSC_NS_PER_S,
                                   .connect_timeout = PATIENCE};
@@ -83,7 +85,7 @@ static struct rsc_transfer *begin(struct rsc_origin *origin) {
 
 /* Waits for a transfer. `body` is the one that it must have if it does not fail. Returns whether it failed. */
 static bool end(struct rsc_loop *loop, struct rsc_transfer *transfer, const char *body) {
-    while (transfer->operation.state == RSC_ACTIVE) {
+    while (transfer->operation.state != RSC_FINISHED) {
         (void)rsc_loop_step(loop, RSC_NEVER, RSC_NEVER);
     }
     bool failed = transfer->failed;
@@ -118,7 +120,7 @@ static void with_server(void *serve_it(void *), const struct sockaddr *place, so
     CHECK(pthread_create(&server, NULL, serve_it, &go_on[0]) == 0, "pthread_create");
 
     struct rsc_origin_options options = {.base_url = url,
-                                         .concurrency = local ? 1 : 2,
+                                         .concurrency = local ? 1 : CONCURRENCY,
                                          .connect_timeout = PATIENCE,
                                          .max_body = 5000,
                                          .max_headers = 1000,
@@ -136,11 +138,11 @@ static void with_server(void *serve_it(void *), const struct sockaddr *place, so
 /* A connection whose response is there before libcurl waits for it rests before its next request, like any other. */
 static void test_never_waited(struct rsc_loop *loop, struct rsc_origin *origin, int go_on) {
     char byte;
-    CHECK(!end(loop, begin(origin), "first"), "the first fails");
+    CHECK(!end(loop, begin(origin, "/"), "first"), "the first fails");
     say(go_on, "x");
     CHECK(read(unasked[0], &byte, 1) == 0, "read");
     (void)rsc_loop_step(loop, 0, RSC_NEVER);
-    CHECK(!end(loop, begin(origin), "right"), "the second fails");
+    CHECK(!end(loop, begin(origin, "/"), "right"), "the second fails");
 }
 
 static const char *extra[2]; /* what comes with the first answer, and after the next request on its connection */
@@ -179,22 +181,63 @@ static void test_taken(struct rsc_loop *loop, struct rsc_origin *origin, int go_
     char byte;
     waits = false;
     requests = 0;
-    struct rsc_transfer *first = begin(origin);
+    struct rsc_transfer *first = begin(origin, "/");
     while (requests == 0) {
         (void)rsc_loop_step(loop, 0, RSC_NEVER);
     }
     say(go_on, "x");
     CHECK(read(unasked[0], &byte, 1) == 0, "read");
     pause_us = 300000;
-    struct rsc_transfer *second = begin(origin);
+    struct rsc_transfer *second = begin(origin, "/");
     pause_us = 0;
     say(go_on, "x");
     (void)end(loop, second, "right");
     CHECK(!end(loop, first, "first"), "the first fails");
 }
 
+/* Answers every request with its target. */
+static void *serve_all(void *go_on) {
+    struct pollfd all[2 + QUEUED] = {{.fd = *(int *)go_on, .events = POLLIN}, {.fd = listener, .events = POLLIN}};
+    nfds_t count = 2;
+    while (poll(all, count, PATIENCE) > 0 && all[0].revents == 0) {
+        for (nfds_t i = 2; i < count; i++) {
+            char request[4096], answer[100];
+            if (all[i].revents != 0) {
+                if (read(all[i].fd, request, sizeof request) > 0) {
+                    (void)snprintf(answer, sizeof answer, ANSWER("%.5s"), request + strlen("GET "));
+                    say(all[i].fd, answer);
+                } else {
+                    (void)close(all[i].fd);
+                    all[i].fd = -1;
+                }
+            }
+        }
+        if (all[1].revents != 0) {
+            CHECK(count < sizeof all / sizeof *all, "too many connections");
+            all[count++] = (struct pollfd){.fd = accept(listener, NULL, NULL), .events = POLLIN};
+        }
+    }
+    return NULL;
+}
+
+/* Each response comes within the call of libcurl that sends the request. */
+static void test_answered_at_once(struct rsc_loop *loop, struct rsc_origin *origin, int go_on) {
+    struct rsc_transfer *transfers[QUEUED];
+    char targets[QUEUED][sizeof "/0000"];
+    (void)go_on;
+    waits = true;
+    for (int i = 0; i < QUEUED; i++) {
+        (void)snprintf(targets[i], sizeof targets[i], "/%04d", i);
+        transfers[i] = begin(origin, targets[i]);
+    }
+    for (int i = 0; i < QUEUED; i++) {
+        CHECK(!end(loop, transfers[i], targets[i]), "request %d fails", i);
+    }
+}
+
 int main(void) {
     (void)snprintf(address.sun_path, sizeof address.sun_path, "/tmp/rest_test.%d", (int)getpid());
+    (void)unlink(address.sun_path); /* of a run that failed */
     with_server(serve, (struct sockaddr *)&address, sizeof address, test_never_waited);
     (void)unlink(address.sun_path);
     struct sockaddr_in anywhere = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -204,5 +247,6 @@ int main(void) {
         memcpy(extra, cases[i], sizeof extra);
         with_server(serve_extra, (struct sockaddr *)&anywhere, sizeof anywhere, test_taken);
     }
+    with_server(serve_all, (struct sockaddr *)&anywhere, sizeof anywhere, test_answered_at_once);
     return 0;
 }
