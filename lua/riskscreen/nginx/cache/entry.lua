@@ -1,7 +1,8 @@
 -- An entry of the cache, and its value in the shared dict. The value has no records of the service, only the decision
 -- and its reasons. Few decisions differ in their reasons, so the value is mostly a number, the time of the fetch, whose
 -- flags refer to reasons and epoch. Any other entry is a text with its reasons as JSON. Both are read strictly: a
--- damaged or foreign value is no entry. This file also has the times for which an entry is fresh, or served stale.
+-- damaged or foreign value is no entry. This file also says how long an entry is fresh or served stale, and which failures
+-- are kept.
 local cjson = require("cjson").new()
 local decisions = require "riskscreen.policy.decision"
 local errors = require "riskscreen.errors"
@@ -26,6 +27,12 @@ local action_numbers = { allow = 0, review = 1, block = 2, unknown = 3 }
 local is_action = tables.set { "allow", "review", "block", "unknown" }
 
 local is_error_kind = tables.set(tables.pluck(errors.kinds, "kind"))
+
+-- Failures for lack of time: another caller may have more.
+local lacks_time = tables.set { "timeout", "cancelled" }
+
+-- Failures that cost nothing and say nothing about the service.
+local is_refusal = tables.set { "invalid_argument", "unsupported" }
 
 ---@class riskscreen.nginx.Entry
 ---@field decision? riskscreen.Decision shared: nobody changes it; `complete` adds that of a new entry
@@ -330,6 +337,16 @@ function Entries:restore(verdict, address, network)
   -- The other machine may keep decisions for a shorter time.
   local at = math.min(verdict.at, verdict.valid_until - self.ttl[known.action])
   return new(self, known, at, new_decision(known, address, network))
+end
+
+---Whether a failure is kept for other callers.
+---@param failure riskscreen.Error
+---@return boolean is_kept
+---@return boolean is_private it counts for the caller that fetched alone, because another caller may have more time
+function Entries.is_kept(failure)
+  local kind = failure.kind
+  local is_private = lacks_time[kind] or (kind == "rate_limited" and not failure.status)
+  return not is_private and not is_refusal[kind], is_private or false
 end
 
 ---The entry of a decision about a failure, which is not complete. It lives as long as the ttl of unknown, whatever its

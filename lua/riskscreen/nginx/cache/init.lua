@@ -19,12 +19,6 @@ local START_PATIENCE = 0.05 -- seconds for which a fetch may wait for its timer
 local UNSET = nil -- for a field that comes later: LuaJIT makes no room for a constant nil (`./dev bench nginx`)
 local FIRST_PAUSE, GROWTH, LONGEST_PAUSE = 0.002, 1.5, 0.05 -- seconds between looks for another worker's entry
 
--- Failures for lack of time: another caller may have more.
-local lacks_time = tables.set { "timeout", "cancelled" }
-
--- Failures that cost nothing and say nothing about the service.
-local is_refusal = tables.set { "invalid_argument", "unsupported" }
-
 local is_action = tables.set { "allow", "review", "block", "unknown" }
 
 ---@alias riskscreen.nginx.CacheSource "lru"|"dict"|"redis"|"upstream"|"stale"|"list"|"invalid"
@@ -254,20 +248,19 @@ local function ask(request, deadline, seconds)
   if self.metrics then
     count_fetch(self, failure, self.clock() - started)
   end
-  local kind = failure and failure.kind
-  local is_out_of_time = lacks_time[kind] or (kind == "rate_limited" and not failure.status)
   local failed = failure ~= nil or decision.action == "unknown"
-  local entry
-  if not is_out_of_time and not is_refusal[kind] then
-    entry = keep(request, decision, failed)
+  local is_kept, is_private = true, false
+  if failure then
+    is_kept, is_private = self.entries.is_kept(failure)
   end
+  local entry = is_kept and keep(request, decision, failed) or nil
   if request.purge then
     share(request, entry, failed)
   end
   request.decision, request.own = entry and entry.decision or decision, decision
-  request.source = kind == "invalid_argument" and "invalid" or "upstream"
+  request.source = failure and failure.kind == "invalid_argument" and "invalid" or "upstream"
   if failed then
-    request.failed, request.is_private = true, is_out_of_time
+    request.failed, request.is_private = true, is_private
   end
   return request
 end

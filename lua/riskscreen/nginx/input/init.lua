@@ -1,13 +1,14 @@
 -- Reads from the request that is served the subjects it names: an address and a network each, or a problem. The places
--- where they can stand are in sources.lua.
+-- where they can stand are in sources.lua and url.lua.
 local exempt = require "riskscreen.nginx.input.exempt"
 local sources = require "riskscreen.nginx.input.sources"
 local tables = require "riskscreen.util.tables"
+local url = require "riskscreen.nginx.input.url"
 
 local M = {
   compile = sources.compile,
   subject_reader = sources.subject_reader,
-  key_reader = sources.key_reader,
+  key_reader = url.key_reader,
   exempt = exempt.check,
 }
 

@@ -1,5 +1,5 @@
 -- The key in the cache of the subject that a query names, in one pass of the C core over the query. It knows the usual
--- query alone: two plain parameters, an EVM address in lower case. Any other query is refused, and sources.lua and
+-- query alone: two plain parameters, an EVM address in lower case. Any other query is refused, and parameters.lua and
 -- address/ read it, with the same result where both know it (spec/fuzz/targets/query_key.lua).
 local addresses = require "riskscreen.address"
 local core = require "riskscreen.util.core"

@@ -1,15 +1,14 @@
 -- Places in a request where an address or a network can stand. A source is compiled to a reader, which returns the text
--- or a problem. A request that two programs could read in two ways is a problem. body.lua reads the body, and
--- json_field.lua and parameters.lua find a value in its text.
+-- or a problem. A request that two programs could read in two ways is a problem. url.lua reads the URL, body.lua the
+-- body; json_field.lua and parameters.lua find a value in a text.
 local bodies = require "riskscreen.nginx.input.body"
 local json_field = require "riskscreen.nginx.input.json_field"
 local parameters = require "riskscreen.nginx.input.parameters"
-local query_key = require "riskscreen.nginx.input.query_key"
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
+local url = require "riskscreen.nginx.input.url"
 
 local ngx = _G.ngx
-local find = string.find
 
 local KIB = 1024
 local DEFAULT_BODY = 64 * KIB -- bytes; the longest body that is read takes a worker about 10 ms at most
@@ -30,42 +29,8 @@ local MAX_READERS = 1000 -- kept for tables that stand in a call
 
 ---@alias riskscreen.nginx.Source string|riskscreen.nginx.SourceTable|riskscreen.nginx.Reader
 
--- For each reader of the query: the same reader with the query's text as its argument; and the parameter's name.
----@type table<riskscreen.nginx.Reader, fun(query: string|nil): string|nil, string|nil>
-local readers_of_query = setmetatable({}, { __mode = "k" })
----@type table<riskscreen.nginx.Reader, string>
-local argument_names = setmetatable({}, { __mode = "k" })
-
--- For each reader of a subject in the query: the names of its two parameters.
----@type table<riskscreen.nginx.SubjectReader, { address: string, network: string }>
-local query_names = setmetatable({}, { __mode = "k" })
-
 local function missing(place)
   return nil, place .. " is missing"
-end
-
--- Whether nginx has cut the URL at a "#". The application behind it may take the rest for a part of the URL.
-local function is_cut()
-  return find(ngx.var.request_uri, "#", 1, true) ~= nil
-end
-
-local CUT = "a URL with '#' can be read in two ways"
-
-local function argument(name)
-  local place = "the argument " .. name
-  local read = parameters.reader(name)
-  local function read_query(query)
-    local value, problem = read(query)
-    return value, problem and (place .. " " .. problem)
-  end
-  local function reader()
-    if is_cut() then
-      return nil, CUT
-    end
-    return read_query(ngx.var.args)
-  end
-  readers_of_query[reader], argument_names[reader] = read_query, name
-  return reader
 end
 
 -- A repeated header is a list in nginx's table. An application that reads headers as environment variables (CGI) cannot
@@ -126,32 +91,6 @@ local function variable(name)
   end
 end
 
--- Whether the path means the same before and after nginx has normalised it, and after another program has done so once
--- more. Some programs decode it again, cut a segment at ";", or accept overlong UTF-8 for ".".
-local function is_plain(path)
-  local lower = path:lower()
-  return not (lower:find "%%2[5ef]" or lower:find "%%3b" or lower:find "%%5c" or lower:find "%%c[01]")
-    and not (lower:find "[;\\\192\193]" or lower:find("//", 1, true))
-    and not (lower:find "/%.%.?[^%w]" or lower:find "/%.%.?$")
-end
-
-local function path_segment(position)
-  local place = ("segment %d of the path"):format(position)
-  return function()
-    if is_cut() or not is_plain(ngx.var.request_uri:match "^[^?]*") then
-      return nil, place .. " is in a path that can be read in two ways"
-    end
-    local count = 0
-    for segment in ngx.var.uri:gmatch "[^/]+" do
-      count = count + 1
-      if count == position then
-        return segment
-      end
-    end
-    return missing(place)
-  end
-end
-
 local function is_json(media_type)
   return media_type == "application/json" or media_type:find "^application/[^/]*%+json$" ~= nil
 end
@@ -193,10 +132,10 @@ local function form(name, longest)
 end
 
 local kinds = {
-  argument = { type = "string", make = argument },
+  argument = { type = "string", make = url.argument },
   header = { type = "string", make = header },
   variable = { type = "string", make = variable },
-  path = { type = "number", make = path_segment },
+  path = { type = "number", make = url.path_segment },
   json = { type = "string", make = json, reads_body = true },
   form = { type = "string", make = form, reads_body = true },
 }
@@ -260,25 +199,14 @@ function M.compile(source)
   return nil, ("%s (got %s)"):format(WANTED, text.kind(source))
 end
 
----A reader of an address and a network. If both stand in the query, it gets the query from nginx once: that is most of
----the work.
+---A reader of an address and a network.
 ---@param address riskscreen.nginx.Reader
 ---@param network? riskscreen.nginx.Reader
 ---@return riskscreen.nginx.SubjectReader
 function M.subject_reader(address, network)
-  local address_of, network_of = readers_of_query[address], network and readers_of_query[network]
-  if address_of and network_of then
-    local function reader()
-      if is_cut() then
-        return nil, nil, CUT
-      end
-      local query = ngx.var.args
-      local address_found, problem = address_of(query)
-      local network_found, network_problem = network_of(query)
-      return address_found, network_found, problem or network_problem
-    end
-    query_names[reader] = { address = argument_names[address], network = argument_names[network] }
-    return reader
+  local of_query = network and url.query_reader(address, network)
+  if of_query then
+    return of_query
   end
   return function()
     local address_found, problem = address()
@@ -288,23 +216,6 @@ function M.subject_reader(address, network)
     end
     return address_found, network_found, problem or network_problem
   end
-end
-
----A reader of the key of a subject in the cache, where both stand in the query. It returns nil for any query but the
----usual one.
----@param reader riskscreen.nginx.SubjectReader
----@param prefix string of keys
----@return (fun(): string|nil, string|nil)|nil reader of the key and the network
-function M.key_reader(reader, prefix)
-  local names = query_names[reader]
-  local read = names and query_key.reader(names.address, names.network, prefix)
-  return read
-    and function()
-      local query = ngx.var.args
-      if query and not is_cut() then
-        return read(query)
-      end
-    end
 end
 
 -- Readers of tables that stand in a call, and so are new tables in every request.
