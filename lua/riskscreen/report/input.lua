@@ -1,4 +1,5 @@
--- Reads the decisions of a file: CSV with a header, or one JSON object on each line. One row is in memory at a time.
+-- Reads the decisions of files: CSV with a header, or one JSON object on each line. One row is in memory at a time. The
+-- first lines that have a fault are noted.
 local csv = require "riskscreen.util.csv"
 local json = require "riskscreen.json"
 local lines = require "riskscreen.util.lines"
@@ -6,8 +7,7 @@ local rows = require "riskscreen.report.row"
 
 local PIECE = 65536 -- bytes that are read at a time
 local MAX_LINE = 4194304 -- bytes of a line of JSON
-
-local M = {}
+local MAX_NOTES = 20 -- faults that are named
 
 -- A function that returns the pieces of a file, and whether the file begins as JSON.
 local function pieces_of(file)
@@ -76,14 +76,81 @@ local function csv_rows(read)
   end
 end
 
----A function that returns the next row of a file and the number of its line. With a fault as third value the row has no
----verdict, and counts as `unknown`; `false` in place of the row: the line cannot be read. At the end, nil; where the
----file cannot be read on, nil and the reason.
----@param file file*
----@return fun(): riskscreen.report.Row|false|nil, integer|string|nil, string|nil
-function M.reader(file)
+-- A function that returns the next row of a file and the number of its line. With a fault as third value the row has no
+-- verdict, and counts as `unknown`. In place of a row: `false` for a line that cannot be read; nil at the end; nil and
+-- the reason where the file cannot be read on.
+local function reader(file)
   local read, is_json = pieces_of(file)
   return is_json and json_rows(read) or csv_rows(read)
+end
+
+---@class riskscreen.report.Input
+---@field sources { name: string, rows: integer }[]
+---@field notes string[] the first faults
+---@field faults integer
+---@field unreadable integer lines that are not counted
+local Input = {}
+Input.__index = Input
+
+function Input:note(message)
+  self.faults = self.faults + 1
+  if self.faults <= MAX_NOTES then
+    self.notes[#self.notes + 1] = message
+  end
+end
+
+function Input:read_file(name, file, add)
+  local count, next_row = 0, reader(file)
+  local row, line, fault = next_row()
+  while row ~= nil do
+    if row then
+      count = count + 1
+      add(row)
+    else
+      self.unreadable = self.unreadable + 1
+    end
+    if fault then
+      local effect = row and "counts as unknown" or "cannot be read and is not counted"
+      self:note(("%s, line %d %s: %s."):format(name, line, effect, fault))
+    end
+    row, line, fault = next_row()
+  end
+  self.sources[#self.sources + 1] = { name = name, rows = count }
+  return line and ("%s cannot be read: %s"):format(name, line)
+end
+
+local M = {}
+
+---Reads files one after the other.
+---@param sources (string|file*)[] paths, and open files
+---@param add fun(row: riskscreen.report.Row)
+---@return riskscreen.report.Input|nil
+---@return string|nil problem
+function M.read(sources, add)
+  local self = setmetatable({ sources = {}, notes = {}, faults = 0, unreadable = 0 }, Input)
+  for _, source in ipairs(sources) do
+    local file, problem, name = source, nil, "standard input"
+    if type(source) == "string" then
+      file, problem = io.open(source, "rb")
+      name = source:match "[^/]+$" or source
+    end
+    if not file then
+      return nil, "the input cannot be read: " .. problem
+    end
+    local ok, failure = pcall(self.read_file, self, name, file, add)
+    if type(source) == "string" then
+      file:close()
+    end
+    if not ok then
+      error(failure, 0)
+    elseif failure then
+      return nil, failure
+    end
+  end
+  if self.faults > MAX_NOTES then
+    self.notes[#self.notes + 1] = ("%d more lines have a fault."):format(self.faults - MAX_NOTES)
+  end
+  return self
 end
 
 return M

@@ -1,0 +1,239 @@
+-- Writes the page of a report: HTML with charts and a table, which needs no network. page/ has its style and script;
+-- `lua5.4 tools/generate.lua` makes assets.lua of it.
+local assets = require "riskscreen.report.assets"
+local enums = require "riskscreen.interface.enums"
+local errors = require "riskscreen.errors"
+local json = require "riskscreen.json"
+local text = require "riskscreen.util.text"
+local version = require "riskscreen.version"
+
+local MAX_ROWS = 1000000 -- a browser does not open a larger page
+local MAX_TEXT = 2000 -- bytes of a field
+local MAX_SHARED = 100000 -- texts that rows refer to by their number
+
+local ACTIONS = { "block", "review", "unknown", "allow" }
+
+-- Nothing is loaded, and no script or style runs but the page's own.
+local POLICY = "default-src 'none'; script-src '%s'; style-src '%s'; base-uri 'none'; form-action 'none'"
+
+local HEAD = [[
+<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="%s">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="referrer" content="no-referrer">
+<meta name="generator" content="riskscreen %s">
+<title>%s</title>
+<style>%s</style>
+</head>
+<body>
+%s<script type="application/json" id="data">{"rows":[
+]]
+
+local TAIL = [[}</script>
+<noscript>%s</noscript>
+<script>%s</script>
+</body>
+</html>
+]]
+
+-- The fields of a row, in the order in which the page reads them.
+local SHARED_FIELDS = { "network", "action", "level", "entity", "category", "reasons", "source", "error" }
+
+local escapes = { ["&"] = "&amp;", ["<"] = "&lt;", [">"] = "&gt;", ['"'] = "&quot;", ["'"] = "&#39;" }
+
+local function escape(value)
+  return (text.utf8(value):gsub("[&<>\"']", escapes))
+end
+
+-- No character of a JSON text in the page may end the element or the line that holds it.
+local function escape_character(character)
+  return ("\\u%04x"):format(character:byte())
+end
+
+local function quote(value)
+  if #value > MAX_TEXT then
+    local last = MAX_TEXT
+    while last > MAX_TEXT - 4 and (value:byte(last + 1) or 0) >= 0x80 and value:byte(last + 1) < 0xC0 do
+      last = last - 1
+    end
+    value = value:sub(1, last) .. "…"
+  end
+  if value:find "[^ !#-%%'-;=?-%[%]-~]" then
+    value = text.utf8(value):gsub('[%z\1-\31"\\<>&\127]', escape_character)
+    value = value:gsub("\226\128\168", "\\u2028"):gsub("\226\128\169", "\\u2029")
+  end
+  return '"' .. value .. '"'
+end
+
+local function number(value)
+  return value and json.number(value) or "null"
+end
+
+-- Writes a text once and its number, which is above 0, everywhere else.
+local function new_shared()
+  local numbers, list = {}, {}
+  local function shared(value)
+    if value == nil or value == "" then
+      return "0"
+    elseif not numbers[value] then
+      if #list >= MAX_SHARED then
+        return quote(value)
+      end
+      list[#list + 1] = quote(value)
+      numbers[value] = tostring(#list)
+    end
+    return numbers[value]
+  end
+  return shared, list
+end
+
+local function counterparties_text(found, shared)
+  local parts = {}
+  for index, one in ipairs(found.list) do
+    parts[index] = ("[%s,%s,%s,%s,%s,%s,%s,%s]"):format(
+      quote(one.address or ""),
+      shared(one.direction),
+      number(one.amount),
+      shared(one.symbol),
+      number(one.transactions),
+      shared(one.entity),
+      shared(one.level),
+      shared(table.concat(one.types, ", "))
+    )
+  end
+  return ("[%d,%s]"):format(found.total, table.concat(parts, ","))
+end
+
+local function row_text(row, shared)
+  local parts = { number(row.time), quote(row.address or "") }
+  for _, field in ipairs(SHARED_FIELDS) do
+    parts[#parts + 1] = shared(row[field])
+  end
+  local types, others = {}, {}
+  for index, name in ipairs(row.types) do
+    types[index] = shared(name)
+  end
+  for index, other in ipairs(row.others) do
+    others[index * 2 - 1], others[index * 2] = shared(other[1]), quote(other[2])
+  end
+  parts[#parts + 1] = "[" .. table.concat(types, ",") .. "]"
+  parts[#parts + 1] = others[1] and "[" .. table.concat(others, ",") .. "]" or "0"
+  parts[#parts + 1] = row.counterparties and counterparties_text(row.counterparties, shared) or nil
+  return "[" .. table.concat(parts, ",") .. "]"
+end
+
+local function quoted_list(list)
+  local quoted = {}
+  for index, value in ipairs(list) do
+    quoted[index] = quote(value)
+  end
+  return "[" .. table.concat(quoted, ",") .. "]"
+end
+
+local function plain_summary(summary)
+  local items = {}
+  for index, action in ipairs(ACTIONS) do
+    items[index] = ("<li>%s: %d</li>"):format(action, summary.actions[action])
+  end
+  return ("<p>%d decisions. The table needs JavaScript.</p><ul>%s</ul>"):format(summary.rows, table.concat(items))
+end
+
+local function source_texts(sources)
+  local parts = {}
+  for index, source in ipairs(sources) do
+    parts[index] = ("[%s,%d]"):format(quote(source.name), source.rows)
+  end
+  return "[" .. table.concat(parts, ",") .. "]"
+end
+
+local function fail(message, ...)
+  error(errors.new("storage", message:format(...), { sent = false }), 0)
+end
+
+-- The result of a function that writes. In place of nil and a message it raises an error object.
+local function ensure(written, problem)
+  return written or fail("the report cannot be written: %s", problem)
+end
+
+---A page while it is written. A method that fails raises an error object.
+---@class riskscreen.report.Page
+---@field rows integer
+---@field actions table<riskscreen.Action, integer>
+---@field private output file*
+---@field private path? string that the page takes when it is complete
+---@field private shared fun(value: string|nil): string
+---@field private texts string[]
+local Page = {}
+Page.__index = Page
+
+function Page:write(...)
+  ensure(self.output:write(...))
+end
+
+---@param title string
+function Page:begin(title)
+  local policy = POLICY:format(assets.script_hash, assets.style_hash)
+  self:write(HEAD:format(policy, version, escape(title), assets.style, assets.body))
+end
+
+---@param row riskscreen.report.Row
+function Page:add(row)
+  if self.rows >= MAX_ROWS then
+    fail("a report has at most %d rows; divide the input", MAX_ROWS)
+  end
+  self.rows = self.rows + 1
+  self.actions[row.action] = self.actions[row.action] + 1
+  self:write(self.rows > 1 and ",\n" or "", row_text(row, self.shared))
+end
+
+---Completes the page.
+---@param input riskscreen.report.Input that was read
+---@param title string
+---@param time number Unix seconds
+function Page:finish(input, title, time)
+  self:write(
+    "\n],\n",
+    ('"texts":%s,\n'):format("[" .. table.concat(self.texts, ",") .. "]"),
+    ('"title":%s,"time":%s,"version":%s,\n'):format(quote(title), number(time), quote(version)),
+    ('"sources":%s,"notes":%s,\n'):format(source_texts(input.sources), quoted_list(input.notes)),
+    ('"levels":%s'):format(quoted_list(enums.values.risk_level)),
+    TAIL:format(plain_summary(self), assets.script)
+  )
+  ensure(self.output:flush())
+  if self.path then
+    ensure(os.rename(self.path .. ".part", self.path))
+  end
+end
+
+---Closes the file that it has opened, and removes it unless the page is complete.
+---@param is_complete boolean
+function Page:close(is_complete)
+  if self.path then
+    self.output:close()
+    if not is_complete then
+      os.remove(self.path .. ".part")
+    end
+  end
+end
+
+local M = {}
+
+---@param output string|file* a path, which is replaced when the page is complete, or an open file
+---@return riskscreen.report.Page
+function M.open(output)
+  local path = type(output) == "string" and output or nil
+  local shared, texts = new_shared()
+  return setmetatable({
+    output = path and ensure(io.open(path .. ".part", "wb")) or output,
+    path = path,
+    rows = 0,
+    actions = { allow = 0, review = 0, block = 0, unknown = 0 },
+    shared = shared,
+    texts = texts,
+  }, Page)
+end
+
+return M
