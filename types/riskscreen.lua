@@ -1159,7 +1159,8 @@ local riskscreen_Journal = {}
 ---@class riskscreen.JournalContext facts about a decision that the decision itself does not hold
 ---@field address? string the canonical address; otherwise the journal finds it
 ---@field policy? riskscreen.Policy
----@field source? "service"|"list"|"cache"|"none"
+---@field source? "service"|"sandbox"|"list"|"cache"|"none"
+---@field is_sandbox? boolean the sandbox answered, and no service
 ---@field request_id? string
 ---@field hide? fun(text: string): string removes the access key
 ---@field input? any the address as the caller gave it, where the decision has another spelling
@@ -1174,7 +1175,7 @@ local riskscreen_JournalContext = {}
 ---@field address? string the canonical address, where the input is one
 ---@field action riskscreen.Action
 ---@field reasons string[] the worst first
----@field source "service"|"list"|"cache"|"none" none: nothing was asked, because there was no valid address
+---@field source "service"|"sandbox"|"list"|"cache"|"none" none: nothing was asked, because there was no valid address
 ---@field policy? string the fingerprint of the policy
 ---@field degraded? boolean
 ---@field stale? boolean

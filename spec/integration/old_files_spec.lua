@@ -178,6 +178,9 @@ describe("a file of version 0.1.0", function()
         lines[#lines + 1] = tonumber(line)
       end
       assert.equal(40, #lines)
+      for line in after:gmatch "[^\r\n]+" do
+        assert.equal(11, select(2, line:gsub(",", "")), line)
+      end
       for index, line in ipairs(lines) do
         assert.equal(index + 1, line)
       end

@@ -20,6 +20,7 @@ local NO_OPTIONS = {} -- a call's options have no defaults
 ---@field transport? fun(request: riskscreen.Request): riskscreen.Reply|nil, table|nil absent once closed
 ---@field takes_parts boolean the transport is the library's own: it takes a request as it was built, and the key and
 ---the limits beside it
+---@field is_sandbox? boolean the sandbox in this process answers
 ---@field shares_headers? boolean several replies of the transport may have the same table of headers
 ---@field clock fun(): number Unix seconds
 ---@field budget riskscreen.RetryBudget

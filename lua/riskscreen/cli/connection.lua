@@ -95,7 +95,7 @@ end
 ---@param changes? table more options of the client, and more fields of groups; policy = false: none
 ---@param must_choose? boolean the sandbox must be asked for
 ---@return riskscreen.Client
----@return boolean is_sandbox
+---@return "sandbox"|nil source nil if a service answers
 function M.open(settings, world, changes, must_choose)
   local wants_sandbox = configuration.get(settings, "sandbox") == true
   local key, key_place
@@ -127,7 +127,7 @@ function M.open(settings, world, changes, must_choose)
     if not ok then
       status.misuse(with_source(settings, (tostring(client):gsub("^[^ ]+:%d+: ", ""))))
     end
-    return client, true
+    return client, "sandbox"
   elseif not key then
     status.misuse(
       "there is a base_url and no access key: set RISKSCREEN_ACCESS_KEY, access_key_file or access_key_command"
@@ -138,7 +138,7 @@ function M.open(settings, world, changes, must_choose)
   if not checked then
     status.misuse(with_source(settings, message))
   end
-  return riskscreen.new(given), false
+  return riskscreen.new(given)
 end
 
 return M

@@ -41,7 +41,7 @@ Context.__index = Context
 ---The client of the configured service or of the sandbox.
 ---@param changes? table options of the client that the configuration does not set
 ---@return riskscreen.Client
----@return boolean is_sandbox
+---@return "sandbox"|nil source nil if a service answers
 function Context:client(changes)
   return connection.open(self.configuration, self.world, changes, self.command.verdict == "output")
 end

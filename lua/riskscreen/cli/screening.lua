@@ -19,8 +19,7 @@ M.options[1] = tables.merge(M.options[1], {
 
 M.concurrency = tables.merge(option_of.pick(options.map, { "concurrency" })[1], { doc = "Addresses at a time." })
 
----@type riskscreen.cli.Column[]
-M.columns = columns_of.named {
+local columns = columns_of.named {
   "address",
   "network",
   "action",
@@ -33,6 +32,13 @@ M.columns = columns_of.named {
   "degraded",
 }
 
+---The columns of decisions. Those of the sandbox name it, so that nobody files them as answers of a service.
+---@param source? "sandbox"
+---@return riskscreen.cli.Column[]
+function M.columns(source)
+  return source and tables.concat(columns, columns_of.named { "source" }) or columns
+end
+
 local function each(list, field)
   local values = {}
   for _, item in ipairs(list or {}) do
@@ -43,8 +49,9 @@ end
 
 ---A decision as a record for every format. Its fields are stable.
 ---@param decision riskscreen.Decision
+---@param source? "sandbox"
 ---@return table
-function M.record(decision)
+function M.record(decision, source)
   local risks = type(decision.record) == "table" and decision.record.risks or nil
   local entity = type(decision.entity) == "table" and decision.entity.entity or nil
   return {
@@ -58,6 +65,7 @@ function M.record(decision)
     entity = type(entity) == "table" and entity.entityName or nil,
     error = decision.error and decision.error.kind or nil,
     degraded = decision.degraded or nil,
+    source = source,
   }
 end
 

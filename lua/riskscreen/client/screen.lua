@@ -216,6 +216,7 @@ local function record(screening, decision, canonical)
     address = canonical,
     policy = screening.policy,
     request_id = screening.request_id,
+    is_sandbox = state.is_sandbox,
     hide = state.hide_key,
   })
 end

@@ -229,7 +229,11 @@ function M.install(Client)
       local decision = decide(address, network, index)
       decision.index, decision.input = index, item
       if decision.repeats and state.settings.journal then
-        state.settings.journal:append(decision, { source = "cache", policy = policy, hide = state.hide_key })
+        state.settings.journal:append(decision, {
+          source = state.is_sandbox and "sandbox" or "cache",
+          policy = policy,
+          hide = state.hide_key,
+        })
       end
       return not decision.error and decision or nil, decision.error, decision
     end, checked, decision_of)

@@ -32,7 +32,7 @@ local LONGEST_ENDING = #',"part":,"seq":,"prev":"","hash":""}' + 2 * MOST_DIGITS
 ---@field address? string the canonical address, where the input is one
 ---@field action riskscreen.Action
 ---@field reasons string[] the worst first
----@field source "service"|"list"|"cache"|"none" none: nothing was asked, because there was no valid address
+---@field source "service"|"sandbox"|"list"|"cache"|"none" none: nothing was asked, because there was no valid address
 ---@field policy? string the fingerprint of the policy
 ---@field degraded? boolean
 ---@field stale? boolean
@@ -49,7 +49,8 @@ local LONGEST_ENDING = #',"part":,"seq":,"prev":"","hash":""}' + 2 * MOST_DIGITS
 ---@class riskscreen.JournalContext facts about a decision that the decision itself does not hold
 ---@field address? string the canonical address; otherwise the journal finds it
 ---@field policy? riskscreen.Policy
----@field source? "service"|"list"|"cache"|"none"
+---@field source? "service"|"sandbox"|"list"|"cache"|"none"
+---@field is_sandbox? boolean the sandbox answered, and no service
 ---@field request_id? string
 ---@field hide? fun(text: string): string removes the access key
 ---@field input? any the address as the caller gave it, where the decision has another spelling
@@ -185,12 +186,12 @@ local function canonical(decision, context)
   return (addresses.validate(decision.address, decision.network, "format"))
 end
 
-local function source_of(decision)
+local function source_of(decision, is_sandbox)
   local err = decision.error
   if err and err.kind == "invalid_argument" and err.sent == false then
     return "none"
   end
-  return decision.source or (decision.cached and "cache") or "service"
+  return decision.source or (is_sandbox and "sandbox") or (decision.cached and "cache") or "service"
 end
 
 ---The text of a decision up to the chain.
@@ -209,7 +210,7 @@ function M.body(decision, context, id, time, keep_record)
     address = canonical(decision, context),
     action = decision.action,
     reasons = messages_of(decision),
-    source = context.source or source_of(decision),
+    source = context.source or source_of(decision, context.is_sandbox),
     policy = context.policy and fingerprint_of(context.policy) or nil,
     degraded = decision.degraded or nil,
     stale = decision.stale or nil,

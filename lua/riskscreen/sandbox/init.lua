@@ -2,6 +2,7 @@
 --   local client, service = sandbox.client {}
 --   local server = sandbox.serve { port = 8080 }   -- server.url, server.access_key
 local accounts = require "riskscreen.sandbox.accounts"
+local calls = require "riskscreen.call"
 local check = require "riskscreen.options.check"
 local client = require "riskscreen.client"
 local client_options = require "riskscreen.options"
@@ -117,7 +118,9 @@ function M.client(options)
     error(message, 2)
   end
   start_webhooks(its_service, checked.inbox)
-  return client.new(given), its_service
+  local made = client.new(given)
+  calls.state_of(made).is_sandbox = true
+  return made, its_service
 end
 
 ---Serves a service over HTTP on this machine. Blocking calls in this process drive it; other programs call its `step`.

@@ -85,7 +85,19 @@ describe("screen", function()
     assert.same({ "sanction" }, record.risk_types)
     assert.same(record, cjson.decode(screened "--jsonl"))
     local csv = screened "--csv"
-    assert.matches("^address,network,action,reasons,risk_levels,risk_types,risk_sources,entity,error,degraded\r\n", csv)
+    assert.matches(
+      "^address,network,action,reasons,risk_levels,risk_types,risk_sources,entity,error,degraded,source\r\n",
+      csv
+    )
+  end)
+
+  it("names the sandbox as the source of each of its answers, in every format", function()
+    for format, expected in pairs { ["--jsonl"] = '"source":"sandbox"}', ["--csv"] = ",sandbox\r", ["-q"] = "" } do
+      local _, out = run { "screen", address "clean-eth", "-n", "eth", format, "--sandbox" }
+      assert.matches(expected, out, 1, true)
+    end
+    local _, out = run { "screen", address "clean-eth", "-n", "eth" }
+    assert.matches(" source *\n.* sandbox *\n$", out)
   end)
 
   it("writes nothing with --quiet but the exit status", function()
@@ -170,6 +182,55 @@ end)
 
 describe("screen --file", function()
   after_each(temporary.clean)
+
+  describe("with answers of the sandbox", function()
+    local SERVICE =
+      { env = { RISKSCREEN_BASE_URL = "http://127.0.0.1:1", RISKSCREEN_ACCESS_KEY = "a key of a service" } }
+    local path, output, arguments
+
+    before_each(function()
+      path, output = temporary.path "addresses.csv", temporary.path "results.csv"
+      temporary.write(path, ("address,network\n%s,eth\n0x12,eth\n"):format(address "clean-eth"))
+      arguments = { "screen", "--file", path, "-o", output, "--set", "retry=false", "--stop-after-failures", "1" }
+    end)
+
+    local function with(...)
+      return tables.concat(arguments, { ... })
+    end
+
+    it("says so in each row of the results", function()
+      run(arguments)
+      local header, first, second = temporary.read(output):match "^(.-)\r\n(.-)\r\n(.-)\r\n$"
+      assert.matches(",degraded,source,time$", header)
+      assert.matches(",eth,allow,.*,sandbox,%d%d%d%d%-[^,]*$", first)
+      assert.matches("invalid_argument,,sandbox,", second, 1, true)
+      run { "screen", "--file", path, "-o", output, "--force", "--jsonl" }
+      for line in temporary.read(output):gmatch "[^\n]+" do
+        assert.equal("sandbox", cjson.decode(line).source)
+      end
+    end)
+
+    for _, option in ipairs { "--resume", "--retry-failed" } do
+      it("is not continued with a service: " .. option, function()
+        run(arguments)
+        local before = temporary.read(output)
+        local status, _, err = run(with(option), SERVICE)
+        assert.equal(4, status)
+        assert.matches("service was 'the sandbox' and is 'http://127.0.0.1:1'", err, 1, true)
+        assert.equal(before, temporary.read(output))
+      end)
+
+      it("does not continue the run of a service: " .. option, function()
+        assert.equal(3, (run(arguments, SERVICE)))
+        local before = temporary.read(output)
+        assert.is_nil(before:find("source,time", 1, true))
+        local status, _, err = run(with(option))
+        assert.equal(4, status)
+        assert.matches("service was 'http://127.0.0.1:1' and is 'the sandbox'", err, 1, true)
+        assert.equal(before, temporary.read(output))
+      end)
+    end
+  end)
 
   it("copies no column of the file over a column of the results", function()
     local path = temporary.path "addresses.csv"

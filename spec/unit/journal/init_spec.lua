@@ -6,6 +6,7 @@ local program = require "spec.support.program"
 local riskscreen = require "riskscreen"
 local secrecy_key = riskscreen.sandbox.default_key
 local temporary = require "spec.support.temporary"
+local transport = require "riskscreen.sandbox.transport"
 
 local NOW = 1767225600 -- 2026-01-01T00:00:00Z
 
@@ -75,7 +76,7 @@ describe("a journal", function()
     assert.equal("eth", entry.network)
     assert.equal("block", entry.action)
     assert.same({ decision.reasons[1].message }, entry.reasons)
-    assert.equal("service", entry.source)
+    assert.equal("sandbox", entry.source)
     assert.equal("withdrawal 17", entry.request_id)
     assert.equal(riskscreen._VERSION, entry.version)
     assert.matches("^%x+$", entry.policy)
@@ -89,23 +90,31 @@ describe("a journal", function()
     assert.equal(entries[1].policy, entries[2].policy)
   end)
 
-  it("has a line for each item of a run, and says which were not asked for again", function()
-    local clean = scenario "clean-eth"
-    local client = riskscreen.sandbox.client { journal = open() }
-    local count = 0
-    for _ in client:screen_all { source = { clean, scenario "low-eth", clean, clean } } do
-      count = count + 1
+  -- The sources of a run with a repeated address, sorted.
+  local function sources_of_run(client)
+    local clean, low = scenario "clean-eth", scenario "low-eth"
+    for _ in client:screen_all { source = { clean, low, clean, clean } } do
     end
-    local sources = {}
+    local names, sources = { [clean.address:lower()] = "clean", [low.address:lower()] = "low" }, {}
     for entry in journals.entries(path) do
-      sources[#sources + 1] = entry.source .. " " .. entry.address
+      sources[#sources + 1] = entry.source .. " " .. names[entry.address]
     end
     table.sort(sources)
-    local address, low = clean.address:lower(), scenario("low-eth").address:lower()
-    local expected = { "cache " .. address, "cache " .. address, "service " .. address, "service " .. low }
-    table.sort(expected)
-    assert.equal(4, count)
-    assert.same(expected, sources)
+    return sources
+  end
+
+  it("has a line for each item of a run, and says which were not asked for again", function()
+    local client = riskscreen.new {
+      transport = transport.new(riskscreen.sandbox.new(), riskscreen.sleep),
+      access_key = secrecy_key,
+      journal = open(),
+    }
+    assert.same({ "cache clean", "cache clean", "service clean", "service low" }, sources_of_run(client))
+  end)
+
+  it("names the sandbox for each item of a run that it answered", function()
+    local client = riskscreen.sandbox.client { journal = open() }
+    assert.same({ "sandbox clean", "sandbox clean", "sandbox clean", "sandbox low" }, sources_of_run(client))
   end)
 
   it("says which decisions a local list has made", function()

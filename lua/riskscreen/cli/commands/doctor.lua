@@ -79,7 +79,7 @@ local causes = {
 
 -- The results of one test call, which tells about connection, TLS, key, clock and limits at once.
 local function test_call(context, add)
-  local opened, client, is_sandbox = pcall(context.client, context)
+  local opened, client, source = pcall(context.client, context)
   if not opened then
     add("test call", "failed", tostring(client))
     return
@@ -93,7 +93,7 @@ local function test_call(context, add)
   end
   local times = other.times or {}
   add("connection", "ok", ("answered in %.0f ms"):format((other.elapsed or 0) * 1000))
-  if is_sandbox then
+  if source then
     add("tls", "skipped", "the sandbox is in this process")
   elseif url:find "^https:" then
     add(

@@ -50,11 +50,11 @@ local file_option = {
 }
 
 local function screen_addresses(context, addresses)
-  local client = context:client()
-  local output = context:output(screening.columns)
+  local client, source = context:client()
+  local output = context:output(screening.columns(source))
   local worst
   for decision in client:screen_all(screening.request(context, addresses)) do
-    output:add(screening.record(decision))
+    output:add(screening.record(decision, source))
     worst = status.worst(worst, decision.action)
   end
   output:finish()

@@ -9,9 +9,9 @@ local M = {}
 ---@param context riskscreen.cli.Context
 ---@param input riskscreen.cli.Input
 ---@param format "csv"|"jsonl"
----@param is_sandbox boolean
+---@param source? "sandbox"
 ---@return table<string, string>
-function M.of(context, input, format, is_sandbox)
+function M.of(context, input, format, source)
   local options = context.options
   local policy = context:setting "policy"
   local file = policy and io.open(policy, "rb")
@@ -27,7 +27,8 @@ function M.of(context, input, format, is_sandbox)
     policy = policy_text and policy .. " " .. text.hex(core.sha256(policy_text)):sub(1, 16) or nil,
     include = options.include and table.concat(options.include, ",") or nil,
     address_check = options.address_check ~= nil and tostring(options.address_check) or nil,
-    service = is_sandbox and "the sandbox" or context:setting "base_url",
+    service = source and "the sandbox" or context:setting "base_url",
+    source = source, -- not compared: 0.1.0 has no such column
     columns = table.concat({
       options.address_column or "",
       options.network_column or "",

@@ -37,6 +37,7 @@ local UNFINISHED = ".part" -- after the output's name, until the rows that faile
 ---@field copied? riskscreen.cli.Earlier the results of a complete run, as far as they are copied
 ---@field passed? riskscreen.cli.Earlier the same, as far as the input is read
 ---@field columns riskscreen.cli.Column[]
+---@field row_source? "sandbox" where a column says that the sandbox answers
 local Run = {}
 Run.__index = Run
 
@@ -48,8 +49,8 @@ end
 
 -- Rows of the output: line and address first, the kept columns of the input last. A column of the input that is called
 -- `action` must not take the place of the decision.
-local function columns_for(keep)
-  local columns = tables.concat({ { name = "line" } }, screening.columns, { { name = "time" } })
+local function columns_for(keep, source)
+  local columns = tables.concat({ { name = "line" } }, screening.columns(source), { { name = "time" } })
   local own = tables.set(order_of(columns))
   for _, name in ipairs(keep or {}) do
     if own[name] then
@@ -58,6 +59,10 @@ local function columns_for(keep)
     columns[#columns + 1] = { name = name }
   end
   return columns
+end
+
+function Run:set_row_source(source)
+  self.row_source, self.columns = source, columns_for(self.keep, source)
 end
 
 function Run:row_text(record)
@@ -258,6 +263,7 @@ function Run:source()
       if fault and not is_answered then
         local reasons = { fault }
         local record = { address = row.address, action = "unknown", reasons = reasons, error = "invalid_argument" }
+        record.source = self.row_source
         self:take(number, row, record, fault)
         self:write_if_due()
       elseif not is_answered then
@@ -277,7 +283,7 @@ function Run:screen(client)
     local entry = self.rows[decision.index]
     self.rows[decision.index] = nil
     local problem = decision.reasons[1] and decision.reasons[1].message:gsub("^riskscreen: %S+ ", "")
-    self:take(entry.number, entry.row, screening.record(decision), problem)
+    self:take(entry.number, entry.row, screening.record(decision, self.row_source), problem)
     self:write_if_due()
   end
 end
@@ -442,12 +448,14 @@ local function open_output(run, path, identity)
   local state = states.open(state_path)
   run.state = state
   if resumes and state:has_begun() then
-    local difference = identities.difference(state:identity(), identity)
+    local began = state:identity()
+    local difference = identities.difference(began, identity)
     if difference then
       status.misuse(
         ("--resume: this is another run: %s. Give the same arguments, or --force to start again"):format(difference)
       )
     end
+    run:set_row_source(began.source)
     local place = place_of(run, path)
     run.out = io.open(place, state.progress.offset > 0 and "r+b" or "w+b")
     local size = run.out and run.out:seek "end"
@@ -524,13 +532,14 @@ function M.run(context)
   end
   local run = new_run(context)
   limit_rate(context)
-  local client, is_sandbox = context:client { concurrency = math.max(DEFAULT_REQUESTS, context.options.concurrency) }
+  local client, source = context:client { concurrency = math.max(DEFAULT_REQUESTS, context.options.concurrency) }
+  run:set_row_source(source)
   local path = output_path(context.options, run.format)
   run.path = path
   if not path and (context.options.resume or context.options.retry_failed) then
     status.misuse((context.options.resume and "--resume" or "--retry-failed") .. " needs a file of results: -o FILE")
   elseif path then
-    open_output(run, path, identities.of(context, run.input, run.format, is_sandbox))
+    open_output(run, path, identities.of(context, run.input, run.format, source))
   else
     run.out = context:stream()
     run.progress = states.new_progress()
