@@ -180,6 +180,37 @@ describe("riskscreen journal", function()
   end)
 end)
 
+describe("an output that cannot be written", function()
+  local lines = {
+    risk = "riskscreen risk --json -n eth " .. HACK,
+    screen = "riskscreen screen --csv -n eth 0x00000000000000000000000000000000c1ea0000",
+    ["blacklist export"] = "riskscreen blacklist export",
+    ["config show"] = "riskscreen config show --all",
+    completion = "riskscreen completion bash",
+  }
+  for verb, line in pairs(lines) do
+    it("is no success of " .. verb, function()
+      local output, status = shell(line .. " > /dev/full")
+      assert.equal(3, status)
+      assert.matches("the output cannot be written", output, 1, true)
+      output, status = shell(line .. " >&-")
+      assert.equal(3, status)
+      assert.matches("the output cannot be written", output, 1, true)
+    end)
+  end
+
+  it("leaves a change to the next run of watch", function()
+    write("watched.csv", "address\n" .. HACK .. "\n")
+    local line = "riskscreen watch --file $TMP/watched.csv -n eth --once"
+    local output, status = shell(line .. " > /dev/full")
+    assert.equal(3, status)
+    assert.matches("a change was not delivered and is kept", output, 1, true)
+    output, status = shell(line .. " 2>/dev/null")
+    assert.equal(0, status)
+    assert.equal("block", cjson.decode(output).action)
+  end)
+end)
+
 describe("riskscreen doctor", function()
   it("finds a service in order, and says what is wrong with another", function()
     local output, status = shell "riskscreen doctor --set rate_limit.rate=50 --csv"

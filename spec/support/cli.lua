@@ -12,7 +12,9 @@ local function buffer()
     end
     return self
   end
-  function stream:flush() end
+  function stream:flush()
+    return self
+  end
   function stream:text()
     return table.concat(self.pieces)
   end

@@ -197,6 +197,7 @@ local function run_command(command, result, world, parser, list)
   if not ok then
     error(outcome, 0)
   end
+  status.ensure_written(world.out:flush())
   outcome = outcome or status.done
   if outcome == status.allow and command.verdict and context.configuration.is_simulated then
     context:warn(SIMULATED)

@@ -12,7 +12,7 @@ local function run(context)
     local hint = text.did_you_mean(shell, shells)
     status.misuse(("the shell must be one of %s (got %s%s)"):format(table.concat(shells, ", "), text.show(shell), hint))
   end
-  context.world.out:write(make(context.parser))
+  status.ensure_written(context.world.out:write(make(context.parser)))
 end
 
 return {

@@ -164,7 +164,7 @@ local status_columns = {
 local function run_status(context)
   local queue = open(context)
   if context.options.metrics then
-    context.world.out:write(status.ensure(queue:metrics()))
+    status.ensure_written(context.world.out:write(status.ensure(queue:metrics())))
     return
   end
   local found = status.ensure(queue:status())

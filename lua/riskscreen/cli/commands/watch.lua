@@ -73,11 +73,14 @@ local function receiver(context)
       end
     end
     if not context.quiet then
-      local written, problem = context.world.out:write(line, "\n")
+      local out = context.world.out
+      local written, problem = out:write(line, "\n")
+      if written then
+        written, problem = out:flush()
+      end
       if not written then
         return nil, problem
       end
-      context.world.out:flush()
     end
     return true
   end

@@ -4,6 +4,7 @@ local columns_of = require "riskscreen.cli.output.columns"
 local csv = require "riskscreen.cli.output.csv"
 local json = require "riskscreen.cli.output.json"
 local render = require("riskscreen.cli.output.table").render
+local status = require "riskscreen.cli.status"
 local tables = require "riskscreen.util.tables"
 
 ---@class riskscreen.cli.Output
@@ -25,6 +26,11 @@ local M = {
   table = render,
 }
 
+-- A program that reads a part of the results must not take it for all of them.
+local function write(self, ...)
+  status.ensure_written(self.out:write(...))
+end
+
 local writers, finishers = {}, {}
 
 function writers.table(self, record)
@@ -33,28 +39,28 @@ end
 
 function finishers.table(self)
   if #self.rows > 0 then
-    self.out:write(render(self.columns, self.rows, self.width, self.coloured, self.single))
+    write(self, render(self.columns, self.rows, self.width, self.coloured, self.single))
   end
 end
 
 function writers.csv(self, record)
-  self.out:write(csv.line(columns_of.cells(self.columns, record), #self.columns))
+  write(self, csv.line(columns_of.cells(self.columns, record), #self.columns))
 end
 
 function writers.jsonl(self, record)
-  self.out:write(json.encode(record, self.order), "\n")
+  write(self, json.encode(record, self.order), "\n")
 end
 
 function writers.json(self, record)
   local before = self.single and "" or self.count == 1 and "[\n" or ",\n"
-  self.out:write(before, json.encode(record, self.order))
+  write(self, before, json.encode(record, self.order))
 end
 
 function finishers.json(self)
   if self.single then
-    self.out:write "\n"
+    write(self, "\n")
   else
-    self.out:write(self.count == 0 and "[]\n" or "\n]\n")
+    write(self, self.count == 0 and "[]\n" or "\n]\n")
   end
 end
 
@@ -81,7 +87,7 @@ function M.new(settings, columns, single)
     count = 0,
   }, Output)
   if self.format == "csv" then
-    self.out:write(csv.line(tables.pluck(columns, "name"), #columns))
+    write(self, csv.line(tables.pluck(columns, "name"), #columns))
   end
   return self
 end
@@ -98,7 +104,7 @@ function Output:finish()
   if finishers[self.format] then
     finishers[self.format](self)
   end
-  self.out:flush()
+  status.ensure_written(self.out:flush())
 end
 
 return M
