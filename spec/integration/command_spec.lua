@@ -57,6 +57,40 @@ describe("screen --file", function()
     assert.equal(130, status, output)
   end)
 
+  it("does not go on with another input or other lists", function()
+    local directory, remove = cli.directory()
+    local path = directory .. "/input.csv"
+    local function write(name, content)
+      local file = assert(io.open(directory .. "/" .. name, "wb"))
+      file:write(content)
+      file:close()
+    end
+    local rows = { "address,network\n" }
+    for number = 1, 1500 do
+      rows[#rows + 1] = ("0x%040x,eth\n"):format(number)
+    end
+    local before = table.concat(rows)
+    write("input.csv", before)
+    local base = "XDG_CONFIG_HOME=/nonexistent %s screen --sandbox -q --file %s"
+    local line = base:format(cli.command, path)
+    local _, first = run(line)
+    -- Another address in the last row, far behind the beginning.
+    write("input.csv", (before:gsub("%x%x,eth\n$", "ff,eth\n")))
+    local changed, changed_status = run(line .. " --resume")
+    local retried, retried_status = run(line .. " --retry-failed")
+    write("input.csv", before)
+    write("deny.txt", ("0x%040x\n"):format(7))
+    local listed, listed_status = run(line .. " --resume --set lists.deny=" .. directory .. "/deny.txt")
+    local _, same = run(line .. " --resume")
+    remove()
+    assert.equal(2, first) -- the sandbox blocks some of them
+    assert.same({ 4, 4, 4 }, { changed_status, retried_status, listed_status })
+    assert.matches("this is another run: content was", changed, 1, true)
+    assert.matches("this is another run: content was", retried, 1, true)
+    assert.matches("this is another run: lists was 'none' and is 'deny ", listed, 1, true)
+    assert.equal(2, same)
+  end)
+
   it("stops when the service is down, and makes the failed calls again when it is resumed", function()
     local directory, remove = cli.directory()
     local path = directory .. "/input.csv"
