@@ -1,5 +1,5 @@
 -- Requests that end while their calls and tasks are under way. They leave nothing behind.
-local addresses = require "riskscreen.sandbox.addresses"
+local addresses = require "riskscreen.sandbox.scenario_addresses"
 local gates = require "spec.support.gate"
 local nginx = require "spec.support.nginx"
 local riskscreen = require "riskscreen"

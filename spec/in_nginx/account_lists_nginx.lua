@@ -1,5 +1,5 @@
 -- The account's lists in a real nginx with several workers: one of them fetches, all of them answer from that.
-local addresses = require "riskscreen.sandbox.addresses"
+local addresses = require "riskscreen.sandbox.scenario_addresses"
 local gates = require "spec.support.gate"
 local nginx = require "spec.support.nginx"
 local prometheus = require "spec.support.prometheus"

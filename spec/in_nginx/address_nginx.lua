@@ -1,5 +1,5 @@
 -- The places of an address in a request, and requests in which two programs could find two addresses.
-local addresses = require "riskscreen.sandbox.addresses"
+local addresses = require "riskscreen.sandbox.scenario_addresses"
 local gates = require "spec.support.gate"
 
 local CLEAN, HIGH = addresses["clean-eth"], addresses["high-eth"]

@@ -1,5 +1,5 @@
 -- The cache in the workers of a real nginx. The sandbox counts the requests that reach it.
-local addresses = require "riskscreen.sandbox.addresses"
+local addresses = require "riskscreen.sandbox.scenario_addresses"
 local gates = require "spec.support.gate"
 local nginx = require "spec.support.nginx"
 local riskscreen = require "riskscreen"

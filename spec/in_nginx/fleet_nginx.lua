@@ -1,5 +1,5 @@
 -- Gates of several nginx that share verdicts and purges in a real Redis.
-local addresses = require "riskscreen.sandbox.addresses"
+local addresses = require "riskscreen.sandbox.scenario_addresses"
 local fleets = require "spec.support.fleet"
 local json = require "riskscreen.json"
 local nginx = require "spec.support.nginx"

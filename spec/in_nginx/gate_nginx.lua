@@ -1,5 +1,5 @@
 -- The gate in a real nginx: the effect of each decision and of each option.
-local addresses = require "riskscreen.sandbox.addresses"
+local addresses = require "riskscreen.sandbox.scenario_addresses"
 local gates = require "spec.support.gate"
 local nginx = require "spec.support.nginx"
 

@@ -1,5 +1,5 @@
 -- Requests of an attacker. The gate checks each of them, and it checks the address that the application gets.
-local addresses = require "riskscreen.sandbox.addresses"
+local addresses = require "riskscreen.sandbox.scenario_addresses"
 local gates = require "spec.support.gate"
 local socket = require "socket"
 

@@ -1,5 +1,5 @@
 -- The gate behind HTTP/2: requests share a connection, and bodies come in frames, also without a length.
-local addresses = require "riskscreen.sandbox.addresses"
+local addresses = require "riskscreen.sandbox.scenario_addresses"
 local gates = require "spec.support.gate"
 local http = require "spec.support.http"
 local riskscreen = require "riskscreen"

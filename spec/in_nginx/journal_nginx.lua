@@ -1,5 +1,5 @@
 -- The journal of a gate in a real nginx: every decision is written, also when workers are replaced or stopped.
-local addresses = require "riskscreen.sandbox.addresses"
+local addresses = require "riskscreen.sandbox.scenario_addresses"
 local gates = require "spec.support.gate"
 local journals = require "riskscreen.journal"
 local nginx = require "spec.support.nginx"

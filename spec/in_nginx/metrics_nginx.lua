@@ -1,5 +1,5 @@
 -- The metrics and the status page of a real nginx with several workers.
-local addresses = require "riskscreen.sandbox.addresses"
+local addresses = require "riskscreen.sandbox.scenario_addresses"
 local gates = require "spec.support.gate"
 local json = require "riskscreen.json"
 local nginx = require "spec.support.nginx"

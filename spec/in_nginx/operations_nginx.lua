@@ -1,5 +1,5 @@
 -- A gate in operation: reloads, crashes, a full dict and a hanging service, with several workers under load.
-local addresses = require "riskscreen.sandbox.addresses"
+local addresses = require "riskscreen.sandbox.scenario_addresses"
 local gates = require "spec.support.gate"
 local json = require "riskscreen.json"
 local nginx = require "spec.support.nginx"

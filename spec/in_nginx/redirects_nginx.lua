@@ -1,5 +1,5 @@
 -- The gate when nginx redirects a request to another location, or mirrors it.
-local addresses = require "riskscreen.sandbox.addresses"
+local addresses = require "riskscreen.sandbox.scenario_addresses"
 local gates = require "spec.support.gate"
 local nginx = require "spec.support.nginx"
 

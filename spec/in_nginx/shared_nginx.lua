@@ -1,5 +1,5 @@
 -- The workers of a real nginx share the circuit and the rate limit of a client with `shared_dict`.
-local addresses = require "riskscreen.sandbox.addresses"
+local addresses = require "riskscreen.sandbox.scenario_addresses"
 local json = require "riskscreen.json"
 local nginx = require "spec.support.nginx"
 local riskscreen = require "riskscreen"

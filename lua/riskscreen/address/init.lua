@@ -1,7 +1,7 @@
 -- Spellings, formats and checksums of addresses. No other module decides whether a text is an address, or whether two
 -- texts are the same address. The service may find no risk for a misspelt address, so such a text is refused. The
 -- formats are those of the networks (formats.lua); the interface publishes none.
-local explain = require "riskscreen.address.explain"
+local foreign = require "riskscreen.address.foreign_characters"
 local formats = require "riskscreen.address.formats"
 local text = require "riskscreen.util.text"
 
@@ -148,7 +148,7 @@ function M.explain(address, network)
   if canonical then
     return nil
   end
-  return explain.foreign(address)
+  return foreign.problem(address)
     or other_network(address, network)
     or reason
     or ("addresses of %s begin with %s"):format(network, format.beginning)

@@ -1,10 +1,9 @@
 -- The `riskscreen` command: parses the arguments, runs the verb, and turns every outcome into a message and an exit
 -- status. The verbs are in commands/; parser.lua says how one declares itself.
 
+local clients = require "riskscreen.cli.client"
 local commands = require "riskscreen.cli.commands"
 local configuration = require "riskscreen.cli.configuration"
-local connection = require "riskscreen.cli.connection"
-local errors = require "riskscreen.errors"
 local option_of = require "riskscreen.cli.option"
 local outputs = require "riskscreen.cli.output"
 local parsers = require "riskscreen.cli.parser"
@@ -12,9 +11,6 @@ local status = require "riskscreen.cli.status"
 local system = require "riskscreen.system"
 local text = require "riskscreen.util.text"
 local version = require "riskscreen.version"
-
--- A script that has lost its configuration must not take an answer of the sandbox for a yes.
-local SIMULATED = "the status is 4, not 0, because no service is configured; --sandbox accepts simulated answers"
 
 ---@class riskscreen.cli.World what the command has of the process; tests replace parts
 ---@field out table stdout
@@ -43,7 +39,7 @@ Context.__index = Context
 ---@return riskscreen.Client
 ---@return "sandbox"|nil source nil if a service answers
 function Context:client(changes)
-  return connection.open(self.configuration, self.world, changes, self.command.verdict == "output")
+  return clients.open(self.configuration, self.world, changes, self.command.verdict == "output")
 end
 
 ---A value of the configuration.
@@ -62,7 +58,7 @@ end
 ---The policy of the configuration, or nil.
 ---@return riskscreen.Policy|nil
 function Context:policy()
-  return connection.policy(self.configuration)
+  return clients.policy(self.configuration)
 end
 
 local function taken()
@@ -200,25 +196,10 @@ local function run_command(command, result, world, parser, list)
   status.ensure_written(world.out:flush())
   outcome = outcome or status.done
   if outcome == status.allow and command.verdict and context.configuration.is_simulated then
-    context:warn(SIMULATED)
+    context:warn(status.SIMULATED)
     return status.usage
   end
   return outcome
-end
-
--- The status and the message of a failure.
-local function describe(failure)
-  local message = tostring(failure)
-  -- Lua's interpreter raises this at SIGINT, also in a call whose failures become messages.
-  if (" " .. message):find(" interrupted!", 1, true) then
-    return status.interrupted, "interrupted"
-  elseif status.is_failure(failure) then
-    return failure.status, message
-  elseif errors.is(failure) then
-    message = message:gsub("^riskscreen: ", "")
-    return failure.kind == "invalid_argument" and status.usage or status.unknown, message
-  end
-  return status.unknown, "failed: " .. message
 end
 
 -- The verb whose name the arguments begin with, or nil.
@@ -263,7 +244,7 @@ function M.main(arguments, given)
   if ok then
     return outcome
   end
-  local code, message = describe(outcome)
+  local code, message = status.of_failure(outcome)
   world.warn(message)
   if code == status.usage then
     local name = named(list, arguments)

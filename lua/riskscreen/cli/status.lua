@@ -1,6 +1,7 @@
 -- The exit statuses of the command, and the failures that end it.
 
 local decisions = require "riskscreen.policy.decision"
+local errors = require "riskscreen.errors"
 
 local M = {
   done = 0,
@@ -13,7 +14,10 @@ local M = {
   interrupted = 130, -- 128 and the number of SIGINT, as shells count
 }
 
----Text of the help: cli/init.lua replaces the status.
+---A script that has lost its configuration must not take an answer of the sandbox for a yes.
+M.SIMULATED = "the status is 4, not 0, because no service is configured; --sandbox accepts simulated answers"
+
+---The same for the help.
 M.but_simulated = "; 4 instead where the sandbox answers without --sandbox"
 
 ---@type { status: integer, what: string }[] of `screen`, for its help
@@ -86,6 +90,24 @@ function M.ensure(value, err)
     error(err, 0)
   end
   return value
+end
+
+---The status and the message of a failure.
+---@param failure any
+---@return integer status
+---@return string message
+function M.of_failure(failure)
+  local message = tostring(failure)
+  -- Lua's interpreter raises this at SIGINT, also in a call whose failures become messages.
+  if (" " .. message):find(" interrupted!", 1, true) then
+    return M.interrupted, "interrupted"
+  elseif M.is_failure(failure) then
+    return failure.status, message
+  elseif errors.is(failure) then
+    message = message:gsub("^riskscreen: ", "")
+    return failure.kind == "invalid_argument" and M.usage or M.unknown, message
+  end
+  return M.unknown, "failed: " .. message
 end
 
 ---@param value any

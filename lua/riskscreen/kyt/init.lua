@@ -2,15 +2,15 @@
 -- policy/score.lua decides from a result.
 
 local awaiting = require "riskscreen.kyt.await"
+local build = require "riskscreen.options.build"
 local calls = require "riskscreen.call"
 local check = require "riskscreen.options.check"
-local build = require "riskscreen.options.build"
 local errors = require "riskscreen.errors"
-local keep = require "riskscreen.kyt.keep"
 local operations = require "riskscreen.interface.operations"
 local options = require "riskscreen.options"
 local request = require "riskscreen.interface.request"
 local submission = require "riskscreen.kyt.submit"
+local submissions = require "riskscreen.kyt.submission_store"
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 local tickets = require "riskscreen.kyt.tickets"
@@ -207,7 +207,7 @@ local function kept_transaction(state, entry)
     local ids = { request_id = content.requestId, custom_id = content.customId, kind = "transaction" }
     transaction = new_transaction(ids, awaiting.finished(state, ids, content.result, {}))
   else
-    return nil, keep.uncertain(content)
+    return nil, submissions.uncertain(content)
   end
   if transaction then
     entries[transaction] = entry
@@ -252,7 +252,7 @@ local function submit(state, kind, parameters, call_options)
     return send(state, kind, parameters, call_options)
   end
   local ticket = submission.ticket_before(state, parameters, kinds[kind].ticket)
-  local entry, err = keep.begin(state, kind, parameters, ticket)
+  local entry, err = submissions.begin(state, kind, parameters, ticket)
   if not entry then
     return nil, err
   elseif entry.content then
@@ -366,7 +366,7 @@ function methods.kept(self)
   if not state.settings.store then
     error("kept: the client has no store", 2)
   end
-  local each = keep.each(state)
+  local each = submissions.each(state)
   return function()
     local entry = each()
     if entry then
@@ -386,7 +386,7 @@ function methods.forget(self, parameters, given)
   if not state.settings.store then
     error("forget: the client has no store", 2)
   end
-  return keep.forget(state, checked.kind or "transaction", ids)
+  return submissions.forget(state, checked.kind or "transaction", ids)
 end
 
 return { methods = methods }

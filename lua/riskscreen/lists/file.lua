@@ -1,10 +1,10 @@
 -- One list file in use: it is loaded, searched, and loaded again when it has changed. Until a new file is complete and
 -- verified, the old content counts. csrc/lists/permissions.c refuses a file that other users may write.
+local compiled = require "riskscreen.lists.compiled"
 local core = require "riskscreen.util.core"
 local entries = require "riskscreen.lists.entry"
 local index = require "riskscreen.lists.index"
 local loaders = require "riskscreen.lists.loaders"
-local rsl = require "riskscreen.lists.rsl"
 local text = require "riskscreen.util.text"
 
 local PIECE = 65536 -- bytes that are read at a time
@@ -95,11 +95,11 @@ local function load_compiled(path, pause)
   if core then
     return load_mapped(path, pause)
   end
-  local content, problem = read_whole(path, rsl.LONGEST)
+  local content, problem = read_whole(path, compiled.LONGEST)
   if not content then
     return nil, problem
   end
-  local list, facts = rsl.read(content)
+  local list, facts = compiled.read(content)
   if list then
     facts.invalid = 0
   end

@@ -6,6 +6,7 @@ local digest = require "riskscreen.address.digest"
 local errors = require "riskscreen.errors"
 local json = require "riskscreen.json"
 local policies = require "riskscreen.policy"
+local redis = require "riskscreen.redis"
 local runtime = require "riskscreen.runtime"
 local scripts = require "riskscreen.queue.scripts"
 local tables = require "riskscreen.util.tables"
@@ -471,10 +472,7 @@ end
 local function remove_dead(self)
   local queue = self.queue
   for _, info in ipairs(self.redis:call("XINFO", "CONSUMERS", queue.base .. "jobs", queue.group) or {}) do
-    local fields = {}
-    for index = 1, #info, 2 do
-      fields[info[index]] = info[index + 1]
-    end
+    local fields = redis.fields(info)
     if fields.pending == 0 and fields.idle > DEAD_AFTER * 1000 then
       self.redis:call("XGROUP", "DELCONSUMER", queue.base .. "jobs", queue.group, fields.name)
     end

@@ -45,6 +45,12 @@ local reasons = {
 
 local M = {}
 
+---@param reply any
+---@return boolean
+function M.is_error(reply)
+  return type(reply) == "table" and reply.err ~= nil
+end
+
 -- The text of an error, without the password.
 local function shown(place, message, advice, secret)
   if secret then

@@ -1,10 +1,11 @@
--- A client of Redis: commands, pipelines and scripts over one server, a Sentinel's master or a node of a Cluster. The
--- runtime's transport moves the bytes: hiredis' parser natively, cosockets inside nginx.
+-- A client of Redis: commands, pipelines and scripts over one server, a Sentinel's master or a node of a Cluster, which
+-- server.lua finds. The runtime's transport moves the bytes: hiredis' parser natively, cosockets inside nginx.
 
 local check = require "riskscreen.options.check"
 local failures = require "riskscreen.redis.failure"
 local options = require "riskscreen.options.redis"
 local runtime = require "riskscreen.runtime"
+local servers = require "riskscreen.redis.server"
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 
@@ -31,10 +32,6 @@ Script.__index = Script
 ---@field private last_error? riskscreen.Error of connecting
 local Redis = { __name = "riskscreen.Redis" }
 Redis.__index = Redis
-
-local function place_of(address)
-  return address.path or (address.host .. ":" .. address.port)
-end
 
 -- Redis has no other numbers than these texts. "%d" shows no fraction and no exponent.
 local function text_of(value, index)
@@ -63,138 +60,13 @@ local function append_texts(command, list)
   end
 end
 
-local function is_error(reply)
-  return type(reply) == "table" and reply.err ~= nil
-end
-
--- The password for a new connection, or nil and an error.
-local function read_password(self, given)
-  if type(given) ~= "function" then
-    return given
-  end
-  local ok, password = pcall(given)
-  if ok and type(password) == "string" and password ~= "" then
-    return password
-  end
-  -- A message may hold the password.
-  local problem = ok and "must return a text" or "raised an error"
-  return nil, failures.of_login(self.place, "the password function " .. problem)
-end
-
--- Logs in, chooses the database and checks the role of a new connection. Returns an error.
-local function prepare(self, connection, login, wants_master)
-  if connection:reused() then
-    return nil
-  end
-  local password, err = read_password(self, login.password)
-  if err then
-    return err
-  end
-  local steps = {}
-  if password then
-    self.secret = password
-    steps[#steps + 1] = { name = "login", "AUTH", login.username or password, login.username and password }
-  end
-  if login.database and login.database > 0 then
-    steps[#steps + 1] = { name = "database", "SELECT", tostring(login.database) }
-  end
-  if wants_master then
-    steps[#steps + 1] = { name = "role", "ROLE" }
-  end
-  if #steps == 0 then
-    return nil
-  end
-  local replies, failure = connection:pipeline(steps, self.settings.timeout)
-  if not replies then
-    failure.sent = false -- the user's command
-    return failures.of_transport(self.place, failure, self.secret)
-  end
-  for index, step in ipairs(steps) do
-    local reply = replies[index]
-    if is_error(reply) then
-      return step.name == "login" and failures.of_login(self.place, reply.err)
-        or failures.of_reply(self.place, reply.err, self.secret)
-    elseif step.name == "role" and not (type(reply) == "table" and reply[1] == "master") then
-      return failures.of_reply(self.place, "READONLY the server is no master")
-    end
-  end
-end
-
--- Connects to one server. Returns a connection that is ready for commands.
-local function connect(self, address, login, wants_master)
-  self.place = place_of(address)
-  local connection, failure = self.transport:connect(address)
-  if not connection then
-    return nil, failures.of_transport(self.place, failure, self.secret)
-  end
-  local hold = runtime.tasks.hold(connection)
-  local err = prepare(self, connection, login, wants_master)
-  runtime.tasks.release(connection, hold)
-  if err then
-    connection:close()
-    return nil, err
-  end
-  return connection
-end
-
--- The address that a server names, or nil where it cannot be one.
-local function named_address(host, port)
-  local number = type(port) == "string" and port:find "^%d%d?%d?%d?%d?$" and tonumber(port) or 0
-  if number >= 1 and number <= 65535 and type(host) == "string" and host:find "^[%w.:_%%-]+$" then
-    return { host = host, port = number }
-  end
-end
-
--- Asks the Sentinels, one after the other, for the address of the master.
-local function find_master(self)
-  local sentinels, last = self.settings.sentinels, nil
-  for index, address in ipairs(self.sentinels) do
-    local connection, err = connect(self, address, sentinels, false)
-    last = err or last
-    if connection then
-      local reply, failure =
-        connection:command({ "SENTINEL", "GET-MASTER-ADDR-BY-NAME", sentinels.name }, self.settings.timeout)
-      connection:close()
-      local master = type(reply) == "table" and named_address(reply[1], reply[2])
-      if master then
-        table.insert(self.sentinels, 1, table.remove(self.sentinels, index))
-        return master
-      elseif failure then
-        failure.sent = false
-        last = failures.of_transport(self.place, failure)
-      elseif is_error(reply) then
-        last = failures.of_reply(self.place, reply.err)
-      else
-        last = failures.of_reply(self.place, "ERR this Sentinel knows no master '" .. sentinels.name .. "'")
-      end
-    end
-  end
-  return nil, last
-end
-
--- Makes a new connection to the right server.
-local function open(self)
-  if self.settings.sentinels then
-    local master, err = find_master(self)
-    if not master then
-      return nil, err
-    end
-    return connect(self, master, self.login, true)
-  end
-  local connection, err = connect(self, self.address or self.settings.url.address, self.login, false)
-  if not connection then
-    self.address = nil -- a node of a Cluster may be gone: the next attempt begins at the URL
-  end
-  return connection, err
-end
-
 -- Makes a new connection, unless the last attempt failed a short time ago.
 local function open_after_pause(self)
   local now = runtime.now()
   if now < self.not_before then
     return nil, self.last_error
   end
-  local connection, err = open(self)
+  local connection, err = servers.connect(self)
   if connection then
     self.pause = FIRST_PAUSE
   else
@@ -267,17 +139,12 @@ local function drop(self, connection)
   end
 end
 
--- The address that a reply of a Cluster names.
-local function moved_to(message)
-  return named_address(message:match "^MOVED %d+ (.+):(%d+)$")
-end
-
 -- Whether commands that Redis has refused should be sent again on another connection: where it has refused all.
 local function is_redirected(self, connection, replies)
   local refused = 0
   for _, reply in ipairs(replies) do
-    local address = is_error(reply) and moved_to(reply.err)
-    local is_deposed = is_error(reply) and reply.err:find "^READONLY" -- the master has become a replica
+    local address = failures.is_error(reply) and servers.moved_to(reply.err)
+    local is_deposed = failures.is_error(reply) and reply.err:find "^READONLY" -- the master has become a replica
     if address or is_deposed then
       drop(self, connection)
       self.address = address or nil
@@ -317,7 +184,7 @@ end
 local function first_reply(self, replies, err)
   if not replies then
     return nil, err
-  elseif is_error(replies[1]) then
+  elseif failures.is_error(replies[1]) then
     return nil, failures.of_reply(self.place, replies[1].err, self.secret)
   end
   return replies[1]
@@ -346,7 +213,7 @@ function Redis:pipeline(commands)
   end
   local replies, err = perform(self, list, 1)
   for index, reply in ipairs(replies or {}) do
-    if is_error(reply) then
+    if failures.is_error(reply) then
       replies[index] = failures.of_reply(self.place, reply.err, self.secret)
     end
   end
@@ -462,6 +329,17 @@ function M.script(name, source)
   return setmetatable({ name = name, text = source }, Script)
 end
 
+---The table of a reply that alternates names and values.
+---@param reply any[]
+---@return table<any, any>
+function M.fields(reply)
+  local fields = {}
+  for index = 1, #reply, 2 do
+    fields[reply[index]] = reply[index + 1]
+  end
+  return fields
+end
+
 ---The error of a server that removes keys when its memory is full, for what must last.
 ---@param info string the reply to INFO memory
 ---@return riskscreen.Error|nil err nil where it keeps all keys
@@ -493,7 +371,7 @@ function M.with(settings)
       password = settings.password or url.password,
       database = url.database,
     },
-    place = url.address.path or (url.address.host .. ":" .. url.address.port),
+    place = servers.place_of(url.address),
     sentinels = sentinels,
     idle = {},
     pause = FIRST_PAUSE,

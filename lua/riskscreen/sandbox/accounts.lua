@@ -1,5 +1,5 @@
 -- The sandbox's accounts: each has an access key, two lists, usage, a rate limit and a quota.
-local addresses = require "riskscreen.sandbox.addresses"
+local addresses = require "riskscreen.sandbox.scenario_addresses"
 local canonical_address = require("riskscreen.address").normalize
 local enums = require "riskscreen.interface.enums"
 local json = require "riskscreen.json"

@@ -1,6 +1,6 @@
 -- The data of an address: a pure function of the address. A scenario's address has the scenario's verdict; the data of
 -- any other address are derived from its hash. The lists of an account are added in handlers.lua.
-local addresses = require "riskscreen.sandbox.addresses"
+local addresses = require "riskscreen.sandbox.scenario_addresses"
 local canonical_address = require("riskscreen.address").normalize
 local enums = require "riskscreen.interface.enums"
 local json = require "riskscreen.json"

@@ -1,6 +1,6 @@
 -- Documented addresses with known answers, like the test cards of payment services. The answers about other addresses
 -- are derived from their hash (address_data.lua).
-local addresses = require "riskscreen.sandbox.addresses"
+local addresses = require "riskscreen.sandbox.scenario_addresses"
 local enums = require "riskscreen.interface.enums"
 local json = require "riskscreen.json"
 

@@ -3,10 +3,10 @@
 
 local auth = require "riskscreen.webhook.auth"
 local build = require "riskscreen.options.build"
-local durable = require "riskscreen.webhook.durable"
 local check = require "riskscreen.options.check"
 local errors = require "riskscreen.errors"
 local event_parser = require "riskscreen.webhook.event"
+local event_store = require "riskscreen.webhook.event_store"
 local json = require "riskscreen.json"
 local listener = require "riskscreen.webhook.listener"
 local runtime = require "riskscreen.runtime"
@@ -359,7 +359,7 @@ function M.new(given)
   end
   local remember, early, clock = settings.remember, settings.early, settings.clock
   if settings.store and is_store(settings.store) then
-    return M.assemble(settings, durable.new(settings.store, remember, early, clock))
+    return M.assemble(settings, event_store.new(settings.store, remember, early, clock))
   end
   local handled = settings.store
     or setmetatable({ done = ttl_queue.new(remember.limit, remember.ttl, clock), claimed = {} }, Store)

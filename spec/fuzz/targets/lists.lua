@@ -3,7 +3,7 @@
 local addresses = require "riskscreen.address"
 local entries = require "riskscreen.lists.entry"
 local loaders = require "riskscreen.lists.loaders"
-local rsl = require "riskscreen.lists.rsl"
+local compiled = require "riskscreen.lists.compiled"
 
 local kinds = { "text", "csv", "json", "jsonl", "xml" }
 
@@ -46,7 +46,7 @@ return function(input)
   end
   local kind, size, content = input:byte(1) % (#kinds + 1), input:byte(2) + 1, input:sub(3)
   if kind == #kinds then
-    local index, problem = rsl.read(content)
+    local index, problem = compiled.read(content)
     assert(index or type(problem) == "string")
     return
   end

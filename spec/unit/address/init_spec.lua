@@ -1,5 +1,5 @@
 -- The formats, checksums and canonical spellings of addresses, by network, by the vectors of their standards.
-local addresses = require "riskscreen.sandbox.addresses"
+local addresses = require "riskscreen.sandbox.scenario_addresses"
 local enums = require "riskscreen.interface.enums"
 local address_rules = require "riskscreen.address"
 

@@ -1,5 +1,5 @@
 -- Addresses that were changed by accident or on purpose: none that the rules of its network refuse may become `allow`.
-local addresses = require "riskscreen.sandbox.addresses"
+local addresses = require "riskscreen.sandbox.scenario_addresses"
 local digest = require "riskscreen.address.digest"
 local enums = require "riskscreen.interface.enums"
 local json = require "riskscreen.json"

@@ -1,6 +1,6 @@
 local json = require "riskscreen.json"
 local list_files = require "spec.support.list_files"
-local rsl = require "riskscreen.lists.rsl"
+local reader = require "riskscreen.lists.compiled"
 local run = require("spec.support.cli").run
 
 local HEADER = 256 -- bytes of a compiled list
@@ -64,7 +64,7 @@ describe("riskscreen list", function()
     local built = directory:read "deny.rsl"
     for _, time in ipairs { ("\255"):rep(8), ("\0"):rep(7) .. "@" } do
       local content = built:sub(1, 40) .. time .. built:sub(49)
-      local crc, bytes = rsl.crc32c "of_sums"(content, 17, HEADER), {}
+      local crc, bytes = reader.crc32c "of_sums"(content, 17, HEADER), {}
       for index = 1, 4 do
         bytes[index] = string.char(math.floor(crc / 256 ^ (index - 1)) % 256)
       end

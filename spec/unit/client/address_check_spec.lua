@@ -1,5 +1,5 @@
 -- A text that is no address is refused before anything is sent, and every spelling of an address is one address.
-local addresses = require "riskscreen.sandbox.addresses"
+local addresses = require "riskscreen.sandbox.scenario_addresses"
 local recorder = require "spec.support.recorder"
 local riskscreen = require "riskscreen"
 local sandbox = require "riskscreen.sandbox"

@@ -1,7 +1,7 @@
 local build = require("riskscreen.lists.build").build
 local core = require "riskscreen.core"
 local list_files = require "spec.support.list_files"
-local rsl = require "riskscreen.lists.rsl"
+local compiled = require "riskscreen.lists.compiled"
 
 local address = list_files.address
 
@@ -38,7 +38,7 @@ describe("a build", function()
       ("address\n%s\n"):format(address(3))
     )
     assert.same({ 3, 3, 0, 0 }, { report.entries, report.rows, report.invalid, report.repeated })
-    local list, index = opened(), assert(rsl.read(directory:read "out.rsl"))
+    local list, index = opened(), assert(compiled.read(directory:read "out.rsl"))
     assert.same({ entries = 3, built_at = 1000, size = report.size, title = "ours" }, list:facts())
     for _, found in ipairs { list, index } do
       assert.same({ "one", false, 0 }, { found:find(address(1), "eth", 5) })
@@ -53,7 +53,7 @@ describe("a build", function()
   it("writes a list without entries", function()
     assert.equal(0, compile({}, "address\n").entries)
     assert.is_false(opened():find(address(1), "eth", 1))
-    assert.is_false(rsl.read(directory:read "out.rsl"):find(address(1), "eth", 1))
+    assert.is_false(compiled.read(directory:read "out.rsl"):find(address(1), "eth", 1))
   end)
 
   it("keeps one entry for an address and a network: the one that holds longest, or else the first", function()

@@ -179,7 +179,7 @@ describe("the sandbox's blacklist", function()
     end)
 
     local function item(name)
-      return items[require("riskscreen.sandbox.addresses")[name]]
+      return items[require("riskscreen.sandbox.scenario_addresses")[name]]
     end
 
     it("has an item without a network", function()

@@ -1,6 +1,7 @@
 -- The rate limit of a client. Calls queue for tokens by priority, and within a priority in the order of their arrival.
--- bucket.lua has the tokens, or shared_bucket.lua, where several machines share them.
+-- bucket.lua has the tokens, or shared_bucket.lua, where several machines share them. daily_cap.lua has those of a day.
 local buckets = require "riskscreen.call.limiter.bucket"
+local daily_cap = require "riskscreen.call.limiter.daily_cap"
 local leases = require "riskscreen.call.limiter.shared_bucket"
 local priorities = require("riskscreen.options.reliability").priorities
 
@@ -109,49 +110,6 @@ local function await_turn(limiter, entry)
   end
 end
 
-local DAY = 86400 -- seconds
-
----@class riskscreen.DailyCap the tokens of a day (UTC); workers of nginx share them
----@field private cap number
----@field private day? integer
----@field private taken number on that day
-local Daily = {}
-Daily.__index = Daily
-
-local function new_daily(cap, clock, shared, name)
-  local prefix = ("riskscreen:daily:%s:"):format(tostring(name))
-  return setmetatable({ cap = cap, clock = clock, shared = shared, prefix = prefix, taken = 0 }, Daily)
-end
-
--- The tokens taken today.
-function Daily:today()
-  local day = math.floor(self.clock() / DAY)
-  -- A clock that is set back does not give the day's tokens a second time.
-  if not self.day or day > self.day then
-    self.day, self.taken = day, 0
-  end
-  local key = self.shared and ("%s%.0f"):format(self.prefix, self.day)
-  local taken = key and self.shared:get(key)
-  return type(taken) == "number" and taken or self.taken, key
-end
-
-function Daily:left()
-  return self.cap - self:today()
-end
-
-function Daily:take(cost)
-  local _, key = self:today()
-  self.taken = self.taken + cost
-  if key then
-    self.shared:incr(key, cost, 0, 2 * DAY)
-  end
-end
-
--- The seconds until the next day.
-function Daily:rest()
-  return (self.day + 1) * DAY - self.clock()
-end
-
 local M = {}
 
 ---@param settings riskscreen.BucketSettings|{ daily?: number, monthly?: number, shared?: table }
@@ -166,7 +124,7 @@ function M.new(settings, runtime, shared, name, clock)
     limiter.bucket = leases.new(settings, runtime.now, clock, name)
   else
     limiter.bucket = buckets.new(settings, runtime.now, shared, name)
-    limiter.daily = settings.daily and new_daily(settings.daily, clock, shared, name)
+    limiter.daily = settings.daily and daily_cap.new(settings.daily, clock, shared, name)
   end
   return limiter
 end

@@ -1,14 +1,14 @@
 -- riskscreen queue: screens files of any size with workers on any number of machines, over Redis.
 
 local check = require "riskscreen.options.check"
+local decision_record = require "riskscreen.cli.decision_record"
+local grouped = require("riskscreen.cli.progress").grouped
 local inputs = require "riskscreen.cli.input"
 local option_of = require "riskscreen.cli.option"
-local grouped = require("riskscreen.cli.progress").grouped
 local queues = require "riskscreen.queue"
+local reader = require "riskscreen.cli.queue_results"
 local redis = require "riskscreen.redis"
-local reader = require "riskscreen.cli.result_file"
 local riskscreen = require "riskscreen"
-local screening = require "riskscreen.cli.screening"
 local status = require "riskscreen.cli.status"
 local system = require "riskscreen.system"
 local tables = require "riskscreen.util.tables"
@@ -257,8 +257,8 @@ return {
         type = "boolean",
         doc = "The setting rate_limit holds for all workers of this Redis together.",
       },
-      screening.concurrency,
-    }, screening.options, of_work, common),
+      decision_record.concurrency,
+    }, decision_record.options, of_work, common),
     examples = {
       {
         line = "queue work --set rate_limit.rate=100 --share-rate",

@@ -2,11 +2,11 @@
 
 local build = require "riskscreen.options.build"
 local configuration = require "riskscreen.cli.configuration"
+local decision_record = require "riskscreen.cli.decision_record"
 local inputs = require "riskscreen.cli.input"
 local option_of = require "riskscreen.cli.option"
 local run_options = require "riskscreen.options"
 local runs = require "riskscreen.cli.run"
-local screening = require "riskscreen.cli.screening"
 local status = require "riskscreen.cli.status"
 local tables = require "riskscreen.util.tables"
 
@@ -51,10 +51,10 @@ local file_option = {
 
 local function screen_addresses(context, addresses)
   local client, source = context:client()
-  local output = context:output(screening.columns(source))
+  local output = context:output(decision_record.columns(source))
   local worst
-  for decision in client:screen_all(screening.request(context, addresses)) do
-    output:add(screening.record(decision, source))
+  for decision in client:screen_all(decision_record.request(context, addresses)) do
+    output:add(decision_record.record(decision, source))
     worst = status.worst(worst, decision.action)
   end
   output:finish()
@@ -95,7 +95,7 @@ return {
     .. "the results. After Ctrl-C, a crash or a power cut the same command with --resume goes on, and asks for no "
     .. "address again that was answered.",
   arguments = { { name = "address", count = "*", doc = "Addresses of the network that -n names." } },
-  options = tables.concat({ file_option }, of_file, { screening.concurrency }, screening.options),
+  options = tables.concat({ file_option }, of_file, { decision_record.concurrency }, decision_record.options),
   examples = {
     {
       line = "screen 0x16e998a4a64a384aa74dd757e5a6858ab909262e -n eth",

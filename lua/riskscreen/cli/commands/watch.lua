@@ -1,9 +1,9 @@
 -- riskscreen watch: screens a file of addresses again and again, and prints what has changed.
 
 local configuration = require "riskscreen.cli.configuration"
+local decision_record = require "riskscreen.cli.decision_record"
 local json = require("riskscreen.cli.output").json
 local option_of = require "riskscreen.cli.option"
-local screening = require "riskscreen.cli.screening"
 local status = require "riskscreen.cli.status"
 local store = require "riskscreen.store"
 local watch_options = require("riskscreen.watch").options
@@ -154,7 +154,7 @@ return {
     { name = "once", type = "boolean", doc = "One cycle, as fast as --rate allows, for cron or a timer." },
     picked[1],
     picked[2],
-    screening.options[1],
+    decision_record.options[1],
     { name = "state", type = "string", argument = "PATH", doc = "The state file; by default FILE.watch.db." },
     { name = "command", type = "string", doc = "A shell command that gets each change as its standard input." },
     { name = "webhook", type = "string", argument = "URL", doc = "Where each change is posted, signed." },

@@ -1,24 +1,21 @@
 -- `riskscreen screen --file`: screens every row of a file into a file of results, and survives any end of the process.
--- ../input.lua reads the rows, state.lua keeps what was answered, ../progress.lua shows the run. With --retry-failed
--- the rows of a complete run, read by earlier.lua, go to a new file, with new answers in place of the failed ones.
+-- ../input.lua reads the rows, output.lua opens the file of results, state.lua keeps what was answered, and
+-- ../progress.lua shows the run. With --retry-failed the rows of a complete run, read by earlier.lua, go to a new file,
+-- with new answers in place of the failed ones.
 
-local addresses = require "riskscreen.address"
-local configuration = require "riskscreen.cli.configuration"
-local earlier_results = require "riskscreen.cli.run.earlier"
+local decision_record = require "riskscreen.cli.decision_record"
+local dry_run = require "riskscreen.cli.run.dry_run"
 local identities = require "riskscreen.cli.run.identity"
 local inputs = require "riskscreen.cli.input"
-local lookups = require "riskscreen.policy.lookups"
+local output = require "riskscreen.cli.run.output"
 local outputs = require "riskscreen.cli.output"
-local policies = require "riskscreen.policy"
 local progress_line = require "riskscreen.cli.progress"
 local riskscreen = require "riskscreen"
 local runtime = require "riskscreen.runtime"
-local screening = require "riskscreen.cli.screening"
 local states = require "riskscreen.cli.run.state"
 local status = require "riskscreen.cli.status"
 local system = require "riskscreen.system"
 local tables = require "riskscreen.util.tables"
-local text = require "riskscreen.util.text"
 
 local RECORD_EVERY = 1 -- seconds between two times that the output is forced to the disk
 local MOST_WAITING = 2000 -- answers that are not in the output, at which it is written earlier
@@ -27,7 +24,6 @@ local MOST_AT_ONCE = 2000 -- rows that are copied or passed over before other ta
 local MOST_SHOWN = 20 -- invalid rows that are printed
 local DEFAULT_REQUESTS = 32 -- at a time
 local DEFAULT_TIMEOUT = 10 -- seconds, of a client
-local UNFINISHED = ".part" -- after the output's name, until the rows that failed have new answers
 
 ---@class riskscreen.cli.Run
 ---@field context riskscreen.cli.Context
@@ -47,22 +43,8 @@ local function order_of(columns)
   return tables.pluck(columns, "name")
 end
 
--- Rows of the output: line and address first, the kept columns of the input last. A column of the input that is called
--- `action` must not take the place of the decision.
-local function columns_for(keep, source)
-  local columns = tables.concat({ { name = "line" } }, screening.columns(source), { { name = "time" } })
-  local own = tables.set(order_of(columns))
-  for _, name in ipairs(keep or {}) do
-    if own[name] then
-      status.misuse(("--keep: the results have a column %s of their own"):format(text.show(name)))
-    end
-    columns[#columns + 1] = { name = name }
-  end
-  return columns
-end
-
 function Run:set_row_source(source)
-  self.row_source, self.columns = source, columns_for(self.keep, source)
+  self.row_source, self.columns = source, output.columns(self.keep, source)
 end
 
 function Run:row_text(record)
@@ -276,14 +258,14 @@ function Run:source()
 end
 
 function Run:screen(client)
-  local request = screening.request(self.context, self:source())
+  local request = decision_record.request(self.context, self:source())
   request.ordered = false
   request.stop_after_failures = self.context.options.stop_after_failures
   for decision in client:screen_all(request) do
     local entry = self.rows[decision.index]
     self.rows[decision.index] = nil
     local problem = decision.reasons[1] and decision.reasons[1].message:gsub("^riskscreen: %S+ ", "")
-    self:take(entry.number, entry.row, screening.record(decision, self.row_source), problem)
+    self:take(entry.number, entry.row, decision_record.record(decision, self.row_source), problem)
     self:write_if_due()
   end
 end
@@ -350,18 +332,6 @@ function Run:exit_status()
   return self.progress.invalid > 0 and status.invalid_rows or status[worst]
 end
 
--- Puts the complete output of a run with --retry-failed in the place of the earlier one. Also after a crash.
-local function replace_earlier(path, progress)
-  if progress.earlier and progress.finished and configuration.exists(path .. UNFINISHED) then
-    status.ensure_written(os.rename(path .. UNFINISHED, path))
-    local directory = io.open(path:match "^.*/" or ".", "rb")
-    if directory then
-      system.sync(directory)
-      directory:close()
-    end
-  end
-end
-
 -- The whole run. A failure of the service that goes on, and every other end, leaves a state that can be resumed.
 function Run:go(client)
   self.started, self.recorded = runtime.now(), runtime.now()
@@ -371,7 +341,7 @@ function Run:go(client)
     self:write_all()
     self.progress.finished = true
     self:record {}
-    replace_earlier(self.path, self.progress)
+    output.replace_earlier(self.path, self.progress)
   elseif type(failure) == "table" and failure.failures then
     self:write_all()
     self:take_back_failures()
@@ -394,98 +364,6 @@ function Run:go(client)
     )
   end
   error(failure, 0)
-end
-
--- The path of the output: beside the input, or nil for stdout.
-local function output_path(options, format)
-  if options.output then
-    return options.output ~= "-" and options.output or nil
-  elseif options.file == "-" then
-    return nil
-  end
-  local base = options.file:gsub("%.gz$", ""):gsub("%.[%w]+$", "")
-  return base .. ".results." .. format
-end
-
--- The file to which a run goes on to write. With --retry-failed it begins again if the run is complete.
-local function place_of(run, path)
-  local progress, retries = run.state.progress, run.context.options.retry_failed
-  replace_earlier(path, progress)
-  if retries and not progress.finished and not progress.earlier then
-    status.misuse "--retry-failed: the run is not complete; --resume goes on with it"
-  end
-  local begins = retries and progress.finished and progress.failed > 0
-  if not begins and (progress.finished or not progress.earlier) then
-    return path
-  end
-  local file = io.open(path, "rb")
-  local size = file and file:seek "end"
-  if file then
-    file:close()
-  end
-  if size ~= (begins and progress.offset or progress.earlier) then
-    status.misuse(("--retry-failed: %s was changed since its run. --force starts again"):format(path))
-  end
-  if begins then
-    run.state:begin_again()
-  end
-  run.copied = earlier_results.open(path, run.format, run.columns)
-  run.passed = earlier_results.open(path, run.format, run.columns)
-  return path .. UNFINISHED
-end
-
--- Opens the state and the output. The state's lock comes first: another run may be writing the output.
-local function open_output(run, path, identity)
-  local options = run.context.options
-  local state_path, resumes = path .. ".state", options.resume or options.retry_failed
-  if not resumes and not options.force and (configuration.exists(path) or configuration.exists(state_path)) then
-    status.misuse(
-      ("%s exists: --resume goes on with its run, --force starts again, -o names another file"):format(path)
-    )
-  elseif resumes and not configuration.exists(state_path) then
-    status.misuse(("there is no run to resume: %s is missing"):format(state_path))
-  end
-  local state = states.open(state_path)
-  run.state = state
-  if resumes and state:has_begun() then
-    local began = state:identity()
-    local difference = identities.difference(began, identity)
-    if difference then
-      status.misuse(
-        ("--resume: this is another run: %s. Give the same arguments, or --force to start again"):format(difference)
-      )
-    end
-    run:set_row_source(began.source)
-    local place = place_of(run, path)
-    run.out = io.open(place, state.progress.offset > 0 and "r+b" or "w+b")
-    local size = run.out and run.out:seek "end"
-    if not size or size < state.progress.offset then
-      local message = "--resume: %s is shorter than the run has recorded; it was changed. --force starts again"
-      status.misuse(message:format(path))
-    end
-    assert(system.truncate(run.out, state.progress.offset))
-    run.out:seek "end"
-  else
-    os.remove(path .. UNFINISHED)
-    local problem
-    run.out, problem = io.open(path, "w+b")
-    if not run.out then
-      status.misuse("the output cannot be written: " .. problem)
-    end
-    state:clear()
-    state:begin(identity)
-  end
-  if state.progress.offset == 0 then -- a run that was ended before this has no header
-    local header = run:header()
-    run.out:write(header)
-    assert(system.sync(run.out))
-    state.progress.offset = #header
-    state:record(state.progress, {})
-  end
-  run.progress, run.answers = state.progress, state.answers
-  for _ in pairs(state.answers) do
-    run.waiting = run.waiting + 1
-  end
 end
 
 -- The rate as a setting of the client, and no more rows at a time than it can answer before their timeouts.
@@ -512,7 +390,7 @@ local function new_run(context)
     input = input,
     format = context.format == "jsonl" and "jsonl" or "csv",
     keep = options.keep or {},
-    columns = columns_for(options.keep),
+    columns = output.columns(options.keep),
     rows = {},
     answers = {},
     taken = 0,
@@ -534,12 +412,12 @@ function M.run(context)
   limit_rate(context)
   local client, source = context:client { concurrency = math.max(DEFAULT_REQUESTS, context.options.concurrency) }
   run:set_row_source(source)
-  local path = output_path(context.options, run.format)
+  local path = output.path(context.options, run.format)
   run.path = path
   if not path and (context.options.resume or context.options.retry_failed) then
     status.misuse((context.options.resume and "--resume" or "--retry-failed") .. " needs a file of results: -o FILE")
   elseif path then
-    open_output(run, path, identities.of(context, run.input, run.format, source))
+    output.open(run, path, identities.of(context, run.input, run.format, source))
   else
     run.out = context:stream()
     run.progress = states.new_progress()
@@ -558,53 +436,7 @@ end
 ---@param context riskscreen.cli.Context
 ---@return integer status
 function M.dry_run(context)
-  local run = new_run(context)
-  local network, policy = context:network(), context:policy() or policies.new()
-  local level = context.options.address_check
-  local wanted = lookups.wanted(policy, context.options.include)
-  local figures = { rows = 0, addresses = 0, invalid = 0, calls = 0 }
-  for row in run.input.next do
-    figures.rows = figures.rows + 1
-    local its_network = row.network or network
-    local valid, problem = nil, row.fault
-    if not problem then
-      valid, problem = addresses.validate(row.address, its_network, level)
-    end
-    if valid then
-      figures.addresses = figures.addresses + 1
-      for _, lookup in ipairs(wanted) do
-        figures.calls = figures.calls + (lookups.applies(lookup, its_network) and 1 or 0)
-      end
-    else
-      figures.invalid = figures.invalid + 1
-      run:report_invalid { line = row.line, invalid = problem }
-    end
-  end
-  run.input.close()
-  local rate = context.options.rate or context:setting "rate_limit.rate"
-  local cost = context.options.cost
-  figures.credits = cost and figures.calls * cost or nil
-  figures.seconds = rate and figures.calls / rate or nil
-  if context.format ~= "table" then
-    context:write_record({ "rows", "addresses", "invalid", "calls", "credits", "seconds" }, figures)
-  elseif not context.quiet then
-    local grouped = progress_line.grouped
-    context.world.out:write(
-      ("rows       %s\n"):format(grouped(figures.rows)),
-      ("addresses  %s\n"):format(grouped(figures.addresses)),
-      ("invalid    %s\n"):format(grouped(figures.invalid)),
-      ("calls      %s at most: a repeated address is asked for once\n"):format(grouped(figures.calls)),
-      ("credits    %s\n"):format(
-        cost and ("%g"):format(figures.credits)
-          or "unknown: the service publishes no prices; --cost N is the price of a call"
-      ),
-      ("time       %s\n"):format(
-        rate and progress_line.duration(figures.seconds) .. " at " .. ("%g"):format(rate) .. " calls a second"
-          or "unknown without --rate"
-      )
-    )
-  end
-  return figures.invalid > 0 and status.invalid_rows or status.done
+  return dry_run.tell(new_run(context))
 end
 
 return M

@@ -2,8 +2,8 @@
 -- with it. The output is written from there in the order of the input. Whenever the output is on the disk, the state
 -- gets its length: after a crash the output is cut to that length, and the answers behind it are still in the state.
 
-local json = require "riskscreen.json"
 local encode = require("riskscreen.cli.output").json.encode
+local json = require "riskscreen.json"
 local status = require "riskscreen.cli.status"
 local store = require "riskscreen.store"
 

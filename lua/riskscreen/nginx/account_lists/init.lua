@@ -1,16 +1,14 @@
 -- The account's blacklist and whitelist, fetched by one worker for all. An address on a list needs no look-up. This
--- file decides when they are fetched and how an entry decides; store.lua keeps them.
-local decisions = require "riskscreen.policy.decision"
-local index = require "riskscreen.lists.index"
+-- file decides when they are fetched; lease.lua chooses the worker, store.lua keeps them, decision.lua decides by them.
 local items = require "riskscreen.nginx.account_lists.items"
+local leases = require "riskscreen.nginx.account_lists.lease"
+local show = require("riskscreen.util.text").show
 local stores = require "riskscreen.nginx.account_lists.store"
 local tables = require "riskscreen.util.tables"
-local show = require("riskscreen.util.text").show
+local verdicts = require "riskscreen.nginx.account_lists.decision"
 
 local TRIES = 4 -- attempts of each worker in an interval to take the lease
 local BATCH = 200 -- entries that are written before other requests run
-local SLACK = 2 -- times a page's timeout: the length of a lease
-local SKEW = 60 -- seconds that a lease may seem to come from the future, after a clock was set back
 
 ---@class riskscreen.nginx.ListSettings
 ---@field dict table an ngx.shared dict
@@ -32,63 +30,13 @@ local SKEW = 60 -- seconds that a lease may seem to come from the future, after 
 
 ---@class riskscreen.nginx.ListRefresher
 ---@field private store riskscreen.nginx.ListStore
----@field private lease_key string one worker has the lease at a time; that of a worker that crashed expires
----@field private holder? string this worker and the number of its lease
----@field private leases integer leases that this worker has taken
+---@field private lease riskscreen.nginx.ListLease
 ---@field private reported? string|false the last message about items that are no address
 ---@field private started boolean
 ---@field private running boolean
 ---@field private shared? riskscreen.nginx.SharedLists
 local Refresher = {}
 Refresher.__index = Refresher
-
----The lists as one policy evaluates them.
----@class riskscreen.nginx.Lists
----@field private refresher riskscreen.nginx.ListRefresher
----@field private policy riskscreen.Policy
-local Lists = {}
-Lists.__index = Lists
-
--- Deletes a lease that was taken later than now: after a clock was set back it would last for long.
-local function forget_future_lease(self)
-  local text = self.settings.dict:get(self.lease_key)
-  local since = type(text) == "string" and tonumber(text:match "%S+$")
-  if since and since > self.settings.now() + SKEW then
-    self.settings.dict:delete(self.lease_key)
-  end
-end
-
--- Takes the lease, unless another worker has it or one ended lately. Returns a message where no worker can take it.
-local function take_lease(self)
-  local settings = self.settings
-  self.leases = self.leases + 1
-  self.holder = ("%s:%d %.3f"):format(settings.identity(), self.leases, settings.now())
-  forget_future_lease(self)
-  local taken, message = settings.dict:add(self.lease_key, self.holder, settings.timeout * SLACK)
-  return taken, message ~= "exists" and message or nil
-end
-
-local function has_lease(self)
-  return self.settings.dict:get(self.lease_key) == self.holder
-end
-
--- Renews the lease. False where it is another worker's by now.
-local function renew_lease(self)
-  local settings = self.settings
-  return has_lease(self) and (settings.dict:expire(self.lease_key, settings.timeout * SLACK)) == true
-end
-
--- Ends the lease. No worker takes the next one before the time is over.
-local function finish_lease(self, seconds)
-  local settings = self.settings
-  if not has_lease(self) then
-    return
-  elseif seconds > 0 then
-    settings.dict:set(self.lease_key, ("%.3f"):format(settings.now()), seconds)
-  else
-    settings.dict:delete(self.lease_key)
-  end
-end
 
 -- Fetches one list. The lease is renewed with every page.
 local function fetch_list(self, list, content, pages)
@@ -97,7 +45,7 @@ local function fetch_list(self, list, content, pages)
   for page in self.settings.client[list]:pages({ pageSize = settings.page_size }, call) do
     content[list](content, page)
     pages[#pages + 1] = { list = list, items = page }
-    if settings.exiting() or not renew_lease(self) then
+    if settings.exiting() or not self.lease:renew() then
       error("another worker has taken over", 0)
     end
   end
@@ -110,7 +58,7 @@ local function new_pacer(self)
     written = written + 1
     if written % BATCH == 0 then
       self.settings.pause()
-      return renew_lease(self)
+      return self.lease:renew()
     end
     return true
   end
@@ -129,7 +77,7 @@ end
 -- Fetches the lists for all machines, unless another one does so. Returns whether this one did.
 local function fetch(self, at, content)
   local settings, shared, pages = self.settings, self.shared, {}
-  if shared and not shared:take_lease(settings.timeout * SLACK) then
+  if shared and not shared:take_lease(self.lease.length) then
     return false
   end
   local ok, failure = pcall(function()
@@ -188,7 +136,7 @@ function Refresher:refresh()
   if self.running then
     return
   end
-  local taken, message = take_lease(self)
+  local taken, message = self.lease:take()
   if not taken then
     return message and report_failure(self, "the dict has no room for the lists: " .. message)
   end
@@ -197,13 +145,13 @@ function Refresher:refresh()
   local ok, result = pcall(fetch_and_keep, self, at)
   self.running = false
   if not ok and settings.exiting() then
-    return finish_lease(self, 0)
+    return self.lease:finish(0)
   end
   at = ok and result or at
   -- A refresh that took longer than the interval still leaves a pause before the next one.
   local is_waiting = ok and not result
   local pause = is_waiting and 0 or at + settings.interval - settings.now()
-  finish_lease(self, math.max(pause, settings.interval / TRIES))
+  self.lease:finish(math.max(pause, settings.interval / TRIES))
   if not ok then
     report_failure(self, result)
   elseif not is_waiting then
@@ -263,64 +211,7 @@ end
 ---@param policy riskscreen.Policy
 ---@return riskscreen.nginx.Lists
 function Refresher:under(policy)
-  return setmetatable({ refresher = self, policy = policy }, Lists)
-end
-
-local NO_REASON = { { action = "block", message = "the account has blacklisted the address without a reason" } }
-
-local function evaluate(self, subject, record)
-  record.address, record.network = subject.address, subject.network
-  return self.policy:decide { risk = record }
-end
-
--- The decision for an entry of the blacklist, if it is `block`. Any milder one is left to the service, which may know
--- more.
-local function block_for(self, subject, entry)
-  if not entry then
-    return nil
-  elseif not entry.risks then
-    return decisions.new { action = "block", reasons = NO_REASON }
-  end
-  local decision = evaluate(self, subject, { risks = entry.risks })
-  return decision.action == "block" and decision or nil
-end
-
--- The decision for an address on the whitelist without any risk, if the policy lets it pass.
-local function allow_for(self, subject)
-  local decision = evaluate(self, subject, { whitelist = true, risks = {} })
-  return decision.action == "allow" and not decision.degraded and decision or nil
-end
-
-local function listed(subject, decision, is_stale, valid_until)
-  local fields = { address = subject.address, network = subject.network, cached = true, stale = is_stale }
-  for _, name in ipairs { "action", "reasons", "error", "degraded" } do
-    fields[name] = decision[name]
-  end
-  return { decision = decisions.new(fields), valid_until = valid_until }
-end
-
----The decision of the lists about an address: block or allow. Nil where the service must be asked.
----@param subject riskscreen.nginx.Subject
----@param now number Unix seconds
----@return { decision: riskscreen.Decision, valid_until: number }|nil
-function Lists:find(subject, now)
-  local store, settings = self.refresher.store, self.refresher.settings
-  local valid_until = store:valid_until(now, settings.max_age)
-  local any_key, own_key = index.keys(subject.address, subject.network)
-  local everywhere, here = store:blacklisted(any_key), store:blacklisted(own_key)
-  local block = block_for(self, subject, everywhere) or block_for(self, subject, here)
-  if block then
-    return listed(subject, block, not valid_until, now + settings.interval)
-  elseif everywhere or here or not settings.whitelist or not valid_until then
-    return nil
-  end
-  local allow = store:whitelisted(own_key) and allow_for(self, subject)
-  return allow and listed(subject, allow, false, math.min(valid_until, now + settings.interval)) or nil
-end
-
----Starts refreshing in this worker.
-function Lists:start()
-  self.refresher:start()
+  return verdicts.new(self, policy)
 end
 
 local M = {}
@@ -352,8 +243,7 @@ function M.new(given)
   return setmetatable({
     settings = settings,
     store = stores.new(settings.dict, prefix),
-    lease_key = prefix .. "lease",
-    leases = 0,
+    lease = leases.new(settings, prefix .. "lease"),
     started = false,
     running = false,
   }, Refresher)

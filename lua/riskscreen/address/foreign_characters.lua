@@ -55,7 +55,7 @@ local M = {}
 ---The reason why a text is no address of any network, or nil.
 ---@param text string
 ---@return string|nil
-function M.foreign(text)
+function M.problem(text)
   if text == "" then
     return "it is empty"
   end

@@ -1,7 +1,7 @@
 -- Shared by the verbs that decide about addresses: their options, and a decision as a record.
 
-local option_of = require "riskscreen.cli.option"
 local columns_of = require("riskscreen.cli.output").columns
+local option_of = require "riskscreen.cli.option"
 local options = require "riskscreen.options"
 local screen = require "riskscreen.client.screen"
 local tables = require "riskscreen.util.tables"

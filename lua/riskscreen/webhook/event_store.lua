@@ -3,7 +3,7 @@
 
 local errors = require "riskscreen.errors"
 local json = require "riskscreen.json"
-local shared = require "riskscreen.webhook.shared"
+local shared = require "riskscreen.webhook.shared_events"
 local waiters = require "riskscreen.webhook.waiters"
 
 local HANDLED = "webhook:handled"

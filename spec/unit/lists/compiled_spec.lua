@@ -1,7 +1,7 @@
 local bits = require "riskscreen.util.bits"
 local build = require("riskscreen.lists.build").build
 local list_files = require "spec.support.list_files"
-local rsl = require "riskscreen.lists.rsl"
+local compiled = require "riskscreen.lists.compiled"
 
 local kinds = { "of_sums" }
 if rawget(_G, "jit") then
@@ -13,7 +13,7 @@ end
 describe("CRC-32C", function()
   for _, kind in ipairs(kinds) do
     it("has the value of RFC 3720, " .. kind, function()
-      local crc32c = rsl.crc32c(kind)
+      local crc32c = compiled.crc32c(kind)
       assert.equal(0xe3069283, crc32c("123456789", 1, 9))
       assert.equal(0x8a9136aa, crc32c(("\0"):rep(32), 1, 32))
       assert.equal(0x62a8ab43, crc32c("x" .. ("\255"):rep(32) .. "y", 2, 33))
@@ -37,7 +37,7 @@ describe("a compiled list that is read without the core", function()
   end)
 
   it("has its entries and facts", function()
-    local index, facts = rsl.read(content)
+    local index, facts = compiled.read(content)
     assert.equal(2, index.count)
     assert.same({ 2, 5, #content }, { facts.entries, facts.built_at, facts.size })
   end)
@@ -45,9 +45,9 @@ describe("a compiled list that is read without the core", function()
   it("is refused for any byte that is changed, and at any length", function()
     for at = 1, #content do
       local changed = content:sub(1, at - 1) .. string.char((content:byte(at) + 1) % 256) .. content:sub(at + 1)
-      assert.is_nil((rsl.read(changed)), "byte " .. at)
-      assert.is_nil((rsl.read(content:sub(1, at - 1))), "length " .. at - 1)
+      assert.is_nil((compiled.read(changed)), "byte " .. at)
+      assert.is_nil((compiled.read(content:sub(1, at - 1))), "length " .. at - 1)
     end
-    assert.is_nil((rsl.read(content .. "\0")))
+    assert.is_nil((compiled.read(content .. "\0")))
   end)
 end)

@@ -1,0 +1,52 @@
+-- The cap of a day (UTC): the tokens that its calls have taken. Workers of nginx share it.
+local DAY = 86400 -- seconds
+
+---@class riskscreen.DailyCap
+---@field private cap number
+---@field private day? integer
+---@field private taken number on that day
+local DailyCap = {}
+DailyCap.__index = DailyCap
+
+-- The tokens taken today.
+function DailyCap:today()
+  local day = math.floor(self.clock() / DAY)
+  -- A clock that is set back does not give the day's tokens a second time.
+  if not self.day or day > self.day then
+    self.day, self.taken = day, 0
+  end
+  local key = self.shared and ("%s%.0f"):format(self.prefix, self.day)
+  local taken = key and self.shared:get(key)
+  return type(taken) == "number" and taken or self.taken, key
+end
+
+function DailyCap:left()
+  return self.cap - self:today()
+end
+
+function DailyCap:take(cost)
+  local _, key = self:today()
+  self.taken = self.taken + cost
+  if key then
+    self.shared:incr(key, cost, 0, 2 * DAY)
+  end
+end
+
+-- The seconds until the next day.
+function DailyCap:rest()
+  return (self.day + 1) * DAY - self.clock()
+end
+
+local M = {}
+
+---@param cap number tokens
+---@param clock fun(): number Unix seconds
+---@param shared? riskscreen.SharedMemory of all workers
+---@param name? string of the bucket in the shared memory
+---@return riskscreen.DailyCap
+function M.new(cap, clock, shared, name)
+  local prefix = ("riskscreen:daily:%s:"):format(tostring(name))
+  return setmetatable({ cap = cap, clock = clock, shared = shared, prefix = prefix, taken = 0 }, DailyCap)
+end
+
+return M

@@ -1,0 +1,147 @@
+-- The file of results of a run: where it is, when a run may write it, and where the run goes on in it. state.lua keeps
+-- what was answered.
+
+local configuration = require "riskscreen.cli.configuration"
+local decision_record = require "riskscreen.cli.decision_record"
+local earlier_results = require "riskscreen.cli.run.earlier"
+local identities = require "riskscreen.cli.run.identity"
+local states = require "riskscreen.cli.run.state"
+local status = require "riskscreen.cli.status"
+local system = require "riskscreen.system"
+local tables = require "riskscreen.util.tables"
+local text = require "riskscreen.util.text"
+
+local UNFINISHED = ".part" -- after the output's name, until the rows that failed have new answers
+
+local M = {}
+
+---The columns of the output: line and address first, the kept columns of the input last. A column of the input that is
+---called `action` must not take the place of the decision.
+---@param keep? string[]
+---@param source? "sandbox"
+---@return riskscreen.cli.Column[]
+function M.columns(keep, source)
+  local columns = tables.concat({ { name = "line" } }, decision_record.columns(source), { { name = "time" } })
+  local own = tables.set(tables.pluck(columns, "name"))
+  for _, name in ipairs(keep or {}) do
+    if own[name] then
+      status.misuse(("--keep: the results have a column %s of their own"):format(text.show(name)))
+    end
+    columns[#columns + 1] = { name = name }
+  end
+  return columns
+end
+
+---Puts the complete output of a run with --retry-failed in the place of the earlier one. Also after a crash.
+---@param path string
+---@param progress riskscreen.cli.Progress
+function M.replace_earlier(path, progress)
+  if progress.earlier and progress.finished and configuration.exists(path .. UNFINISHED) then
+    status.ensure_written(os.rename(path .. UNFINISHED, path))
+    local directory = io.open(path:match "^.*/" or ".", "rb")
+    if directory then
+      system.sync(directory)
+      directory:close()
+    end
+  end
+end
+
+---The path of the output: beside the input, or nil for stdout.
+---@param options table of the verb
+---@param format "csv"|"jsonl"
+---@return string|nil
+function M.path(options, format)
+  if options.output then
+    return options.output ~= "-" and options.output or nil
+  elseif options.file == "-" then
+    return nil
+  end
+  local base = options.file:gsub("%.gz$", ""):gsub("%.[%w]+$", "")
+  return base .. ".results." .. format
+end
+
+-- The file to which a run goes on to write. With --retry-failed it begins again if the run is complete.
+local function place_of(run, path)
+  local progress, retries = run.state.progress, run.context.options.retry_failed
+  M.replace_earlier(path, progress)
+  if retries and not progress.finished and not progress.earlier then
+    status.misuse "--retry-failed: the run is not complete; --resume goes on with it"
+  end
+  local begins = retries and progress.finished and progress.failed > 0
+  if not begins and (progress.finished or not progress.earlier) then
+    return path
+  end
+  local file = io.open(path, "rb")
+  local size = file and file:seek "end"
+  if file then
+    file:close()
+  end
+  if size ~= (begins and progress.offset or progress.earlier) then
+    status.misuse(("--retry-failed: %s was changed since its run. --force starts again"):format(path))
+  end
+  if begins then
+    run.state:begin_again()
+  end
+  run.copied = earlier_results.open(path, run.format, run.columns)
+  run.passed = earlier_results.open(path, run.format, run.columns)
+  return path .. UNFINISHED
+end
+
+---Opens the state and the output. The state's lock comes first: another run may be writing the output.
+---@param run riskscreen.cli.Run
+---@param path string
+---@param identity table<string, string>
+function M.open(run, path, identity)
+  local options = run.context.options
+  local state_path, resumes = path .. ".state", options.resume or options.retry_failed
+  if not resumes and not options.force and (configuration.exists(path) or configuration.exists(state_path)) then
+    status.misuse(
+      ("%s exists: --resume goes on with its run, --force starts again, -o names another file"):format(path)
+    )
+  elseif resumes and not configuration.exists(state_path) then
+    status.misuse(("there is no run to resume: %s is missing"):format(state_path))
+  end
+  local state = states.open(state_path)
+  run.state = state
+  if resumes and state:has_begun() then
+    local began = state:identity()
+    local difference = identities.difference(began, identity)
+    if difference then
+      status.misuse(
+        ("--resume: this is another run: %s. Give the same arguments, or --force to start again"):format(difference)
+      )
+    end
+    run:set_row_source(began.source)
+    local place = place_of(run, path)
+    run.out = io.open(place, state.progress.offset > 0 and "r+b" or "w+b")
+    local size = run.out and run.out:seek "end"
+    if not size or size < state.progress.offset then
+      local message = "--resume: %s is shorter than the run has recorded; it was changed. --force starts again"
+      status.misuse(message:format(path))
+    end
+    assert(system.truncate(run.out, state.progress.offset))
+    run.out:seek "end"
+  else
+    os.remove(path .. UNFINISHED)
+    local problem
+    run.out, problem = io.open(path, "w+b")
+    if not run.out then
+      status.misuse("the output cannot be written: " .. problem)
+    end
+    state:clear()
+    state:begin(identity)
+  end
+  if state.progress.offset == 0 then -- a run that was ended before this has no header
+    local header = run:header()
+    run.out:write(header)
+    assert(system.sync(run.out))
+    state.progress.offset = #header
+    state:record(state.progress, {})
+  end
+  run.progress, run.answers = state.progress, state.answers
+  for _ in pairs(state.answers) do
+    run.waiting = run.waiting + 1
+  end
+end
+
+return M

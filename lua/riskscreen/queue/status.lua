@@ -1,0 +1,111 @@
+-- The state of a queue: its figures, and the same in Prometheus' text format.
+local errors = require "riskscreen.errors"
+local redis = require "riskscreen.redis"
+
+-- The entries of XINFO, each a list of names and values.
+local function infos_of(reply)
+  local list = {}
+  for index, entry in ipairs(type(reply) == "table" and not errors.is(reply) and reply or {}) do
+    list[index] = redis.fields(entry)
+  end
+  return list
+end
+
+---@class riskscreen.QueueStatus
+---@field waiting integer inputs that no worker has yet
+---@field working integer inputs that workers have
+---@field following integer inputs that wait for the result of the same address
+---@field results integer results that nobody has read
+---@field dead integer
+---@field added integer all inputs so far
+---@field done integer all results so far
+---@field shared integer results that needed no call of their own
+---@field requeued integer
+---@field per_second number results of the last whole minute
+---@field left? number seconds until all is done at that rate
+---@field oldest? number seconds that the oldest job has waited
+---@field workers { name: string, working: integer, idle: number }[] idle: seconds since it asked for work
+
+local M = {}
+
+---@param queue riskscreen.Queue
+---@return riskscreen.QueueStatus|nil
+---@return riskscreen.Error|nil err
+function M.read(queue)
+  local base = queue.base
+  local length, err = queue.redis:call("XLEN", base .. "jobs") -- finds the node of a Cluster
+  local time
+  if length then
+    time, err = queue.redis:call "TIME"
+  end
+  if not time then
+    return nil, err
+  end
+  local now = tonumber(time[1])
+  local replies
+  replies, err = queue.redis:pipeline {
+    { "XLEN", base .. "jobs" },
+    { "XINFO", "CONSUMERS", base .. "jobs", queue.group },
+    { "HGETALL", base .. "counts" },
+    { "XLEN", base .. "results" },
+    { "XRANGE", base .. "jobs", "-", "+", "COUNT", 1 },
+    { "GET", ("%srate:%.0f"):format(base, math.floor(now / 60) - 1) },
+  }
+  for _, reply in ipairs(replies or {}) do
+    err = err or errors.is(reply) and reply.code ~= "ERR" and reply.code ~= "NOGROUP" and reply or nil
+  end
+  if err then
+    return nil, err
+  end
+  local counts, status = redis.fields(replies[3]), { workers = {}, working = 0, results = replies[4] }
+  for _, info in ipairs(infos_of(replies[2])) do
+    status.workers[#status.workers + 1] = { name = info.name, working = info.pending, idle = info.idle / 1000 }
+    status.working = status.working + info.pending
+  end
+  for _, name in ipairs { "following", "dead", "added", "done", "shared", "requeued" } do
+    status[name] = tonumber(counts[name]) or 0
+  end
+  status.waiting = math.max(0, replies[1] - status.working)
+  local oldest = replies[5][1]
+  status.oldest = oldest and math.max(0, now - tonumber(oldest[1]:match "^%d+") / 1000) or nil
+  status.per_second = (tonumber(replies[6]) or 0) / 60
+  local left = status.waiting + status.working + status.following
+  status.left = status.per_second > 0 and left / status.per_second or nil
+  return status
+end
+
+local gauges = {
+  { "inputs", "state", { "waiting", "working", "following", "dead" }, "Inputs without a result." },
+  { "results_waiting", nil, { "results" }, "Results that nobody has read." },
+  { "workers", nil, { "workers" }, "Workers." },
+  { "oldest_seconds", nil, { "oldest" }, "Seconds that the oldest job has waited." },
+}
+local totals_of = { { "inputs_total", "added", "Inputs that were added." }, { "results_total", "done", "Results." } }
+
+---@param status riskscreen.QueueStatus
+---@param queue string its name
+---@return string
+function M.prometheus(status, queue)
+  local lines = {}
+  local function family(name, kind, doc)
+    lines[#lines + 1] = ("# HELP riskscreen_queue_%s %s"):format(name, doc)
+    lines[#lines + 1] = ("# TYPE riskscreen_queue_%s %s"):format(name, kind)
+  end
+  local function sample(name, label, value)
+    lines[#lines + 1] = ('riskscreen_queue_%s{queue="%s"%s} %.14g'):format(name, queue, label, value)
+  end
+  for _, gauge in ipairs(gauges) do
+    family(gauge[1], "gauge", gauge[4])
+    for _, field in ipairs(gauge[3]) do
+      local value = field == "workers" and #status.workers or status[field] or 0
+      sample(gauge[1], gauge[2] and (',%s="%s"'):format(gauge[2], field) or "", value)
+    end
+  end
+  for _, total in ipairs(totals_of) do
+    family(total[1], "counter", total[3])
+    sample(total[1], "", status[total[2]])
+  end
+  return table.concat(lines, "\n") .. "\n"
+end
+
+return M
