@@ -73,8 +73,7 @@ static CURLcode set_strings(CURL *easy, const struct rsc_origin_options *options
         {CURLOPT_SSLKEY, options->client_key != NULL ? options->client_key : options->client_cert},
         {CURLOPT_UNIX_SOCKET_PATH, options->unix_socket},
         {CURLOPT_USERAGENT, options->user_agent},
-        /* libcurl formats the header for each request. JSON needs no other encoding. */
-        {CURLOPT_ACCEPT_ENCODING, options->compression ? "gzip" : NULL},
+        {CURLOPT_ACCEPT_ENCODING, options->compression ? RSC_ENCODING : NULL},
     };
     CURLcode code = set_authorities(easy, options->ca_file);
     for (size_t i = 0; code == CURLE_OK && i < sizeof strings / sizeof *strings; i++) {

@@ -76,6 +76,7 @@ int rsc_origin_open(struct rsc_origin *origin, struct rsc_loop *loop, const stru
     origin->max_body = options->max_body;
     origin->max_headers = options->max_headers;
     origin->local = options->unix_socket != NULL;
+    origin->compression = options->compression;
     rsc_list_append(&loop->origins, &origin->link);
     rsc_loop_adjust(loop, origin->concurrency);
     int status = open_url(origin, options->base_url, error);

@@ -75,7 +75,7 @@ struct rsc_transfer {
 };
 
 /* Returns a block for so many lines of so many bytes in total, with one reference, or NULL if memory runs out. */
-struct rsc_headers *rsc_headers_new(size_t count, size_t bytes);
+struct rsc_headers *rsc_headers_new(const struct rsc_origin *origin, size_t count, size_t bytes);
 
 /* Copies a valid line "Name: value". */
 void rsc_headers_add(struct rsc_headers *headers, struct rsc_text line);

@@ -7,10 +7,12 @@
 
 #include "http/libcurl.h"
 
-/* For a request with a body, libcurl adds defaults for these headers. A line without a value suppresses the header. The
- * list of a request begins at that of the first line that it needs. */
-static const char *const suppressed[] = {"Content-Type:", "Expect:"};
-enum { FROM_CONTENT_TYPE, FROM_EXPECT, FROM_ADDED };
+/* The first lines of each list. For a request with a body, libcurl adds defaults for the first two headers. A line
+ * without a value suppresses the header. The list of a request begins at that of the first line that it needs. */
+static const char *const first_lines[] = {"Content-Type:", "Expect:", "Accept-Encoding:"};
+/* Takes the place of the last one. libcurl's own line would cost twice as much. */
+static const char encoding_line[] = "Accept-Encoding: " RSC_ENCODING;
+enum { FROM_CONTENT_TYPE, FROM_EXPECT, FROM_ENCODING, FROM_ADDED };
 
 bool rsc_request_method_valid(struct rsc_text method) {
     for (size_t i = 0; i < method.length; i++) {
@@ -84,7 +86,7 @@ static void link_line(struct rsc_headers *headers, size_t index, char *data) {
     }
 }
 
-struct rsc_headers *rsc_headers_new(size_t count, size_t bytes) {
+struct rsc_headers *rsc_headers_new(const struct rsc_origin *origin, size_t count, size_t bytes) {
     size_t lines = FROM_ADDED + count;
     struct rsc_headers *headers = malloc(sizeof *headers + lines * sizeof *headers->lines + bytes + count);
     if (headers == NULL) {
@@ -92,14 +94,17 @@ struct rsc_headers *rsc_headers_new(size_t count, size_t bytes) {
     }
     *headers = (struct rsc_headers){.references = 1, .end = (char *)(headers->lines + lines)};
     for (size_t i = 0; i < FROM_ADDED; i++) {
-        link_line(headers, i, (char *)(uintptr_t)suppressed[i]); /* libcurl never writes to the lines */
+        link_line(headers, i, (char *)(uintptr_t)first_lines[i]); /* libcurl never writes to the lines */
+    }
+    if (origin->compression) {
+        headers->lines[FROM_ENCODING].data = (char *)(uintptr_t)encoding_line;
     }
     return headers;
 }
 
 void rsc_headers_add(struct rsc_headers *headers, struct rsc_text line) {
-    size_t size = strlen(suppressed[FROM_CONTENT_TYPE]);
-    headers->typed |= line.length >= size && strncasecmp(line.bytes, suppressed[FROM_CONTENT_TYPE], size) == 0;
+    size_t size = strlen(first_lines[FROM_CONTENT_TYPE]);
+    headers->typed |= line.length >= size && strncasecmp(line.bytes, first_lines[FROM_CONTENT_TYPE], size) == 0;
     link_line(headers, FROM_ADDED + headers->count++, copy(&headers->end, line));
 }
 
@@ -125,7 +130,7 @@ static struct curl_slist *list_of(const struct rsc_transfer *transfer) {
     if (transfer->has_body) {
         return &headers->lines[headers->typed ? FROM_EXPECT : FROM_CONTENT_TYPE];
     }
-    return headers->count > 0 ? &headers->lines[FROM_ADDED] : NULL;
+    return &headers->lines[FROM_ENCODING];
 }
 
 /* The easy handle */

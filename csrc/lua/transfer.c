@@ -65,7 +65,7 @@ static bool same_headers(lua_State *L, const struct rsc_headers *headers, size_t
 
 /* Checks the lines of the list at index 3 and copies them. Header values are secret, so messages give only a line's
  * index. */
-static struct rsc_headers *copy_headers(lua_State *L, size_t count) {
+static struct rsc_headers *copy_headers(lua_State *L, const struct rsc_origin *origin, size_t count) {
     size_t bytes = 0;
     if (count > RSC_REQUEST_HEADERS_MAX) {
         luaL_error(L, "headers must have at most %d lines", RSC_REQUEST_HEADERS_MAX);
@@ -80,7 +80,7 @@ static struct rsc_headers *copy_headers(lua_State *L, size_t count) {
     if (bytes > RSC_REQUEST_TEXT_MAX) {
         refuse_size(L);
     }
-    struct rsc_headers *headers = rsc_headers_new(count, bytes);
+    struct rsc_headers *headers = rsc_headers_new(origin, count, bytes);
     if (headers == NULL) {
         luaL_error(L, "not enough memory");
     }
@@ -95,7 +95,7 @@ static struct rsc_headers *copy_headers(lua_State *L, size_t count) {
 static struct rsc_headers *take_headers(lua_State *L, struct rsc_origin *origin) {
     size_t count = lua_isnil(L, 3) ? 0 : (size_t)lua_rawlen(L, 3);
     if (!same_headers(L, origin->headers, count)) {
-        struct rsc_headers *headers = copy_headers(L, count);
+        struct rsc_headers *headers = copy_headers(L, origin, count);
         rsc_headers_refer(&origin->headers, headers);
         rsc_headers_refer(&headers, NULL);
     }

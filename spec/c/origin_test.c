@@ -10,7 +10,7 @@
 /* Nothing listens at the port of the origin, so each transfer fails. */
 static void run(struct rsc_origin *origin, size_t count) {
     struct rsc_text get = {"GET", 3}, root = {"/", 1};
-    struct rsc_headers *none = rsc_headers_new(0, 0);
+    struct rsc_headers *none = rsc_headers_new(origin, 0, 0);
     CHECK(none != NULL, "no memory");
     struct rsc_request request = {
         .method = get, .target = root, .headers = none, .timeout = RSC_NS_PER_S, .connect_timeout = 1000};

@@ -72,7 +72,7 @@ static void *serve(void *go_on) {
 static struct rsc_transfer *begin(struct rsc_origin *origin, const char *target) {
     struct rsc_request request = {.method = {"GET", 3},
                                   .target = {target, strlen(target)},
-                                  .headers = rsc_headers_new(0, 0),
+                                  .headers = rsc_headers_new(origin, 0, 0),
                                   .timeout = UINT64_C(60) * RSC_NS_PER_S,
                                   .connect_timeout = PATIENCE};
     struct rsc_transfer *transfer = calloc(1, rsc_request_size(&request));
