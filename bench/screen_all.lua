@@ -1,5 +1,5 @@
--- Screenings per CPU second: screen_all with 64 under way, client:screen in sequence, and a C program with the same
--- requests over curl_multi that drops the answers (bench/floor.c). Interleaved rounds against an nginx process, and one
+-- Screenings per CPU second: screen_all with 64 under way, and client:screen in sequence. A C program sends the same
+-- requests over curl_multi and drops the answers (bench/floor.c). Interleaved rounds against an nginx process, and one
 -- long run of screen_all, whose parts alternate with the C program: what grows shows there. Usage: lua
 -- bench/screen_all.lua [rounds] [requests a round] [requests of the long run], with riskscreen on the path.
 
@@ -61,7 +61,7 @@ local function kilobytes_in_use()
   return collectgarbage("count")
 end
 
--- The costs of the parts of a long run, those of the C program after each part, and the memory at the end, divided by
+-- The costs of the parts of a long run, and of the C program after each part. Also the memory at the end, divided by
 -- that after `WARM` addresses.
 local function measure_long(client, measure_floor)
   local costs, floors = {}, {}

@@ -1,5 +1,5 @@
-# ./dev fleet [PORT]: starts a fleet until interrupted: Redis, the sandbox, two gates on PORT and PORT + 1 (8080 and 8081
-# by default), three workers of a queue, and a reader that writes their results.
+# ./dev fleet [PORT]: starts a fleet until interrupted: Redis, the sandbox, two gates on PORT and PORT + 1 (8080 and
+# 8081 by default). It also starts three workers of a queue, and a reader that writes their results.
 . tools/common.sh
 port=${1:-8080}
 check_port fleet 1 "$port"

@@ -10,8 +10,8 @@
 #
 # ./dev soak command [ROWS]: screens a file of 200,000 rows with the command, which is ended twice and resumed.
 #
-# ./dev soak fleet [ROWS]: a queue of 50,000 addresses with three workers, which are killed and frozen at random, as are
-# the reader, the producer, the sandbox and Redis. Every address must have one result, and the right one.
+# ./dev soak fleet [ROWS]: a queue of 50,000 addresses with three workers. They are killed and frozen at random, and so
+# are the reader, the producer, the sandbox and Redis. Every address must have one result, and the right one.
 . tools/common.sh
 lua=${RISKSCREEN_LUA:-5.4}
 # shellcheck disable=SC2086

@@ -559,7 +559,7 @@ function riskscreen_Transaction:await(given) end
 ---@return fun(): boolean|nil, riskscreen.Transaction|nil, riskscreen.Error|nil the first value is true for each
 function riskscreen_kyt:kept() end
 
----Removes a submission with these parameters from the client's store, so that it may be submitted again. Use it if the outcome of a submission is not known, and you have found out that it did not reach the service.
+---Removes a submission with these parameters from the client's store, so that it may be submitted again. Use it if the outcome of a submission was not known, and it did not reach the service.
 ---@param parameters table
 ---@param given? { kind?: riskscreen.TransactionKind }
 ---@return boolean|nil ok
@@ -957,7 +957,7 @@ function riskscreen_StoreSpace:replace(key, expected, value, ttl) end
 ---@return riskscreen.Error|nil err
 function riskscreen_StoreSpace:delete(key, expected) end
 
----Iterates over the entries in the order of their keys' bytes. It reads them in pages, so that the program may change the space meanwhile: a change behind the current key is not seen. Raises the error where the store fails.
+---Iterates over the entries in the order of their keys' bytes. It reads them in pages, so that the program may change the space meanwhile. A change behind the current key is not seen. Raises the error where the store fails.
 ---@param range? { prefix?: string, after?: string } keys that begin with `prefix` and come after `after`
 ---@return fun(): string|nil, string|nil
 function riskscreen_StoreSpace:each(range) end
@@ -988,7 +988,7 @@ function riskscreen.redis.new(given) end
 ---@return riskscreen.RedisScript
 function riskscreen.redis.script(name, source) end
 
----Sends a command and waits for its reply: an integer as a number, a text as a string, nothing as false, a list as a table.
+---Sends a command and waits for its reply. An integer comes as a number, a text as a string, nothing as false, a list as a table.
 ---@param ... string|number
 ---@return any reply nil after a failure
 ---@return riskscreen.Error|nil err
@@ -1253,7 +1253,7 @@ function riskscreen.journal.store(store, options) end
 ---@return riskscreen.Error|nil err where the journal cannot be read
 function riskscreen.journal.verify(source, options) end
 
----Iterates over the entries of a journal, the oldest first. A line that is not JSON raises an error object, as does a journal that cannot be read; a torn last line is left out.
+---Iterates over the entries of a journal, the oldest first. A line that is not JSON raises an error object, as does a journal that cannot be read. A torn last line is left out.
 ---@param source string|string[]|riskscreen.Store the journal's path, the files in order, or the store
 ---@param address? string canonical; only with a store, whose index finds the lines about it
 ---@return fun(): riskscreen.JournalEntry|nil
@@ -1288,7 +1288,7 @@ function riskscreen_Journal:head() end
 ---@return riskscreen.Error|nil err
 function riskscreen_Journal:rotate() end
 
----Counters: `written` and `failed` decisions, `lost` ones of these that found the buffer full, `waiting` ones in the buffer, and torn lines that were `repaired`.
+---Counters of decisions: `written`, `failed`, `waiting` in the buffer. Of the failed ones, `lost` found the buffer full. And the torn lines that were `repaired`.
 ---@return { written: integer, failed: integer, lost: integer, waiting: integer, repaired: integer }
 function riskscreen_Journal:stats() end
 
@@ -1403,7 +1403,7 @@ function riskscreen_nginx_Gate:location(overrides) end
 ---@return riskscreen.Error|nil err
 function riskscreen_nginx_Gate:purge(address, network) end
 
----Fetches the account's lists, listens for purges of other machines, and looks at the files of local lists, from now on: for init_worker_by_lua. Without this call, a worker begins with its first request.
+---Begins to fetch the account's lists, to listen for purges of other machines, and to look at the files of local lists. Call it in init_worker_by_lua. Without this call, a worker begins with its first request.
 function riskscreen_nginx_Gate:start() end
 
 ---Writes what the journal has not written yet: for exit_worker_by_lua. Without it a worker that is stopped by SIGTERM loses the decisions of the last `journal.interval`. Without the option `journal` it does nothing.

@@ -1,4 +1,4 @@
--- A chart of a benchmark's report as an SVG image: a bar for each row, as long as its ratio to the chart's base.
+-- A chart of a benchmark's report as an SVG image: a bar for each row. Its length is the ratio to the chart's base.
 
 local M = {}
 

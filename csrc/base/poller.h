@@ -2,7 +2,7 @@
  * RISKSCREEN_POLLER=poll chooses poll(2), for the tests.
  *
  * A program with a loop of its own polls one descriptor, rsc_poller_descriptor. epoll has one. With poll(2), a thread
- * waits and makes a pipe readable; it touches nothing but the poller, and runs no code of the library's user.
+ * waits and makes a pipe readable. It touches nothing but the poller, and runs no code of the library's user.
  *
  * The caller owns the struct, which must not move while it is open, and the descriptors, which stay open until
  * rsc_poller_remove. One thread at a time may use a poller. Times are nanoseconds of CLOCK_MONOTONIC. */

@@ -30,8 +30,8 @@ struct rsc_query_reader {
     } networks[RSC_QUERY_NETWORKS_MAX];
 };
 
-/* Zeroes the reader and sets the names of the parameters and the prefix of keys. Returns false for names that lenient
- * programs do not tell from others, or that are alike, and for texts that are too long. */
+/* Zeroes the reader and sets the names of the parameters and the prefix of keys. Returns false for names that are alike
+ * to each other or to lenient programs, and for texts that are too long. */
 bool rsc_query_init(struct rsc_query_reader *reader, struct rsc_text address, struct rsc_text network,
                     struct rsc_text prefix);
 

@@ -4,8 +4,9 @@
  *   records  one for each entry, in the order of the index; then zeros up to a multiple of 16
  *   index    16 bytes for each record, sorted by hash: the hash of its address, and its offset in the records
  *
- * A record is the lengths of scope (1 byte), address (1 byte) and note (2 bytes), the Unix second at which the entry
- * expires (8 bytes, 0 for never), and then scope, address and note. The scope is a network, or "*" for every network.
+ * A record begins with the lengths of scope (1 byte), address (1 byte) and note (2 bytes). The Unix second at which the
+ * entry expires follows (8 bytes, 0 for never), and then scope, address and note. The scope is a network, or "*" for
+ * every network.
  */
 #ifndef RSC_LIST_FORMAT_H
 #define RSC_LIST_FORMAT_H

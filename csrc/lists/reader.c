@@ -288,8 +288,8 @@ static uint64_t guess(const struct rsc_list *list, uint64_t hash, uint64_t start
     return start + ((end - start) * share >> 32);
 }
 
-/* Returns the first entry whose hash is not below `hash`, from `start` up to `end`: first in growing steps away from
- * the guess `at`, which stay within a cache line or two (`./dev bench lists`), then by halves. */
+/* Returns the first entry whose hash is not below `hash`, from `start` up to `end`. It searches in growing steps away
+ * from the guess `at`, then by halves. The steps stay within a cache line or two (`./dev bench lists`). */
 static uint64_t lower_bound(const struct rsc_list *list, uint64_t hash, uint64_t start, uint64_t at, uint64_t end) {
     uint64_t step = 1;
     if (at < end && hash_at(list, at) < hash) {

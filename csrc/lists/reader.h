@@ -1,4 +1,4 @@
-/* Reads compiled lists (format.h). A short list is copied into memory; a long one is mapped, so that all processes
+/* Reads compiled lists (format.h). A short list is copied into memory. A long one is mapped, so that all processes
  * share one copy in the page cache.
  *
  * A mapped file that is cut in place would kill the process at the next access. Programs replace lists by renaming, and

@@ -303,7 +303,7 @@ static int transfer_decode(lua_State *L) {
 }
 
 /* transfer:take(with_text): the decoded body of a 200 and the body's size, perhaps its text, and closes the transfer.
- * Returns nil and changes nothing if the transfer failed, the status is another one, or the body is not JSON: then
+ * Returns nil and changes nothing if the transfer failed, the status is another one, or the body is not JSON. Then
  * result and decode tell more.
  */
 static int transfer_take(lua_State *L) {

@@ -84,8 +84,8 @@ local function pack(...)
   return { n = select("#", ...), ... }
 end
 
--- Whether the machine was fast enough for the timeout of a call that has just returned: the server saw the requests
--- whose faults it waited for, and the client the answers to those that were spared.
+-- Whether the machine was fast enough for the timeout of a call that has just returned. The server must have seen the
+-- requests whose faults it waited for. The client must have seen the answers to those that were spared.
 local function was_in_time(fault, class, server, results)
   if server.struck < (fault.greet and 1 or class.requests) then -- several requests may wait for one connection
     return false

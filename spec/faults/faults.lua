@@ -1,5 +1,5 @@
--- Every way in which a server or a proxy before it can fail, with the outcome that a call must have. matrix_spec.lua
--- tries each with every class of operation in every runtime.
+-- Every way in which a server or a proxy before it can fail, with the outcome that a call must have. Each is tried with
+-- every class of operation in every runtime (matrix_spec.lua).
 
 local fault_server = require "spec.support.fault_server"
 local peer = require "spec.support.peer"

@@ -1,5 +1,5 @@
 -- Writes the seed corpora of the Lua fuzzers: honest answers for each operation, answers of the sandbox's scenarios,
--- refused answers, and the policies of the docs over good and bad records. Run it at the root of the checkout: lua5.4
+-- and refused answers. The policies of the docs get good and bad records. Run it at the root of the checkout: lua5.4
 -- spec/fuzz/seed.lua
 local core = require "riskscreen.core"
 local json = require "riskscreen.json"

@@ -1,5 +1,5 @@
--- Local lists of a gate in a real nginx with several workers: they decide before the cache and without the service, and
--- their files are replaced while requests are served.
+-- Local lists of a gate in a real nginx with several workers: they decide before the cache and without the service.
+-- Their files are replaced while requests are served.
 local addresses = require "riskscreen.sandbox.scenario_addresses"
 local build = require("riskscreen.lists.build").build
 local gates = require "spec.support.gate"

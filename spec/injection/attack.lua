@@ -1,5 +1,5 @@
--- Tries every hostile text in every place, in this process or in nginx, and reports each outcome. requests.lua judges
--- the bytes that the server received under the same number.
+-- Tries every hostile text in every place, in this process or in nginx, and reports each outcome. The bytes that the
+-- server received under the same number are judged by requests.lua.
 
 local errors = require "riskscreen.errors"
 local places = require "spec.injection.places"

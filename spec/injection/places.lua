@@ -1,6 +1,6 @@
--- Every place of a request that a caller's text can reach: each parameter of each operation, raw requests, headers of a
--- call, and the options of a client with the key. Parameters are read from operations.lua, so a new operation is
--- covered without a change here.
+-- Every place of a request that a caller's text can reach: parameters of operations, raw requests, headers of a call,
+-- and a client's options with the key. Parameters are read from operations.lua, so a new operation is covered without a
+-- change here.
 
 local client = require "riskscreen.client"
 local enums = require "riskscreen.interface.enums"

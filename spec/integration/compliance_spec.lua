@@ -1,5 +1,5 @@
--- A day of a compliance team, with the command alone: a file that is screened with interruptions, its page, its record,
--- and a list that counts while the network is down.
+-- A day of a compliance team, with the command alone. A file is screened with interruptions, and has its page and its
+-- record. A list counts while the network is down.
 local cli = require "spec.support.cli"
 local commands = require "spec.support.page_commands"
 

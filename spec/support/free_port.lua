@@ -1,5 +1,5 @@
 -- A free port of 127.0.0.1 for a server that needs its port in advance. It is outside the range that the system uses
--- for outgoing connections, so no connection can take it. It is this program's until the program ends: a lock keeps
+-- for outgoing connections, so no connection can take it. It is this program's until the program ends. A lock keeps
 -- other programs of the tests from taking the port while its server is down.
 local lfs = require "lfs"
 local socket = require "socket"

@@ -1,5 +1,5 @@
--- A helper for busted (--helper). The garbage collector steps before and after every call into the C modules, so that
--- an object without an anchor is freed before it is used.
+-- A helper for busted (--helper). The garbage collector steps before and after every call into the C modules. So an
+-- object without an anchor is freed before it is used.
 local core = require "riskscreen.core"
 local server = require "riskscreen.server"
 

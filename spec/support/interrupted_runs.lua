@@ -109,8 +109,8 @@ function M.faults(outcome, options)
       break
     end
   end
-  -- Only what was under way at an end may be asked for again, and the answers of two turns of the loop: a kill may come
-  -- before they are saved, and each of them has let the next request go.
+  -- Only two kinds of rows may be asked for again: those under way at an end, and the answers of two turns of the loop.
+  -- A kill may come before those are saved, and each of them has let the next request go.
   local most = outcome.ended * options.concurrency * 3
   if outcome.repeats > most then
     faults[#faults + 1] = ("%d requests were repeated, more than %d"):format(outcome.repeats, most)

@@ -1,5 +1,6 @@
--- Submits transactions to the service at arg[2] with the store at arg[1], from the first that is not done, and prints
--- each that is done. It goes on for ever; a transaction whose submission is uncertain is printed, and not sent again.
+-- Submits transactions to the service at arg[2] with the store at arg[1]. It begins with the first that is not done,
+-- and prints each that is done. It goes on for ever; a transaction whose submission is uncertain is printed, and not
+-- sent again.
 
 local riskscreen = require "riskscreen"
 

@@ -1,4 +1,4 @@
--- Short times that a slow machine cannot break: a test is repeated with twice the time until it passes, so it waits no
+-- Short times that a slow machine cannot break: a test is repeated with twice the time until it passes. So it waits no
 -- longer than the machine needs.
 
 local FIRST = 0.15 -- seconds

@@ -1,5 +1,5 @@
--- Reads the text format 0.0.4 of Prometheus and raises at any violation: names, escapes, one place for each metric, one
--- line for each series, histograms that add up.
+-- Reads the text format 0.0.4 of Prometheus and raises at any violation. It checks names, escapes, one place for each
+-- metric, one line for each series, and that histograms add up.
 
 local NAME = "^[a-zA-Z_:][a-zA-Z0-9_:]*$"
 local LABEL = "^[a-zA-Z_][a-zA-Z0-9_]*$"

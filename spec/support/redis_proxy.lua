@@ -1,6 +1,6 @@
 -- Stands between a client and redis-server, and misbehaves. It prints its port. arg[1] is the port of the server;
--- arg[2]: "cut" drops both connections instead of passing the first reply on, once; "delay" passes replies on after
--- arg[3] seconds; "say" has no server and answers the first bytes of each connection with arg[3], in hexadecimal.
+-- arg[2]: "cut" drops both connections instead of passing the first reply on, once. "delay" passes replies on after
+-- arg[3] seconds. "say" has no server and answers the first bytes of each connection with arg[3], in hexadecimal.
 
 local socket = require "socket"
 

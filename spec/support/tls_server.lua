@@ -52,8 +52,8 @@ http {
 }
 ]]
 
--- /to/PORT/… is what the server at that port of this machine answers to /…, so that a client that did not notice what
--- is wrong would get an answer.
+-- /to/PORT/… is the answer of the server at that port of this machine to /…. So a client that did not notice the fault
+-- would get an answer.
 local BACKEND = [[
     location ~ ^/to/([0-9]+)(/.*) {
       proxy_http_version 1.1;

@@ -1,5 +1,5 @@
--- Makes lua/riskscreen/report/assets.lua of the files in page/ beside it: a module is found wherever Lua finds the
--- library, and a file beside it is not.
+-- Makes lua/riskscreen/report/assets.lua of the files in page/ beside it: Lua finds a module wherever it finds the
+-- library, but no file beside it.
 local digest = require "riskscreen.address.digest"
 
 local FOLDER = "lua/riskscreen/report/page/"

@@ -1,5 +1,5 @@
 -- The access key: reads it from the client's option, and redacts text that comes back. The key is removed as it is, and
--- as URLs, JSON, HTML, base64 and hexadecimal spell it, in either case and with one encoding inside another.
+-- as URLs, JSON, HTML, base64 and hexadecimal spell it. That holds in either case, and for one encoding inside another.
 local errors = require "riskscreen.errors"
 local http = require "riskscreen.options.http"
 local texts = require "riskscreen.util.text"

@@ -339,8 +339,8 @@ local function run(state, route, built, target, options, parameters)
   state.stats:begin(call, route.label)
   state.budget:earn()
   local hold = state.runtime.tasks.hold(call)
-  -- The first attempt stands before the loop of the others, because LuaJIT seldom compiles what enters a loop that ends
-  -- at once (spec/in_nginx/traces_nginx.lua).
+  -- The first attempt stands before the loop of the others. LuaJIT seldom compiles code that enters a loop that ends at
+  -- once (spec/in_nginx/traces_nginx.lua).
   local value, result, wait = try(call)
   if wait then
     value, result = try_again(call, result, wait)

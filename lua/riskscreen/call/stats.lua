@@ -19,7 +19,7 @@ local function index_of(seconds)
 end
 
 -- The same from two tables, by half milliseconds and by twentieths of a second. With branches, LuaJIT compiles for each
--- bucket a copy of all that follows until the answer: half of its machine code for a gate (`./dev bench nginx`).
+-- bucket a copy of all the code behind it. That was half of its machine code for a gate (`./dev bench nginx`).
 local function tabulated()
   local fine, coarse, ceil, max, min = {}, {}, math.ceil, math.max, math.min
   local last_fine, last_coarse = 0.1 * 2000 + 1, 60 * 20 + 1

@@ -120,7 +120,8 @@ end
 
 local M = {}
 
----A function that returns the next item of a source, nil at the end, and nil and a failure where the source fails.
+---A function that returns the next item of a source, or nil at the end. If the source fails it returns nil and a
+---failure.
 ---@param source any[]|(fun(): any, any)|file* of a file the lines that are not blank; a pipe is closed at its end
 ---@return (fun(): any)|nil read
 ---@return integer|string|nil total the number of items if it is known; without `read`, the fault of the source

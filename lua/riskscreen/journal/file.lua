@@ -1,5 +1,5 @@
--- The file of a journal. Several programs and workers may write to one file: each batch of lines is written under a
--- lock, after the line that is the last one then. "PATH.head" is the lock. It holds the head of the chain as it was
+-- The file of a journal. Several programs and workers may write to one file. Each batch of lines is written under a
+-- lock, after the line that is the last one then. The lock is "PATH.head". It holds the head of the chain as it was
 -- when the file was last settled. Rotation renames PATH to PATH.1, PATH.2 and so on; the next file continues the chain.
 
 local errors = require "riskscreen.errors"

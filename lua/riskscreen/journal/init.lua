@@ -1,5 +1,5 @@
--- The record of decisions: one JSON line for each, chained by hashes. file.lua, a function or a store takes the lines;
--- verify.lua checks them, replay.lua decides them again.
+-- The record of decisions: one JSON line for each, chained by hashes. A file, a function or a store takes the lines.
+-- They are checked by verify.lua, and decided again by replay.lua.
 
 local build = require "riskscreen.options.build"
 local check = require "riskscreen.options.check"
@@ -245,8 +245,8 @@ function Journal:rotate()
   return target:rotate()
 end
 
----Counters: `written` and `failed` decisions, `lost` ones of these that found the buffer full, `waiting` ones in the
----buffer, and torn lines that were `repaired`.
+---Counters of decisions: `written`, `failed`, `waiting` in the buffer. Of the failed ones, `lost` found the buffer
+---full. And the torn lines that were `repaired`.
 ---@return { written: integer, failed: integer, lost: integer, waiting: integer, repaired: integer }
 function Journal:stats()
   return tables.merge(self.counters, { waiting = self.last - self.first + 1, repaired = self.target.repaired or 0 })

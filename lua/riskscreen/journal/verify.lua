@@ -325,7 +325,7 @@ function M.verify(source, options)
 end
 
 ---Iterates over the entries of a journal, the oldest first. A line that is not JSON raises an error object, as does a
----journal that cannot be read; a torn last line is left out.
+---journal that cannot be read. A torn last line is left out.
 ---@param source string|string[]|riskscreen.Store the journal's path, the files in order, or the store
 ---@param address? string canonical; only with a store, whose index finds the lines about it
 ---@return fun(): riskscreen.JournalEntry|nil

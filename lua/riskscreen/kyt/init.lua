@@ -376,7 +376,7 @@ function methods.kept(self)
 end
 
 ---Removes a submission with these parameters from the client's store, so that it may be submitted again. Use it if the
----outcome of a submission is not known, and you have found out that it did not reach the service.
+---outcome of a submission was not known, and it did not reach the service.
 ---@param parameters table
 ---@param given? { kind?: riskscreen.TransactionKind }
 ---@return boolean|nil ok

@@ -157,8 +157,8 @@ local function decided(action, reasons, stale)
   }
 end
 
----The decision of the lists about an address. It is allow only where the operator says that an allow list may pass it,
----and unknown where a deny list cannot be searched. Nil where the service must be asked; then the allow lists' reasons.
+---The decision of the lists about an address. It is allow only where the operator says that an allow list may pass it.
+---It is unknown if a deny list cannot be searched. Nil where the service must be asked; then the allow lists' reasons.
 ---@param address string canonical
 ---@param network string
 ---@return riskscreen.Decision|nil decision

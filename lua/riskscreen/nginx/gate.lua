@@ -347,8 +347,8 @@ function Gate:purge(address, network)
   return ok, err
 end
 
----Fetches the account's lists, listens for purges of other machines, and looks at the files of local lists, from now
----on: for init_worker_by_lua. Without this call, a worker begins with its first request.
+---Begins to fetch the account's lists, to listen for purges of other machines, and to look at the files of local lists.
+---Call it in init_worker_by_lua. Without this call, a worker begins with its first request.
 function Gate:start()
   if self.local_lists then
     self.local_lists:start()

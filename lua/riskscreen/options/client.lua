@@ -1,5 +1,5 @@
--- The options of a client, with their defaults, and the checks that concern several options. http.lua, kyt.lua and
--- reliability.lua have the values of HTTP and more entries.
+-- The options of a client, with their defaults, and the checks that concern several options. More entries and the
+-- values of HTTP are in http.lua, kyt.lua and reliability.lua.
 local build = require "riskscreen.options.build"
 local check = require "riskscreen.options.check"
 local enums = require "riskscreen.interface.enums"

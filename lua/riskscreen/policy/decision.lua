@@ -38,7 +38,8 @@ local UNSET = nil -- for a field that comes later: LuaJIT makes no room for a co
 ---@field elapsed number seconds
 local Decision = { __name = "riskscreen.Decision" }
 
--- An address as a line shows it: quoted unless it has letters and digits alone, so that it cannot look like a reason.
+-- An address as a line shows it. It is quoted unless it has letters and digits alone, so that it cannot look like a
+-- reason.
 local function shown(address)
   local whole = text.printable(tostring(address), 100)
   return (type(address) ~= "string" or text.is_plain(whole)) and whole or text.show(address)

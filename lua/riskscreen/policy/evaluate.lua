@@ -1,7 +1,7 @@
--- Evaluates a policy's compiled rules for one case and gives the action with its reason. Pure.
--- The first rule that matches decides. A rule is undetermined if it needs a failed lookup or an unknown field.
--- If an earlier rule is undetermined and has another action, the result is unknown, with two exceptions: the match
--- blocks, or the operator's `error` rules handle each failed lookup.
+-- Evaluates a policy's compiled rules for one case and gives the action with its reason. Pure. The first rule that
+-- matches decides. A rule is undetermined if it needs a failed lookup or an unknown field. If an earlier rule is
+-- undetermined and has another action, the result is unknown. There are two exceptions: the match blocks, or the
+-- operator's `error` rules handle each failed lookup.
 
 local decision = require "riskscreen.policy.decision"
 local text = require "riskscreen.util.text"

@@ -1,6 +1,6 @@
--- Policies for addresses: lookup results → decision. Pure: no client, no clock, no transport.
--- The first matching rule decides a risk, and the worst action of all risks decides. A risk that no rule covers,
--- a missing field and an unrecognised value are `unknown`. default_rules.lua has the rules of the default policy.
+-- Policies for addresses: lookup results → decision. Pure: no client, no clock, no transport. The first matching rule
+-- decides a risk, and the worst action of all risks decides. A risk that no rule covers, a missing field and an
+-- unrecognised value are `unknown`. The rules of the default policy are in default_rules.lua.
 
 local build = require "riskscreen.options.build"
 local check = require "riskscreen.options.check"
@@ -229,7 +229,7 @@ local absent_answers = {
   },
 }
 
--- The results with an empty list in place of one that was left out, where the operator says that this is its meaning.
+-- The results with an empty list in place of one that was left out, if the operator says so.
 local function with_absent_lists(settings, results)
   for lookup, entry in pairs(absent_answers) do
     local err = results.errors and results.errors[lookup]

@@ -66,8 +66,8 @@ local common_options = {
 local Rule = {}
 Rule.__index = Rule
 
--- The fault in the combination of a rule's conditions. A condition whose value is nil leaves no trace, so a rule
--- without any condition may be a mistake that would match everything.
+-- The fault in the combination of a rule's conditions. A condition whose value is nil leaves no trace. So a rule
+-- without a condition may be a mistake that would match everything.
 local function combination_problem(compiled, any)
   local has_conditions = compiled.conditions[1] ~= nil
   if compiled.errors and has_conditions then

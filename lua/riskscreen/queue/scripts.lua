@@ -1,4 +1,4 @@
--- The scripts of a queue. Redis runs each as one step. So an input is always in one place: it is a job, a follower of a
+-- The scripts of a queue. Redis runs each as one step. So an input is always in one place. It is a job, a follower of a
 -- job for the same subject, a result, or a dead letter.
 --
 -- Keys of a queue, all with its prefix:

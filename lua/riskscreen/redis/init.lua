@@ -1,5 +1,6 @@
--- A client of Redis: commands, pipelines and scripts over one server, a Sentinel's master or a node of a Cluster, which
--- server.lua finds. The runtime's transport moves the bytes: hiredis' parser natively, cosockets inside nginx.
+-- A client of Redis: commands, pipelines and scripts. The server is found by server.lua: one server, a Sentinel's
+-- master or a node of a Cluster. The runtime's transport moves the bytes: hiredis' parser natively, cosockets inside
+-- nginx.
 
 local check = require "riskscreen.options.check"
 local failures = require "riskscreen.redis.failure"
@@ -190,8 +191,8 @@ local function first_reply(self, replies, err)
   return replies[1]
 end
 
----Sends a command and waits for its reply: an integer as a number, a text as a string, nothing as false, a list as a
----table.
+---Sends a command and waits for its reply. An integer comes as a number, a text as a string, nothing as false, a list
+---as a table.
 ---@param ... string|number
 ---@return any reply nil after a failure
 ---@return riskscreen.Error|nil err

@@ -77,8 +77,8 @@ local function csv_rows(read)
 end
 
 -- A function that returns the next row of a file and the number of its line. With a fault as third value the row has no
--- verdict, and counts as `unknown`. In place of a row: `false` for a line that cannot be read; nil at the end; nil and
--- the reason where the file cannot be read on.
+-- verdict, and counts as `unknown`. In place of a row it returns `false` for a line that cannot be read, and nil at the
+-- end. If the file cannot be read on, it returns nil and the reason.
 local function reader(file)
   local read, is_json = pieces_of(file)
   return is_json and json_rows(read) or csv_rows(read)

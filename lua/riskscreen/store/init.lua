@@ -204,7 +204,7 @@ function Space:delete(key, expected)
 end
 
 ---Iterates over the entries in the order of their keys' bytes. It reads them in pages, so that the program may change
----the space meanwhile: a change behind the current key is not seen. Raises the error where the store fails.
+---the space meanwhile. A change behind the current key is not seen. Raises the error where the store fails.
 ---@param range? { prefix?: string, after?: string } keys that begin with `prefix` and come after `after`
 ---@return fun(): string|nil, string|nil
 function Space:each(range)

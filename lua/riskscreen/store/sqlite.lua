@@ -1,5 +1,5 @@
 -- The entries of a store in a file of SQLite, by lua-dbi. The file is in WAL mode: readers and one writer work at the
--- same time, and a crash at any moment leaves the last complete batch.
+-- same time. A crash at any moment leaves the last complete batch.
 --
 -- Of the two bindings that Debian packages for every Lua, lua-dbi binds values to prepared statements. The packaged
 -- lua-sql 2.6 ignores bound values without an error. lua-dbi passes SQLite's messages on, but no result codes.

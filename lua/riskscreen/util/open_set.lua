@@ -1,5 +1,5 @@
 -- The things that are under way, such as calls. One that an error has left behind is collected, and then no longer
--- counted. Each has a slot: with the things as keys, 64 of them fill a table, and Lua rebuilds it for each further one
+-- counted. Each has a slot: with the things as keys, 64 of them fill a table. Lua then rebuilds it for each further one
 -- (`./dev bench nginx`).
 
 local tables = require "riskscreen.util.tables"

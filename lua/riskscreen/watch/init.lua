@@ -1,5 +1,5 @@
 -- client:watch: screens the same addresses again and again, and reports what has changed. The store holds the last
--- verdict of each address, the place in the cycle, and the changes that no receiver has taken yet.
+-- verdict of each address, the place in the cycle, and changes that are not delivered yet.
 local addresses = require "riskscreen.address"
 local build = require "riskscreen.options.build"
 local check = require "riskscreen.options.check"

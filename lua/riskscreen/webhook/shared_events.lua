@@ -1,5 +1,5 @@
 -- The events of an inbox in a store that programs on several machines share. Any of them may receive an event, and any
--- may await it: a program that waits looks for new events in the store.
+-- may await it. A program that waits looks for new events in the store.
 
 local errors = require "riskscreen.errors"
 local json = require "riskscreen.json"

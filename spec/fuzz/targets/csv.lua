@@ -1,4 +1,4 @@
--- Any text as CSV. Its rows do not depend on the pieces in which it is read, their lines only grow, and a row that is
+-- Any text as CSV. Its rows do not depend on the pieces in which it is read, and their lines only grow. A row that is
 -- written as the command writes it reads the same.
 local csv = require "riskscreen.util.csv"
 local write = require("riskscreen.cli.output").csv

@@ -1,4 +1,4 @@
--- Any bytes as an entry of the gate's dict: no entry, or one whose action and reasons agree, and which is the same
+-- Any bytes as an entry of the gate's dict. They are no entry, or one whose action and reasons agree. It is the same
 -- when it is written and read again.
 local entries = require "riskscreen.nginx.cache.entry"
 local worst_action = require("riskscreen.policy.decision").worst

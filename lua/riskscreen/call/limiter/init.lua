@@ -1,5 +1,6 @@
 -- The rate limit of a client. Calls queue for tokens by priority, and within a priority in the order of their arrival.
--- bucket.lua has the tokens, or shared_bucket.lua, where several machines share them. daily_cap.lua has those of a day.
+-- The tokens are in bucket.lua, or in shared_bucket.lua if several machines share them. The cap of a day is in
+-- daily_cap.lua.
 local buckets = require "riskscreen.call.limiter.bucket"
 local daily_cap = require "riskscreen.call.limiter.daily_cap"
 local leases = require "riskscreen.call.limiter.shared_bucket"

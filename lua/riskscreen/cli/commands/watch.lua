@@ -22,7 +22,7 @@ local function duration(text)
 end
 
 -- The shell reads what a command leaves unread: writing to a closed pipe would end this program by SIGPIPE. The status
--- is written to a file, because Lua 5.1 and LuaJIT do not report how the program behind a pipe has ended.
+-- is written to a file: Lua 5.1 and LuaJIT do not report how the program of a pipe has ended.
 local DRAINED = "(%s\n) ; echo $? >'%s' ; cat >/dev/null"
 
 local function read_status(path)

@@ -1,5 +1,5 @@
--- The columns of a record, from its shape in interface/records.lua: one for each field, and for each field of an object
--- in it, such as "entity.entityName". A list is one cell.
+-- The columns of a record, from its shape in interface/records.lua: one for each field. An object in it has one for
+-- each of its own fields, such as "entity.entityName". A list is one cell.
 
 local json = require "riskscreen.json"
 local tables = require "riskscreen.util.tables"

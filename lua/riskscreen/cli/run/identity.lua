@@ -1,4 +1,4 @@
--- The facts that must be the same when a run over a file is resumed: its input, network, policy, service and so on.
+-- The facts that must be the same when a run over a file is resumed: input, network, policy, service and others.
 local core = require "riskscreen.core"
 local text = require "riskscreen.util.text"
 

@@ -1,7 +1,7 @@
 -- `riskscreen screen --file`: screens every row of a file into a file of results, and survives any end of the process.
--- ../input.lua reads the rows, output.lua opens the file of results, state.lua keeps what was answered, and
--- ../progress.lua shows the run. With --retry-failed the rows of a complete run, read by earlier.lua, go to a new file,
--- with new answers in place of the failed ones.
+-- The rows come from ../input.lua, and the file of results from output.lua. The answers are kept in state.lua, and
+-- ../progress.lua shows the run. With --retry-failed the rows of a complete run (earlier.lua) go to a new file. Failed
+-- rows get new answers there.
 
 local decision_record = require "riskscreen.cli.decision_record"
 local dry_run = require "riskscreen.cli.run.dry_run"
@@ -270,7 +270,7 @@ function Run:screen(client)
   end
 end
 
--- Takes failures at the end of the output back: the run stops, and a failed call is made again when it is resumed.
+-- Takes failures at the end of the output back. The run stops, and a failed call is made again when it is resumed.
 function Run:take_back_failures()
   local before = self.before_failures
   if self.state and before then

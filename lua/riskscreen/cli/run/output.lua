@@ -1,5 +1,5 @@
--- The file of results of a run: where it is, when a run may write it, and where the run goes on in it. state.lua keeps
--- what was answered.
+-- The file of results of a run: where it is, when a run may write it, and where the run goes on in it. The answers are
+-- kept in state.lua.
 
 local configuration = require "riskscreen.cli.configuration"
 local decision_record = require "riskscreen.cli.decision_record"

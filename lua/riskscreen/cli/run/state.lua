@@ -1,6 +1,6 @@
 -- The state of a run over a file, in SQLite beside the output. An answer is in the state before anything else is done
 -- with it. The output is written from there in the order of the input. Whenever the output is on the disk, the state
--- gets its length: after a crash the output is cut to that length, and the answers behind it are still in the state.
+-- gets its length. After a crash the output is cut to that length. The answers behind it are still in the state.
 
 local encode = require("riskscreen.cli.output").json.encode
 local json = require "riskscreen.json"

@@ -1,5 +1,5 @@
 -- An entry of the cache, and its value in the shared dict. The value has no records of the service, only the decision
--- and its reasons. Few decisions differ in their reasons, so the value is mostly a number, the time of the fetch, whose
+-- and its reasons. Few decisions differ in their reasons. So the value is mostly a number, the time of the fetch. Its
 -- flags refer to reasons and epoch. Any other entry is a text with its reasons as JSON. Both are read strictly: a
 -- damaged or foreign value is no entry. This file also says how long an entry is fresh or served stale, and which
 -- failures are kept.

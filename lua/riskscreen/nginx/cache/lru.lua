@@ -50,7 +50,7 @@ function Lru:set(key, value)
   self.young[key] = value
 end
 
----Whether the LRU takes an entry that the dict has as well. A full one takes few of them: most entries that are used
+---Whether the LRU takes an entry that the dict has as well. A full one takes few of them. Most entries that are used
 ---once are never in it, and are never made (`./dev bench nginx`). An older entry of the key is always replaced.
 ---@param key string
 ---@return boolean

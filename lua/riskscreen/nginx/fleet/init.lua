@@ -1,5 +1,5 @@
--- The third tier of a gate's cache: verdicts that several machines share in Redis. verdict.lua has their text, which is
--- outside input. pipeline.lua talks to Redis within `deadline`. purges.lua tells every machine of a purge.
+-- The third tier of a gate's cache: verdicts that several machines share in Redis. Their text is in verdict.lua, and is
+-- outside input. The commands go through pipeline.lua, within `deadline`. A purge reaches every machine by purges.lua.
 local account_lists = require "riskscreen.nginx.fleet.account_lists"
 local breakers = require "riskscreen.call.breaker"
 local errors = require "riskscreen.errors"

@@ -9,7 +9,7 @@ local decoder = json.decoder { duplicates = "refuse", null = "keep" }
 local M = {}
 
 -- The name as the most lenient programs compare it. They take the long s, the Kelvin sign and the dotted or dotless i
--- for ASCII letters, and end a text at the first NUL.
+-- for ASCII letters. They end a text at the first NUL.
 local function folded(name)
   name = name:gsub("%z.*$", ""):gsub("\197\191", "s"):gsub("\226\132\170", "k"):gsub("\196[\176\177]", "i")
   return name:lower()

@@ -36,8 +36,8 @@ end
 
 local M = {}
 
----A function that returns the key and the network of a query's subject, or nil for a query that it does not know. nil
----without the core, and for names of parameters that lenient programs do not tell from others.
+---A function that returns the key and the network of a query's subject. It returns nil for a query that it does not
+---know. There is no function without the core, nor for names that lenient programs mix up.
 ---@param address string name of the parameter
 ---@param network string name of the parameter
 ---@param prefix string of keys

@@ -1,6 +1,6 @@
 -- Places in a request where an address or a network can stand. A source is compiled to a reader, which returns the text
--- or a problem. A request that two programs could read in two ways is a problem. url.lua reads the URL, body.lua the
--- body; json_field.lua and parameters.lua find a value in a text.
+-- or a problem. A request that two programs could read in two ways is a problem. The URL is read by url.lua, the body
+-- by body.lua. A value in a text is found by json_field.lua and parameters.lua.
 local bodies = require "riskscreen.nginx.input.body"
 local json_field = require "riskscreen.nginx.input.json_field"
 local parameters = require "riskscreen.nginx.input.parameters"

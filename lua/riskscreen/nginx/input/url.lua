@@ -1,5 +1,5 @@
 -- Sources in the URL: a parameter of the query, a segment of the path. A URL that two programs could read in two ways
--- is a problem. parameters.lua finds a value in the query, and query_key.lua reads the usual query in one pass.
+-- is a problem. A value in the query is found by parameters.lua. The usual query is read in one pass, by query_key.lua.
 local parameters = require "riskscreen.nginx.input.parameters"
 local query_key = require "riskscreen.nginx.input.query_key"
 

@@ -273,7 +273,8 @@ local function spawn(...)
   thread.spawn(run, ...)
 end
 
--- A coroutine of its own spawns the thread and ends at once. nginx keeps an ended thread as long as its parent lives.
+-- A coroutine of its own spawns the thread and ends at once, because nginx keeps an ended thread as long as its parent
+-- lives.
 function runtime.start(started, body, ...)
   started.contained = 0
   coroutine.wrap(spawn)(started, body, ...)

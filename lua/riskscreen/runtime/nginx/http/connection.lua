@@ -156,8 +156,9 @@ local function connect_failure(self, reason)
   return self:lose(reason, self.phase == "connect" and "could not connect to" or "could not find the address of")
 end
 
--- Shakes hands and returns whether it worked, or false and the reason. When a handshake ends at once with a refused
--- certificate, lua-resty-core raises if it may keep the session, and returns true if it may not. So it may keep it.
+-- Shakes hands and returns whether it worked, or false and the reason. A handshake may end at once with a refused
+-- certificate. Then lua-resty-core raises if it may keep the session, and returns true if it may not. So it may keep
+-- it.
 local function shake_hands(sock, peer)
   if peer.identity then
     sock:setclientcert(peer.identity.certificates, peer.identity.key)

@@ -37,7 +37,7 @@ local function lines_of(headers, key)
 end
 
 ---A writer of requests. `check` returns nil, or a message where a part cannot be sent. `pieces` are the pieces of a
----checked request, to be sent at once one after the other: the next request has the same table.
+---checked request, to be sent at once one after the other. The next request has the same table.
 ---@class riskscreen.cosocket.Writer
 ---@field check fun(request: riskscreen.Request, key?: string, target?: string): string|nil
 ---@field pieces fun(request: riskscreen.Request, key?: string, target?: string): string[]

@@ -52,9 +52,9 @@ local function body_too_large(connection, limit)
   return too_large(connection, "max_response_size", limit)
 end
 
--- The head of the final answer, and the bytes after it. It asks for as many bytes as the last head of the peer had:
--- then a known head is one string, and the body another. LuaJIT hashes a long string by few of its bytes, and a head
--- together with its body collides with the last ones (`./dev bench nginx`).
+-- The head of the final answer, and the bytes after it. It asks for as many bytes as the last head of the peer had.
+-- Then a known head is one string, and the body another. LuaJIT hashes a long string by few of its bytes. A head
+-- together with its body would collide with the last ones (`./dev bench nginx`).
 local function read_head(connection, parse)
   local peer = connection.peer
   local text, failure = more(connection, peer.head_size)
