@@ -47,6 +47,7 @@ describe("a core of another version", function()
     assert.is_false(ok)
     assert.is_truthy(problem:find("riskscreen.core has version 0.1.0", 1, true), problem)
     assert.is_truthy(problem:find(version .. ": install both from one release", 1, true), problem)
+    assert.is_truthy(problem:find("restart nginx: a reload keeps the old core", 1, true), problem)
   end)
 
   it("is loaded if the versions agree", function()

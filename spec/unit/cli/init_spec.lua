@@ -232,6 +232,21 @@ describe("screen --file", function()
     end
   end)
 
+  it("names the file that is in the way, and the options that help", function()
+    local path, output = temporary.path "addresses.csv", temporary.path "results.csv"
+    temporary.write(path, "address,network\n" .. address "type-hack" .. ",eth\n")
+    local arguments = { "screen", "--sandbox", "--file", path, "-o", output }
+    assert.equal(2, (run(arguments)))
+    local state = output .. ".state"
+    for _, case in ipairs { { lost = output, kept = state }, { lost = state, kept = output } } do
+      os.remove(case.lost)
+      local status, _, err = run(arguments)
+      assert.equal(4, status)
+      assert.matches(case.kept .. " exists: --force starts again, -o names another file", err, 1, true)
+      assert.equal(2, (run(tables.concat(arguments, { "--force" }))))
+    end
+  end)
+
   it("copies no column of the file over a column of the results", function()
     local path = temporary.path "addresses.csv"
     temporary.write(path, "address,network,action\n" .. address "type-hack" .. ",eth,allow\n")
@@ -243,6 +258,21 @@ describe("screen --file", function()
     end
     assert.equal(4, (run { "screen", "--sandbox", "--file", path, "-o", "-", "--keep", "network,time" }))
   end)
+end)
+
+describe("the help of a verb that ends by itself", function()
+  for _, command in ipairs(commands.list()) do
+    if command.name ~= "sandbox" and command.name ~= "webhook listen" then
+      it("has the status of success: " .. command.name, function()
+        local arguments = {}
+        for word in (command.name .. " --help"):gmatch "%S+" do
+          arguments[#arguments + 1] = word
+        end
+        local _, out = run(arguments)
+        assert.matches("\n +0 +%S", out)
+      end)
+    end
+  end
 end)
 
 describe("a verb of an operation", function()

@@ -35,6 +35,9 @@ local of_add = option_of.pick(queues.options, { "capacity", "replicas" })
 local of_work = option_of.pick(queues.options, { "results", "remember", "claim_after", "deliveries" })
 local of_results = option_of.pick(queues.options, { "replicas" })
 
+local redis_failed = { status = status.unknown, what = "Redis failed" }
+local statuses = { { status = status.done, what = "done" }, redis_failed }
+
 -- The checked options of the client of Redis.
 local function redis_settings(context)
   local options = context.options
@@ -241,7 +244,7 @@ return {
     statuses = {
       { status = status.done, what = "every row is in the queue" },
       { status = status.invalid_rows, what = "every row is in the queue, and some cannot be screened" },
-      { status = status.unknown, what = "Redis failed" },
+      redis_failed,
     },
     run = run_add,
   },
@@ -282,7 +285,7 @@ return {
       { name = "follow", type = "boolean", doc = "Wait for further results, until a signal ends it." },
     }, of_results, common),
     examples = { { line = "queue results -o results.csv --follow", what = "While the workers work" } },
-    statuses = {},
+    statuses = statuses,
     run = run_results,
   },
   {
@@ -292,7 +295,7 @@ return {
       { name = "metrics", type = "boolean", doc = "In the text format of Prometheus." },
     }, common),
     examples = { { line = "queue status --json", what = "With each worker" } },
-    statuses = {},
+    statuses = statuses,
     run = run_status,
   },
   {
@@ -300,7 +303,7 @@ return {
     summary = "List the inputs that no worker could finish, with the reasons.",
     options = common,
     examples = { { line = "queue dead --csv", what = "As CSV" } },
-    statuses = {},
+    statuses = statuses,
     run = run_dead,
   },
   {
@@ -308,7 +311,7 @@ return {
     summary = "Give all dead inputs to the workers again.",
     options = common,
     examples = { { line = "queue requeue", what = "After the reason is mended" } },
-    statuses = {},
+    statuses = statuses,
     run = run_requeue,
   },
 }

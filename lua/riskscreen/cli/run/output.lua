@@ -94,11 +94,12 @@ end
 function M.open(run, path, identity)
   local options = run.context.options
   local state_path, resumes = path .. ".state", options.resume or options.retry_failed
-  if not resumes and not options.force and (configuration.exists(path) or configuration.exists(state_path)) then
-    status.misuse(
-      ("%s exists: --resume goes on with its run, --force starts again, -o names another file"):format(path)
-    )
-  elseif resumes and not configuration.exists(state_path) then
+  local has_results, has_state = configuration.exists(path), configuration.exists(state_path)
+  if not resumes and not options.force and (has_results or has_state) then
+    local there = has_results and path or state_path
+    local resume = has_results and has_state and "--resume goes on with its run, " or ""
+    status.misuse(("%s exists: %s--force starts again, -o names another file"):format(there, resume))
+  elseif resumes and not has_state then
     status.misuse(("there is no run to resume: %s is missing"):format(state_path))
   end
   local state = states.open(state_path)
