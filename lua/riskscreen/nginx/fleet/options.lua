@@ -10,8 +10,8 @@ return tables.concat({
       "key",
       "string|table",
       seals.check_keys,
-      "The secret that seals what stands in Redis: at least 16 bytes, the same on all machines. Of a list, the first "
-        .. "one seals, and all are accepted."
+      "The secret that signs what stands in Redis: at least 16 bytes, the same on all machines. Of a list, the first "
+        .. "one signs, and all are accepted."
     )
   ),
   build.seconds("deadline", 0.02, "How long a request may wait for Redis.", 0.001, 10),
