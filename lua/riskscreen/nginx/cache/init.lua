@@ -234,6 +234,27 @@ local function conclude(request, entry, source)
   return request
 end
 
+-- The result of a fetch that began later and has ended: after a purge of any address, or where this worker was stopped
+-- for longer than its lock. Then an older answer must not take its place.
+local function overtaken(request)
+  local self = request.cache
+  if self.epoch == request.epoch and self.clock() < request.dead_at then
+    return nil
+  end
+  local now = self.now()
+  local entry = newer(self, self.lru:get(request.key), entry_in_dict(self, request.key, request.network, now), now)
+  if not entry or entry.failed or entry.at <= request.began or now >= entry.expires_at then
+    return nil
+  elseif request.lock == request.key then
+    request.lock = false -- the entry has replaced it
+  end
+  if request.purge then
+    share(request, nil, true)
+  end
+  local result = conclude(request, entry, entry.source or "dict")
+  return result
+end
+
 -- Asks the service, and keeps the answer. `seconds` were left before the deadline when the clock was last read.
 local function ask(request, deadline, seconds)
   local self, started = request.cache, deadline - seconds
@@ -247,6 +268,10 @@ local function ask(request, deadline, seconds)
   local failure = decision.error
   if self.metrics then
     count_fetch(self, failure, self.clock() - started)
+  end
+  local result = overtaken(request)
+  if result then
+    return result
   end
   local failed = failure ~= nil or decision.action == "unknown"
   local is_kept, is_private = true, false

@@ -227,6 +227,71 @@ describe("a cached decision", function()
   end)
 end)
 
+describe("an answer that comes after that of a later fetch", function()
+  local OTHER = "0x52908400098527886e0f7030069857d2e4169ee8"
+
+  -- The first answer is allow, and comes after ten seconds. The others are block, and come at once.
+  before_each(function()
+    world.answer = function(address, network)
+      local is_first = #world.asked == 1
+      world:sleep(is_first and 10 or 0.1)
+      return world.decision(is_first and "allow" or "block", address, network)
+    end
+  end)
+
+  -- The actions that callers got, each after so many seconds.
+  local function actions(calls)
+    local got, bodies = {}, {}
+    for index, call in ipairs(calls) do
+      bodies[index] = function()
+        world:sleep(call.after)
+        got[index] = call.cache:get(ETH, "eth", call.timeout or 3).action
+      end
+    end
+    world:run(bodies)
+    return got
+  end
+
+  it("does not take its place where the worker was stopped for longer than its lock", function()
+    local stopped, second, third = world:worker(), world:worker(), world:worker()
+    local got = actions {
+      { cache = stopped, after = 0 },
+      { cache = second, after = 6 },
+      { cache = third, after = 11 },
+      { cache = stopped, after = 11 },
+    }
+    assert.same({ "block", "block", "block", "block" }, got)
+    assert.equal(2, #world.asked)
+  end)
+
+  it("does not take its place without a dict", function()
+    local stopped = world:worker { dict = false }
+    assert.same(
+      { "block", "block", "block" },
+      actions {
+        { cache = stopped, after = 0 },
+        { cache = stopped, after = 6 },
+        { cache = stopped, after = 11 },
+      }
+    )
+  end)
+
+  it("does not take its place after a purge of another address", function()
+    local cache = world:worker { lru = 0 }
+    world:thread(function()
+      world:sleep(1)
+      cache:purge(OTHER)
+    end)
+    local got = actions {
+      { cache = cache, after = 0, timeout = 30 },
+      { cache = cache, after = 2 },
+      { cache = cache, after = 11 },
+    }
+    assert.same({ "block", "block", "block" }, got)
+    assert.equal(2, #world.asked)
+  end)
+end)
+
 describe("an address", function()
   it("has one key under every name of its network", function()
     local first, second = world:worker { lru = 2 }, world:worker()
