@@ -1043,6 +1043,7 @@ local riskscreen_QueueInput = {}
 ---@field reasons string[]
 ---@field risks string[] such as "high / hack"
 ---@field error? riskscreen.ErrorKind of an input that is invalid
+---@field policy? string the fingerprint of the policy that decided about an address
 ---@field time integer Unix seconds
 local riskscreen_QueueResult = {}
 

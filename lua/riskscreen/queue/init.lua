@@ -71,6 +71,7 @@ M.worker_options = workers.options
 ---@field reasons string[]
 ---@field risks string[] such as "high / hack"
 ---@field error? riskscreen.ErrorKind of an input that is invalid
+---@field policy? string the fingerprint of the policy that decided about an address
 ---@field time integer Unix seconds
 
 ---@class riskscreen.Queue
@@ -135,7 +136,9 @@ local function read_input(input)
   if not problem and type(input.transaction) ~= "table" then
     local canonical
     canonical, problem = addresses.validate(input.address, input.network, "format")
-    key = canonical and ("%s %s"):format(input.network, canonical) or ""
+    -- A worker may refuse a wrong checksum: such a text has no share in the outcome of the address.
+    local is_right = canonical and addresses.validate(input.address, input.network)
+    key = is_right and ("%s %s"):format(input.network, canonical) or ""
   end
   if not problem then
     return key, item, ""

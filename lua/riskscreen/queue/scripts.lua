@@ -6,6 +6,7 @@
 --   sources               hash: the last row of each source that was added
 --   counts                hash
 --   seen:SUBJECT          "*" while a job is under way, then its outcome for some time
+--   policy                fingerprint of the workers' policy: outcomes of another one are not used again
 --   followers:SUBJECT     list: ids and items of the inputs that wait for that job
 --   rate:MINUTE           inputs finished in that minute
 
@@ -23,13 +24,14 @@ local following = tonumber(redis.call('HGET', counts, 'following') or '0')
 local function count(name, number)
   if number ~= 0 then redis.call('HINCRBY', counts, name, number) end
 end
+local policy = redis.call('GET', base .. 'policy')
 local function enqueue(id, key, item)
   local state = key ~= '' and redis.call('GET', base .. 'seen:' .. key)
   if state == '*' then
     redis.call('RPUSH', base .. 'followers:' .. key, id, item)
     count('following', 1)
     return 'following'
-  elseif state then
+  elseif state and string.match(state, '"policy":"(%x+)"') == policy then
     redis.call('XADD', results, '*', 'id', id, 'item', item, 'outcome', state)
     count('done', 1)
     count('shared', 1)

@@ -69,6 +69,7 @@ M.options = {
 ---@field name string
 ---@field finished integer results that it has made
 ---@field private queue riskscreen.Queue
+---@field private fingerprint string of its policy about addresses
 ---@field private held table<string, riskscreen.QueueJob> by entry
 ---@field private count integer of held jobs
 ---@field private unfinished integer held jobs without an outcome
@@ -78,6 +79,7 @@ M.options = {
 ---@field private ended riskscreen.QueueJob[] whose ends are to be sent to Redis
 ---@field private is_full boolean nobody reads the results
 ---@field private screeners integer tasks that screen
+---@field private is_announced? boolean Redis has its fingerprint
 ---@field private is_over boolean all jobs are finished, or given up
 ---@field private is_closing boolean no further jobs come
 ---@field private is_lost boolean Redis refuses to finish jobs
@@ -91,12 +93,21 @@ local function own_name()
   return "worker-" .. text.hex(digest.sha256(seed):sub(1, 8))
 end
 
+-- The fingerprint of what decides about addresses.
+local function fingerprint_of(settings)
+  local request = settings.request or {}
+  local policy = request.policy or settings.client.policy or policies.new()
+  local rules = tables.fingerprint { policy.settings, include = request.include, check = request.address_check }
+  return text.hex(digest.sha256(rules)):sub(1, 16)
+end
+
 function M.new(queue, settings)
   return setmetatable({
     queue = queue,
     redis = queue.redis,
     settings = settings,
     policy = settings.policy or policies.new(),
+    fingerprint = fingerprint_of(settings),
     name = settings.name or own_name(),
     finished = 0,
     held = {},
@@ -123,13 +134,14 @@ end
 
 -- Outcomes
 
-local function outcome_of(decision, now)
+local function outcome_of(decision, now, fingerprint)
   local reasons, risks = tables.pluck(decision.reasons, "message"), decisions.risks(decision)
   return {
     action = decision.action,
     reasons = reasons[1] and reasons or json.empty_array(),
     risks = risks[1] and risks or json.empty_array(),
     error = decision.error and decision.error.kind or nil,
+    policy = fingerprint,
     time = now,
   }
 end
@@ -256,7 +268,7 @@ local function work_on(self, job)
     local decision = screen(self, job.input)
     local err = decision.action == "unknown" and decision.error or nil
     if not err or err.kind == "invalid_argument" then
-      local outcome = outcome_of(decision, os.time())
+      local outcome = outcome_of(decision, os.time(), not job.input.transaction and self.fingerprint or nil)
       local ok, problem = report(self, job, outcome)
       if ok then
         job.outcome = assert(json.encode(outcome))
@@ -387,10 +399,18 @@ local function read(self, free)
   return true
 end
 
+-- Tells the policy to `add`, which does not use outcomes of another one. A full Redis takes neither it nor inputs.
+local function announce(self)
+  self.is_announced = self.is_announced or self.redis:call("SET", self.queue.base .. "policy", self.fingerprint) ~= nil
+end
+
 -- One round: claims what is due, then reads. Returns nil and an error.
 local function take(self, free)
   local queue, now = self.queue, runtime.now()
   local ok, err = queue:prepare()
+  if ok then
+    announce(self)
+  end
   if ok and now >= self.claim_at then
     ok, err = claim(self, free)
     self.claim_at = now + queue.settings.claim_after / 2
@@ -398,7 +418,7 @@ local function take(self, free)
     ok, err = read(self, free)
   end
   if err and err.code == "NOGROUP" then
-    queue.prepared = false -- Redis has lost its data
+    queue.prepared, self.is_announced = false, false -- Redis has lost its data
   end
   return ok, err
 end
@@ -492,6 +512,9 @@ function Worker:run(how)
   self.drains = how and how.drain
   self.screeners, self.is_closing, self.is_over = self.settings.concurrency, false, false
   self.claim_at = runtime.now()
+  if ok then
+    announce(self)
+  end
   remove_dead(self)
   local function bound(body)
     return function()

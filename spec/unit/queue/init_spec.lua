@@ -92,6 +92,40 @@ describe_if("a queue in Redis", function()
     assert.equal(10, queue:status().shared)
   end)
 
+  it("uses no outcome of a policy that the workers had before", function()
+    local bad = riskscreen.sandbox.scenario "type-hack"
+    local inputs = { { address = bad.address, network = bad.network } }
+    client.policy = riskscreen.policy { rules = { { any = true, action = "allow" } } }
+    queue:add("a", inputs)
+    work()
+    client.policy = nil
+    work() -- a worker with another policy has begun
+    queue:add("b", inputs)
+    work()
+    local results = results_by_id()
+    assert.equal("allow", results["a/1"].action)
+    assert.equal("block", results["b/1"].action)
+    assert.not_equal(results["a/1"].policy, results["b/1"].policy)
+    queue:add("c", inputs)
+    assert.equal("block", results_by_id()["c/1"].action)
+    assert.equal(2, #service:requests())
+  end)
+
+  it("gives a text with a wrong checksum no share in the outcome of the address, nor the other way", function()
+    local right = "0x52908400098527886e0f7030069857d2e4169ee7"
+    local wrong = "0x52908400098527886e0F7030069857d2e4169ee7"
+    queue:add("a", { { address = right, network = "eth" }, { address = wrong, network = "eth" } })
+    work()
+    queue:add("b", { { address = wrong, network = "eth" }, { address = right, network = "eth" } })
+    work()
+    local results = results_by_id()
+    local got = {}
+    for index, id in ipairs { "a/1", "a/2", "b/1", "b/2" } do
+      got[index] = results[id].action
+    end
+    assert.same({ "review", "unknown", "unknown", "review" }, got)
+  end)
+
   it("remembers outcomes for a part of a second", function()
     queue = riskscreen.queue.new { redis = redis, remember = 0.5 }
     queue:add("file", inputs_of(3, 2))
