@@ -175,9 +175,6 @@ local function validate_added(address, network, like, level)
 end
 
 local function validate(screening, address, network)
-  if screening.is_canonical then
-    return address
-  end
   local added = screening.state.settings.extend
   local like = added and added.network and network ~= nil and added.network[network]
   if like then
@@ -221,10 +218,10 @@ local function record(screening, decision, canonical)
   })
 end
 
-local function decide(screening, address, network, options, canonical)
+local function decide(screening, address, network, options, subject)
   local now = screening.state.runtime.now
-  local started, problem, field = now(), nil, nil
-  if not canonical then
+  local started, canonical, problem, field = now(), subject and subject.address, nil, nil
+  if not subject then
     canonical, problem, field = validate(screening, address, network)
   end
   local lists = canonical and screening.state.lists
@@ -234,7 +231,7 @@ local function decide(screening, address, network, options, canonical)
   end
   if not decision then
     if canonical then
-      decision, answer = ask(screening, { address = canonical, network = network }, options)
+      decision, answer = ask(screening, subject or { address = canonical, network = network }, options)
     else
       decision = screening.policy:decide(refused(problem, field))
     end
@@ -310,26 +307,27 @@ local function is_plain(request)
 end
 
 ---A function that screens addresses one after another. A timeout of its own replaces the other options of the lookups.
----It counts in milliseconds, so that most lookups have the options of the last one. A canonical address is not checked
----again.
+---It counts in milliseconds, so that most lookups have the options of the last one. A subject, with the canonical
+---address, is not checked again; it must not change while it is looked up.
 ---@param state riskscreen.State
 ---@param policy? riskscreen.Policy the client's
 ---@param checked table by M.options, `is_canonical` and `with_text`
----@return fun(address: any, network: any, timeout?: number, canonical?: string): riskscreen.Decision, string|nil decide
+---@return fun(address: any, network: any, timeout?: number, subject?: { address: string, network: string }):
+---riskscreen.Decision, string|nil decide
 ---the text is that of the service's answer, with the option `with_text` and where the decision follows from it alone
 ---@return fun(text: string): riskscreen.Decision decide_again from such a text, with no address and network
 function M.decider(state, policy, checked)
   local screening = new_screening(state, checked.policy or policy or default_policy, checked)
   local last = {}
-  return function(address, network, timeout, canonical)
+  return function(address, network, timeout, subject)
     if not timeout then
-      return decide(screening, address, network, screening.options, canonical)
+      return decide(screening, address, network, screening.options, subject)
     end
     timeout = math.max(math.floor(timeout * 1000 + 0.5) / 1000, SHORTEST_TIMEOUT)
     if timeout ~= last.timeout then
       last = { timeout = timeout, value_only = true, address_check = false }
     end
-    return decide(screening, address, network, last, canonical)
+    return decide(screening, address, network, last, subject)
   end, function(answer)
     local decision = screening.policy:decide_record(json.decode(answer).data)
     redact_reasons(state, decision)

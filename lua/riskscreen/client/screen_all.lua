@@ -187,7 +187,8 @@ local function decide_once(tasks, decide, decide_again, capacity, level, is_cano
     local number = decided:find(key, canonical)
     if not number then
       number = decided:add(key, canonical, index)
-      local decision, answer = decide(address, network, nil, is_canonical and canonical or nil)
+      local subject = is_canonical and { address = canonical, network = network } or nil
+      local decision, answer = decide(address, network, nil, subject)
       decided:keep(number, decision, answer)
       return decision
     end

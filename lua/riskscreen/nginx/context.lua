@@ -75,10 +75,17 @@ local M = {}
 
 -- Asks the service about one canonical address.
 local function fetcher(client, policy, is_canonical)
-  return clients.decider(client, policy, is_canonical)
-    or function(address, network, timeout)
-      return client:screen { address = address, network = network, policy = policy, timeout = timeout }
+  local decide = clients.decider(client, policy, is_canonical)
+  if decide and is_canonical then
+    return decide
+  elseif decide then
+    return function(address, network, timeout)
+      return decide(address, network, timeout)
     end
+  end
+  return function(address, network, timeout)
+    return client:screen { address = address, network = network, policy = policy, timeout = timeout }
+  end
 end
 
 ---The cache for a policy. Policies, gates and accounts at the service do not share cached decisions.

@@ -67,6 +67,7 @@ local is_refusal = tables.set { "invalid_argument", "unsupported" }
 ---@field private text_of fun(flags: integer): string|nil the text in the dict to which flags refer
 ---@field private known_count integer
 ---@field private reference_count integer
+---@field private spare riskscreen.nginx.Entry|false an entry that nobody has
 local Entries = {}
 
 local NOTHING = {}
@@ -310,8 +311,24 @@ end
 ---@param at number Unix seconds
 ---@return riskscreen.nginx.Entry|nil entry nil if the decision cannot be written
 function Entries:fresh(decision, at)
-  local known = known_of(self, decision)
-  return known and new(self, known, at)
+  local known, entry = known_of(self, decision), self.spare
+  if not known then
+    return nil
+  elseif not entry then
+    return new(self, known, at)
+  end
+  self.spare = false
+  entry.known, entry.at, entry.expires_at = known, at, at + self.ttl[known.action]
+  return entry
+end
+
+---Takes back an entry, unless it is complete: then the LRU or a caller may have it. Most never are, and the next fresh
+---entry is the same table (`./dev bench nginx`).
+---@param entry riskscreen.nginx.Entry
+function Entries:recycle(entry)
+  if not entry.decision and not entry.failed then
+    self.spare = entry
+  end
 end
 
 ---Adds to an entry the decision that callers get, if it has none.
@@ -481,6 +498,7 @@ function M.new(ttl, stale_ttl, text_of)
     by_flags = {},
     known_count = 0,
     reference_count = 0,
+    spare = false,
   })
 end
 

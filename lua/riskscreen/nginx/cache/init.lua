@@ -261,7 +261,7 @@ local function ask(request, deadline, seconds)
   if self.metrics then
     self.metrics:begin(request)
   end
-  local decision = self.fetch(request.address, request.network, seconds)
+  local decision = self.fetch(request.address, request.network, seconds, request)
   if type(decision) ~= "table" or not is_action[decision.action] then
     error("fetch must return a decision", 0)
   end
@@ -283,6 +283,9 @@ local function ask(request, deadline, seconds)
     share(request, entry, failed)
   end
   request.decision, request.own = entry and entry.decision or decision, decision
+  if entry then
+    self.entries:recycle(entry)
+  end
   request.source = failure and failure.kind == "invalid_argument" and "invalid" or "upstream"
   if failed then
     request.failed, request.is_private = true, is_private
@@ -589,7 +592,8 @@ end
 local M = {}
 
 ---@class riskscreen.nginx.CacheSettings
----@field fetch fun(address: string, network: string, seconds: number): riskscreen.Decision asks the service
+---@field fetch fun(address: string, network: string, seconds: number, subject: { address: string, network: string }):
+---riskscreen.Decision asks the service
 ---@field dict? table an ngx.shared dict
 ---@field lru? integer addresses that each worker caches itself; 0: none
 ---@field ttl? table<riskscreen.Action, number> seconds
