@@ -37,6 +37,8 @@ function Store:claim(id)
   value, err = self.space:get(key_of(id))
   if err then
     return nil, message_of(err)
+  elseif not value then
+    return self:claim(id) -- it was forgotten in between
   end
   return value == DONE and "done" or "busy"
 end

@@ -91,4 +91,20 @@ describe("an inbox with a store", function()
     assert.equal(503, deliver(inbox, "w1"))
     assert.same({}, handled)
   end)
+
+  it("takes an event again that is forgotten while it is looked up", function()
+    local now = 0
+    store = riskscreen.store.memory {
+      clock = function()
+        now = now + 1 -- each look at the clock may be the one at which the entry has expired
+        return now
+      end,
+    }
+    for ttl = 1, 10 do
+      local inbox = riskscreen.webhook.inbox { accept_unauthenticated = true, store = store, remember = { ttl = ttl } }
+      for _ = 1, 20 do
+        assert.equal(200, deliver(inbox, "w" .. ttl, {}))
+      end
+    end
+  end)
 end)
