@@ -1,6 +1,13 @@
-# Makes, packs, installs and removes the rocks for one Lua (5.4, 5.3, 5.1 or luajit), without a network. It screens an
-# address with what was installed: sh tools/rocks.sh LUA
+# Makes, packs, installs and removes the rocks for each LUA (5.4, 5.3, 5.1 or luajit), without a network. It screens an
+# address with what was installed: sh tools/rocks.sh LUA...
 . tools/common.sh
+# One after the other: the next one takes most object files of the last one.
+if [ $# -gt 1 ]; then
+  for lua in "$@"; do
+    sh "$0" "$lua"
+  done
+  exit
+fi
 lua=$1
 interpreter=$(interpreter "$lua")
 number=$([ "$lua" = luajit ] && echo 5.1 || echo "$lua")
@@ -10,8 +17,9 @@ trap 'rm -rf "$directory"' EXIT
 git ls-files -z | xargs -0 tar cf - | tar xf - -C "$(mkdir -p "$directory/source" && echo "$directory/source")"
 cd "$directory/source"
 
-# The rocks have most C files in common.
+# The rocks have most C files in common, also with a release, which is built in the locale C.
 if command -v ccache >/dev/null; then
+  export LC_ALL=C
   CMAKE_C_COMPILER_LAUNCHER=ccache CCACHE_DIR=$root/build/ccache CCACHE_BASEDIR=$directory
   export CMAKE_C_COMPILER_LAUNCHER CCACHE_DIR CCACHE_BASEDIR
 fi
@@ -21,6 +29,7 @@ LUAROCKS_CONFIG=$directory/config.lua
 export LUAROCKS_CONFIG
 echo 'rocks_provided = { argparse = "0.7.1-1" }' >"$LUAROCKS_CONFIG"
 [ "$lua" != luajit ] || cat >>"$LUAROCKS_CONFIG" <<'LUA'
+cmake_generator = "Ninja" -- the other rocks are built by make, as luarocks does by itself
 lua_interpreter = "luajit"
 variables = { LUA = "/usr/bin/luajit", LUA_INCDIR = "/usr/include/luajit-2.1" }
 LUA

@@ -162,7 +162,7 @@ run() {
     [ -z "$all" ] || count=-1
     check "$1" env RISKSCREEN_FUZZERS_BUILT=1 nice -n 5 sh tools/fuzz.sh 60 "${1#fuzzer of }" 1 "$count"
     ;;
-  "rocks for Lua "*) check "$1" nice -n 5 sh tools/rocks.sh "${1#rocks for Lua }" ;;
+  rocks) check "$1" nice -n 5 sh tools/rocks.sh ${all:+5.3 5.1} 5.4 luajit ;;
   "what cmake installs") check "$1" nice -n 5 sh tools/check_cmake.sh ;;
   demo) check "$1" sh tools/demo.sh ;;
   esac
@@ -182,7 +182,7 @@ plan() {
   # Specs mostly wait for sockets and timers. Work needs a processor all the time.
   case $suite in
   "build of "*) kind=build ;;
-  lint | "C tests"* | fuzzer* | rocks* | "what cmake installs") kind=work ;;
+  lint | "C tests"* | fuzzer* | rocks | "what cmake installs") kind=work ;;
   *) kind=spec ;;
   esac
   sequence=$((sequence + 1))
@@ -262,12 +262,9 @@ plan_for_luas() {
   sequence=100
   build 5.4 && build luajit && build 5.3 && build 5.1 || return 0
   plan "specs on Lua 5.4" $long_specs $specs
-  plan "rocks for Lua 5.4"
-  plan "rocks for Lua luajit"
+  plan rocks
   plan "specs in nginx with the core" $nginx_specs
   if [ -n "$all" ]; then
-    plan "rocks for Lua 5.3"
-    plan "rocks for Lua 5.1"
     plan "core specs under valgrind" $core_specs $crowded_specs
     plan "specs in nginx without the core" $nginx_specs
     plan "specs with poll" spec/unit/core spec/unit/runtime spec/contract

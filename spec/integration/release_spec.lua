@@ -97,12 +97,12 @@ end)
 
 describe("a prepared release", function()
   local one, other
+  -- With it a build may take object files that the specs of the rocks compiled.
+  local cache = ""
 
   setup(function()
     one, other = directory .. "/one", directory .. "/other"
     local prepare = "cd '%s' && %s ./dev release %s --unchecked --luas 5.4 --without-deb --output %s"
-    -- The first one may take object files that the specs of the rocks compiled. The other one is compiled here.
-    local cache = ""
     if select(2, run "command -v ccache") == 0 then
       cache = ("CMAKE_C_COMPILER_LAUNCHER=ccache CCACHE_BASEDIR=%s CCACHE_DIR=%s/build/ccache"):format(
         directory:match "^/[^/]+",
@@ -110,6 +110,7 @@ describe("a prepared release", function()
       )
     end
     must(prepare:format(first, "umask 077; TZ=Asia/Tokyo " .. cache, version, one))
+    -- The other one is compiled here.
     must(prepare:format(second, "TZ=America/Lima LC_ALL=C", version, other))
   end)
 
@@ -159,8 +160,8 @@ describe("a prepared release", function()
 
   it("has rocks that are installed without a network", function()
     local offline = select(2, run "unshare -n true") == 0 and "unshare -n " or ""
-    local install = offline .. "luarocks --lua-version=5.4 --tree %s/tree install --deps-mode=none %s/%s"
-    must(install:format(directory, one, ("riskscreen-decoder-%s-1.src.rock"):format(version)))
+    local install = "%s %sluarocks --lua-version=5.4 --tree %s/tree install --deps-mode=none %s/%s"
+    must(install:format(cache, offline, directory, one, ("riskscreen-decoder-%s-1.src.rock"):format(version)))
     local code = 'print(require("riskscreen.decoder").version)'
     local lua = "LUA_PATH= LUA_CPATH='%s/tree/lib/lua/5.4/?.so' lua5.4 -e '%s'"
     assert.equal(version .. "\n", must(lua:format(directory, code)))
