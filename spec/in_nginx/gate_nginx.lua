@@ -426,6 +426,34 @@ describe("the gate", function()
     assert.equal(2, #running.service:requests())
   end)
 
+  it("shares no decision with a gate whose client knows other values", function()
+    start(
+      [[local function answer(request)
+          local address = request.target:match "address=(%w+)"
+          local risk = { riskLevel = "low", riskType = "mixer", riskSource = "Community" }
+          local data = { time = 1, address = address, network = "eth", whitelist = false, risks = { risk } }
+          return { status = 200, headers = {}, value = { success = true, code = 1, data = data } }
+        end
+        local function gate_of(extend)
+          local client = require("riskscreen").new { access_key = "test-key", transport = answer, extend = extend }
+          return new_gate { network = "eth", client = client }
+        end
+        gate, strict = gate_of { risk_type = { "mixer" } }, gate_of()]],
+      { ["/withdraw"] = ENFORCE, ["/strict"] = "strict:enforce { address = ngx.var.arg_to }" }
+    )
+    assert.equal(200, status_of(to "clean-eth"))
+    assert.equal(403, status_of("/strict?to=" .. addresses["clean-eth"]))
+  end)
+
+  it("refuses a client with local lists, which would decide behind the cache", function()
+    start(GATE, {})
+    local raised = running.nginx:eval [[
+      local client = { base_url = "https://x", access_key = "test-key", lists = { deny = "/dev/null.txt" } }
+      client.lists.deny = {}
+      return select(2, pcall(require("riskscreen.nginx.gate").new, { client = client, on_unknown = "block" }))]]
+    assert.matches("give `lists` to the gate and not to its client", raised, 1, true)
+  end)
+
   it("takes every spelling of an address for one, and a misspelt one for none", function()
     start("gate = new_gate { network = 'eth', on_unknown = 'allow' }", { ["/withdraw"] = ENFORCE })
     local clean = addresses["clean-eth"]

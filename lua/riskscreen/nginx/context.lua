@@ -53,6 +53,14 @@ local function hide_key(client)
   return state and state.hide_key
 end
 
+-- The options of the client that change a decision, beside its policy. Empty for a client that is not the library's.
+local function deciding_options(client)
+  local state = calls.state_of(client)
+  local settings = state and state.settings or {}
+  local base_url = settings.base_url
+  return { base_url and base_url.origin .. base_url.prefix, extend = settings.extend, endpoints = settings.endpoints }
+end
+
 ---@class riskscreen.nginx.Context
 ---@field client table
 ---@field policy riskscreen.Policy the policy of locations that have none of their own
@@ -64,7 +72,6 @@ end
 ---@field caches table<string, riskscreen.nginx.Cache> by version
 ---@field fleet? riskscreen.nginx.Fleet
 ---@field private settings table the gate's checked options
----@field private base_url string
 ---@field read_address fun(address: any, network: any): string|nil, string|nil canonical, or nil and a problem
 ---@field has_own_check boolean a function of the operator checks addresses
 ---@field private is_canonical boolean the addresses that it reads are addresses of the network, and not any text
@@ -88,12 +95,17 @@ local function fetcher(client, policy, is_canonical)
   end
 end
 
----The cache for a policy. Policies, gates and accounts at the service do not share cached decisions.
+---The cache for a policy. Policies, gates, services and clients with other `extend` share no cached decisions.
 ---@param policy riskscreen.Policy
 ---@return riskscreen.nginx.Cache
 function Context:cache_for(policy)
   local settings = self.settings
-  local fingerprint = tables.fingerprint { policy.settings, settings.name, settings.version, self.base_url }
+  local fingerprint = tables.fingerprint {
+    policy.settings,
+    settings.name,
+    settings.version,
+    deciding_options(self.client),
+  }
   -- 96 bits: the dict reads each byte of a key twice.
   local version = ngx.encode_base64(ngx.md5_bin(fingerprint):sub(1, 12))
   local cache = self.caches[version]
@@ -150,8 +162,11 @@ end
 ---@return string|nil problem
 function M.new(checked)
   local client, base_url = client_of(checked.client, checked.dict, checked.webhook)
+  local state = client and calls.state_of(client)
   if not client then
     return nil, base_url
+  elseif state and state.lists then
+    return nil, "give `lists` to the gate and not to its client: behind the cache a new list would come late"
   elseif checked.account_lists and not (client.blacklist and client.whitelist) then
     return nil, "account_lists needs a client with a blacklist and a whitelist"
   end
@@ -189,7 +204,6 @@ function M.new(checked)
   local self = setmetatable({
     settings = checked,
     client = client,
-    base_url = base_url,
     policy = checked.policy or client.policy or policies.new(),
     read_address = address_reader(checked.is_address, level),
     has_own_check = checked.is_address ~= nil,
