@@ -72,6 +72,14 @@ describe("a watch", function()
     assert.matches("^%x+$", change.id)
   end)
 
+  it("screens an address also where a text with a wrong checksum comes before it", function()
+    local right, wrong = "0x52908400098527886e0f7030069857d2e4169ee7", "0x52908400098527886e0F7030069857d2e4169ee7"
+    local invalid = errors.new("invalid_argument", "its checksum is wrong")
+    local world = new_world { [right] = "block", [wrong] = invalid }
+    watch_of(world, { source = { wrong, right } }):once()
+    assert.same({ "0x52 >unknown", "0x52 >block" }, told(world))
+  end)
+
   it("keeps the last verdict over failures, and reports unknown after three cycles without an answer", function()
     local world = new_world { [A] = "allow" }
     local watch = watch_of(world, { source = { A } })
