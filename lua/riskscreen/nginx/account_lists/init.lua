@@ -98,10 +98,16 @@ local function fetch(self, at, content)
   return true
 end
 
--- The pages that another machine has fetched within the interval.
+-- The pages that another machine has fetched within the interval. After a failover Redis may have older lists than this
+-- machine.
 local function find_shared(self)
-  if self.shared then
-    return self.shared:read(self.settings.interval)
+  if not self.shared then
+    return nil
+  end
+  local pages, at = self.shared:read(self.settings.interval)
+  local state = self.store:state()
+  if pages and (not state or at >= state.refreshed_at) then
+    return pages, at
   end
 end
 

@@ -101,6 +101,39 @@ local function refresh(some)
   (some or worker):refresh()
 end
 
+describe("lists of another machine", function()
+  local pages, pages_at
+
+  before_each(function()
+    pages = nil
+    worker:share {
+      read = function()
+        return pages, pages_at
+      end,
+      take_lease = function()
+        return true
+      end,
+      write = function() end,
+      end_lease = function() end,
+    }
+  end)
+
+  it("are taken in place of a fetch", function()
+    pages, pages_at = { { list = "blacklist", items = { { address = ONE, network = "eth" } } } }, now + INTERVAL - 5
+    refresh()
+    assert.equal("block", action(ONE))
+    assert.equal(0, service.pages)
+  end)
+
+  it("do not replace newer ones, when Redis has lost its last writes", function()
+    service.blacklist = { { address = ONE, network = "eth" } }
+    refresh()
+    pages, pages_at = { { list = "blacklist", items = {} } }, now - 5
+    refresh()
+    assert.equal("block", action(ONE))
+  end)
+end)
+
 describe("an address on the blacklist", function()
   it("is blocked for the risks that the policy blocks, in any spelling", function()
     service.blacklist = { { address = ONE, network = "ethereum", risks = high "scam" } }
