@@ -5,6 +5,7 @@ local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 
 local LONGEST_LINE = 500 -- bytes of the reasons in a printed decision
+local SIMULATED = "the sandbox answered: this is no real result"
 local UNSET = nil -- for a field that comes later: LuaJIT makes no room for a constant nil (`./dev bench nginx`)
 
 ---@alias riskscreen.Action "allow"|"review"|"block"|"unknown"
@@ -143,6 +144,18 @@ end
 ---@return riskscreen.Decision
 function M.invalid(problem, address, network)
   return M.unknown(errors.new("invalid_argument", problem, { sent = false }), address, network)
+end
+
+---The texts of a decision's reasons, the worst first.
+---@param decision riskscreen.Decision
+---@param is_sandbox? boolean the sandbox answered: the last text says so
+---@return string[]
+function M.reasons(decision, is_sandbox)
+  local reasons = tables.pluck(decision.reasons, "message")
+  if is_sandbox then
+    reasons[#reasons + 1] = SIMULATED
+  end
+  return reasons
 end
 
 ---The risks of a decision as texts such as "high / hack", sorted, each once.

@@ -1,6 +1,7 @@
 -- A worker of a queue: takes jobs as a consumer of the stream's group, screens them and finishes them. A job stays the
 -- worker's until it is finished; the jobs of a worker that died are claimed by the others.
 local build = require "riskscreen.options.build"
+local calls = require "riskscreen.call"
 local decisions = require "riskscreen.policy.decision"
 local digest = require "riskscreen.address.digest"
 local errors = require "riskscreen.errors"
@@ -97,7 +98,12 @@ end
 local function fingerprint_of(settings)
   local request = settings.request or {}
   local policy = request.policy or settings.client.policy or policies.new()
-  local rules = tables.fingerprint { policy.settings, include = request.include, check = request.address_check }
+  local rules = tables.fingerprint {
+    policy.settings,
+    include = request.include,
+    check = request.address_check,
+    is_sandbox = calls.state_of(settings.client).is_sandbox,
+  }
   return text.hex(digest.sha256(rules)):sub(1, 16)
 end
 
@@ -134,8 +140,9 @@ end
 
 -- Outcomes
 
-local function outcome_of(decision, now, fingerprint)
-  local reasons, risks = tables.pluck(decision.reasons, "message"), decisions.risks(decision)
+local function outcome_of(self, decision, now, fingerprint)
+  local is_sandbox = calls.state_of(self.settings.client).is_sandbox
+  local reasons, risks = decisions.reasons(decision, is_sandbox), decisions.risks(decision)
   return {
     action = decision.action,
     reasons = reasons[1] and reasons or json.empty_array(),
@@ -268,7 +275,7 @@ local function work_on(self, job)
     local decision = screen(self, job.input)
     local err = decision.action == "unknown" and decision.error or nil
     if not err or err.kind == "invalid_argument" then
-      local outcome = outcome_of(decision, os.time(), not job.input.transaction and self.fingerprint or nil)
+      local outcome = outcome_of(self, decision, os.time(), not job.input.transaction and self.fingerprint or nil)
       local ok, problem = report(self, job, outcome)
       if ok then
         job.outcome = assert(json.encode(outcome))

@@ -2,6 +2,7 @@
 -- verdict of each address, the place in the cycle, and changes that are not delivered yet.
 local addresses = require "riskscreen.address"
 local build = require "riskscreen.options.build"
+local calls = require "riskscreen.call"
 local check = require "riskscreen.options.check"
 local client_options = require "riskscreen.options"
 local decisions = require "riskscreen.policy.decision"
@@ -156,7 +157,7 @@ local function settle(self, item, decision, before)
       before = known and known.action or nil,
       risks = entry.risks,
       risks_before = known and list_of(known.risks) or nil,
-      reasons = list_of(tables.pluck(decision.reasons, "message")),
+      reasons = list_of(decisions.reasons(decision, calls.state_of(self.client).is_sandbox)),
       fields = item.fields and next(item.fields) and item.fields or nil,
     }
 end

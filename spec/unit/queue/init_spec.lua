@@ -111,6 +111,26 @@ describe_if("a queue in Redis", function()
     assert.equal(2, #service:requests())
   end)
 
+  it("names the sandbox in its results, and uses none of them for a service", function()
+    local server_of_sandbox = assert(riskscreen.sandbox.serve { service = service })
+    finally(function()
+      server_of_sandbox:close()
+    end)
+    local options = { base_url = server_of_sandbox.url, access_key = server_of_sandbox.access_key, retry = false }
+    queue:add("a", inputs_of(1))
+    work()
+    local of_service = riskscreen.new(options)
+    work { client = of_service }
+    queue:add("b", inputs_of(1))
+    work { client = of_service }
+    of_service:close()
+    local results = results_by_id()
+    local simulated, real = results["a/1"].reasons, results["b/1"].reasons
+    assert.equal("the sandbox answered: this is no real result", table.remove(simulated))
+    assert.same(real, simulated)
+    assert.equal(2, #service:requests())
+  end)
+
   it("gives a text with a wrong checksum no share in the outcome of the address, nor the other way", function()
     local right = "0x52908400098527886e0f7030069857d2e4169ee7"
     local wrong = "0x52908400098527886e0F7030069857d2e4169ee7"

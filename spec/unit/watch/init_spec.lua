@@ -68,7 +68,7 @@ describe("a watch", function()
     assert.same({ "0xf9 block>allow", "0xa4 allow>review" }, told(world))
     assert.same({ "high / hack" }, change.risks)
     assert.same({}, change.risks_before)
-    assert.same({ "it is review" }, change.reasons)
+    assert.same({ "it is review", "the sandbox answered: this is no real result" }, change.reasons)
     assert.matches("^%x+$", change.id)
   end)
 
