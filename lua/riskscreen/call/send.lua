@@ -59,7 +59,8 @@ local function transport(call, key, timeout, fresh)
     local value_only = not state.hooks.given.response and call.options.value_only
     return state.transport(built, key, timeout, connect_timeout, fresh, value_only, call.target)
   end
-  return state.transport {
+  -- Most requests have no further fields, and nine need twice the memory of eight (`./dev bench layers`).
+  local request = {
     method = built.method,
     target = call.target,
     headers = with_key(built.headers, key),
@@ -67,9 +68,11 @@ local function transport(call, key, timeout, fresh)
     timeout = timeout,
     connect_timeout = connect_timeout,
     replay = built.replay,
-    fresh = fresh or nil,
-    keep_null = built.keep_null,
   }
+  if fresh or built.keep_null then
+    request.fresh, request.keep_null = fresh or nil, built.keep_null
+  end
+  return state.transport(request)
 end
 
 ---Sends one request.

@@ -6,8 +6,13 @@ local tables = require "riskscreen.util.tables"
 -- Upper bounds of the buckets in seconds. A last bucket has no bound.
 local BOUNDS = { 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60 }
 
+local last, last_index -- a call takes as long as its only request
+
 -- The number of a duration's bucket, by halving.
 local function index_of(seconds)
+  if seconds == last then
+    return last_index
+  end
   local index = seconds > BOUNDS[8] and 9 or 1
   if seconds > BOUNDS[index + 3] then
     index = index + 4
@@ -15,7 +20,9 @@ local function index_of(seconds)
   if seconds > BOUNDS[index + 1] then
     index = index + 2
   end
-  return seconds > BOUNDS[index] and index + 1 or index
+  index = seconds > BOUNDS[index] and index + 1 or index
+  last, last_index = seconds, index
+  return index
 end
 
 -- The same from two tables, by half milliseconds and by twentieths of a second. With branches, LuaJIT compiles for each

@@ -141,7 +141,7 @@ end
 
 -- Makes the lookups and lets the policy decide. Returns the text of the answer as well if the decision follows from it
 -- alone and the screening keeps texts.
-local function ask(screening, subject, options)
+local function ask(screening, subject, options, address)
   local wanted, policy = screening.wanted, screening.policy
   if wanted[2] then
     return policy:decide(look_up_offered(screening, subject, options))
@@ -149,7 +149,7 @@ local function ask(screening, subject, options)
   -- The risk assessment alone is offered for every network and needs no task.
   local value, other = look_up_one(screening, wanted[1], subject, options)
   if value then
-    return policy:decide_record(value), other
+    return policy:decide_record(value, address, subject.network), other
   end
   return policy:decide { errors = { risk = other } }
 end
@@ -219,30 +219,31 @@ local function record(screening, decision, canonical)
 end
 
 local function decide(screening, address, network, options, subject)
-  local now = screening.state.runtime.now
+  local state = screening.state
+  local now = state.runtime.now
   local started, canonical, problem, field = now(), subject and subject.address, nil, nil
   if not subject then
     canonical, problem, field = validate(screening, address, network)
   end
-  local lists = canonical and screening.state.lists
+  local lists = canonical and state.lists
   local decision, notes, answer
   if lists then
     decision, notes = lists:decide(canonical, network)
   end
   if not decision then
     if canonical then
-      decision, answer = ask(screening, subject or { address = canonical, network = network }, options)
+      decision, answer = ask(screening, subject or { address = canonical, network = network }, options, address)
     else
       decision = screening.policy:decide(refused(problem, field))
     end
-    redact_reasons(screening.state, decision)
+    redact_reasons(state, decision)
     if notes then
       decision.reasons, answer = decisions.worst_first(tables.concat(decision.reasons, notes)), nil
     end
   end
   decision.address, decision.network = address, network
   decision.elapsed = now() - started
-  if screening.state.settings.journal then
+  if state.settings.journal then
     record(screening, decision, canonical)
   end
   return decision, answer

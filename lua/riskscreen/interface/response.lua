@@ -15,7 +15,7 @@ local MAX_WAIT = 1e9 -- seconds; hundreds of digits would make an infinite one
 
 ---@class riskscreen.Reply the result of a transport
 ---@field status integer
----@field headers table<string, string> lower-case names
+---@field headers table<string, string> lower-case names; a 200 has none where the request asked for the value only
 ---@field value? any the decoded body
 ---@field invalid? { message: string, position?: integer } the body is there but is not JSON
 ---@field excerpt? string the beginning of such a body

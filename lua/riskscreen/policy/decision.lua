@@ -6,7 +6,6 @@ local text = require "riskscreen.util.text"
 
 local LONGEST_LINE = 500 -- bytes of the reasons in a printed decision
 local SIMULATED = "the sandbox answered: this is no real result"
-local UNSET = nil -- for a field that comes later: LuaJIT makes no room for a constant nil (`./dev bench nginx`)
 
 ---@alias riskscreen.Action "allow"|"review"|"block"|"unknown"
 
@@ -91,24 +90,23 @@ function M.worst_first(reasons)
 end
 
 ---The decision of a policy that follows from a risk assessment alone.
----@param reasons riskscreen.Reason[] the worst first
+---@param reason riskscreen.Reason the only one
 ---@param record table
 ---@param degraded? boolean
+---@param address? any as the caller gave it
+---@param network? any as the caller gave it
 ---@return riskscreen.Decision
-function M.of_record(reasons, record, degraded)
+function M.of_record(reason, record, degraded, address, network)
   local decision = {
-    action = reasons[1].action,
-    reasons = reasons,
+    action = reason.action,
+    reasons = { reason },
+    address = address,
+    network = network,
     record = record,
     degraded = degraded or false,
     cached = false,
     stale = false,
     elapsed = 0,
-    -- With room for the fields of a screening and of an item of a run.
-    address = UNSET,
-    network = UNSET,
-    index = UNSET,
-    input = UNSET,
   }
   setmetatable(decision, Decision)
   return decision
@@ -186,10 +184,6 @@ function M.copy(decision)
     cached = decision.cached,
     stale = decision.stale,
     elapsed = decision.elapsed,
-    -- With room for the fields of an item.
-    index = UNSET,
-    input = UNSET,
-    repeats = UNSET,
   }
   copy.error, copy.errors, copy.not_offered = decision.error, decision.errors, decision.not_offered
   copy.entity, copy.freeze_events = decision.entity, decision.freeze_events

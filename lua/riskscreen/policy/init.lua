@@ -284,8 +284,10 @@ end
 ---Decides from a risk assessment alone, as `decide { risk = record }` does. Most assessments have one risk whose reason
 ---is cached: then this takes half the time (`./dev bench layers`, Lua 5.4).
 ---@param record table as the call gave it
+---@param address? any for the decision, which may also get it later
+---@param network? any likewise
 ---@return riskscreen.Decision
-function Policy:decide_record(record)
+function Policy:decide_record(record, address, network)
   local risks, by_source = record.risks, self.cache and self.cache[record.whitelist]
   if by_source and type(risks) == "table" and #risks == 1 then
     local risk = risks[1]
@@ -294,7 +296,7 @@ function Policy:decide_record(record)
     local cached = by_type and by_type[risk.riskType]
     if cached then
       local reason = { action = cached.action, message = cached.message, rule = cached.rule, risk = risk }
-      return decision.of_record({ reason }, record, cached.degraded)
+      return decision.of_record(reason, record, cached.degraded, address, network)
     end
   end
   return self:decide { risk = record }

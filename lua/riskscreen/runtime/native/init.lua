@@ -5,7 +5,6 @@ local scheduler = require "riskscreen.runtime.native.scheduler"
 
 local EXCERPT = 200 -- bytes of a body that is not JSON
 local MAX_HEADERS = 256 * 1024 -- bytes of an answer's headers
-local NO_HEADERS = {}
 
 local function new_origin(settings)
   return scheduler.loop():origin {
@@ -125,7 +124,7 @@ function M.transport(settings)
     if value_only and not request.keep_null then
       local value, size, body = transfer:take(value_only == "text")
       if value ~= nil then
-        return { status = 200, headers = NO_HEADERS, value = value, size = size, text = body }
+        return { status = 200, value = value, size = size, text = body }
       end
     end
     local reply, failure = reply_of(transfer, request, settings.max_response_size)
