@@ -83,15 +83,15 @@ end
 -- Keeps the entry of a reported item for another one: a new table costs Lua 5.4 more than the rest of `take`.
 local function keep_spare(run, entry)
   entry.item, entry.value, entry.err, entry.extra = nil, nil, nil, nil
-  entry.position, entry.told, entry.task = nil, nil, nil
-  run.spare = run.spare + 1
-  run.spares[run.spare] = entry
+  entry.told, entry.task = nil, nil
+  local spare = run.spare + 1
+  run.spare, run.spares[spare] = spare, entry
 end
 
 local function finish(run, entry)
-  run.ended = run.ended + 1
-  local position = run.settings.ordered and entry.index or run.ended
-  entry.position = position
+  local ended = run.ended + 1
+  local position = run.settings.ordered and entry.index or ended
+  run.ended, entry.position = ended, position
   run.results[position % run.window] = entry
   -- The caller waits for the next result; and it takes further items before the workers have none.
   if position == run.reported + 1 or run.taken - run.begun <= run.concurrency then
@@ -102,13 +102,13 @@ end
 -- The body of a worker. When a function has left tasks behind, the worker ends: its item ends when they have ended. The
 -- operator's runtime may not know of such tasks.
 local function work(run, worker)
-  local has_children = run.runtime.tasks.has_children
+  local has_children, body, queue, window = run.runtime.tasks.has_children, run.body, run.queue, run.window
   while run.begun < run.taken and not run.stopped do
-    run.begun = run.begun + 1
-    local slot = run.begun % run.window
-    local entry = run.queue[slot]
-    worker.entry, run.queue[slot] = entry, nil
-    local value, err, extra = run.body(entry.item, entry.index)
+    local index = run.begun + 1
+    local slot = index % window
+    local entry = queue[slot]
+    run.begun, worker.entry, queue[slot] = index, entry, nil
+    local value, err, extra = body(entry.item, index)
     if has_children and has_children(worker.task) then
       return value, err, extra
     end
@@ -251,7 +251,7 @@ function M.next(run)
 end
 
 function Run:__call()
-  return self.iterate()
+  return self:iterate()
 end
 
 ---@class riskscreen.RunStatus the progress of a run
@@ -345,10 +345,8 @@ function M.new(runtime, source, body, settings, present)
     spares = {},
     spare = 0,
     changed = runtime.tasks.signal(),
+    iterate = runtime.tasks.iterator(M.next),
   }, Run)
-  run.iterate = runtime.tasks.iterator(function()
-    return M.next(run)
-  end)
   return run
 end
 

@@ -104,10 +104,9 @@ local LONGEST_TEXT = 4096 -- bytes
 ---@field private elapsed table<integer, number> likewise the seconds of a decision that is kept as a text
 ---@field private awaited table<integer, table> by the number: repeats wait for the decision
 local Decided = {}
-Decided.__index = Decided
 
 local function new_decided(capacity)
-  return setmetatable({
+  return tables.object(Decided, {
     capacity = capacity,
     young = {},
     old = {},
@@ -116,7 +115,7 @@ local function new_decided(capacity)
     indexes = {},
     elapsed = {},
     awaited = {},
-  }, Decided)
+  })
 end
 
 -- The number of a pair, unless `capacity` other pairs came later.
