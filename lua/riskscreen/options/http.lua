@@ -207,25 +207,37 @@ function M.wire_name(name, default, meaning)
   end, "Name on the wire of " .. meaning .. ".", default)
 end
 
-local function path_template(value)
-  if not M.is_path(value) or value:gsub("{[%w_]+}", ""):find "[{}]" then
-    return nil, ("must be such as /api/v1/results/{requestId} (got %s)"):format(text.show(value))
+-- The check of a path whose names in braces are the operation's parameters, where these are published.
+local function path_template(operation)
+  local names = operation.parameters and tables.pluck(operation.parameters, "name")
+  local is_name = tables.set(names)
+  return function(value)
+    if not M.is_path(value) or value:gsub("{[%w_]+}", ""):find "[{}]" then
+      return nil, ("must be such as /api/v1/results/{requestId} (got %s)"):format(text.show(value))
+    end
+    for name in value:gmatch "{([%w_]+)}" do
+      if names and not is_name[name] then
+        return nil, ("has {%s}, which is no parameter of the operation%s"):format(name, text.did_you_mean(name, names))
+      end
+    end
+    return value
   end
-  return value
 end
 
-local endpoint = {
-  build.required(build.choice("method", METHODS, nil, "Its method.")),
-  build.required(build.checked("path", "string", path_template, "Its path; parameters stand in braces.")),
-  build.choice("envelope", { "standard", "usage" }, nil, "The envelope of its answers."),
-  build.flag("idempotent", nil, "Whether it may be repeated after a failure; by default only a GET may."),
-}
+local function endpoint_of(operation)
+  return {
+    build.required(build.choice("method", METHODS, nil, "Its method.")),
+    build.required(build.checked("path", "string", path_template(operation), "Its path; parameters stand in braces.")),
+    build.choice("envelope", { "standard", "usage" }, nil, "The envelope of its answers."),
+    build.flag("idempotent", nil, "Whether it may be repeated after a failure; by default only a GET may."),
+  }
+end
 
 ---One entry for each operation.
 ---@type riskscreen.Option[]
 M.endpoints = {}
 for index, operation in ipairs(operations.list) do
-  M.endpoints[index] = build.group(operations.endpoint_key(operation), endpoint, operation.doc)
+  M.endpoints[index] = build.group(operations.endpoint_key(operation), endpoint_of(operation), operation.doc)
 end
 
 return M

@@ -64,6 +64,13 @@ describe("a client's options", function()
     assert.is_table(options.check_client { access_key = KEY, transport = print })
   end)
 
+  it("may not have a name in braces that is no parameter of a published operation", function()
+    local message = refused { endpoints = { kya_risk = { method = "GET", path = "/r/{key}/{adress}" } } }
+    assert.matches("{key}, which is no parameter", message, 1, true)
+    message = refused { endpoints = { kya_risk = { method = "GET", path = "/r/{adress}" } } }
+    assert.matches("did you mean 'address'?", message, 1, true)
+  end)
+
   it("suggest the nearest name", function()
     assert.matches("did you mean 'timeout'?", refused { timout = 3 }, 1, true)
   end)

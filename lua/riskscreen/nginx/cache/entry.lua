@@ -454,13 +454,13 @@ function Entries:usable_until(entry)
   return entry.at + self.ttl[action] + self.stale_ttl[action]
 end
 
----Whether an expired decision may be served instead of the decision about a failure, unless that one is worse.
+---Whether a decision of the service may be served instead of the decision about a failure, unless that one is worse.
 ---@param entry riskscreen.nginx.Entry|nil
 ---@param action riskscreen.Action about the failure
 ---@param now number Unix seconds
 ---@return boolean
 function Entries:stands_in(entry, action, now)
-  if not entry or now >= self:usable_until(entry) then
+  if not entry or entry.source == "list" or now >= self:usable_until(entry) then
     return false
   end
   local own = entry.decision.action

@@ -1,4 +1,6 @@
 -- The tiers of the cache, how long entries live, and their keys: workers with a dict and a clock of the spec.
+local decisions = require "riskscreen.policy.decision"
+local epochs = require "riskscreen.nginx.cache.epoch"
 local errors = require "riskscreen.errors"
 local worlds = require "spec.support.cache_world"
 
@@ -261,6 +263,38 @@ describe("an answer that comes after that of a later fetch", function()
       { cache = stopped, after = 11 },
     }
     assert.same({ "block", "block", "block", "block" }, got)
+    assert.equal(2, #world.asked)
+  end)
+
+  it("counts where the address has come onto a list and the later fetch failed", function()
+    local is_listed = false
+    local lists = { start = function() end }
+    function lists.find(_, subject, now)
+      if is_listed then
+        local reasons = { { action = "block", message = "on the list" } }
+        local fields = { action = "block", reasons = reasons, address = subject.address, network = subject.network }
+        return { decision = decisions.new(fields), valid_until = now + 60 }
+      end
+    end
+    local answer = world.answer
+    world.answer = function(address, network)
+      if #world.asked == 1 then
+        return answer(address, network)
+      end
+      return decisions.unknown(errors.new("server", "it failed", { attempts = 1, status = 500 }), address, network)
+    end
+    local cache = world:worker { lists = lists }
+    world:thread(function()
+      world:sleep(9.1)
+      cache:purge(OTHER)
+      world:sleep(0.2)
+      cache:get(ETH, "eth", 3) -- fails
+      is_listed = true
+      epochs.advance(world.dict, world.time)
+      world:sleep(0.2)
+      assert.equal("block", cache:get(ETH, "eth", 3).action)
+    end)
+    assert.same({ "allow" }, actions { { cache = cache, after = 0, timeout = 30 } })
     assert.equal(2, #world.asked)
   end)
 
