@@ -30,6 +30,8 @@ riskscreen.store, riskscreen.journal, riskscreen.report, riskscreen.redis, risks
 
 ---@alias riskscreen.ErrorKind |"invalid_argument"|"unsupported"|"network"|"timeout"|"tls"|"unauthorized"|"rate_limited"|"bad_request"|"server"|"http"|"api"|"protocol"|"circuit_open"|"cancelled"|"storage"
 
+---@alias riskscreen.IdentityOwner riskscreen.State|{ identity?: string }
+
 ---@alias riskscreen.ListLoader fun(read: riskscreen.ListReader, sink: riskscreen.ListSink): true|nil, string|nil
 
 ---@alias riskscreen.ListReader fun(): string|nil, string|nil the next piece; nil at the end, with a message at a fault
@@ -60,6 +62,8 @@ riskscreen.store, riskscreen.journal, riskscreen.report, riskscreen.redis, risks
 ---@field usage_parameters? table Names on the wire of the usage query's parameters, which the interface does not publish.
 ---@field transaction_parameters? table Name on the wire of a transaction's `custom_id`, which the interface shows in results alone.
 ---@field transport? function Sends requests in place of the library's HTTP: transport(request) --> reply | nil, failure.
+---@field identity? string Name of the service behind a `transport` of your own. Whatever is kept of its answers is kept under this name.
+---@field account? string Name of your account at the service, the same after the key is replaced. Required beside `store`, and wherever decisions are kept in Redis.
 ---@field policy? table Policy of `screen`; by default the default policy.
 ---@field address_check? string|boolean How addresses are checked before anything is sent: `checksum`, `format`, or false for any text. By default `checksum`, and `format` for the calls of `client.kya`.
 ---@field lists? table Local deny and allow lists, which decide before the service is asked.

@@ -191,6 +191,17 @@ M.options = tables.concat({
     "transport",
     "Sends requests in place of the library's HTTP: transport(request) --> reply | nil, failure."
   ),
+  build.text(
+    "identity",
+    build.forms.word,
+    "Name of the service behind a `transport` of your own. Whatever is kept of its answers is kept under this name."
+  ),
+  build.text(
+    "account",
+    build.forms.word,
+    "Name of your account at the service, the same after the key is replaced. Required beside `store`, and wherever "
+      .. "decisions are kept in Redis."
+  ),
   M.policy,
   M.address_check,
   lists.option,
