@@ -1,5 +1,5 @@
--- A second implementation of the policies for addresses, written from docs/screening-and-policy.md alone. It is compared
--- in spec/unit/policy/oracle_spec.lua. The conditions are in policy_oracle_conditions.lua.
+-- A second implementation of the policies for addresses, written from docs/screening-and-policy.md alone. It is
+-- compared in spec/unit/policy/oracle_spec.lua. The conditions are in policy_oracle_conditions.lua.
 
 local conditions = require "spec.support.policy_oracle_conditions"
 
