@@ -290,7 +290,7 @@ return function(random)
   }
   local OTHER_TYPES = {
     boolean = { "no", 7 },
-    string = { 7, true, "" },
+    string = { 7, "" },
     number = { "4", false },
     table = { "none", 7, true },
     userdata = { 7 },
