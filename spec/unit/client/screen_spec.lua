@@ -15,6 +15,7 @@ local function operations_seen(service)
 end
 
 local everything = riskscreen.policy {
+  not_offered = "skip",
   absent_entity = "none",
   rules = {
     { level = "high", action = "block" },
@@ -194,8 +195,10 @@ for _, way in ipairs(support.ways) do
     end)
 
     it("decides by the freeze events", function()
-      local policy =
-        riskscreen.policy { rules = { { frozen = true, action = "review" }, { any = true, action = "allow" } } }
+      local policy = riskscreen.policy {
+        not_offered = "unknown",
+        rules = { { frozen = true, action = "review" }, { any = true, action = "allow" } },
+      }
       local frozen = sandbox.scenario "frozen"
       local decision = client:screen { address = frozen.address, network = "eth", policy = policy }
       assert.equal("review", decision.action)
