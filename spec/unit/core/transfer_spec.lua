@@ -1044,6 +1044,14 @@ describe("a failure", function()
     end
   end)
 
+  it("shows no password of a proxy that libcurl refuses", function()
+    for _, proxy in ipairs { "http://user:secret@host:99999", "gopher://user:secret@host", "user:secret@[::1" } do
+      local reply, failure = drive:result(send(origin_of("http://127.0.0.1:9", { proxy = proxy })))
+      assert.is_nil(reply)
+      assert.is_nil(failure.message:find("secret", 1, true), failure.message)
+    end
+  end)
+
   it("leaves the origin usable", function()
     local server = peer.tcp(drive, function(connection, request)
       if request:find("^GET /bad") then
