@@ -187,10 +187,11 @@ static bool blank(char byte) {
     return byte == ' ' || byte == '\t' || byte == '\r' || byte == '\n';
 }
 
-/* Adds a header line to the table at the top. Skips lines without a field: the status line and the empty line. */
+/* Adds a header line to the table at the top. Skips lines without a field: the status line, whose reason may have a
+ * colon, and the empty line. */
 static void add_field(lua_State *L, const char *line, size_t length) {
     const char *colon = memchr(line, ':', length);
-    if (colon == NULL || colon == line || blank(line[0])) {
+    if (colon == NULL || colon == line || blank(line[0]) || rsc_head_begins((struct rsc_text){line, length})) {
         return;
     }
     const char *value = colon + 1, *end = line + length;
