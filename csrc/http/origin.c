@@ -122,6 +122,12 @@ void rsc_origin_close(struct rsc_origin *origin) {
     if (origin->loop == NULL || origin->closed) {
         return;
     }
+    if (rsc_loop_inherited(origin->loop)) {
+        rsc_loop_close(origin->loop); /* which closes its origins, or is doing so */
+    }
+    if (origin->closed) {
+        return;
+    }
     origin->closed = true;
     while (!rsc_list_empty(&origin->queue)) {
         struct rsc_operation *operation = RSC_CONTAINER(origin->queue.next, struct rsc_operation, link);

@@ -326,8 +326,11 @@ void rsc_transfer_finish_failing(struct rsc_operation *operation) {
 }
 
 void rsc_transfer_cancel(struct rsc_transfer *transfer) {
-    unsigned char state = transfer->operation.state;
     struct rsc_loop *loop = transfer->operation.loop;
+    if (rsc_loop_inherited(loop)) {
+        rsc_loop_close(loop);
+    }
+    unsigned char state = transfer->operation.state;
     if (state != RSC_QUEUED && state != RSC_ACTIVE && state != RSC_FINISHED) {
         return;
     }

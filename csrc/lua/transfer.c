@@ -131,6 +131,10 @@ static void check_request(lua_State *L, const struct rsc_origin *origin, struct 
 int rsc_transfer_new(lua_State *L) {
     struct rsc_origin *origin = rsc_lua_check_self(L, RSC_ORIGIN_TYPE);
     struct rsc_request request;
+    if (rsc_loop_inherited(origin->loop)) {
+        lua_pushnil(L);
+        return 1;
+    }
     rsc_lua_check_open(L, origin->loop);
     luaL_checktype(L, 2, LUA_TTABLE);
     lua_settop(L, 2);
