@@ -17,7 +17,7 @@ local MAX_WAIT = 1e9 -- seconds; hundreds of digits would make an infinite one
 ---@field status integer
 ---@field headers table<string, string> lower-case names; a 200 has none where the request asked for the value only
 ---@field value? any the decoded body
----@field invalid? { message: string, position?: integer } the body is there but is not JSON
+---@field invalid? { message: string } the body is there but is not JSON; the message says where
 ---@field excerpt? string the beginning of such a body
 ---@field size? integer bytes of the body
 ---@field times? table<string, number> seconds
@@ -152,10 +152,9 @@ end
 -- The decoded body of a 200.
 local function body_of(reply, context)
   if reply.invalid then
-    local place = reply.invalid.position and (" at byte " .. reply.invalid.position) or ""
     local reason = quote(context, tostring(reply.invalid.message))
     local beginning = detail(reply, context, NO_REPORT)
-    return nil, protocol_error(reply, ("the body is not JSON: %s%s%s"):format(reason, place, beginning))
+    return nil, protocol_error(reply, ("the body is not JSON: %s%s"):format(reason, beginning))
   elseif reply.value == nil then
     return nil, protocol_error(reply, "the body is empty")
   end

@@ -179,7 +179,9 @@ describe("the sandbox service", function()
     end)
 
     it("that are not JSON are refused with the position", function()
-      assert.matches("the body must be JSON: .* at byte %d+", refusal(support.post(service, path.entities, '{"a":}')))
+      local message = refusal(support.post(service, path.entities, '{"a":}'))
+      assert.matches("the body must be JSON: .* at byte 6$", message)
+      assert.is_nil(message:find "at byte.*at byte")
     end)
 
     it("that are not a JSON object are refused", function()
