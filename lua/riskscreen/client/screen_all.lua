@@ -4,7 +4,6 @@
 local build = require "riskscreen.options.build"
 local addresses = require "riskscreen.address"
 local decisions = require "riskscreen.policy.decision"
-local enums = require "riskscreen.interface.enums"
 local errors = require "riskscreen.errors"
 local maps = require "riskscreen.client.map"
 local options = require "riskscreen.options"
@@ -182,7 +181,7 @@ local function decide_once(tasks, decide, decide_again, capacity, level, is_cano
     if not canonical then
       return (decide(address, network))
     end
-    local key = enums.canonical_network(network)
+    local key = addresses.canonical_network(network)
     local number = decided:find(key, canonical)
     if not number then
       number = decided:add(key, canonical, index)
