@@ -9,12 +9,23 @@ local LENGTH = 32 -- hexadecimal digits: 128 bits
 local SANDBOX_KEY = "^sandbox%-" -- the keys of the sandbox's own accounts, also of a served sandbox
 
 -- The options that change what the service is asked, or how its answers are read.
-local EXTENSIONS = { "extend", "endpoints", "usage_parameters", "transaction_parameters" }
+local EXTENSIONS = {
+  "extend",
+  "endpoints",
+  "usage_parameters",
+  "transaction_parameters",
+  "immediate_results",
+  "final_statuses",
+}
 
 ---The owner of what is kept: a client's state; or a client that is not the library's, by its field `identity`.
 ---@alias riskscreen.IdentityOwner riskscreen.State|{ identity?: string }
 
 local M = {}
+
+local rules_of = tables.memoize(function(policy)
+  return tables.fingerprint(policy.settings)
+end)
 
 local function named(facts)
   return text.hex(digest.sha256(tables.fingerprint(facts))):sub(1, LENGTH)
@@ -69,7 +80,7 @@ end
 ---What a decision depends on: `service`, the policy, and the options of the screening.
 ---@param owner riskscreen.IdentityOwner
 ---@param policy riskscreen.Policy
----@param options? { include?: string[], address_check?: "checksum"|"format"|false, extra?: any }
+---@param options? { include?: string[], address_check?: "checksum"|"format"|false }
 ---@return string
 function M.decision(owner, policy, options)
   local facts = service_facts(owner)
@@ -78,8 +89,7 @@ function M.decision(owner, policy, options)
   if address_check == nil and owner.settings then
     address_check = owner.settings.address_check
   end
-  facts.policy, facts.include, facts.extra = policy.settings, tables.set(options.include), options.extra
-  facts.address_check = address_check
+  facts.policy, facts.include, facts.address_check = rules_of(policy), tables.set(options.include), address_check
   return named(facts)
 end
 

@@ -7,6 +7,7 @@ local digest = require "riskscreen.address.digest"
 local errors = require "riskscreen.errors"
 local json = require "riskscreen.json"
 local policies = require "riskscreen.policy"
+local random = require "riskscreen.util.random"
 local redis = require "riskscreen.redis"
 local runtime = require "riskscreen.runtime"
 local scripts = require "riskscreen.queue.scripts"
@@ -89,11 +90,6 @@ M.options = {
 local Worker = { __name = "riskscreen.QueueWorker" }
 Worker.__index = Worker
 
-local function own_name()
-  local seed = tostring({}) .. os.time() .. os.clock() .. runtime.now() .. os.tmpname()
-  return "worker-" .. text.hex(digest.sha256(seed):sub(1, 8))
-end
-
 -- The fingerprint of what decides about addresses.
 local function fingerprint_of(settings)
   local request = settings.request or {}
@@ -114,7 +110,7 @@ function M.new(queue, settings)
     settings = settings,
     policy = settings.policy or policies.new(),
     fingerprint = fingerprint_of(settings),
-    name = settings.name or own_name(),
+    name = settings.name or "worker-" .. random.id(8),
     finished = 0,
     held = {},
     count = 0,
