@@ -230,20 +230,15 @@ function M.install(Client)
     local is_line = io.type(checked.source) == "file"
     local source = is_line and lines_of(checked.source) or checked.source
     local level = screen.address_check(state.settings, checked.address_check)
-    local policy = checked.policy or self.policy
     checked.with_text = checked.remember > 0
-    local decide_new, decide_again = screen.decider(state, self.policy, checked)
+    local decide_new, decide_again, record_again = screen.decider(state, self.policy, checked)
     local decide = decide_once(state, decide_new, decide_again, checked.remember, level)
     local run, message = maps.new(state.runtime, source, function(item, index)
       local address, network = subject_of(item, index, is_line, checked.network)
       local decision = decide(address, network, index)
       decision.index, decision.input = index, item
       if decision.repeats and state.settings.journal then
-        state.settings.journal:append(decision, {
-          source = state.is_sandbox and "sandbox" or "cache",
-          policy = policy,
-          hide = state.hide_key,
-        })
+        record_again(decision)
       end
       return not decision.error and decision or nil, decision.error, decision
     end, checked, decision_of)
