@@ -4,7 +4,6 @@
 local build = require "riskscreen.options.build"
 local addresses = require "riskscreen.address"
 local decisions = require "riskscreen.policy.decision"
-local enums = require "riskscreen.interface.enums"
 local errors = require "riskscreen.errors"
 local maps = require "riskscreen.client.map"
 local options = require "riskscreen.options"
@@ -171,10 +170,21 @@ function Decided:recall(number, tasks)
   return kept, elapsed, index
 end
 
+-- Whether the local lists say now what they said when a decision was made: only then is it used again.
+local function is_confirmed(lists, kept, canonical, network)
+  local listed, notes = lists:decide(canonical, network)
+  local noted = 0
+  for _, reason in ipairs(type(kept) == "table" and kept.reasons or {}) do
+    noted = noted + (reason.list and 1 or 0)
+  end
+  return not listed and kept.source ~= "list" and noted == #(notes or {})
+end
+
 -- Decides each pair of address and network once while it is among the last `capacity` pairs. Every spelling of an
 -- address is the same address; a text that is no address is not remembered. A repeat waits for a decision under way.
--- `is_canonical` tells that `decide` takes the canonical address without a further check.
-local function decide_once(tasks, decide, decide_again, capacity, level, is_canonical)
+local function decide_once(state, decide, decide_again, capacity, level)
+  -- An operator may add networks whose addresses are those of another network.
+  local tasks, lists, is_canonical = state.runtime.tasks, state.lists, state.settings.extend == nil
   local decided = new_decided(capacity)
 
   return function(address, network, index)
@@ -182,18 +192,20 @@ local function decide_once(tasks, decide, decide_again, capacity, level, is_cano
     if not canonical then
       return (decide(address, network))
     end
-    local key = enums.canonical_network(network)
-    local number = decided:find(key, canonical)
-    if not number then
-      number = decided:add(key, canonical, index)
-      local subject = is_canonical and { address = canonical, network = network } or nil
-      local decision, answer = decide(address, network, nil, subject)
-      decided:keep(number, decision, answer)
-      return decision
+    local chain = addresses.canonical_network(network)
+    local number = decided:find(chain, canonical)
+    if number then
+      local kept, elapsed, first = decided:recall(number, tasks)
+      if not lists or is_confirmed(lists, kept, canonical, network) then
+        local decision = type(kept) == "string" and decide_again(kept) or decisions.copy(kept)
+        decision.address, decision.network, decision.repeats, decision.elapsed = address, network, first, elapsed
+        return decision
+      end
     end
-    local kept, elapsed, first = decided:recall(number, tasks)
-    local decision = type(kept) == "string" and decide_again(kept) or decisions.copy(kept)
-    decision.address, decision.network, decision.repeats, decision.elapsed = address, network, first, elapsed
+    number = decided:add(chain, canonical, index)
+    local subject = is_canonical and { address = canonical, network = network } or nil
+    local decision, answer = decide(address, network, nil, subject)
+    decided:keep(number, decision, answer)
     return decision
   end
 end
@@ -218,22 +230,15 @@ function M.install(Client)
     local is_line = io.type(checked.source) == "file"
     local source = is_line and lines_of(checked.source) or checked.source
     local level = screen.address_check(state.settings, checked.address_check)
-    local policy = checked.policy or self.policy
     checked.with_text = checked.remember > 0
-    local decide_new, decide_again = screen.decider(state, self.policy, checked)
-    -- An operator may add networks whose addresses are those of another network.
-    local is_canonical = state.settings.extend == nil
-    local decide = decide_once(state.runtime.tasks, decide_new, decide_again, checked.remember, level, is_canonical)
+    local decide_new, decide_again, record_again = screen.decider(state, self.policy, checked)
+    local decide = decide_once(state, decide_new, decide_again, checked.remember, level)
     local run, message = maps.new(state.runtime, source, function(item, index)
       local address, network = subject_of(item, index, is_line, checked.network)
       local decision = decide(address, network, index)
       decision.index, decision.input = index, item
       if decision.repeats and state.settings.journal then
-        state.settings.journal:append(decision, {
-          source = state.is_sandbox and "sandbox" or "cache",
-          policy = policy,
-          hide = state.hide_key,
-        })
+        record_again(decision)
       end
       return not decision.error and decision or nil, decision.error, decision
     end, checked, decision_of)

@@ -1,7 +1,7 @@
 -- Awaits the result of one transaction: by polling, by the events of an inbox, or both, whichever brings it first. The
 -- result is kept, so that every later wait returns the same one.
 
-local enums = require "riskscreen.interface.enums"
+local addresses = require "riskscreen.address"
 local errors = require "riskscreen.errors"
 local json = require "riskscreen.json"
 local records = require "riskscreen.interface.records"
@@ -73,7 +73,7 @@ function M.subject_problem(subject, result)
   elseif
     network
     and subject.network
-    and enums.canonical_network(network) ~= enums.canonical_network(subject.network)
+    and addresses.canonical_network(network) ~= addresses.canonical_network(subject.network)
   then
     return ("data.network must be '%s', the one submitted (got %s)"):format(subject.network, text.show(network))
   end

@@ -1,8 +1,8 @@
 -- Local deny and allow lists: they decide about an address before the service is asked, also while the network is down.
 -- A deny list wins over an allow list. file.lua loads the files, index.lua says what an entry is about.
+local addresses = require "riskscreen.address"
 local builder = require "riskscreen.lists.build"
 local decisions = require "riskscreen.policy.decision"
-local enums = require "riskscreen.interface.enums"
 local errors = require "riskscreen.errors"
 local files = require "riskscreen.lists.file"
 local text = require "riskscreen.util.text"
@@ -169,7 +169,7 @@ function Lists:decide(address, network)
   if not self.is_watched and math.abs(now - self.looked_at) >= self.settings.interval then
     self:refresh()
   end
-  network = enums.canonical_network(network)
+  network = addresses.canonical_network(network)
   local reasons, err, stale = denials(self, address, network, now)
   if reasons then
     return decided("block", reasons, stale)
@@ -261,7 +261,7 @@ function M.load(path)
     return nil, fault
   end
   local function find_here(address, network)
-    network = enums.canonical_network(network)
+    network = addresses.canonical_network(network)
     local note, any_network, expires = find(file, address, network, os.time())
     return note and reason_of(file, "block", address, network, note, any_network, expires) or nil
   end

@@ -1,5 +1,6 @@
 -- The gate denies requests whose address must not pass. It reads the address (input/), gets a decision (cache/), and
 -- acts on it (location.lua).
+local addresses = require "riskscreen.address"
 local check = require "riskscreen.options.check"
 local contexts = require "riskscreen.nginx.context"
 local decisions = require "riskscreen.policy.decision"
@@ -9,7 +10,6 @@ local locations = require "riskscreen.nginx.location"
 local metrics = require "riskscreen.nginx.metrics"
 local options = require "riskscreen.nginx.options"
 local runtime = require "riskscreen.runtime"
-local spellings_of = require("riskscreen.nginx.cache.subject").spellings
 local statuses = require "riskscreen.nginx.metrics.status"
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
@@ -340,7 +340,7 @@ end
 ---@return riskscreen.Error|nil err
 function Gate:purge(address, network)
   local context = self.context
-  if not spellings_of(address, network) then
+  if not addresses.keys(address, network) then
     error("purge: expected an address and, at most, a network", 2)
   end
   local told, problem = true, nil

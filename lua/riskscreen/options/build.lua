@@ -160,6 +160,7 @@ end
 
 M.forms = {
   word = { pattern = "^[%w_-]+$", reason = "must be of letters, digits, '_' and '-'" },
+  name = { pattern = "^[%w_.-]+$", reason = "must be of letters, digits, '_', '.' and '-'" },
   not_empty = { pattern = ".", reason = "must not be empty" },
   -- So many bytes, or more.
   key = { pattern = ("."):rep(SHORTEST_KEY), reason = ("must have at least %d bytes"):format(SHORTEST_KEY) },

@@ -323,7 +323,7 @@ function Policy:needs(lookup)
   return self.other_lookups[lookup] == true
 end
 
-local M = {}
+local M = { options = policy_options }
 
 ---The same policy with more recognised values.
 ---@param policy riskscreen.Policy

@@ -394,7 +394,7 @@ function M.new(settings)
     redis = settings.redis,
     owns_redis = settings.owns_redis,
     settings = settings,
-    random = random.new(random.seed(runtime.now())),
+    random = random.new(random.seed()),
     locks = {},
   }, Redis)
   -- Where nothing can wait, as in init_by_lua of nginx, the first use checks.

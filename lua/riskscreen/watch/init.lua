@@ -11,6 +11,7 @@ local errors = require "riskscreen.errors"
 local http = require "riskscreen.options.http"
 local json = require "riskscreen.json"
 local outboxes = require "riskscreen.watch.outbox"
+local policies = require "riskscreen.policy"
 local sources = require "riskscreen.watch.source"
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
@@ -27,6 +28,8 @@ local function url_check(value)
   local checked, reason = http.base_url(value)
   return checked and value, reason
 end
+
+local default_policy = policies.new()
 
 local M = {}
 
@@ -111,15 +114,24 @@ local function ensure(value, err)
   return value
 end
 
--- A text with a wrong checksum has a key of its own: its screening fails, and that of the address must not.
-local function key_of(address, network)
-  local canonical = addresses.validate(address, network)
-  local plain = canonical or "?" .. text.printable(tostring(address), 500)
-  return text.printable(tostring(network), 100) .. " " .. plain
+-- The key of an address, and its key in a store of 0.9.0. A text with a wrong checksum has a key of its own: its
+-- screening fails, and that of the address must not.
+local function keys_of(address, network)
+  local key, canonical = addresses.key(address, network, "checksum")
+  local plain = key and canonical or "?" .. text.printable(tostring(address), 500)
+  local old_key = text.printable(tostring(network), 100) .. " " .. plain
+  return key or old_key, old_key
 end
 
 local function id_of(self, key)
-  return text.hex(digest.sha256(("%s\n%s\n%d"):format(self.settings.name, key, self.cycle.number)):sub(1, 16))
+  local content = ("%s\n%s\n%s\n%d"):format(self.cycle.identity, self.settings.name, key, self.cycle.number)
+  return text.hex(digest.sha256(content):sub(1, 16))
+end
+
+-- What is kept of an item, or nil.
+local function known(self, item)
+  local entry = ensure(self.verdicts:get(item.key)) or ensure(self.verdicts:get(item.old_key))
+  return entry and json.decode(entry)
 end
 
 local function list_of(texts)
@@ -168,8 +180,7 @@ end
 
 -- Keeps a verdict, the change in every outbox, and the count of the day: all or nothing.
 local function keep(self, item, decision)
-  local before = ensure(self.verdicts:get(item.key))
-  local entry, change = settle(self, item, decision, before and json.decode(before))
+  local entry, change = settle(self, item, decision, known(self, item))
   local today, meta = day_of(self.clock()), self.meta.name
   self.used = { day = today, count = (self.used.day == today and self.used.count or 0) + 1 }
   local changes = {
@@ -222,9 +233,9 @@ local function remaining(self)
   return function()
     for item in next_item do
       item = { address = item.address, network = item.network or self.settings.network, fields = item.fields }
-      item.key = key_of(item.address, item.network)
-      local entry = ensure(self.verdicts:get(item.key))
-      if not entry or json.decode(entry).cycle ~= self.cycle.number then
+      item.key, item.old_key = keys_of(item.address, item.network)
+      local entry = known(self, item)
+      if not entry or entry.cycle ~= self.cycle.number then
         return item
       end
     end
@@ -309,7 +320,22 @@ local function locked(self, run)
   return result
 end
 
+-- The identity of this watch's decisions. A cycle under another one is not gone on with.
+local function identity_of(self)
+  local settings = self.settings
+  local policy = settings.policy or self.client.policy or default_policy
+  return calls.identity.decision(calls.state_of(self.client), policy, { include = settings.include })
+end
+
 local function load(self)
+  local account, own = ensure(self.meta:get "account"), calls.identity.account(calls.state_of(self.client))
+  if account and account ~= own then
+    local message = "the store's verdicts of the watch '%s' are of another service or account: give this watch another "
+      .. "name, or a store of its own"
+    error(errors.new("storage", message:format(self.settings.name), { reason = "other_account" }), 0)
+  elseif not account then
+    ensure(self.meta:put("account", own)) -- 0.9.0 kept none
+  end
   local cycle, used = ensure(self.meta:get "cycle"), ensure(self.meta:get "used")
   self.cycle = cycle and json.decode(cycle) or { number = 0, finished = true }
   self.used = used and json.decode(used) or { day = "", count = 0 }
@@ -318,8 +344,9 @@ end
 
 local function begin(self)
   self.summary = { screened = 0, changed = 0, failed = 0, waiting = 0, finished = false }
-  if self.cycle.finished then
-    self.cycle = { number = self.cycle.number + 1, started = self.clock(), finished = false }
+  local identity = identity_of(self)
+  if self.cycle.finished or self.cycle.identity ~= identity then
+    self.cycle = { number = self.cycle.number + 1, started = self.clock(), finished = false, identity = identity }
     save_cycle(self)
   end
 end
@@ -359,7 +386,7 @@ function Watch:run(on_cycle)
   return locked(self, function()
     load(self)
     while not self.stopped do
-      if self.cycle.finished and self.cycle.started then
+      if self.cycle.finished and self.cycle.started and self.cycle.identity == identity_of(self) then
         wait(self, self.cycle.started + self.settings.every - self.clock())
       end
       if not self.stopped then
@@ -391,6 +418,10 @@ function M.new(client, state, request)
     return nil, "watch: " .. problem.message
   elseif not (checked.on_change or checked.webhook) then
     return nil, "watch: on_change or webhook must say where changes go"
+  end
+  problem = calls.identity.problem(calls.state_of(client), true)
+  if problem then
+    return nil, "watch: store " .. problem
   end
   local prefix = "watch:" .. checked.name
   local self = setmetatable({

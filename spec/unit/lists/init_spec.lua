@@ -155,6 +155,47 @@ describe("a client with local lists", function()
         assert.same({}, problems)
       end)
 
+      it("is asked again for each repeat of a run: " .. kind, function()
+        local made = client { deny = write(address(9) .. ",,,"), interval = 10 }
+        -- A run reads 8 items ahead: so many others stand between a change of the list and the address.
+        local function pause(change)
+          local list = {}
+          for index = 1, 20 do
+            list[index] = address(100 + index)
+          end
+          list.change = change
+          return list
+        end
+        local function deny(number)
+          return pause(function()
+            write(address(number) .. ",,,")
+            now = now + 10
+          end)
+        end
+        local rows, changes = {}, {}
+        for _, part in ipairs { { address(1), address(1) }, deny(1), { address(1) }, deny(9), { address(1), address(1) } } do
+          changes[#rows + 10] = part.change
+          for _, row in ipairs(part) do
+            rows[#rows + 1] = row
+          end
+        end
+        local index, actions, repeats = 0, {}, {}
+        local function source()
+          index = index + 1
+          if changes[index] then
+            changes[index]()
+          end
+          return rows[index]
+        end
+        for decision in made:screen_all { source = source, network = "eth", concurrency = 1 } do
+          if decision.address == address(1) then
+            actions[#actions + 1], repeats[#repeats + 1] = decision.action, decision.repeats or false
+          end
+        end
+        assert.same({ "unknown", "unknown", "block", "unknown", "unknown" }, actions)
+        assert.same({ false, 1, false, false, 44 }, repeats)
+      end)
+
       it("keeps the old list and reports it once, where the new file is damaged or gone: " .. kind, function()
         local path = write(address(1) .. ",,,")
         local made = client { deny = path, interval = 10 }

@@ -1,5 +1,6 @@
 -- Fingerprints: one text for tables with equal content, and another text for any other table.
 local fingerprint = require("riskscreen.util.tables").fingerprint
+local json = require "riskscreen.json"
 local policies = require "riskscreen.policy"
 
 describe("a fingerprint", function()
@@ -38,5 +39,69 @@ describe("a fingerprint", function()
     assert.not_equal(fingerprint { 0.1 }, fingerprint { 0.1 + 2 ^ -56 })
     assert.not_equal(fingerprint { "a", "b" }, fingerprint { "ab" })
     assert.not_equal(fingerprint { a = "b}" }, fingerprint { a = "b", "}" })
+  end)
+
+  it("differs between any two values that differ in meaning, and not between two forms of one number", function()
+    local values = {
+      false,
+      true,
+      0,
+      1,
+      -1,
+      0.1,
+      0.1 + 2 ^ -56,
+      2 ^ 53,
+      2 ^ 53 + 2,
+      2 ^ 70,
+      1 / 0,
+      -1 / 0,
+      0 / 0,
+      "",
+      "1",
+      "nan",
+      "true",
+      "null",
+      json.null,
+      {},
+      { {} },
+      { { {} } },
+      { 1 },
+      { "1" },
+      { 1, 1 },
+      { { 1 }, 1 },
+      { { 1, 1 } },
+      { a = true },
+      { a = false },
+      { "a" },
+      { a = 1 },
+      { ["1"] = "a" },
+      { [1.5] = "a" },
+      { [false] = "a" },
+      { ["false"] = "a" },
+      { a = { b = 1 }, c = 2 },
+      { a = { b = 1, c = 2 } },
+      { a = { ["b"] = "1" }, c = 2 },
+    }
+    local seen = {}
+    for index, value in ipairs(values) do
+      local text = fingerprint(value)
+      assert.is_nil(seen[text], ("values %s and %d"):format(tostring(seen[text]), index))
+      seen[text] = index
+    end
+    for _, pair in ipairs { { 1, 1.0 }, { 0, -0.0 }, { 2 ^ 53 - 1, 9007199254740991 }, { 0 / 0, -(0 / 0) } } do
+      assert.equal(fingerprint(pair[1]), fingerprint(pair[2]))
+    end
+  end)
+
+  it("tells large integers apart, where Lua has them", function()
+    if math.maxinteger then
+      assert.not_equal(fingerprint(math.maxinteger), fingerprint(math.maxinteger - 1))
+    end
+  end)
+
+  it("has no text for a function: its address means nothing to another process", function()
+    assert.has_error(function()
+      fingerprint { on = function() end }
+    end)
   end)
 end)

@@ -143,6 +143,63 @@ describe("a watch", function()
     assert.same({ A, B, C }, world.screened)
   end)
 
+  local strict = riskscreen.policy { rules = { { any = true, action = "block" } } }
+
+  it("screens every address again where the policy is another one, and finds the verdicts before", function()
+    local world = new_world { [A] = "block", [B] = "allow" }
+    local cut
+    cut = watch_of(world, {
+      source = { A, B },
+      on_change = function(change)
+        world.changes[1] = change
+        cut:stop()
+      end,
+    })
+    cut:run()
+    assert.equal(1, #world.screened)
+    local first = world.changes[1].id
+    told(world)
+    world.answers = { [A] = "allow", [B] = "block" }
+    watch_of(world, { source = { A, B }, policy = strict }):once()
+    assert.same({ A, A, B }, world.screened)
+    local second = world.changes[2].id
+    assert.same({ "0xf9 block>allow", "0xa4 >block" }, told(world))
+    local other = new_world { [A] = "allow", [B] = "block" }
+    watch_of(other, { source = { A, B } }):once()
+    watch_of(other, { source = { B } }):once()
+    assert.not_equal(second, first)
+    assert.not_equal(second, other.changes[1].id)
+  end)
+
+  it("gives changes of another account or policy other ids", function()
+    local ids = {}
+    for _, case in ipairs { { "a" }, { "b" }, { "a", strict } } do
+      local world = new_world {}
+      world.client = riskscreen.sandbox.client { account = case[1], clock = world.clock, runtime = world.runtime }
+      watch_of(world, { source = { riskscreen.sandbox.scenario("type-hack").address }, policy = case[2] }):once()
+      local id = assert(world.changes[1]).id
+      assert.is_nil(ids[id])
+      ids[id] = true
+    end
+  end)
+
+  it("refuses verdicts of another account, and names the remedy", function()
+    local world = new_world { [A] = "block" }
+    watch_of(world, { source = { A } }):once()
+    world.client = riskscreen.sandbox.client { account = "other", clock = world.clock, runtime = world.runtime }
+    local summary, err = watch_of(world, { source = { A } }):once()
+    assert.is_nil(summary)
+    assert.equal("storage", err.kind)
+    assert.matches("give this watch another name", err.message, 1, true)
+    assert.is_truthy(watch_of(world, { source = { A }, name = "another" }):once())
+  end)
+
+  it("takes the spellings of address and network as one", function()
+    local world = new_world { [A] = "allow", ["0x" .. A:sub(3):upper()] = "allow" }
+    local source = { A, { address = "0x" .. A:sub(3):upper(), network = "ethereum" } }
+    assert.equal(1, watch_of(world, { source = source }):once().screened)
+  end)
+
   it("forgets addresses that have left the source", function()
     local world = new_world { [A] = "block", [B] = "allow" }
     watch_of(world, { source = { A, B } }):once()

@@ -1,6 +1,7 @@
 -- The cache of decisions. `get` tries the LRU of this worker, then the dict of all workers; then it fetches once for
 -- all callers. Entries are in entry.lua, the dict is in dict.lua. Callers of one worker wait in single_flight.lua;
 -- workers wait for each other here (`fetch_locked`), by a lock in the dict.
+local addresses = require "riskscreen.address"
 local decisions = require "riskscreen.policy.decision"
 local dicts = require "riskscreen.nginx.cache.dict"
 local entries = require "riskscreen.nginx.cache.entry"
@@ -8,7 +9,6 @@ local errors = require "riskscreen.errors"
 local lrus = require "riskscreen.nginx.cache.lru"
 local runtime = require "riskscreen.runtime"
 local single_flight = require "riskscreen.nginx.cache.single_flight"
-local subjects = require "riskscreen.nginx.cache.subject"
 local tables = require "riskscreen.util.tables"
 
 local sub = string.sub
@@ -550,7 +550,7 @@ end
 ---@return riskscreen.Decision decision
 ---@return riskscreen.nginx.CacheSource source
 function Cache:get(address, network_name, timeout)
-  local network = subjects.network_names[network_name]
+  local network = addresses.network_names[network_name]
   return self:get_by_key(self.prefix .. network .. ":" .. address, network, timeout)
 end
 
@@ -560,7 +560,7 @@ end
 ---@return riskscreen.Decision|nil
 function Cache:blacklisted(address, network_name)
   local now = catch_up(self)
-  local listed = self.lists and find_in_lists(self, address, subjects.network_names[network_name], now)
+  local listed = self.lists and find_in_lists(self, address, addresses.network_names[network_name], now)
   return listed and listed.decision.action == "block" and listed.decision or nil
 end
 
@@ -575,7 +575,7 @@ end
 ---@return boolean|nil ok
 ---@return riskscreen.Error|nil err
 function Cache:purge(address, network)
-  local spellings, keys = subjects.spellings(address, network)
+  local spellings, keys = addresses.keys(address, network)
   if not spellings then
     error("purge: expected an address and, at most, a network", 2)
   end

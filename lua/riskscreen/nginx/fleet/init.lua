@@ -1,6 +1,7 @@
 -- The third tier of a gate's cache: verdicts that several machines share in Redis. Their text is in verdict.lua, and is
 -- outside input. The commands go through pipeline.lua, within `deadline`. A purge reaches every machine by purges.lua.
 local account_lists = require "riskscreen.nginx.fleet.account_lists"
+local addresses = require "riskscreen.address"
 local breakers = require "riskscreen.call.breaker"
 local errors = require "riskscreen.errors"
 local pipelines = require "riskscreen.nginx.fleet.pipeline"
@@ -8,7 +9,6 @@ local purges = require "riskscreen.nginx.fleet.purges"
 local random = require "riskscreen.util.random"
 local redis = require "riskscreen.redis"
 local runtime = require "riskscreen.runtime"
-local subjects = require "riskscreen.nginx.cache.subject"
 local tables = require "riskscreen.util.tables"
 local verdicts = require "riskscreen.nginx.fleet.verdict"
 
@@ -271,7 +271,7 @@ function M.new(given)
       client = slow,
       forget = given.forget,
       forget_all = given.forget_all,
-      spellings = subjects.spellings,
+      spellings = addresses.keys,
       now = ngx.now,
       identity = ngx.worker.pid,
       exiting = ngx.worker.exiting,

@@ -3,7 +3,6 @@
 -- address/ read it, with the same result where both know it (spec/fuzz/targets/query_key.lua).
 local addresses = require "riskscreen.address"
 local core = require "riskscreen.util.core"
-local subjects = require "riskscreen.nginx.cache.subject"
 local tables = require "riskscreen.util.tables"
 
 local KEY_SIZE = 256 -- bytes, more than RSC_QUERY_KEY_MAX in csrc/base/query.h
@@ -48,8 +47,8 @@ function M.reader(address, network, prefix)
     return nil
   end
   local canonical, lengths = {}, {}
-  for _, name in ipairs(tables.sorted_keys(subjects.network_names)) do
-    local its_name = subjects.network_names[name]
+  for _, name in ipairs(tables.sorted_keys(addresses.network_names)) do
+    local its_name = addresses.network_names[name]
     if addresses.is_evm(name) and reader:add_network(name, its_name) then
       canonical[#canonical + 1] = its_name
       lengths[#canonical] = #(prefix .. its_name .. ":") + ADDRESS_SIZE

@@ -1,9 +1,9 @@
+local addresses = require "riskscreen.address"
 local caches = require "riskscreen.nginx.cache"
 local epochs = require "riskscreen.nginx.cache.epoch"
 local lists = require "riskscreen.nginx.account_lists"
 local policies = require "riskscreen.policy"
 local shared_dict = require "spec.support.shared_dict"
-local subjects = require "riskscreen.nginx.cache.subject"
 
 local INTERVAL, MAX_AGE, TIMEOUT = 60, 300, 10
 local PAGE = 2 -- items
@@ -86,7 +86,7 @@ before_each(function()
 end)
 
 local function found(address, network, policy)
-  local key, canonical_address, canonical_network = subjects.key(address, network or "eth")
+  local key, canonical_address, canonical_network = addresses.key(address, network or "eth")
   local subject = { key = assert(key), address = canonical_address, network = canonical_network }
   return worker:under(policy or policies.new()):find(subject, now)
 end
