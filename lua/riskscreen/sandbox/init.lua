@@ -109,6 +109,7 @@ function M.client(options)
   given.sleep = nil
   given.clock = options.clock
   given.access_key = given.access_key or M.default_key
+  given.account, given.identity = given.account or "sandbox", given.identity or "sandbox"
   given.endpoints = all_endpoints(given.endpoints)
   if given.immediate_results == nil then
     given.immediate_results = its_service.results_at_once

@@ -1,6 +1,9 @@
--- Random numbers for jitter, never for secrets. math.random belongs to the program, and not every Lua seeds it.
+-- Random numbers for jitter, and tokens that no two programs share; never secrets. math.random belongs to the program,
+-- and not every Lua seeds it.
 
 local MULTIPLIER, MODULUS = 16807, 2147483647 -- of Park and Miller; products stay exact in a double
+
+local TOKEN = 16 -- bytes of the system's random source
 
 local M = {}
 
@@ -24,6 +27,18 @@ function M.seed(now)
     seed = (seed * 31 + byte:byte()) % MODULUS
   end
   return (seed + math.floor(now * 1e6)) % MODULUS
+end
+
+---A text of 32 hexadecimal digits that no other call returns, in this program or another.
+---@return string
+function M.token()
+  local source = assert(io.open("/dev/urandom", "rb"))
+  source:setvbuf "no"
+  local bytes = source:read(TOKEN)
+  source:close()
+  return (bytes:gsub(".", function(byte)
+    return ("%02x"):format(byte:byte())
+  end))
 end
 
 return M

@@ -30,6 +30,8 @@ describe("a client with a store", function()
       polling = quick,
       endpoints = endpoints,
       store = store,
+      identity = "recorder",
+      account = "specs",
       retry = false,
     }
     return client, requests

@@ -17,6 +17,7 @@ describe("an inbox with a store", function()
     return riskscreen.webhook.inbox {
       accept_unauthenticated = true,
       store = store,
+      account = "specs",
       on_failure = function() end,
       handlers = {
         [TYPE] = handler or function(event)
@@ -101,7 +102,12 @@ describe("an inbox with a store", function()
       end,
     }
     for ttl = 1, 10 do
-      local inbox = riskscreen.webhook.inbox { accept_unauthenticated = true, store = store, remember = { ttl = ttl } }
+      local inbox = riskscreen.webhook.inbox {
+        accept_unauthenticated = true,
+        store = store,
+        account = "specs",
+        remember = { ttl = ttl },
+      }
       for _ = 1, 20 do
         assert.equal(200, deliver(inbox, "w" .. ttl, {}))
       end

@@ -456,8 +456,7 @@ describe("a waiter", function()
   local function awaited(request_id, custom_id)
     local offered = {}
     return {
-      request_id = request_id,
-      custom_id = custom_id,
+      submission = { kind = "transaction", requestId = request_id, customId = custom_id },
       offer = function(_, event)
         offered[#offered + 1] = event.webhookId
       end,
