@@ -40,7 +40,8 @@ local known = M.known
 ---@param value any
 ---@return boolean
 function M.is_id(value)
-  return type(value) == "string" and value ~= "" and #value <= LONGEST_ID and not value:find "[%z\1-\31\127]"
+  local is_proper = type(value) == "string" and value ~= "" and #value <= LONGEST_ID
+  return is_proper and not value:find "[%z\1-\31\127]" and kept.encode(value) ~= nil
 end
 
 -- Hexadecimal hashes are the same in any case; others are not.
@@ -136,17 +137,23 @@ function M.serves(pending, wanted)
   return true
 end
 
----The record of the parameters of a submission.
+---The record of the parameters of a submission. Identifiers that could not be kept are refused.
 ---@param kind riskscreen.TransactionKind
 ---@param parameters table
----@param at number|nil
+---@param at number
 ---@param account string
----@return riskscreen.Submission
+---@return riskscreen.Submission|nil
+---@return riskscreen.Error|nil err
 function M.new(kind, parameters, at, account)
   local submission = { kind = kind, at = at, account = account }
-  for _, field in ipairs(fields) do
-    local value = parameters[field.name]
-    submission[field.name] = field.name ~= "requestId" and M.is_id(value) and value or nil
+  for _, name in ipairs { "customId", "hash", "network" } do
+    local value = known(parameters[name])
+    if M.is_id(value) then
+      submission[name] = value
+    elseif type(value) == "string" or name == "customId" and value ~= nil then
+      local message = ("%s must be a UTF-8 text of at most %d bytes without control characters"):format(name, LONGEST_ID)
+      return nil, errors.new("invalid_argument", message, { field = name, sent = false, attempts = 0, elapsed = 0 })
+    end
   end
   return submission
 end

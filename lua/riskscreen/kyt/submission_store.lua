@@ -24,6 +24,7 @@ local KINDS = { "transaction", "custom_score" }
 ---@field content? riskscreen.kyt.Content what an earlier submission has left
 ---@field private space riskscreen.StoreSpace
 ---@field private key string
+---@field private is_host_enough boolean whether the key of 0.9.0 can name no other service
 ---@field private fresh riskscreen.kyt.Content of this submission
 local Entry = {}
 Entry.__index = Entry
@@ -79,6 +80,11 @@ local function found(self, key, value)
   elseif content.parameters ~= self.fresh.parameters then
     local message = "customId names another transaction that was submitted; take another one, or forget that one"
     return conflict(message, "customId")
+  elseif not content.rest and not self.is_host_enough then
+    return conflict(
+      "riskscreen 0.9.0 has kept this transaction, or one of another path of this host; it is not sent again: await it "
+        .. "with client.kyt:kept(), or forget it"
+    )
   elseif content.rest and content.rest ~= self.fresh.rest then
     return conflict(
       "the transaction was submitted with other options of the client, or another `extra`; it is not sent again: "
@@ -121,19 +127,19 @@ end
 function M.begin(state, submission, parameters, extra)
   local fingerprint = hash_of(tables.fingerprint(parameters))
   local key, old_key = keys_of(state, submission.kind, parameters.customId, fingerprint)
-  return claim(
-    setmetatable({
-      space = state.settings.store:space(SPACE),
-      key = key,
-      fresh = {
-        state = "sending",
-        parameters = fingerprint,
-        rest = hash_of(tables.fingerprint { service_of(state), extra }),
-        submission = submission,
-      },
-    }, Entry),
-    old_key
-  )
+  local settings = state.settings
+  local entry = setmetatable({
+    space = settings.store:space(SPACE),
+    key = key,
+    is_host_enough = not settings.unix_socket and (not settings.base_url or settings.base_url.prefix == ""),
+    fresh = {
+      state = "sending",
+      parameters = fingerprint,
+      rest = hash_of(tables.fingerprint { service_of(state), extra }),
+      submission = submission,
+    },
+  }, Entry)
+  return claim(entry, old_key)
 end
 
 ---Removes what the store keeps of a submission.

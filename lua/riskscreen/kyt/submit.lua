@@ -70,22 +70,16 @@ function M.denial(state, operation, parameters)
   return errors.new("list", decision.reasons[1].message, fields)
 end
 
----The record of a transaction that is about to be submitted. Identifiers that could not be kept are refused.
+---The record of a transaction that is about to be submitted.
 ---@param state riskscreen.State
 ---@param kind riskscreen.TransactionKind
 ---@param parameters table
 ---@return riskscreen.Submission|nil
 ---@return riskscreen.Error|nil err
 function M.record(state, kind, parameters)
-  local inbox, custom_id = state.settings.inbox, known(parameters.customId)
+  local inbox = state.settings.inbox
   local at = inbox and inbox.waiters:mark() or state.clock()
-  local submission = submissions.new(kind, parameters, at, M.account_of(state))
-  local field = submission.customId ~= custom_id and "customId" or not submissions.encode(submission) and "hash"
-  if field then
-    local message = field .. " must be a UTF-8 text of at most 1024 bytes without control characters"
-    return nil, errors.new("invalid_argument", message, { field = field, sent = false, attempts = 0, elapsed = 0 })
-  end
-  return submission
+  return submissions.new(kind, parameters, at, M.account_of(state))
 end
 
 ---The ticket of a submission without an answer, or nil: by the caller's own identifier an inbox may still receive the

@@ -175,6 +175,12 @@ describe("a pending result", function()
     assert.same({ 1, 21 }, runtime.polled_at)
   end)
 
+  it("is polled again after max_retry_after, however long the service asks to wait", function()
+    local one, runtime = new { errors.new("rate_limited", "slow", { retry_after = 1e9 }), result(1003) }
+    assert.equal(1003, one:await(100).status)
+    assert.same({ 1, 61 }, runtime.polled_at)
+  end)
+
   it("times out with the last failure as its cause", function()
     local one = new { errors.new("network", "cut") }
     local _, err = one:await(5)
