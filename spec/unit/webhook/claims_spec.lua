@@ -49,6 +49,19 @@ for name, space in pairs { ["a shared dict"] = in_dict, ["a store"] = in_store }
       assert.same({ "done", "done", "new" }, { one:claim "w1", two:claim "w1", (two:claim "w2") })
     end)
 
+    it("cannot be taken while nobody can read it", function()
+      local one, its_space = new_claims(space()), space()
+      one:claim "w1"
+      local two = new_claims(setmetatable({
+        get = function()
+          return nil, "no connection"
+        end,
+      }, { __index = its_space }))
+      local state, message = two:claim "w1"
+      assert.is_nil(state)
+      assert.matches("no connection", message, 1, true)
+    end)
+
     it("may be taken again after it is given up", function()
       local one = new_claims(space())
       one:claim "w1"

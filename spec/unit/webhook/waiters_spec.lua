@@ -172,6 +172,16 @@ for name, new in pairs { ["a dict"] = in_dict, memory = in_memory, ["a store"] =
       end
     end)
 
+    it("reach a waiter after a collection of garbage", function()
+      local one = new()
+      local awaited = new_awaited "r1"
+      local hold = one:expect(awaited)
+      collectgarbage()
+      collectgarbage()
+      add(one, "w1", "r1")
+      assert.same({ { "w1" }, true }, { awaited.offered, hold ~= nil })
+    end)
+
     it("are taken although no transaction can have their identifiers", function()
       assert.is_truthy(add(new(), "w1", { "not a text" }, 7))
       assert.is_truthy(add(new(), "w2", "", ""))
