@@ -781,6 +781,7 @@ function riskscreen_Loop:step(wait) end
 ---@field accept_unauthenticated? boolean
 ---@field fetch? fun(request_id: string): table|nil, any gives the result that is used in place of the event's data
 ---@field store? riskscreen.Store|riskscreen.WebhookStore
+---@field account? string required with a store of table
 ---@field remember? { limit?: integer, ttl?: number } of handled events
 ---@field early? { limit?: integer, ttl?: number } of events whose transaction is not awaited yet
 ---@field on_failure? fun(failure: any, event: riskscreen.WebhookEvent)

@@ -6,8 +6,10 @@ local commands = require "spec.support.page_commands"
 local digest = require "riskscreen.address.digest"
 local json = require "riskscreen.json"
 local pages = require "spec.support.pages"
+local recorder = require "spec.support.recorder"
 local redis_server = require "spec.support.redis"
 local riskscreen = require "riskscreen"
+local temporary = require "spec.support.temporary"
 
 local OLD, RECENT = "spec/support/old_files/0.1.0", "spec/support/old_files/0.9.0"
 local JOURNAL_KEY = "a key of old files"
@@ -306,5 +308,103 @@ describe("what version 0.9.0 has kept", function()
     assert.is_true(#service:requests() >= 4)
     assert.same({ 0, 0, 0 }, { queue:status().waiting, queue:status().following, queue:status().dead })
     redis:close()
+  end)
+end)
+
+describe("a store of version 0.9.0", function()
+  local store
+
+  before_each(function()
+    local path = temporary.path "transactions.db"
+    commands.run(("cp spec/support/old_files/0.9.0/transactions.db %s"):format(path))
+    store = assert(riskscreen.store.sqlite(path))
+  end)
+
+  after_each(function()
+    store:close()
+    temporary.clean()
+  end)
+
+  local function start(base_url)
+    local transport, requests =
+      recorder.new(recorder.reply(200, { success = true, code = 1, data = { requestId = "new" } }))
+    local client = riskscreen.new {
+      base_url = base_url or "https://service.example",
+      access_key = "key-of-the-old-files",
+      account = "specs",
+      identity = "recorder",
+      transport = transport,
+      endpoints = { kyt_custom_score = { method = "POST", path = "/score" } },
+      store = store,
+    }
+    return client, requests
+  end
+
+  local first = { network = "eth", hash = "0x1", direction = "in", customId = "first" }
+  local second = { network = "eth", hash = "0x2", direction = "in" }
+
+  it("keeps its transactions from being submitted again", function()
+    local client, requests = start()
+    for id, parameters in pairs { r1 = first, r2 = second } do
+      local transaction, other = assert(client.kyt:submit(parameters))
+      assert.same({ id, true }, { transaction.requestId, other.kept })
+    end
+    local third = { network = "eth", hash = "0x3", direction = "in", customId = "third" }
+    assert.equal("7", client.kyt:submit(third):await().maxScore)
+    assert.equal("8", client.kyt:submit_custom_score({ hash = "0x6" }):await().maxScore)
+    for hash, kind in pairs { ["0x4"] = "api", ["0x5"] = "cancelled" } do
+      local transaction, err = client.kyt:submit { network = "eth", hash = hash, direction = "in" }
+      assert.is_nil(transaction)
+      assert.equal(kind, err.kind)
+    end
+    assert.equal(0, #requests)
+  end)
+
+  it("is told apart by its host alone, so that a client of a path refuses its transactions", function()
+    local client, requests = start "https://service.example/live"
+    for _, parameters in ipairs { first, second } do
+      local transaction, err = client.kyt:submit(parameters)
+      assert.is_nil(transaction)
+      assert.matches("client.kyt:kept()", err.message, 1, true)
+    end
+    assert.equal(0, #requests)
+    assert(client.kyt:forget(first))
+    assert.equal("new", client.kyt:submit(first).requestId)
+  end)
+
+  it("lists its transactions to clients of its host, until they are forgotten", function()
+    local function count(client)
+      local kept = 0
+      for _, transaction in client.kyt:kept() do
+        kept = kept + (transaction and 1 or 0)
+      end
+      return kept
+    end
+    assert.equal(0, count(start "https://another.example"))
+    local client = start()
+    assert.equal(4, count(client))
+    for _, transaction in client.kyt:kept() do
+      local _ = transaction and transaction:forget()
+    end
+    assert.equal(0, count(client))
+  end)
+
+  it("has the events of its inbox, handled and early", function()
+    local handled = 0
+    local inbox = riskscreen.webhook.inbox {
+      accept_unauthenticated = true,
+      store = store,
+      account = "specs",
+      handlers = {
+        ["*"] = function()
+          handled = handled + 1
+        end,
+      },
+    }
+    local body = '{"webhookId":"w1","eventType":"x","timestamp":"2026-01-01 00:00:00","data":{}}'
+    assert.equal(200, (inbox:deliver("POST", {}, body)))
+    assert.equal(0, handled)
+    local client = riskscreen.new { base_url = "https://service.example", access_key = "key-of-the-old-files", inbox = inbox }
+    assert.equal("42", client.kyt:await("r9", { timeout = 1 }).maxScore)
   end)
 end)
