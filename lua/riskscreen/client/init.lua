@@ -212,7 +212,7 @@ function M.new(given)
   end
   local state = calls.new_state(settings, runtime, transport)
   if settings.lists then
-    state.lists, problem = lists.open(settings.lists, state.clock, settings.address_check)
+    state.lists, problem = lists.open(settings.lists, state.clock, runtime.now, settings.address_check)
     if not state.lists then
       error(problem, 2)
     end
