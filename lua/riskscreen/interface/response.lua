@@ -99,7 +99,7 @@ local function retry_after(reply, context)
     return math.min(tonumber(value), MAX_WAIT)
   end
   local at = date.parse_http_date(value)
-  return at and math.max(0, at - context.clock())
+  return at and math.min(math.max(0, at - context.clock()), MAX_WAIT)
 end
 
 local function redirect_error(reply, context, fields)

@@ -10,6 +10,7 @@ local text = require "riskscreen.util.text"
 local PIECE = 65536 -- bytes that are read at a time
 local LONGEST_TEXT = 16 * 1024 * 1024 -- bytes of a list that is not compiled
 local SLICE = 1048576 -- bytes of a compiled list that are verified before other work runs
+local SKEW = 60 -- seconds by which the machine that wrote a list may be ahead
 local ROWS = 200 -- rows that are read before other work runs
 
 local M = {}
@@ -199,11 +200,13 @@ function File:refresh(pause)
   return true
 end
 
----The age of the list in seconds: since it was built, or its text changed. Nil where that is not known.
+---The age of the list in seconds: since it was built, or its text changed. Nil where that is not known, or lies in the
+---future.
 ---@param now number Unix seconds
 ---@return number|nil
 function File:age(now)
-  return self.facts.built_at and math.max(0, now - self.facts.built_at)
+  local built_at = self.facts.built_at
+  return built_at and built_at <= now + SKEW and math.max(0, now - built_at) or nil
 end
 
 ---@param path string

@@ -204,14 +204,14 @@ end
 
 local function deliver(self, at_once)
   for _, outbox in ipairs(self.outboxes) do
-    local problem = outbox:flush(self.clock(), at_once)
+    local problem = outbox:flush(self.runtime.now(), at_once)
     if problem and self.settings.on_failure then
       self.settings.on_failure(problem)
     end
   end
 end
 
--- Sleeps, and repeats deliveries meanwhile. The runtime's clock is finer than the one of dates.
+-- Sleeps, and repeats deliveries meanwhile.
 local function wait(self, seconds)
   local now = self.runtime.now
   local deadline = now() + seconds
@@ -220,7 +220,7 @@ local function wait(self, seconds)
     local pause = math.max(0, math.min(deadline - now(), LONGEST_SLEEP))
     for _, outbox in ipairs(self.outboxes) do
       local retry_at = outbox:retry_at()
-      pause = retry_at and math.min(pause, math.max(SHORTEST_SLEEP, retry_at - self.clock())) or pause
+      pause = retry_at and math.min(pause, math.max(SHORTEST_SLEEP, retry_at - now())) or pause
     end
     self.runtime.sleep(pause)
     deliver(self)
@@ -269,12 +269,18 @@ local function is_capped(self)
   return cap and self.used.day == day_of(self.clock()) and self.used.count >= cap
 end
 
+-- The seconds until the cycle has lasted so long. Its start is a date, because it outlives the program. Where the date
+-- was set back, the wait is no longer than a whole cycle.
+local function left_of(self, seconds)
+  return math.min(self.cycle.started + seconds - self.clock(), seconds)
+end
+
 -- Screens the items that remain. With `spread` the screenings fill the interval.
 local function pass(self, spread)
   local settings = self.settings
   local interval = 1 / settings.rate
   if spread then
-    local left = self.cycle.started + settings.every * SPREAD - self.clock()
+    local left = left_of(self, settings.every * SPREAD)
     interval = math.max(interval, left / math.max(1, count_of(remaining(self))))
   end
   local now = self.runtime.now
@@ -387,7 +393,7 @@ function Watch:run(on_cycle)
     load(self)
     while not self.stopped do
       if self.cycle.finished and self.cycle.started and self.cycle.identity == identity_of(self) then
-        wait(self, self.cycle.started + self.settings.every - self.clock())
+        wait(self, left_of(self, self.settings.every))
       end
       if not self.stopped then
         begin(self)

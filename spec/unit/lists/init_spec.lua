@@ -6,11 +6,11 @@ local address = list_files.address
 local DAY = 86400
 
 describe("a client with local lists", function()
-  local directory, now, problems, sent
+  local directory, now, date_step, problems, sent
 
   before_each(function()
     directory = list_files.new()
-    now, problems, sent = os.time(), {}, {}
+    now, date_step, problems, sent = os.time(), 0, {}, {}
   end)
 
   after_each(function()
@@ -23,8 +23,14 @@ describe("a client with local lists", function()
       access_key = "key-of-lists",
       retry = false,
       clock = function()
-        return now
+        return now + date_step
       end,
+      -- Its clock is monotonic: no date that is set changes it.
+      runtime = setmetatable({
+        now = function()
+          return now
+        end,
+      }, { __index = require "riskscreen.runtime" }),
       transport = function(request)
         sent[#sent + 1] = request.target
         return nil, { kind = "network", message = "down" }
@@ -120,6 +126,27 @@ describe("a client with local lists", function()
     assert.equal("block", screen(made, address(1)).action)
     now = now + 1
     assert.equal("unknown", screen(made, address(1)).action)
+  end)
+
+  it("ends an allowing entry for good, also where the date is set back", function()
+    local path = csv("allow.csv", address(1) .. ",,," .. now + 100)
+    local made = client { allow = path, allow_without_call = true }
+    assert.equal("allow", screen(made, address(1)).action)
+    now = now + 100
+    assert.equal("unknown", screen(made, address(1)).action)
+    date_step = -3600
+    assert.equal("unknown", screen(made, address(1)).action)
+  end)
+
+  it("looks at its files on time, whatever date is set", function()
+    local path = csv("deny.csv", address(2) .. ",,,")
+    local made = client { deny = path, interval = 10 }
+    for index, step in ipairs { -1e6, 1e6 } do
+      assert.equal("unknown", screen(made, address(2 + index)).action)
+      csv("deny.csv", address(2 + index) .. ",,," )
+      date_step, now = step, now + 10
+      assert.equal("block", screen(made, address(2 + index)).action)
+    end
   end)
 
   it("refuses a transaction to an address on a deny list, also before it knows where results come from", function()
@@ -249,6 +276,16 @@ describe("a client with local lists", function()
       screen(made, address(1))
       assert.equal(1, #problems)
       assert.is_true(made:stats().lists[1].stale)
+    end)
+
+    it("lets an allow list from the future count for nothing, and a deny list block", function()
+      local allow = csv("allow.csv", address(1) .. ",,,")
+      local deny = csv("deny.csv", address(2) .. ",,,")
+      date_step = -3600
+      local made = client { allow = allow, deny = deny, allow_without_call = true, max_age = DAY }
+      assert.equal("unknown", screen(made, address(1)).action)
+      local decision = screen(made, address(2))
+      assert.same({ "block", true }, { decision.action, decision.stale })
     end)
 
     it("lets a stale allow list count for nothing", function()

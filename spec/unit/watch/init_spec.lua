@@ -229,6 +229,29 @@ describe("a watch", function()
     assert.same({ 0, 900, 1800, 3000, 3900, 4800 }, world.times)
   end)
 
+  it("begins its next cycle on time, whatever date is set meanwhile", function()
+    for _, step in ipairs { -1e8, -4000, 4000 } do
+      local world = new_world { [A] = "allow", [B] = "allow" }
+      local clock, is_set = world.clock, false
+      world.client = riskscreen.sandbox.client {
+        runtime = world.runtime,
+        clock = function()
+          return clock() + (is_set and step or 0)
+        end,
+      }
+      local watch = watch_of(world, { source = { A, B }, every = 3000 })
+      local ends = {}
+      assert(watch:run(function()
+        ends[#ends + 1] = world.runtime.now()
+        is_set = true
+        if #ends == 3 then
+          watch:stop()
+        end
+      end))
+      assert.is_true(ends[2] - ends[1] <= 6000 and ends[3] - ends[2] <= 6000, step)
+    end
+  end)
+
   it("ends a day at the daily cap", function()
     local world = new_world { [A] = "allow", [B] = "allow", [C] = "allow" }
     local watch = watch_of(world, { source = { A, B, C }, daily_cap = 2, every = 3600 })
