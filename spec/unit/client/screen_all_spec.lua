@@ -380,6 +380,18 @@ describe("client:screen_all", function()
     end)
   end)
 
+  it("shows the access key in no decision, a repeated one neither", function()
+    local risks = { { riskLevel = "test-key", riskType = "scam", riskSource = "Provider" } }
+    local data = { address = clean.address, network = "eth", whitelist = false, risks = risks }
+    local client = client_with(recorder.reply(200, { success = true, code = 1, data = data }))
+    local source = { clean.address, clean.address }
+    for _, decision in ipairs(collect(client:screen_all { source = source, network = "eth" })) do
+      assert.equal("unknown", decision.action)
+      assert.matches("%[redacted%]", decision.reasons[1].message)
+      assert.is_nil(decision.reasons[1].message:find("test-key", 1, true))
+    end
+  end)
+
   it("takes at most 8 times its concurrency from the source", function()
     local client = client_with(found)
     local taken, most = 0, 0
