@@ -196,9 +196,6 @@ local envelope_error = {}
 function envelope_error.standard(envelope, reply, context)
   local success, code, status, msg = envelope.success, envelope.code, envelope.status, envelope.msg
   if success == true and code == 1 then
-    if (status == nil or status == "SUCCESS") and (msg == nil or msg == "SUCCESS") then
-      return nil
-    end
     return not_success(status, "status", reply, context) or not_success(msg, "msg", reply, context)
   elseif type(success) ~= "boolean" then
     return ill_typed(reply, envelope, "success", "a boolean")

@@ -91,6 +91,18 @@ describe("the client option extend", function()
     assert.same({ "allow", 1 }, { screen({ network = { "sonic" } }, "scam", "sonic", ODD, { address_check = false }) })
   end)
 
+  it("checks the addresses of an added network by the network that it is like, or else by all", function()
+    local bitcoin = "1BoatSLRHtKNngkdXEeobR76b53LETtpyT"
+    assert.same({ "unknown", 0 }, { screen({ network = { sonic = "eth" } }, "scam", "sonic", bitcoin) })
+    assert.same({ "allow", 1 }, { screen({ network = { "sonic" } }, "scam", "sonic", bitcoin) })
+  end)
+
+  it("screens no empty text, also where addresses are not checked", function()
+    local request = { address_check = false }
+    assert.same({ "unknown", 0 }, { screen({ network = { "sonic" } }, "scam", "sonic", "", request) })
+    assert.same({ "unknown", 0 }, { screen({ network = { "sonic" } }, "scam", "sonic", nil, request) })
+  end)
+
   it("lets raw calls name them", function()
     local transport, requests = recorder.new(answer "scam")
     local client = riskscreen.new {

@@ -185,6 +185,12 @@ describe("an envelope", function()
     ["with a fraction for code"] = function(body)
       body.code = 1.5
     end,
+    ["of a failure without code"] = function()
+      return { success = false, msg = "no" }
+    end,
+    ["of a failure with a text for code"] = function()
+      return { success = false, code = "7", msg = "no" }
+    end,
     ["of success with another code"] = function(body)
       body.code = 3016
     end,
