@@ -47,9 +47,9 @@ local function reply_of(transfer, request, max_size)
     return nil, failure
   end
   if reply.size > 0 then
-    local value, message, position = decode(transfer, request.keep_null, max_size)
+    local value, message = decode(transfer, request.keep_null, max_size)
     if value == nil then
-      reply.invalid = { message = message, position = position }
+      reply.invalid = { message = message }
       reply.excerpt = transfer:body():sub(1, EXCERPT)
     end
     reply.value = value
