@@ -100,9 +100,17 @@ describe("./dev install", function()
     local _, status = run(("sh -c 'umask 077; ./dev install 5.4 %s'"):format(prefix))
     assert.equal(0, status)
     local program = temporary.path "program.lua"
-    temporary.write(program, 'print(require("riskscreen.core").version, package.searchpath("riskscreen", package.path))')
+    temporary.write(
+      program,
+      'print(require("riskscreen.core").version, package.searchpath("riskscreen", package.path))'
+    )
     local paths = "LUA_PATH='%s/share/lua/5.4/?.lua;%s/share/lua/5.4/?/init.lua' LUA_CPATH='%s/lib/lua/5.4/?.so'"
-    assert.matches(prefix .. "/share/lua/5.4/riskscreen/init.lua", run(paths:gsub("%%s", prefix) .. " lua5.4 " .. program), 1, true)
+    assert.matches(
+      prefix .. "/share/lua/5.4/riskscreen/init.lua",
+      run(paths:gsub("%%s", prefix) .. " lua5.4 " .. program),
+      1,
+      true
+    )
     -- Also where the installing user keeps its own files to itself.
     assert.equal("", (run(("find %s/share %s/lib ! -perm -o=r"):format(prefix, prefix))))
     assert.equal("", (run(("find %s -name bin -o -name man"):format(prefix))))
