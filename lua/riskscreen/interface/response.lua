@@ -62,6 +62,7 @@ end
 ---@class riskscreen.Report what an envelope says about a failure, as far as the body is one
 ---@field code? integer
 ---@field msg? string on one line, bounded and without the key
+---@field status? string
 ---@field timestamp? integer
 ---@field is_envelope boolean the body is the service's own
 
@@ -75,6 +76,7 @@ local function report_of(body, context)
   return {
     code = shape.is_integer(body.code) and body.code or nil,
     msg = type(message) == "string" and quote(context, message) or nil,
+    status = type(body.status) == "string" and quote(context, body.status) or nil,
     timestamp = shape.is_integer(body.timestamp) and body.timestamp or nil,
     is_envelope = body.success == false and shape.is_integer(body.code),
   }
@@ -82,7 +84,13 @@ end
 
 -- The fields of an error about a reply with a report.
 local function fields_of(reply, report)
-  return { status = reply.status, code = report.code, msg = report.msg, timestamp = report.timestamp }
+  return {
+    status = reply.status,
+    code = report.code,
+    msg = report.msg,
+    envelope_status = report.status,
+    timestamp = report.timestamp,
+  }
 end
 
 -- Whether the envelope of an answer that refuses says at the same time that the request succeeded.

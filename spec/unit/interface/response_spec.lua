@@ -290,6 +290,13 @@ describe("a body", function()
     assert.matches("not JSON", err.message)
   end)
 
+  it("that is not JSON is an error that says once where", function()
+    local _, message = json.decode '{"success":tru}'
+    local reply = recorder.page(200, '{"success":tru}')
+    reply.invalid.message = message
+    assert.matches("at byte 15 (the body begins", refused("protocol", interpret(risk, reply)).message, 1, true)
+  end)
+
   it("that is empty is refused", function()
     local err = refused("protocol", interpret(risk, recorder.reply(200, nil)))
     assert.matches("empty", err.message)
