@@ -32,7 +32,7 @@ end
 local M = {}
 
 ---@param context riskscreen.cli.Context
----@param input riskscreen.cli.Input
+---@param input riskscreen.Rows
 ---@param format "csv"|"jsonl"
 ---@param source? "sandbox"
 ---@return table<string, string>
@@ -60,6 +60,8 @@ function M.of(context, input, format, source)
       options.address_column or "",
       options.network_column or "",
       table.concat(options.keep or {}, ","),
+      options.delimiter, -- a run without these is one of an earlier version
+      options.encoding ~= "utf-8" and options.encoding or nil,
     }, ";"),
   }
 end
