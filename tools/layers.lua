@@ -19,7 +19,7 @@ M.rules = {
     { "json", "errors" },
     { "interface", "address" },
     { "options" },
-    { "policy", "runtime" },
+    { "policy", "rows", "runtime" },
     { "call", "lists", "redis" },
     { "client", "kyt", "store", "watch" },
     { "webhook", "journal", "report", "queue" },

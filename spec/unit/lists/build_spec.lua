@@ -50,8 +50,16 @@ describe("a build", function()
     end
   end)
 
-  it("writes a list without entries", function()
-    assert.equal(0, compile({}, "address\n").entries)
+  it("writes a list without entries only where the caller says that it may be empty", function()
+    directory:write("out.rsl", "old")
+    for content, problem in pairs { ["address\n"] = "no entry", [""] = "no entry", ["address\nabc\n"] = "no entry" } do
+      local report, err = compile({}, content)
+      assert.is_nil(report)
+      assert.matches(problem, err.message)
+    end
+    assert.same({ "1.csv", "out.rsl" }, directory:names())
+    assert.equal("old", directory:read "out.rsl")
+    assert.equal(0, compile({ allow_empty = true }, "address\n").entries)
     assert.is_false(opened():find(address(1), "eth", 1))
     assert.is_false(compiled.read(directory:read "out.rsl"):find(address(1), "eth", 1))
   end)
@@ -135,7 +143,7 @@ describe("a build", function()
   it("leaves the old list and no other file where an input cannot be read", function()
     directory:write("out.rsl", "old")
     local _, err = build { output = directory:path "out.rsl", inputs = { directory:path "none.csv" } }
-    assert.matches("none%.csv' is not read: cannot open it: No such file", err.message)
+    assert.matches("none%.csv' is not read: the file cannot be read: No such file", err.message)
     _, err = compile({ buffer = 4096 }, "adress,note\nx,\n")
     assert.matches("did you mean 'address'", err.message)
     assert.same({ "1.csv", "out.rsl" }, directory:names())

@@ -1,6 +1,6 @@
 -- The files are made up, in the schemas of OFAC's sdn.xml and sdn_advanced.xml.
 local entries = require "riskscreen.lists.entry"
-local loaders = require "riskscreen.lists.loaders"
+local ofac = require "riskscreen.lists.ofac"
 
 local EVM = "0x12ae66cdc592e10b60f9097a7b0d3c59fce29876"
 local BTC = "1BoatSLRHtKNngkdXEeobR76b53LETtpyT"
@@ -99,7 +99,7 @@ local function load(content, size)
   function sink.skipped(symbol, line, reason)
     skipped[#skipped + 1] = { symbol = symbol, line = line, reason = reason }
   end
-  local ok, problem = loaders.xml(function()
+  local ok, problem = ofac.load(function()
     local piece = content:sub(at, at + (size or 50) - 1)
     at = at + #piece
     return piece ~= "" and piece or nil
