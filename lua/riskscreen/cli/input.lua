@@ -3,6 +3,7 @@
 
 local addresses = require "riskscreen.address"
 local csv = require "riskscreen.util.csv"
+local optional = require "riskscreen.util.optional"
 local status = require "riskscreen.cli.status"
 local text = require "riskscreen.util.text"
 
@@ -51,8 +52,8 @@ local M = { options = column_options }
 
 -- The pieces of a gzip stream, which may consist of several members, from the pieces of the file.
 local function inflated(read)
-  local loaded, zlib = pcall(require, "zlib")
-  if not loaded then
+  local zlib = optional "zlib"
+  if not zlib then
     status.misuse(NO_ZLIB)
   end
   local stream, given, rest = nil, 0, ""

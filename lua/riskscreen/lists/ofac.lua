@@ -1,5 +1,6 @@
 -- Reads the digital currency addresses in OFAC's lists, sdn.xml and sdn_advanced.xml, in pieces. An address counts on
 -- every network: the sanction is against the person who has its key. Needs lua-expat.
+local optional = require "riskscreen.util.optional"
 local text = require "riskscreen.util.text"
 
 local PREFIX = "^Digital Currency Address %- (.+)$"
@@ -191,8 +192,8 @@ end
 
 ---@type riskscreen.ListLoader
 function M.load(read, sink)
-  local has_lxp, lxp = pcall(require, "lxp")
-  if not has_lxp then
+  local lxp = optional "lxp"
+  if not lxp then
     return nil, "reading XML needs lua-expat: install it with luarocks install luaexpat, or Debian's package lua-expat"
   end
   local parser
