@@ -6,6 +6,7 @@ local errors = require "riskscreen.errors"
 local json = require "riskscreen.json"
 local lines = require "riskscreen.journal.line"
 local optional = require "riskscreen.util.optional"
+local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 
 local BLOCK = 65536 -- bytes that are read at once to find the end of the last whole line
@@ -375,7 +376,7 @@ function M.new(path, settings)
   end
   return setmetatable({
     path = path,
-    settings = settings,
+    settings = tables.without(settings, "key"),
     hash = lines.hasher(settings.key),
     system = system,
     settled_at = settings.now(),

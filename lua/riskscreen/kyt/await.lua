@@ -31,6 +31,11 @@ local SLACK = 1 -- seconds beyond its timeout after which a poll under way is ta
 local Pending = {}
 Pending.__index = Pending
 
+-- An inbox holds the pending ones, and no field of an inbox leads to the key.
+local without_key = tables.memoize(function(settings)
+  return tables.without(settings, "access_key")
+end)
+
 local M = {}
 
 ---The time before a poll.
@@ -269,7 +274,7 @@ end
 ---the inbox gave before, so that no event for an earlier transaction is taken
 ---@return riskscreen.Pending
 function M.new(state, ids, fetch, delay, submission)
-  local settings, runtime = state.settings, state.runtime
+  local settings, runtime = without_key(state.settings), state.runtime
   local pending = setmetatable({
     request_id = ids.request_id,
     custom_id = ids.custom_id,
