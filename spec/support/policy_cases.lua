@@ -1,5 +1,5 @@
--- Random policies and answers, for the specs that compare the policies with a second implementation, and with the
--- promise that missing knowledge never helps.
+-- Random policies and answers. The specs compare the policies with a second implementation, and check that missing
+-- knowledge never helps.
 
 local errors = require "riskscreen.errors"
 local json = require "riskscreen.json"
@@ -352,7 +352,7 @@ return function(random)
   end
 
   ---The same options without what lets an operator allow in spite of missing knowledge. A lifting that lacks a field
-  ---ends no freeze: the freeze stays in force, which only a rule that blocks may then use.
+  ---ends no freeze. So rules about a freeze in force block.
   function M.strict(options)
     local rules = {}
     for _, one in ipairs(options.rules) do
