@@ -28,7 +28,7 @@ riskscreen.store, riskscreen.journal, riskscreen.report, riskscreen.redis, risks
 
 ---@alias riskscreen.Cost number|{ request?: number, item?: number } of a request, and of each of its items
 
----@alias riskscreen.ErrorKind |"invalid_argument"|"unsupported"|"network"|"timeout"|"tls"|"unauthorized"|"rate_limited"|"bad_request"|"server"|"http"|"api"|"protocol"|"circuit_open"|"cancelled"|"storage"
+---@alias riskscreen.ErrorKind |"invalid_argument"|"unsupported"|"network"|"timeout"|"tls"|"unauthorized"|"rate_limited"|"bad_request"|"server"|"http"|"api"|"protocol"|"circuit_open"|"cancelled"|"list"|"storage"
 
 ---@alias riskscreen.IdentityOwner riskscreen.State|{ identity?: string }
 

@@ -428,7 +428,11 @@ function M.new(given)
     error("gate: " .. message, 2)
   end
   require("jit.opt").start("maxirconst=" .. MOST_CONSTANTS)
-  return new_gate(context, checked)
+  local of_location = {} -- the others have secrets
+  for _, option in ipairs(options.location) do
+    of_location[option.name] = checked[option.name]
+  end
+  return new_gate(context, of_location)
 end
 
 return M

@@ -143,7 +143,7 @@ local M = { options = options }
 ---@return riskscreen.nginx.Journal
 function M.new(settings, recorder, hide)
   local self = setmetatable({
-    settings = settings,
+    settings = tables.without(settings, "key"),
     recorder = recorder,
     hide = hide,
     started = false,

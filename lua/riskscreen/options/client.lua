@@ -88,7 +88,7 @@ local function networks(value)
 end
 
 local extensions = {
-  build.map(
+  build.dictionary(
     "network",
     networks,
     "Networks: a list, or a table from each to a known network with the same form of addresses: { sonic = 'eth' }."
@@ -148,7 +148,7 @@ M.options = tables.concat({
     1024 * MIB,
     "Longest answer that is read, after decompression."
   ),
-  build.map("headers", http.headers, "More headers for every request."),
+  build.dictionary("headers", http.headers, "More headers for every request."),
   build.checked(
     "user_agent",
     "string",

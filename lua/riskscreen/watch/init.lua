@@ -433,7 +433,7 @@ function M.new(client, state, request)
   local prefix = "watch:" .. checked.name
   local self = setmetatable({
     client = client,
-    settings = checked,
+    settings = tables.without(checked, "webhook"), -- it has a secret
     store = checked.store,
     verdicts = checked.store:space(prefix .. ":verdicts"),
     meta = checked.store:space(prefix),

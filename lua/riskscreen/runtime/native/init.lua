@@ -1,5 +1,5 @@
 -- The runtime of a plain Lua program: requests over the core's HTTP, tasks and time of the scheduler.
-local core = require "riskscreen.core"
+local core = assert(require "riskscreen.util.optional"("riskscreen.core"))
 local redis = require "riskscreen.runtime.native.redis"
 local scheduler = require "riskscreen.runtime.native.scheduler"
 
