@@ -1,4 +1,4 @@
--- Parent and child after a fork(2): each has connections of its own, and the child's end changes nothing of the parent's.
+-- Parent and child after a fork: each has connections of its own, and the child's end changes nothing for the parent.
 local driver = require "spec.support.native_driver"
 local native = require "riskscreen.runtime.native"
 local peer = require "spec.support.peer"
