@@ -52,7 +52,7 @@ riskscreen.store, riskscreen.journal, riskscreen.report, riskscreen.redis, risks
 ---@field user_agent? string Name of the client for the service; by default riskscreen and its version.
 ---@field http_version? "auto"|"1.1"|"2" HTTP version; auto takes 2 where TLS offers it.
 ---@field compression? boolean Whether compressed answers are accepted.
----@field proxy? string URL of a proxy; the environment's proxy variables are not read.
+---@field proxy? string URL of a proxy, with `@` as `%40` in a password; the environment's proxy variables are not read.
 ---@field ca_file? string PEM file of the trusted authorities.
 ---@field client_cert? string PEM file of the client's certificate.
 ---@field client_key? string PEM file of that certificate's key.
@@ -96,7 +96,7 @@ riskscreen.store, riskscreen.journal, riskscreen.report, riskscreen.redis, risks
 ---@field traceparent? string The trace of the call in the form of W3C Trace Context, passed on to the service unchanged.
 
 ---@class riskscreen.RedisOptions
----@field url? string `redis://[user:password@]host:port/database`, `rediss://` for TLS, or `unix:/path`. With `sentinels` the host is not used.
+---@field url? string `redis://[user:password@]host:port/database`, `rediss://` for TLS, or `unix:/path`. With `sentinels` the host is not used. In a password `@` is `%40`.
 ---@field username? string User of Redis' ACL; by default the one of the URL.
 ---@field password? string|function The password, or a function that returns it before each connection; by default the one of the URL.
 ---@field timeout? number Time limit of a command, without connecting.

@@ -157,7 +157,12 @@ M.options = tables.concat({
   ),
   build.choice("http_version", { "auto", "1.1", "2" }, "auto", "HTTP version; auto takes 2 where TLS offers it."),
   build.flag("compression", true, "Whether compressed answers are accepted."),
-  build.checked("proxy", "string", http.proxy, "URL of a proxy; the environment's proxy variables are not read."),
+  build.checked(
+    "proxy",
+    "string",
+    http.proxy,
+    "URL of a proxy, with `@` as `%40` in a password; the environment's proxy variables are not read."
+  ),
   build.checked("ca_file", "string", http.file_name, "PEM file of the trusted authorities."),
   build.checked("client_cert", "string", http.file_name, "PEM file of the client's certificate."),
   build.checked("client_key", "string", http.file_name, "PEM file of that certificate's key."),

@@ -175,6 +175,9 @@ function M.lower_names(headers)
   return lower
 end
 
+---The pattern of a header's name.
+M.HEADER_NAME = "^[A-Za-z0-9!#$%%&'*+.^_`|~-]+$"
+
 ---Whether a value may be the value of a header: a text without line ends and other control characters.
 ---@param value any
 ---@return boolean
