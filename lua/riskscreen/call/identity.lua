@@ -82,7 +82,7 @@ local rules_of = tables.memoize(function(policy)
   return named(policy.settings)
 end)
 
----What a decision depends on: `service`, the policy, and the options of the screening.
+---The identity of decisions: `service`, the policy, and the options of the screening.
 ---@param owner riskscreen.IdentityOwner
 ---@param policy riskscreen.Policy
 ---@param options? { include?: string[], address_check?: "checksum"|"format"|false }
@@ -109,8 +109,8 @@ function M.decision(owner, policy, options)
   return identity
 end
 
----The reason why nothing of this owner may be kept outside of its program, as a text that follows an option's name; or
----nil. Without a name, one service's answers would pass for another's.
+---The reason why nothing of this owner may be kept outside of its program, or nil. The text follows an option's name.
+---Without a name, one service's answers would pass for another's.
 ---@param owner riskscreen.IdentityOwner
 ---@param leaves_machine boolean it is kept in a store or in Redis, and not in memory that one nginx shares
 ---@return string|nil

@@ -128,8 +128,8 @@ local function id_of(self, key)
   return text.hex(digest.sha256(content):sub(1, 16))
 end
 
--- What is kept of an item, or nil.
-local function known(self, item)
+-- The kept entry of an item, or nil.
+local function find(self, item)
   local entry = ensure(self.verdicts:get(item.key)) or ensure(self.verdicts:get(item.old_key))
   return entry and json.decode(entry)
 end
@@ -180,7 +180,7 @@ end
 
 -- Keeps a verdict, the change in every outbox, and the count of the day: all or nothing.
 local function keep(self, item, decision)
-  local entry, change = settle(self, item, decision, known(self, item))
+  local entry, change = settle(self, item, decision, find(self, item))
   local today, meta = day_of(self.clock()), self.meta.name
   self.used = { day = today, count = (self.used.day == today and self.used.count or 0) + 1 }
   local changes = {
@@ -234,7 +234,7 @@ local function remaining(self)
     for item in next_item do
       item = { address = item.address, network = item.network or self.settings.network, fields = item.fields }
       item.key, item.old_key = keys_of(item.address, item.network)
-      local entry = known(self, item)
+      local entry = find(self, item)
       if not entry or entry.cycle ~= self.cycle.number then
         return item
       end

@@ -6,18 +6,7 @@ local policies = require "riskscreen.policy"
 local text = require "riskscreen.util.text"
 
 -- The identity covers policy, include, address_check and service; they stand here for a message that names the cause.
-local NAMES = {
-  "input",
-  "format",
-  "network",
-  "policy",
-  "include",
-  "address_check",
-  "service",
-  "columns",
-  "content",
-  "identity",
-}
+local NAMES = "input format network policy include address_check service columns content identity"
 local LATER = { content = true, identity = true } -- earlier versions kept none
 local PIECE = 65536 -- bytes
 
@@ -73,7 +62,7 @@ end
 ---@param now table<string, string>
 ---@return string|nil
 function M.difference(before, now)
-  for _, name in ipairs(NAMES) do
+  for name in NAMES:gmatch "%S+" do
     if before[name] ~= now[name] and not (LATER[name] and before[name] == nil) then
       if name == "identity" then
         return "the account, or another setting that decisions depend on, is another one"
