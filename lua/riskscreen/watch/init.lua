@@ -11,7 +11,6 @@ local errors = require "riskscreen.errors"
 local http = require "riskscreen.options.http"
 local json = require "riskscreen.json"
 local outboxes = require "riskscreen.watch.outbox"
-local policies = require "riskscreen.policy"
 local sources = require "riskscreen.watch.source"
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
@@ -28,8 +27,6 @@ local function url_check(value)
   local checked, reason = http.base_url(value)
   return checked and value, reason
 end
-
-local default_policy = policies.new()
 
 local M = {}
 
@@ -323,7 +320,7 @@ end
 -- The identity of this watch's decisions. A cycle under another one is not gone on with.
 local function identity_of(self)
   local settings = self.settings
-  local policy = settings.policy or self.client.policy or default_policy
+  local policy = settings.policy or self.client.policy
   return calls.identity.decision(calls.state_of(self.client), policy, { include = settings.include })
 end
 

@@ -2,7 +2,6 @@
 -- of the decisions. Local lists are none of them: they are asked for every row, and may change during a run.
 local calls = require "riskscreen.call"
 local core = require "riskscreen.core"
-local policies = require "riskscreen.policy"
 local text = require "riskscreen.util.text"
 
 -- The identity covers policy, include, address_check and service; they stand here for a message that names the cause.
@@ -47,7 +46,7 @@ function M.of(context, input, format, client, source)
     address_check = options.address_check ~= nil and tostring(options.address_check) or nil,
     service = source and "the sandbox" or context:setting "base_url",
     source = source, -- not compared: 0.1.0 has no such column
-    identity = calls.identity.decision(calls.state_of(client), client.policy or policies.new(), options),
+    identity = calls.identity.decision(calls.state_of(client), client.policy, options),
     content = input.size and digest_of(options.file) or nil, -- not of a pipe
     columns = table.concat({
       options.address_column or "",
