@@ -203,8 +203,8 @@ M.options = tables.concat({
   build.text(
     "account",
     build.forms.name,
-    "Name of your account at the service, the same after the key is replaced. Required beside `store` and `queue`, and "
-      .. "wherever decisions are kept in Redis. Where `headers` choose one of several tenants, each has a name of its own."
+    "Name of your account at the service, the same after the key is replaced. Required beside `store` and a queue, and "
+      .. "wherever decisions are kept in Redis. Where `headers` choose one of several tenants, each has its own name."
   ),
   M.policy,
   M.address_check,
