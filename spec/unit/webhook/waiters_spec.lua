@@ -313,7 +313,7 @@ describe("events in a dict", function()
     assert.same({ "w5", "w20" }, { awaited.offered[1], awaited.offered[16] })
     local places_used = 0
     for key in pairs(dict.entries) do
-      places_used = places_used + (key:find "^entry:" and 1 or 0)
+      places_used = places_used + (key:find "^event:" and 1 or 0)
     end
     assert.equal(16, places_used)
   end)
