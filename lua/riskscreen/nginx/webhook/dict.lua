@@ -94,8 +94,8 @@ local function slot_key(key, slot)
   return ("event:%d:%s"):format(slot, key)
 end
 
--- Keeps an event of a requestId in a free slot, in that of the same event, which comes again after its handler failed, or
--- in that of the oldest. A value begins with the number of events before it, so that values sort by their age.
+-- Keeps an event of a requestId in a free slot, in that of the same event, which comes again after its handler failed,
+-- or in that of the oldest. A value begins with the number of events before it, so that values sort by their age.
 local function keep_in_slot(self, key, id, content)
   local head = ("%016d"):format(self:sequence())
   local value, ttl, oldest, place = head .. id .. "\n" .. content, self.settings.ttl, nil, nil
