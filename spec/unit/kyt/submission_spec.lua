@@ -164,7 +164,8 @@ end)
 describe("a ticket", function()
   it("is refused by a client of another service or account", function()
     local ticket = new_client(nil, submitted).kyt:submit(parameters):ticket()
-    for _, options in ipairs { { account = "other" }, { identity = "other" }, { base_url = "https://x.example/live" } } do
+    local others = { { account = "other" }, { identity = "other" }, { base_url = "https://x.example/live" } }
+    for _, options in ipairs(others) do
       local client, requests = new_client(options, done())
       local transaction, err = client.kyt:resume(ticket)
       assert.is_nil(transaction)
