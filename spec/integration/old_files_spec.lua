@@ -1,4 +1,4 @@
--- Files that version 0.1.0 wrote are read, and files of a later format are refused. docs/stability.md promises both.
+-- Files that versions 0.1.0 and 0.9.0 wrote are read, and files of a later format are refused. docs/stability.md promises both.
 -- spec/support/old_files/write.lua has written them.
 local cache_world = require "spec.support.cache_world"
 local cli = require "spec.support.cli"
@@ -7,10 +7,11 @@ local digest = require "riskscreen.address.digest"
 local json = require "riskscreen.json"
 local pages = require "spec.support.pages"
 local recorder = require "spec.support.recorder"
+local redis_server = require "spec.support.redis"
 local riskscreen = require "riskscreen"
 local temporary = require "spec.support.temporary"
 
-local OLD = "spec/support/old_files/0.1.0"
+local OLD, RECENT = "spec/support/old_files/0.1.0", "spec/support/old_files/0.9.0"
 local JOURNAL_KEY = "a key of old files"
 
 describe("a file of version 0.1.0", function()
@@ -210,6 +211,103 @@ describe("a file of version 0.1.0", function()
       assert.same({ "allow", "upstream" }, { decision.action, source })
       assert.equal(1, #world.asked)
     end)
+  end)
+end)
+
+-- What 0.9.0 kept names no service and no account.
+describe("what version 0.9.0 has kept", function()
+  local directory, remove
+
+  before_each(function()
+    directory, remove = cli.directory()
+    commands.run(("cp %s/* %s"):format(RECENT, directory))
+  end)
+
+  after_each(function()
+    remove()
+  end)
+
+  it("in a watch is found: its verdicts are those before, and the cycle begins again", function()
+    local names, source, changes = { "type-sanction", "type-hack" }, {}, {}
+    for index, network in ipairs { "ethereum", "eth" } do
+      source[index] = { address = riskscreen.sandbox.scenario(names[index]).address, network = network }
+    end
+    local store = assert(riskscreen.store.sqlite(directory .. "/watch.db"))
+    local function watch(more)
+      return riskscreen.sandbox.client(more):watch {
+        source = source,
+        store = store,
+        on_change = function(change)
+          changes[#changes + 1] = change
+        end,
+      }
+    end
+    local summary = assert(watch():once())
+    assert.same({ 2, 0, true }, { summary.screened, summary.changed, summary.finished })
+    assert.same({}, changes)
+    assert.equal(2, store:space("watch:default:verdicts"):count())
+    local _, err = watch({ account = "other" }):once()
+    assert.matches("another service or account", err.message, 1, true)
+    store:close()
+  end)
+
+  it("in the state of a run is found, and the run goes on", function()
+    local before = pages.read(directory .. "/input.results.csv")
+    local status, _, err = cli.run { "screen", "--file", directory .. "/input.csv", "--resume" }
+    assert.is_true(status <= 3, err)
+    local after = pages.read(directory .. "/input.results.csv")
+    assert.equal(before, after:sub(1, #before))
+    assert.equal(41, select(2, after:gsub("\n", "")))
+  end)
+
+  it("in a journal is read, verified and continued by lines that name their identity", function()
+    local path = directory .. "/journal.jsonl"
+    local journal = assert(riskscreen.journal.file(path, { key = JOURNAL_KEY }))
+    riskscreen.sandbox.client({ journal = journal }):screen { address = "0x1", network = "eth" }
+    journal:close()
+    local report = riskscreen.journal.verify(path, { key = JOURNAL_KEY })
+    assert.same({ true, 4 }, { report.ok, report.lines })
+    local identities = {}
+    for entry in riskscreen.journal.entries(path) do
+      identities[entry.seq] = entry.identity or "none"
+    end
+    assert.same({ "none", "none", "none" }, { identities[1], identities[2], identities[3] })
+    assert.matches("^%x+$", identities[4])
+    assert.equal(32, #identities[4])
+  end)
+
+  local it_if = redis_server.is_installed() and it or pending
+
+  it_if("in a queue is worked off, and its outcomes are asked for again", function()
+    local server = redis_server.start()
+    finally(redis_server.stop_all)
+    local redis = riskscreen.redis.new { url = server.url }
+    for _, command in ipairs(assert(json.decode(pages.read(directory .. "/queue.json")))) do
+      assert(redis:call((table.unpack or unpack)(command))) -- luacheck: ignore 113 143
+    end
+    local queue = riskscreen.queue.new { redis = redis, claim_after = 1 }
+    local client, service = riskscreen.sandbox.client {}
+    assert(queue:add("new.csv", {
+      { address = riskscreen.sandbox.scenario("clean-eth").address, network = "eth" },
+      { address = riskscreen.sandbox.scenario("type-hack").address, network = "eth" },
+    }))
+    assert.equal(5, queue:worker({ client = client }):run { drain = true })
+    local actions = {}
+    for _, result in ipairs(assert(queue:results())) do
+      assert.is_nil(actions[result.id])
+      actions[result.id] = result.action
+    end
+    assert.same({
+      ["old.csv/1"] = "allow",
+      ["old.csv/2"] = "block",
+      ["old.csv/3"] = "block",
+      ["old.csv/4"] = "block",
+      ["new.csv/1"] = "allow",
+      ["new.csv/2"] = "block",
+    }, actions)
+    assert.is_true(#service:requests() >= 4)
+    assert.same({ 0, 0, 0 }, { queue:status().waiting, queue:status().following, queue:status().dead })
+    redis:close()
   end)
 end)
 

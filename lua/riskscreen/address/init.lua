@@ -137,15 +137,24 @@ end
 ---The key of a network and an address: the same for every spelling. Whatever is kept about an address is kept under it.
 ---@param address any
 ---@param network any
+---@param level? "checksum"|"format" how the address is checked; without it, any text has a key
 ---@return string|nil key nil if the service cannot know the address or the network
 ---@return string address canonical
 ---@return string network canonical
-function M.key(address, network)
+function M.key(address, network, level)
   local canonical_network = network and M.network_names[network]
   if type(address) ~= "string" or address == "" or #address > LONGEST or not canonical_network then
     return nil, "", ""
   end
-  local canonical = M.normalize(address, network)
+  local canonical
+  if level then
+    canonical = M.validate(address, network, level)
+  else
+    canonical = M.normalize(address, network)
+  end
+  if not canonical then
+    return nil, "", ""
+  end
   return canonical_network .. ":" .. canonical, canonical, canonical_network
 end
 

@@ -9,7 +9,14 @@ local LENGTH = 32 -- hexadecimal digits: 128 bits
 local SANDBOX_KEY = "^sandbox%-" -- the keys of the sandbox's own accounts, also of a served sandbox
 
 -- The options that change what the service is asked, or how its answers are read.
-local EXTENSIONS = { "extend", "endpoints", "usage_parameters", "transaction_parameters" }
+local EXTENSIONS = {
+  "extend",
+  "endpoints",
+  "usage_parameters",
+  "transaction_parameters",
+  "immediate_results",
+  "final_statuses",
+}
 
 ---The owner of what is kept: a client's state; or a client that is not the library's, by its field `identity`.
 ---@alias riskscreen.IdentityOwner riskscreen.State|{ identity?: string }
@@ -66,21 +73,40 @@ function M.service(owner)
   return named(service_facts(owner))
 end
 
+-- Most screenings have no options of their own: their identities, by owner and policy.
+local without_options = tables.memoize(function()
+  return setmetatable({}, { __mode = "k" })
+end)
+
+local rules_of = tables.memoize(function(policy)
+  return named(policy.settings)
+end)
+
 ---What a decision depends on: `service`, the policy, and the options of the screening.
 ---@param owner riskscreen.IdentityOwner
 ---@param policy riskscreen.Policy
----@param options? { include?: string[], address_check?: "checksum"|"format"|false, extra?: any }
+---@param options? { include?: string[], address_check?: "checksum"|"format"|false }
 ---@return string
 function M.decision(owner, policy, options)
-  local facts = service_facts(owner)
-  options = options or {}
-  local address_check = options.address_check
-  if address_check == nil and owner.settings then
-    address_check = owner.settings.address_check
+  local include, address_check = nil, owner.settings and owner.settings.address_check
+  if options then
+    include = options.include
+    if options.address_check ~= nil then
+      address_check = options.address_check
+    end
   end
-  facts.policy, facts.include, facts.extra = policy.settings, tables.set(options.include), options.extra
-  facts.address_check = address_check
-  return named(facts)
+  local is_plain = not include and address_check == nil
+  local known = is_plain and without_options(owner)[policy]
+  if known then
+    return known
+  end
+  local facts = service_facts(owner)
+  facts.policy, facts.include, facts.address_check = rules_of(policy), tables.set(include), address_check
+  local identity = named(facts)
+  if is_plain then
+    without_options(owner)[policy] = identity
+  end
+  return identity
 end
 
 ---The reason why nothing of this owner may be kept outside of its program, as a text that follows an option's name; or

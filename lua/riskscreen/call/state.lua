@@ -51,7 +51,7 @@ local M = {}
 ---@param transport function
 ---@return riskscreen.State
 function M.new(settings, runtime, transport)
-  settings.random = settings.random or random.new(random.seed(runtime.now()))
+  settings.random = settings.random or random.new(random.seed())
   local shared, name = settings.shared_dict, shared_name(settings)
   local takes_parts = not (settings.transport or settings.runtime)
   local state = {

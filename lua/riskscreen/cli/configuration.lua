@@ -188,6 +188,7 @@ end
 ---@class riskscreen.cli.Configuration
 ---@field values table<string, riskscreen.cli.Value> by the setting's name
 ---@field profile? string the path of the profile that was read
+---@field account string the name of the account, where no setting names it: that of the profile
 ---@field is_simulated? boolean the sandbox answers, although nothing asks for it
 
 ---Reads the configuration.
@@ -223,7 +224,9 @@ function M.read(flags, pairs_given, getenv)
     end
     set(values, setting_of(key, "--set"), written, "--set")
   end
-  return { values = values, profile = profile }
+  -- Every profile is an account of its own, unless it names one.
+  local account = ((name or "default"):match("[^/]*$"):gsub("%.conf$", ""):gsub("[^%w_.-]", "_"))
+  return { values = values, profile = profile, account = account ~= "" and account or "default" }
 end
 
 local function strength(source)

@@ -216,7 +216,7 @@ function M.new(given)
     error("store " .. problem, 2)
   end
   if settings.lists then
-    state.lists, problem = lists.open(settings.lists, state.clock, settings.address_check)
+    state.lists, problem = lists.open(settings.lists, state.clock, runtime.now, settings.address_check)
     if not state.lists then
       error(problem, 2)
     end

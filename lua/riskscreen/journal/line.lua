@@ -34,6 +34,7 @@ local LONGEST_ENDING = #',"part":,"seq":,"prev":"","hash":""}' + 2 * MOST_DIGITS
 ---@field reasons string[] the worst first
 ---@field source "service"|"sandbox"|"list"|"cache"|"none" none: nothing was asked, because there was no valid address
 ---@field policy? string the fingerprint of the policy
+---@field identity? string of the decision: service, account, policy and options; 0.9.0 wrote none
 ---@field degraded? boolean
 ---@field stale? boolean
 ---@field request_id? string as the caller gave it
@@ -49,6 +50,7 @@ local LONGEST_ENDING = #',"part":,"seq":,"prev":"","hash":""}' + 2 * MOST_DIGITS
 ---@class riskscreen.JournalContext facts about a decision that the decision itself does not hold
 ---@field address? string the canonical address; otherwise the journal finds it
 ---@field policy? riskscreen.Policy
+---@field identity? string of the decision, by riskscreen.call's identity
 ---@field source? "service"|"sandbox"|"list"|"cache"|"none"
 ---@field is_sandbox? boolean the sandbox answered, and no service
 ---@field request_id? string
@@ -125,6 +127,7 @@ local function record_of(decision)
       status = err.status,
       code = err.code,
       absent = err.absent,
+      operation = err.operation,
     }
   end
   return record
@@ -159,6 +162,7 @@ local names = {
   "reasons",
   "source",
   "policy",
+  "identity",
   "degraded",
   "stale",
   "request_id",
@@ -212,6 +216,7 @@ function M.body(decision, context, id, time, keep_record)
     reasons = messages_of(decision),
     source = context.source or source_of(decision, context.is_sandbox),
     policy = context.policy and fingerprint_of(context.policy) or nil,
+    identity = context.identity,
     degraded = decision.degraded or nil,
     stale = decision.stale or nil,
     request_id = plain(context.request_id),

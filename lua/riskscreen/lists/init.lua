@@ -6,16 +6,18 @@ local decisions = require "riskscreen.policy.decision"
 local errors = require "riskscreen.errors"
 local files = require "riskscreen.lists.file"
 local text = require "riskscreen.util.text"
+local texts = require "riskscreen.lists.text"
 
 local DAY = 86400 -- seconds
 
-local M = { build = builder.build }
+local M = { build = builder.build, show_problem = texts.show }
 
 ---@class riskscreen.ListSettings the checked option `lists`
 ---@field deny string[] paths
 ---@field allow string[]
 ---@field allow_without_call boolean an address on an allow list passes without a call
 ---@field max_age? number seconds
+---@field max_shrink number the share of its entries that a deny list may lose at once
 ---@field interval number seconds between two looks at the files
 ---@field on_problem? fun(message: string)
 
@@ -23,7 +25,10 @@ local M = { build = builder.build }
 ---@field settings riskscreen.ListSettings
 ---@field private files riskscreen.ListFile[] deny lists first
 ---@field private now fun(): number Unix seconds
----@field private looked_at number Unix seconds
+---@field private clock fun(): number monotonic seconds
+---@field private latest number the latest date so far: an entry that has ended does not count again
+---@field private looked_at number monotonic seconds
+---@field generation integer greater after each change of a file
 ---@field private is_refreshing boolean
 ---@field private reported table<riskscreen.ListFile, string> the last problem of each file
 local Lists = {}
@@ -44,7 +49,15 @@ local function problem_of(self, file, now)
     local old = age and ("is %.1f days old"):format(age / DAY) or "has no known age"
     return ("%s %s%s"):format(list, old, file.kind == "deny" and "" or ", and does not count")
   elseif file.facts.invalid > 0 then
-    return ("%s has %d rows that are no entries: %s"):format(list, file.facts.invalid, file.facts.first_invalid)
+    local first = file.facts.problems[1]
+    return ("%s has %d rows that are no entries: line %s: %s"):format(
+      list,
+      file.facts.invalid,
+      tostring(first.line),
+      first.message
+    )
+  elseif file.facts.expired > 0 then
+    return ("%s has %d entries that have expired"):format(list, file.facts.expired)
   end
 end
 
@@ -60,9 +73,15 @@ local function report(self, now)
   end
 end
 
-local function refresh_files(list, pause)
-  for _, file in ipairs(list) do
-    file:refresh(pause)
+local function refresh_file(self, file, pause)
+  local is_loaded = file:refresh(pause)
+  self.generation = self.generation + (is_loaded and 1 or 0)
+  return is_loaded
+end
+
+local function refresh_files(self, pause)
+  for _, file in ipairs(self.files) do
+    refresh_file(self, file, pause)
   end
 end
 
@@ -73,8 +92,8 @@ function Lists:refresh(pause)
     return
   end
   self.is_refreshing = true
-  self.looked_at = self.now()
-  local ok, failure = pcall(refresh_files, self.files, pause)
+  self.looked_at = self.clock()
+  local ok, failure = pcall(refresh_files, self, pause)
   self.is_refreshing = false
   if not ok then
     error(failure, 0)
@@ -104,9 +123,9 @@ local function unreadable(file, fault)
 end
 
 -- The entry of a file about an address. A file that was changed in place is loaded again first.
-local function find(file, address, network, now)
+local function find(self, file, address, network, now)
   local note, any_network, expires = file.list:find(address, network, now)
-  if note == nil and file:refresh() then
+  if note == nil and refresh_file(self, file) then
     note, any_network, expires = file.list:find(address, network, now)
   end
   return note, any_network, expires
@@ -118,7 +137,7 @@ local function denials(self, address, network, now)
   for _, file in ipairs(self.files) do
     local note, any_network, expires
     if file.kind == "deny" then
-      note, any_network, expires = find(file, address, network, now)
+      note, any_network, expires = find(self, file, address, network, now)
     end
     if note then
       reasons = reasons or {}
@@ -136,7 +155,7 @@ local function allowances(self, address, network, now)
   local reasons
   for _, file in ipairs(self.files) do
     if file.kind == "allow" and not is_stale(self, file, now) then
-      local note, any_network, expires = find(file, address, network, now)
+      local note, any_network, expires = find(self, file, address, network, now)
       if note then
         reasons = reasons or {}
         reasons[#reasons + 1] = reason_of(file, "allow", address, network, note, any_network, expires)
@@ -165,10 +184,10 @@ end
 ---@return riskscreen.Reason[]|nil notes
 function Lists:decide(address, network)
   local now = self.now()
-  -- Also where the clock was set back.
-  if not self.is_watched and math.abs(now - self.looked_at) >= self.settings.interval then
+  if not self.is_watched and self.clock() - self.looked_at >= self.settings.interval then
     self:refresh()
   end
+  self.latest = math.max(self.latest, now)
   network = addresses.canonical_network(network)
   local reasons, err, stale = denials(self, address, network, now)
   if reasons then
@@ -178,7 +197,7 @@ function Lists:decide(address, network)
   elseif not self.has_allow then
     return nil
   end
-  local notes = allowances(self, address, network, now)
+  local notes = allowances(self, address, network, self.latest)
   if notes and self.settings.allow_without_call then
     return decided("allow", notes, false)
   end
@@ -218,17 +237,21 @@ end
 
 ---Loads the lists.
 ---@param settings riskscreen.ListSettings
----@param now fun(): number Unix seconds
+---@param now fun(): number Unix seconds, for the age of lists and of their entries
+---@param clock fun(): number monotonic seconds
 ---@param level? "checksum"|"format"|false how the addresses of lists that are not compiled are checked
 ---@param is_watched? boolean whether the caller calls `refresh`; else `decide` does
 ---@return riskscreen.Lists|nil
 ---@return string|nil fault
-function M.open(settings, now, level, is_watched)
+function M.open(settings, now, clock, level, is_watched)
   local self = setmetatable({
     settings = settings,
     files = {},
     now = now,
-    looked_at = now(),
+    clock = clock,
+    latest = now(),
+    looked_at = clock(),
+    generation = 0,
     is_watched = is_watched,
     is_refreshing = false,
     has_allow = settings.allow[1] ~= nil,
@@ -236,7 +259,8 @@ function M.open(settings, now, level, is_watched)
   }, Lists)
   for _, kind in ipairs { "deny", "allow" } do
     for _, path in ipairs(settings[kind]) do
-      local file, fault = files.open(path, kind, level)
+      local file, fault =
+        files.open(path, { kind = kind, level = level, max_shrink = settings.max_shrink, now = now })
       if not file then
         return nil, fault
       end
@@ -248,7 +272,7 @@ function M.open(settings, now, level, is_watched)
 end
 
 ---@class riskscreen.LoadedList
----@field facts { entries: integer, size: integer, built_at?: number, invalid: integer, title?: string }
+---@field facts { entries: integer, size: integer, built_at?: number, invalid: integer, expired: integer, title?: string }
 ---@field find fun(address: string, network: string): riskscreen.Reason|nil the entry that has not expired, as a reason
 
 ---Loads and verifies one list file, to look at it.
@@ -256,13 +280,13 @@ end
 ---@return riskscreen.LoadedList|nil
 ---@return string|nil fault
 function M.load(path)
-  local file, fault = files.open(path, "deny")
+  local file, fault = files.open(path, { kind = "deny" })
   if not file then
     return nil, fault
   end
   local function find_here(address, network)
     network = addresses.canonical_network(network)
-    local note, any_network, expires = find(file, address, network, os.time())
+    local note, any_network, expires = file.list:find(address, network, os.time())
     return note and reason_of(file, "block", address, network, note, any_network, expires) or nil
   end
   return { facts = file.facts, find = find_here }

@@ -57,6 +57,18 @@ local function listed(self, address, network)
   return decision
 end
 
+-- The decision of the cache, unless an address has come onto a local list meanwhile.
+local function decide_by_cache(self, address, network)
+  local lists = self.local_lists
+  local generation = lists and lists:generation()
+  local decision, source = self.cache:get(address, network, self.own_location.timeout)
+  local changed = lists and lists:generation() ~= generation and listed(self, address, network)
+  if changed then
+    return changed, "list"
+  end
+  return decision, source
+end
+
 local function decide_one(self, address, network, problem)
   local decision, source, canonical
   if not problem then
@@ -68,7 +80,7 @@ local function decide_one(self, address, network, problem)
   if problem then
     decision, source = decisions.invalid(problem, address, network), "invalid"
   elseif not decision then
-    decision, source = self.cache:get(canonical, network, self.own_location.timeout)
+    decision, source = decide_by_cache(self, canonical, network)
   end
   self.recorder:decided(decision.action, source)
   if self.journal then
@@ -228,6 +240,9 @@ local function derive(self, given, level)
   if not checked then
     error(problem.message, level + 1)
   end
+  if checked.address and checked.subjects then
+    error(options.ONE_PLACE, level + 1)
+  end
   local base = tables.copy(self.options)
   if checked.address or checked.subjects then
     base.address, base.subjects = nil, nil
@@ -238,6 +253,11 @@ end
 -- Options of a location that stand in a call: what a call has beside the address and the network.
 local function options_in(request)
   local given
+  if tables.inherits(request) then
+    error("the table " .. tables.INHERITS, 4)
+  elseif request.address ~= nil and request.subjects ~= nil then
+    error(options.ONE_PLACE, 4)
+  end
   for name, value in pairs(request) do
     if name ~= "address" and name ~= "network" then
       given = given or {}

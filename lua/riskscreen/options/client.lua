@@ -88,9 +88,8 @@ local function networks(value)
 end
 
 local extensions = {
-  build.checked(
+  build.map(
     "network",
-    "table",
     networks,
     "Networks: a list, or a table from each to a known network with the same form of addresses: { sonic = 'eth' }."
   ),
@@ -149,7 +148,7 @@ M.options = tables.concat({
     1024 * MIB,
     "Longest answer that is read, after decompression."
   ),
-  build.checked("headers", "table", http.headers, "More headers for every request."),
+  build.map("headers", http.headers, "More headers for every request."),
   build.checked(
     "user_agent",
     "string",
@@ -193,14 +192,14 @@ M.options = tables.concat({
   ),
   build.text(
     "identity",
-    build.forms.word,
+    build.forms.name,
     "Name of the service behind a `transport` of your own. Whatever is kept of its answers is kept under this name."
   ),
   build.text(
     "account",
-    build.forms.word,
-    "Name of your account at the service, the same after the key is replaced. Required beside `store`, and wherever "
-      .. "decisions are kept in Redis."
+    build.forms.name,
+    "Name of your account at the service, the same after the key is replaced. Required beside `store` and `queue`, and "
+      .. "wherever decisions are kept in Redis. Where `headers` choose one of several tenants, each has a name of its own."
   ),
   M.policy,
   M.address_check,
@@ -259,6 +258,8 @@ function M.check(options, client_runtime)
     return nil, "a proxy on another machine needs an https base_url: it would be sent the access key in plain text"
   elseif settings.client_key and not settings.client_cert then
     return nil, "client_key needs client_cert"
+  elseif settings.identity and not settings.transport and not (settings.runtime and settings.runtime.transport) then
+    return nil, "identity names the service behind a transport of your own; without one, base_url is its name"
   elseif settings.shared_as and not settings.shared_dict then
     return nil, "shared_as needs shared_dict"
   elseif settings.shared_dict then

@@ -79,9 +79,8 @@ end
 ---The options of every inbox.
 ---@type riskscreen.Option[]
 local shared_options = tables.concat(auth.options, {
-  build.checked(
+  build.map(
     "handlers",
-    "table",
     handlers,
     "Functions by type of event; `*` for all others. One that raises, or returns nil or false and an error, fails: "
       .. "the answer is 500 and the event may come again.",
@@ -276,7 +275,7 @@ local function verify(self, delivery)
   local ok, genuine, stopped = protected(function()
     local result
     result, reason = self.settings.verify(delivery.body, delivery.headers, delivery)
-    return result or false
+    return result == true
   end)
   if stopped then
     error(genuine, 0)

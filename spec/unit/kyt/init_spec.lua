@@ -117,7 +117,9 @@ describe("a result that comes with the answer to the submission", function()
 
   it("is decided by a policy for addresses and by one for transactions", function()
     local score_policy = riskscreen.score_policy { rules = { { score_below = "30", action = "allow" } } }
-    local policies = { riskscreen.policy(), score_policy }
+    local by_risks_alone =
+      riskscreen.score_policy { rules = { { any = true, action = "allow" } }, absent_score = "none" }
+    local policies = { riskscreen.policy(), by_risks_alone }
     local cases = {
       { answer(), "block" },
       { answer { risks = json.empty_array() }, "allow" },

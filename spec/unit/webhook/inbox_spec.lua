@@ -400,6 +400,18 @@ describe("a verify function", function()
     assert.equal(200, (deliver(inbox, "w1", nil, where, { ["X-Signature"] = "good" })))
   end)
 
+  it("accepts by true alone", function()
+    for _, answer in ipairs { "yes", 1, {}, "the signature is bad" } do
+      local inbox, handled = new_inbox {
+        verify = function()
+          return answer
+        end,
+      }
+      assert.equal(401, (deliver(inbox, "w1")))
+      assert.equal(0, #handled)
+    end
+  end)
+
   it("that raises leads to a 500, so that the sender tries again", function()
     local inbox, handled, failures = new_inbox {
       verify = function()

@@ -34,7 +34,7 @@ end
 
 -- The seconds until the next day.
 function DailyCap:rest()
-  return (self.day + 1) * DAY - self.clock()
+  return math.min(DAY, (self.day + 1) * DAY - self.clock())
 end
 
 local M = {}

@@ -18,7 +18,7 @@ local TIME_AT, EPOCH_AT, JSON_AT, STALE_JSON_AT = 3, 17, 33, 47
 local EPOCH_SIZE = 16
 
 local MAX_EPOCH = 2 ^ 53
-local MAX_SKEW = 60 -- seconds that an entry may come from the future, after the clock was set back
+local LAG = 1 -- seconds that the clock of another worker may be ahead: nginx reads it once for many events
 local MAX_KNOWN = 500 -- parsed decisions, and as many references
 local LONGEST_KNOWN = 4096 -- bytes of their texts
 local REFERENCES = 2 ^ 29
@@ -31,13 +31,19 @@ local is_error_kind = tables.set(tables.pluck(errors.kinds, "kind"))
 -- Failures for lack of time: another caller may have more.
 local lacks_time = tables.set { "timeout", "cancelled" }
 
+-- Failures to ask the service, which may pass.
+local is_outage_kind = { cancelled = true }
+for _, entry in ipairs(errors.kinds) do
+  is_outage_kind[entry.kind] = entry.retryable or is_outage_kind[entry.kind]
+end
+
 -- Failures that cost nothing and say nothing about the service.
 local is_refusal = tables.set { "invalid_argument", "unsupported" }
 
 ---@class riskscreen.nginx.Entry
 ---@field decision? riskscreen.Decision shared: nobody changes it; `complete` adds that of a new entry
----@field expires_at number Unix seconds until which the decision is served
----@field at number Unix seconds when the service was asked; of a failure, when it failed
+---@field expires_at number seconds until which the decision is served
+---@field at number seconds when the service was asked; of a failure, when it failed
 ---@field known riskscreen.nginx.KnownDecision its action and its reasons
 ---@field source? "stale"|"list" of the decision, if it is not a fresh one
 ---@field failed? boolean the decision about a failure
@@ -56,7 +62,7 @@ local is_refusal = tables.set { "invalid_argument", "unsupported" }
 ---@field epoch number
 ---@field flags integer that refer to it: a hash, and the action
 ---@field text string in the dict
----@field kept_until number Unix seconds until which the dict has the text, unless it loses it
+---@field kept_until number seconds until which the dict has the text, unless it loses it
 
 ---@class riskscreen.nginx.Entries
 ---@field private ttl table<riskscreen.Action, number> seconds
@@ -308,7 +314,7 @@ end
 
 ---The entry of the service's decision, which is not complete.
 ---@param decision riskscreen.Decision
----@param at number Unix seconds
+---@param at number seconds
 ---@return riskscreen.nginx.Entry|nil entry nil if the decision cannot be written
 function Entries:fresh(decision, at)
   local known, entry = known_of(self, decision), self.spare
@@ -369,7 +375,7 @@ end
 ---The entry of a decision about a failure, which is not complete. It lives as long as the ttl of unknown, whatever its
 ---action.
 ---@param decision riskscreen.Decision
----@param at number Unix seconds
+---@param at number seconds
 ---@return riskscreen.nginx.Entry|nil entry nil if the decision cannot be written
 function Entries:failure(decision, at)
   local entry = self:fresh(decision, at)
@@ -378,7 +384,7 @@ end
 
 ---The entry of an expired decision, which is served again for a moment because the service fails.
 ---@param entry riskscreen.nginx.Entry
----@param now number Unix seconds
+---@param now number seconds
 ---@return riskscreen.nginx.Entry
 function Entries:stale(entry, now)
   local decision = new_decision(entry.known, entry.decision.address, entry.decision.network)
@@ -402,7 +408,7 @@ end
 
 local function decode_text(self, text, now, address, network)
   local kind, json_at, expires_at = sub(text, 1, 2), JSON_AT, 0
-  local at = number_in(text, TIME_AT, EPOCH_AT, now + MAX_SKEW)
+  local at = number_in(text, TIME_AT, EPOCH_AT, now + LAG)
   local epoch = number_in(text, EPOCH_AT, JSON_AT, MAX_EPOCH)
   if kind == STALE then
     expires_at, json_at = number_in(text, JSON_AT, STALE_JSON_AT, math.huge), STALE_JSON_AT
@@ -423,7 +429,7 @@ local function decode_text(self, text, now, address, network)
 end
 
 ---@param value any in the dict
----@param now number Unix seconds
+---@param now number seconds
 ---@param address string canonical
 ---@param network string canonical
 ---@param flags integer|nil
@@ -435,7 +441,7 @@ function Entries:decode(value, now, address, network, flags)
   elseif type(value) ~= "number" then
     return nil, 0
   end
-  local reference = value >= 0 and value <= now + MAX_SKEW and referred(self, flags or 0)
+  local reference = value >= 0 and value <= now + LAG and referred(self, flags or 0)
   if not reference then
     return nil, 0
   end
@@ -445,7 +451,7 @@ end
 
 ---The end of an entry: until then its decision may be served, if the service fails.
 ---@param entry riskscreen.nginx.Entry
----@return number Unix seconds
+---@return number seconds
 function Entries:usable_until(entry)
   if entry.failed or entry.source == "list" then
     return entry.expires_at
@@ -454,17 +460,33 @@ function Entries:usable_until(entry)
   return entry.at + self.ttl[action] + self.stale_ttl[action]
 end
 
----Whether a decision of the service may be served instead of the decision about a failure, unless that one is worse.
+-- Whether a decision is unknown because the service could not be asked. An answer that is not understood is an answer.
+local function is_outage(decision)
+  for _, reason in ipairs(decision.reasons) do
+    if reason.action == "unknown" and not (reason.error and is_outage_kind[reason.error.kind]) then
+      return false
+    end
+  end
+  for _, err in pairs(decision.errors or NOTHING) do
+    if not is_outage_kind[err.kind] then
+      return false
+    end
+  end
+  return decision.action == "unknown"
+end
+
+---Whether a decision of the service may be served instead of the decision about a failure: if it is as bad, or if the
+---service could not be asked.
 ---@param entry riskscreen.nginx.Entry|nil
----@param action riskscreen.Action about the failure
----@param now number Unix seconds
+---@param failed riskscreen.Decision|nil nil: the time was up
+---@param now number seconds
 ---@return boolean
-function Entries:stands_in(entry, action, now)
+function Entries:stands_in(entry, failed, now)
   if not entry or entry.source == "list" or now >= self:usable_until(entry) then
     return false
   end
   local own = entry.decision.action
-  return action == "unknown" or decisions.worst(own, action) == own
+  return not failed or decisions.worst(own, failed.action) == own or is_outage(failed)
 end
 
 ---@param action riskscreen.Action
@@ -473,16 +495,7 @@ function Entries:lifetime(action)
   return self.ttl[action]
 end
 
----@return number seconds that any entry lives
-function Entries:longest()
-  local longest = 0
-  for action, seconds in pairs(self.ttl) do
-    longest = math.max(longest, seconds + self.stale_ttl[action])
-  end
-  return longest
-end
-
-local M = {}
+local M = { LAG = LAG }
 
 ---@param ttl table<riskscreen.Action, number> seconds
 ---@param stale_ttl table<riskscreen.Action, number> seconds after that

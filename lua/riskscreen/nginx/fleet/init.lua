@@ -13,6 +13,7 @@ local tables = require "riskscreen.util.tables"
 local verdicts = require "riskscreen.nginx.fleet.verdict"
 
 local ngx = _G.ngx
+local now = runtime.nginx_time
 
 local CIRCUIT = { failures = 3, share = 0.5, minimum = 20, window = 10, cooldown = 1, probes = 1 }
 local SLOWEST = 1 -- seconds for what no request waits for
@@ -59,13 +60,13 @@ Fleet.__index = Fleet
 
 -- Runs a command of a request. Counts the failure.
 local function call(self, command)
-  local started = ngx.now()
+  local started = now()
   local reply, problem = self.pipeline:call(self.settings.deadline, command)
   if reply == nil then
     self.recorder:count("redis_errors", problem)
     return nil
   end
-  self.recorder:redis(ngx.now() - started)
+  self.recorder:redis(now() - started)
   if errors.is(reply) then
     self.recorder:count("redis_errors", "reply")
     return nil
@@ -75,7 +76,11 @@ end
 
 -- The verdict that a text of Redis holds, or nil where it does not count.
 local function open(self, key, address, sealed)
-  local verdict, reason = self.verdicts:decode(key, sealed, ngx.now())
+  local offset = self.purges:offset()
+  local verdict, reason = nil, "future"
+  if offset then
+    verdict, reason = self.verdicts:decode(key, sealed, now(), offset)
+  end
   if verdict and self.purges:is_purged(address, verdict.purge) then
     verdict, reason = nil, "purged"
   end
@@ -114,7 +119,7 @@ end
 ---@return riskscreen.nginx.SharedVerdict|nil
 function Fleet:take_lease(key, address, refused, seconds)
   local settings = self.settings
-  local deadline, pause = ngx.now() + math.min(settings.lease, seconds / 2), FIRST_PAUSE
+  local deadline, pause = now() + math.min(settings.lease, seconds / 2), FIRST_PAUSE
   local milliseconds = ("%.0f"):format(math.ceil(settings.lease * 1000))
   repeat
     local reply = call(self, { "EVAL", TAKE_LEASE, "2", key, key .. ":lease", milliseconds, refused or "" })
@@ -131,7 +136,7 @@ function Fleet:take_lease(key, address, refused, seconds)
     end
     ngx.sleep(pause)
     pause = math.min(pause * GROWTH, LONGEST_PAUSE)
-  until ngx.now() >= deadline
+  until now() >= deadline
   return 0
 end
 
@@ -142,8 +147,8 @@ end
 ---Writes a verdict later, and ends the lease.
 ---@param key string
 ---@param known riskscreen.nginx.KnownDecision
----@param at number Unix seconds of the fetch
----@param valid_until number Unix seconds
+---@param at number seconds of the fetch
+---@param valid_until number seconds
 ---@param purge number the last one before the fetch
 ---@param mark string of its record
 ---@param lease number 0 without one
@@ -151,8 +156,10 @@ function Fleet:share(key, known, at, valid_until, purge, mark, lease)
   if self.pipeline:refuses() then
     return post(self, nil)
   end
-  local milliseconds = math.floor((valid_until - ngx.now()) * 1000)
-  local text = milliseconds > 0 and self.verdicts:encode(key, known.json, at, valid_until, purge, lease)
+  local milliseconds, offset = math.floor((valid_until - now()) * 1000), self.purges:offset()
+  local text = milliseconds > 0
+    and offset
+    and self.verdicts:encode(key, known.json, at, valid_until, offset, purge, lease)
   if text then
     local lifetime, number, id = ("%.0f"):format(milliseconds), ("%016.0f"):format(lease), ("%.0f-0"):format(purge)
     post(self, { "EVAL", SHARE, "3", key, key .. ":lease", self.stream, text, lifetime, number, id, mark })
@@ -178,7 +185,7 @@ function Fleet:purge_mark()
   return self.purges:mark()
 end
 
----Unix seconds: every purge that had reached Redis by then has been heard of.
+---Seconds: every purge that had reached Redis by then has been heard of.
 ---@return number
 function Fleet:heard_at()
   return self.purges:heard_at()
@@ -198,8 +205,8 @@ end
 ---@return riskscreen.nginx.SharedLists
 function Fleet:lists(id)
   local settings = self.settings
-  local holder = ("%d %d"):format(ngx.worker.pid(), random.seed(ngx.now()))
-  return account_lists.new(self.slow_client, settings.key, id, settings.clock_skew, ngx.now, holder)
+  local holder = ("%d %d"):format(ngx.worker.pid(), random.seed(runtime.now()))
+  return account_lists.new(self.slow_client, settings.key, id, settings.clock_skew, now, holder)
 end
 
 ---Starts listening for purges in this worker.
@@ -224,7 +231,7 @@ end
 function Fleet:facts()
   return {
     circuit = self.breaker:status(),
-    unheard_seconds = math.max(0, ngx.now() - self:heard_at()),
+    unheard_seconds = math.max(0, now() - self:heard_at()),
     purge_delay = self.delay,
   }
 end
@@ -248,7 +255,7 @@ function M.new(given)
   local slow = redis.with(tables.merge(options, { timeout = options.timeout + purges.LONGEST_BLOCK }))
   local stream = slow:key "purges"
   local dict_prefix = ("riskscreen:fleet:%s:%s:"):format(given.name, options.prefix)
-  local breaker = breakers.new(CIRCUIT, runtime.nginx_time, given.dict, dict_prefix, runtime.nginx_time)
+  local breaker = breakers.new(CIRCUIT, now, given.dict, dict_prefix, now)
   local function log(problem)
     ngx.log(ngx.WARN, "riskscreen: redis: ", tostring(problem))
   end
@@ -272,7 +279,8 @@ function M.new(given)
       forget = given.forget,
       forget_all = given.forget_all,
       spellings = addresses.keys,
-      now = ngx.now,
+      now = now,
+      skew = options.clock_skew,
       identity = ngx.worker.pid,
       exiting = ngx.worker.exiting,
       count = function(result)
