@@ -15,9 +15,7 @@ describe("a kept value", function()
       { [""] = true, ["a.b"] = false },
     }
     for _, value in ipairs(values) do
-      local read = kept.decode(assert(kept.encode(value)))
-      assert.same(value, read)
-      assert.equal(json.encode(value), json.encode(read))
+      assert.same(value, kept.decode(assert(kept.encode(value))))
     end
     local read = kept.decode(kept.encode(values[3]))
     assert.same({ false, true }, { json.is_array(read.a), json.is_array(read.b) })
