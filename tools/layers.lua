@@ -41,7 +41,6 @@ M.rules = {
   open = {
     ["riskscreen.address.digest"] = "the chain of the journal has the same SHA-256",
     ["riskscreen.policy.decision"] = "every component makes decisions with the one constructor",
-    ["riskscreen.nginx.cache.epoch"] = "a change of a list empties the LRU of every worker",
     ["riskscreen.lists.index"] = "the gate keeps the account's lists under the same keys",
     ["riskscreen.policy.lookups"] = "the client makes the lookups that a policy needs",
     ["riskscreen.client.screen"] = "the command has the options of a screening",

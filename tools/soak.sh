@@ -12,6 +12,9 @@
 #
 # ./dev soak fleet [ROWS]: a queue of 50,000 addresses with three workers. They are killed and frozen at random, and so
 # are the reader, the producer, the sandbox and Redis. Every address must have one result, and the right one.
+#
+# ./dev soak clock [DEPTH]: decides in two workers of the gate after every order of five steps: dates that are set,
+# reloads, purges, lists. No allow may be used after its end.
 . tools/common.sh
 lua=${RISKSCREEN_LUA:-5.4}
 # shellcheck disable=SC2086
@@ -25,6 +28,9 @@ if [ "${1:-}" = kills ]; then
   # shellcheck disable=SC2046
   RISKSCREEN_KILLS=${2:-200} RISKSCREEN_LUA=$(interpreter "$lua") exec "$(interpreter "$lua")" /usr/bin/busted \
     $(find spec -name kill_spec.lua)
+fi
+if [ "${1:-}" = clock ]; then
+  RISKSCREEN_CLOCK_DEPTH=${2:-5} exec "$(interpreter "$lua")" /usr/bin/busted spec/unit/nginx/cache/clock_spec.lua
 fi
 if [ "${1:-}" = lists ]; then
   exec "$(interpreter "$lua")" tools/soak_lists.lua "${2:-1000000}"

@@ -63,7 +63,7 @@ riskscreen.store, riskscreen.journal, riskscreen.report, riskscreen.redis, risks
 ---@field transaction_parameters? table Name on the wire of a transaction's `custom_id`, which the interface shows in results alone.
 ---@field transport? function Sends requests in place of the library's HTTP: transport(request) --> reply | nil, failure.
 ---@field identity? string Name of the service behind a `transport` of your own. Whatever is kept of its answers is kept under this name.
----@field account? string Name of your account at the service, the same after the key is replaced. Required beside `store`, and wherever decisions are kept in Redis.
+---@field account? string Name of your account at the service, the same after the key is replaced. Required beside `store` and `queue`, and wherever decisions are kept in Redis. Where `headers` choose one of several tenants, each has a name of its own.
 ---@field policy? table Policy of `screen`; by default the default policy.
 ---@field address_check? string|boolean How addresses are checked before anything is sent: `checksum`, `format`, or false for any text. By default `checksum`, and `format` for the calls of `client.kya`.
 ---@field lists? table Local deny and allow lists, which decide before the service is asked.
@@ -1047,7 +1047,7 @@ local riskscreen_QueueInput = {}
 ---@field reasons string[]
 ---@field risks string[] such as "high / hack"
 ---@field error? riskscreen.ErrorKind of an input that is invalid
----@field policy? string the fingerprint of the policy that decided about an address
+---@field identity? string the identity of the decision about an address: service, account, policy and options
 ---@field time integer Unix seconds
 local riskscreen_QueueResult = {}
 
@@ -1164,6 +1164,7 @@ local riskscreen_Journal = {}
 ---@class riskscreen.JournalContext facts about a decision that the decision itself does not hold
 ---@field address? string the canonical address; otherwise the journal finds it
 ---@field policy? riskscreen.Policy
+---@field identity? string of the decision, by table's identity
 ---@field source? "service"|"sandbox"|"list"|"cache"|"none"
 ---@field is_sandbox? boolean the sandbox answered, and no service
 ---@field request_id? string
@@ -1182,6 +1183,7 @@ local riskscreen_JournalContext = {}
 ---@field reasons string[] the worst first
 ---@field source "service"|"sandbox"|"list"|"cache"|"none" none: nothing was asked, because there was no valid address
 ---@field policy? string the fingerprint of the policy
+---@field identity? string of the decision: service, account, policy and options; 0.9.0 wrote none
 ---@field degraded? boolean
 ---@field stale? boolean
 ---@field request_id? string as the caller gave it

@@ -364,7 +364,8 @@ end
 -- Jobs
 
 local function job_of(entry)
-  local job, fields = { entry = entry[1], id = "", key = "", item = "", kept = "", input = nil, outcome = nil }, entry[2]
+  local job, fields =
+    { entry = entry[1], id = "", key = "", item = "", kept = "", input = nil, outcome = nil }, entry[2]
   for index = 1, #fields, 2 do
     if job[fields[index]] == "" then
       job[fields[index]] = fields[index + 1]

@@ -187,7 +187,8 @@ describe_if("a queue in Redis", function()
     finally(function()
       server_of_sandbox:close()
     end)
-    local options = { base_url = server_of_sandbox.url, access_key = server_of_sandbox.access_key, account = "a", retry = false }
+    local options =
+      { base_url = server_of_sandbox.url, access_key = server_of_sandbox.access_key, account = "a", retry = false }
     queue:add("a", inputs_of(1))
     work()
     local of_service = riskscreen.new(options)
