@@ -205,6 +205,13 @@ function M.new(checked)
     local_lists = own_lists,
     has_redis = checked.redis ~= nil,
   }
+  local journal
+  if checked.journal then
+    journal, problem = journals.new(checked.journal, recorder, hide_key(client))
+    if not journal then
+      return nil, problem
+    end
+  end
   local self = setmetatable({
     settings = checked,
     client = client,
@@ -216,7 +223,7 @@ function M.new(checked)
     lists = refresher,
     local_lists = own_lists,
     inbox = checked.webhook,
-    journal = checked.journal and journals.new(checked.journal, recorder, hide_key(client)),
+    journal = journal,
     caches = {},
   }, Context)
   if checked.redis then
