@@ -67,7 +67,10 @@ describe("the journal of a gate", function()
     it("is refused with the reason, because only the core can lock a file", function()
       local ok, message = pcall(start)
       assert.is_false(ok)
-      assert.matches("gate: journal: .*journal%.file needs riskscreen%.system, which is compiled with the library", message)
+      assert.matches(
+        "gate: journal: .*journal%.file needs riskscreen%.system, which is compiled with the library",
+        message
+      )
     end)
     pending "needs the core for everything else"
     return

@@ -92,15 +92,14 @@ local M = {}
 local function fetcher(client, policy, is_canonical)
   local decide = clients.decider(client, policy, is_canonical)
   if decide and is_canonical then
-    return decide
-  elseif decide then
     return function(address, network, timeout)
-      return decide(address, network, timeout)
+      return decide(address, network, timeout, { address = address, network = network })
     end
   end
-  return function(address, network, timeout)
-    return client:screen { address = address, network = network, policy = policy, timeout = timeout }
-  end
+  return decide
+    or function(address, network, timeout)
+      return client:screen { address = address, network = network, policy = policy, timeout = timeout }
+    end
 end
 
 ---The cache for a policy. Decisions of another identity, or of another gate, are not found in it.

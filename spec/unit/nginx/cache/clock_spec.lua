@@ -99,21 +99,49 @@ local function toggle_list(run)
 end
 
 local STEPS = {
-  { "worker 1 decides", function(run) return get(run, 1) end },
-  { "worker 2 decides", function(run) return get(run, 2) end },
+  {
+    "worker 1 decides",
+    function(run)
+      return get(run, 1)
+    end,
+  },
+  {
+    "worker 2 decides",
+    function(run)
+      return get(run, 2)
+    end,
+  },
   { "worker 1 decides, and the date is set back", get_during(jump(-1e6)) },
-  { "worker 1 decides, and a purge comes", get_during(function(run)
-    assert(run.workers[2]:purge(ADDRESS))
-    run.purged = run.purged + 1
-  end) },
+  {
+    "worker 1 decides, and a purge comes",
+    get_during(function(run)
+      assert(run.workers[2]:purge(ADDRESS))
+      run.purged = run.purged + 1
+    end),
+  },
   { "worker 1 decides, and a list changes", get_during(toggle_list) },
-  { "a part of the lifetime passes", function(run) run.world.time = run.world.time + 6 end },
+  {
+    "a part of the lifetime passes",
+    function(run)
+      run.world.time = run.world.time + 6
+    end,
+  },
   { "the date is set back", jump(-1e6) },
   { "the date is set back a little", jump(-7) },
   { "the date is set forward", jump(1e6) },
-  { "a reload", function(run) run.reload() end },
+  {
+    "a reload",
+    function(run)
+      run.reload()
+    end,
+  },
   { "a purge", purge },
-  { "the service changes its mind", function(run) run.says = run.says == "allow" and "block" or "allow" end },
+  {
+    "the service changes its mind",
+    function(run)
+      run.says = run.says == "allow" and "block" or "allow"
+    end,
+  },
   { "a list changes", toggle_list },
 }
 
