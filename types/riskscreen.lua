@@ -446,6 +446,7 @@ local riskscreen_Response = {}
 ---@field status? integer the HTTP status, only if there was one
 ---@field code? integer|string the service's own code; of Redis the first word of its error
 ---@field msg? string the service's own message
+---@field envelope_status? string the `status` in the service's envelope, such as FAIL
 ---@field timestamp? integer of a validation failure, as the service gave it
 ---@field retryable boolean the same call may succeed later
 ---@field retry_after? number seconds that the service asked to wait
@@ -639,13 +640,13 @@ local riskscreen_LookupResults = {}
 
 ---@class riskscreen.PolicyOptions
 ---@field rules? riskscreen.Rule[] the default rules
----@field extend? { level?: string[], type?: string[], source?: string[] } values the service has added
+---@field extend? { level?: string[], type?: string[], source?: string[], category?: string[] } values the service has added, and categories that no rule names
 ---@field provider? string the service's own name, as riskSource has it
 ---@field absent_entity? "unknown"|"none" the meaning of an entity record without an entity
 ---@field absent_risks? "unknown"|"none" the meaning of a risk assessment or a counterparty without `risks`
 ---@field absent_opponents? "unknown"|"none" the meaning of an answer about counterparties without `opponents`
 ---@field absent_freeze_events? "unknown"|"none" the meaning of an answer about freeze events without `data`
----@field not_offered? "none"|"unknown" the meaning of a condition where the service has no such lookup for the network
+---@field not_offered? "unknown"|"skip" the meaning of a rule where the service has no such lookup for the network
 ---@field lifting? string|string[] values of a freeze event's `type` or `event` that lift earlier freezes
 local riskscreen_PolicyOptions = {}
 
@@ -659,11 +660,12 @@ local riskscreen_PolicyOptions = {}
 ---@field unrecognised? boolean true: only a risk whose level or type is absent or not known to the library
 ---@field whitelist? boolean the record's flag
 ---@field contract? boolean the entity record's flag
----@field category? string|string[] the entity's category or its code; case is ignored
+---@field category? string|string[] the entity's category or its code; case, spaces, hyphens and underscores are ignored
 ---@field frozen? boolean whether a freeze is in force
 ---@field counterparty? riskscreen.CounterpartyRule a risky counterparty
 ---@field error? boolean|string|string[] true or error kinds: only a lookup that failed
 ---@field any? boolean true: every case; it stands alone, and replaces the conditions
+---@field not_offered? "unknown"|"skip" the meaning where the service does not offer a lookup that the rule needs; the policy's, if absent
 local riskscreen_Rule = {}
 
 ---@class riskscreen.CounterpartyRule matches counterparties by the `level`, the `type` or both of one of their risks
@@ -680,7 +682,7 @@ local riskscreen_CounterpartyRule = {}
 ---@field score_below? string a decimal text
 ---@field direction? "in"|"out" a strategy's direction
 ---@field strategy? string|string[] a strategy's number
----@field strategy_name? string|string[] case is ignored, as in the next two
+---@field strategy_name? string|string[] case, spaces, hyphens and underscores are ignored, as in the next two
 ---@field detail? string|string[] a detail's code
 ---@field detail_name? string|string[]
 ---@field error? boolean|string|string[] true or error kinds: only a result that failed
@@ -780,6 +782,7 @@ function riskscreen_Loop:step(wait) end
 ---@field accept_unauthenticated? boolean
 ---@field fetch? fun(request_id: string): table|nil, any gives the result that is used in place of the event's data
 ---@field store? riskscreen.Store|riskscreen.WebhookStore
+---@field account? string required with a store of table
 ---@field remember? { limit?: integer, ttl?: number } of handled events
 ---@field early? { limit?: integer, ttl?: number } of events whose transaction is not awaited yet
 ---@field on_failure? fun(failure: any, event: riskscreen.WebhookEvent)

@@ -34,6 +34,8 @@ static void identity_of(const struct stat *status, struct rsc_list_identity *ide
         .size = (uint64_t)status->st_size,
         .changed_s = (int64_t)status->st_mtim.tv_sec,
         .changed_ns = (int64_t)status->st_mtim.tv_nsec,
+        .status_s = (int64_t)status->st_ctim.tv_sec,
+        .status_ns = (int64_t)status->st_ctim.tv_nsec,
     };
 }
 

@@ -21,7 +21,8 @@
 /* The identity of a file, which changes with its content. */
 struct rsc_list_identity {
     uint64_t device, inode, size;
-    int64_t changed_s, changed_ns;
+    int64_t changed_s, changed_ns; /* of the content; a program can set it */
+    int64_t status_s, status_ns;   /* of the content or the status, such as the links */
 };
 
 /* The progress of the verification. */

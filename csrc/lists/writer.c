@@ -83,13 +83,19 @@ static char *new_template(const char *path) {
     return template;
 }
 
-/* Creates the file of a template, which gets its name. */
+/* Creates the file of a template, which gets its name. Nobody may write it: a list is replaced, not changed. mkstemp
+ * finds a free name; its mode would be no one's but the owner's, whatever the umask says. */
 static FILE *create_file(char *template) {
     int descriptor = mkstemp(template);
     if (descriptor < 0) {
         return NULL;
     }
-    (void)fcntl(descriptor, F_SETFD, FD_CLOEXEC);
+    (void)close(descriptor);
+    (void)unlink(template);
+    descriptor = open(template, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IRGRP | S_IROTH);
+    if (descriptor < 0) {
+        return NULL;
+    }
     FILE *file = fdopen(descriptor, "w+b");
     if (file == NULL) {
         (void)close(descriptor);
@@ -370,10 +376,10 @@ static void sync_directory(const char *path) {
     }
 }
 
-/* Gives the finished file its name. Nobody writes it again: a list is replaced, not changed. */
+/* Gives the finished file its name. */
 static int publish(struct output *output, const char *path, struct rsc_error *error) {
     int descriptor = fileno(output->file);
-    if (fsync(descriptor) != 0 || fchmod(descriptor, S_IRUSR | S_IRGRP | S_IROTH) != 0) {
+    if (fsync(descriptor) != 0) {
         return failed(error, "cannot write it");
     }
     if (rename(output->path, path) != 0) {

@@ -117,9 +117,9 @@ static int list_identity(lua_State *L) {
     if (rsc_list_identify(luaL_checkstring(L, 1), &identity, &error) != RSC_OK) {
         return push_failure(L, &error);
     }
-    (void)snprintf(text, sizeof text, "%llx:%llx:%llu:%lld.%09lld", (unsigned long long)identity.device,
+    (void)snprintf(text, sizeof text, "%llx:%llx:%llu:%lld.%09lld:%lld.%09lld", (unsigned long long)identity.device,
                    (unsigned long long)identity.inode, (unsigned long long)identity.size, (long long)identity.changed_s,
-                   (long long)identity.changed_ns);
+                   (long long)identity.changed_ns, (long long)identity.status_s, (long long)identity.status_ns);
     lua_pushstring(L, text);
     lua_pushnumber(L, (lua_Number)identity.changed_s);
     lua_pushnumber(L, (lua_Number)identity.size);

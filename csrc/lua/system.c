@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/ioctl.h>
@@ -87,6 +88,24 @@ static int system_permissions(lua_State *L) {
     return 1;
 }
 
+/* system.identity(path_or_file): a text that is the same for all names of one regular file; nil for others. */
+static int system_identity(lua_State *L) {
+    struct stat status;
+    bool is_path = lua_type(L, 1) == LUA_TSTRING;
+    int result = is_path ? stat(lua_tostring(L, 1), &status) : fstat(fileno(check_file(L)), &status);
+    if (result != 0) {
+        return push_result(L, false);
+    }
+    if (!S_ISREG(status.st_mode)) {
+        lua_pushnil(L);
+        return 1;
+    }
+    char text[64];
+    (void)snprintf(text, sizeof text, "%llx:%llx", (unsigned long long)status.st_dev, (unsigned long long)status.st_ino);
+    lua_pushstring(L, text);
+    return 1;
+}
+
 /* The signal that asked the program to end; 0: none yet. */
 static volatile sig_atomic_t ending_signal;
 
@@ -112,10 +131,15 @@ static int system_ending(lua_State *L) {
 
 int luaopen_riskscreen_system(lua_State *L) {
     static const luaL_Reg functions[] = {
-        {"columns", system_columns},         {"sync", system_sync},
-        {"truncate", system_truncate},       {"lock", system_lock},
-        {"permissions", system_permissions}, {"catch_end", system_catch_end},
-        {"ending", system_ending},           {NULL, NULL},
+        {"columns", system_columns},
+        {"sync", system_sync},
+        {"truncate", system_truncate},
+        {"lock", system_lock},
+        {"permissions", system_permissions},
+        {"identity", system_identity},
+        {"catch_end", system_catch_end},
+        {"ending", system_ending},
+        {NULL, NULL},
     };
     luaL_checkversion(L);
     lua_newtable(L);

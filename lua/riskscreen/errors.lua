@@ -13,6 +13,7 @@ local tables = require "riskscreen.util.tables"
 ---@field status? integer the HTTP status, only if there was one
 ---@field code? integer|string the service's own code; of Redis the first word of its error
 ---@field msg? string the service's own message
+---@field envelope_status? string the `status` in the service's envelope, such as FAIL
 ---@field timestamp? integer of a validation failure, as the service gave it
 ---@field retryable boolean the same call may succeed later
 ---@field retry_after? number seconds that the service asked to wait

@@ -275,6 +275,21 @@ describe("the gate", function()
     assert.matches("^eval.*location: network must be one of .* %(got 'polygn'; did you mean 'polygon'%?%)", raised)
   end)
 
+  it("refuses an address beside subjects, and options that a metatable adds, in a location and in a call", function()
+    start(GATE, { ["/both"] = "gate:enforce { address = 'x', subjects = { { address = ngx.var.arg_to } } }" })
+    local both = "{ address = 'x', subjects = { { address = 'y' } } }"
+    local inherited = "setmetatable({ address = 'x' }, { __index = { on_review = 'block' } })"
+    local messages = { [both] = "address and subjects exclude each other", [inherited] = "must be a plain table" }
+    for _, method in ipairs { "location", "decide", "enforce" } do
+      for code, message in pairs(messages) do
+        local call = ("return select(2, pcall(function() gate:%s(%s) end))"):format(method, code)
+        assert.matches("^eval.*" .. message, running.nginx:eval(call))
+      end
+    end
+    assert.equal(500, status_of("/both?to=" .. addresses["clean-eth"]))
+    stop { "lua entry thread aborted" }
+  end)
+
   it("does not take a wrong network in a call for misuse, because it may come from the request", function()
     start(GATE, {
       ["/plain"] = "gate:enforce { address = ngx.var.arg_to, network = 'etherum' }",

@@ -211,6 +211,10 @@ function M.new(given)
     error(problem, 2)
   end
   local state = calls.new_state(settings, runtime, transport)
+  problem = settings.store and calls.identity.problem(state, true)
+  if problem then
+    error("store " .. problem, 2)
+  end
   if settings.lists then
     state.lists, problem = lists.open(settings.lists, state.clock, runtime.now, settings.address_check)
     if not state.lists then

@@ -303,7 +303,7 @@ end
 
 -- Whether a request names an address and a network alone. Then there is nothing to check.
 local function is_plain(request)
-  if type(request) ~= "table" then
+  if type(request) ~= "table" or tables.inherits(request) then
     return false
   end
   for name in pairs(request) do

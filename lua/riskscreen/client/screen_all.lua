@@ -7,6 +7,8 @@ local decisions = require "riskscreen.policy.decision"
 local errors = require "riskscreen.errors"
 local maps = require "riskscreen.client.map"
 local options = require "riskscreen.options"
+local row_options = require "riskscreen.options.rows"
+local rows = require "riskscreen.rows"
 local sources = require "riskscreen.client.source"
 local screen = require "riskscreen.client.screen"
 local tables = require "riskscreen.util.tables"
@@ -16,8 +18,8 @@ local MAX_REMEMBERED = 10000000
 local ITEM_FIELDS = { { name = "address" }, { name = "network" } }
 
 ---@class riskscreen.ScreenAllRequest
----@field source any[]|(fun(): any)|file* addresses, or tables of `address` and `network`; a file has one address a
----line, and perhaps its network after a comma or a space; a header that begins with `address` is skipped
+---@field source any[]|(fun(): any)|file* addresses, or tables of `address` and `network`; a file has
+---rows, as riskscreen.rows reads them
 ---@field network? any the network of items that name none
 ---@field policy? riskscreen.Policy
 ---@field include? riskscreen.LookupName[]
@@ -40,7 +42,7 @@ local all_options = tables.concat({
     MAX_REMEMBERED,
     "Number of different addresses and networks that are not asked for again."
   ),
-}, screen.options, options.map)
+}, screen.options, options.map, row_options)
 
 local function any_value(_, value)
   return value
@@ -58,25 +60,27 @@ local function check_fields(item, index)
   end
 end
 
--- The lines of a file, without a header: a first line whose first field is "address".
-local function lines_of(file)
-  local read, is_first = sources.reader(file), true
+-- The rows of an open file as items. What refuses the file is the run's failure.
+local function rows_of(handle, settings)
+  local input, err = sources.of_handle(handle, function()
+    return rows.open(handle, rows.options_of(settings, { checked_first = true }))
+  end)
   return function()
-    local line, problem = read()
-    if is_first and line and (line .. ","):lower():find '^%s*"?address"?[%s,;]' then
-      line, problem = read()
+    local row = nil
+    if input then
+      row, err = input:next()
     end
-    is_first = false
-    return line, problem
+    if row then
+      return { address = row.address, network = row.network }
+    end
+    sources.finish(handle)
+    return nil, err
   end
 end
 
 -- The address and the network of an item.
-local function subject_of(item, index, is_line, network)
-  if is_line then
-    local address, own = item:match "^%s*([^,%s]+)%s*,?%s*(%S*)%s*$"
-    return address or item, own and own ~= "" and own or network
-  elseif type(item) ~= "table" then
+local function subject_of(item, index, network)
+  if type(item) ~= "table" then
     return item, network
   end
   check_fields(item, index)
@@ -227,14 +231,14 @@ function M.install(Client)
   ---@return riskscreen.Run
   function Client:screen_all(request)
     local state, checked = screen.open(self, "screen_all", request, all_options)
-    local is_line = io.type(checked.source) == "file"
-    local source = is_line and lines_of(checked.source) or checked.source
+    local is_file = io.type(checked.source) == "file"
+    local source = is_file and rows_of(checked.source, checked) or checked.source
     local level = screen.address_check(state.settings, checked.address_check)
     checked.with_text = checked.remember > 0
     local decide_new, decide_again, record_again = screen.decider(state, self.policy, checked)
     local decide = decide_once(state, decide_new, decide_again, checked.remember, level)
     local run, message = maps.new(state.runtime, source, function(item, index)
-      local address, network = subject_of(item, index, is_line, checked.network)
+      local address, network = subject_of(item, index, checked.network)
       local decision = decide(address, network, index)
       decision.index, decision.input = index, item
       if decision.repeats and state.settings.journal then

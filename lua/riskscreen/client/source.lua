@@ -1,10 +1,8 @@
 -- Reads the items of a list, a function or an open file. It reads one at a time, so that a long input needs no memory.
 
+local rows = require "riskscreen.rows"
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
-
-local PIECE = 65536 -- bytes of a file that are read at a time
-local HAS_WHOLE_LINES = _VERSION ~= "Lua 5.1" -- LuaJIT has the same version
 
 local function of_list(list)
   local count = tables.sequence_length(list)
@@ -18,87 +16,51 @@ local function of_list(list)
   end, count
 end
 
--- Of each file that was read in pieces: the piece, the position in it, and the file's position behind it. The next run
--- over the file goes on there.
+-- Of each open file that was not read to its end: the reader, which holds what it has read ahead.
 local unread = setmetatable({}, { __mode = "k" })
 
-local function state_of(file, position)
-  local state = unread[file]
-  if not state or state.position ~= position then
-    state = { buffer = "", at = 1 }
-    unread[file] = state
+local M = {}
+
+---The reader of an open file. That of an earlier run goes on unless the program has moved the file's position.
+---@param handle file*
+---@param open fun(): { file: riskscreen.rows.File }|nil, any
+---@return { file: riskscreen.rows.File }|nil
+---@return any err
+function M.of_handle(handle, open)
+  for other in pairs(unread) do
+    unread[other] = io.type(other) == "file" and unread[other] or nil
   end
-  return state
+  local reader, err = unread[handle], nil
+  local file = reader and reader.file
+  if not reader or handle:seek() ~= (file.start and file.start + file.read_bytes) then
+    reader, err = open()
+    unread[handle] = reader
+  end
+  return reader, err
 end
 
-local function read(file, what)
-  local content, problem = file:read(what)
-  return content, problem and "the file cannot be read: " .. tostring(problem)
+---Forgets the reader of a file that was read to its end.
+---@param handle file*
+function M.finish(handle)
+  unread[handle] = nil
 end
 
--- Returns a function that reads a line with its end, or nil at the end of the file. Lua 5.1 and LuaJIT lose the rest of
--- a line after a NUL byte, and its end. They read pieces instead, and a pipe byte by byte, because it may wait.
-local function line_reader(file)
-  if HAS_WHOLE_LINES then
-    return function()
-      return read(file, "*L")
-    end
-  end
-  local position = file:seek()
-  local state = state_of(file, position)
+-- The lines of a file that are not blank. One that cannot be read to its end fails: a list must not end early silently.
+local function of_file(handle)
+  local reader = M.of_handle(handle, function()
+    local file = rows.file(handle)
+    return { file = file, next_line = rows.records.lines(file.read, "bytes") }
+  end)
   return function()
-    local buffer, at = state.buffer, state.at
-    local line_end = buffer:find("\n", at, true)
-    if line_end then
-      state.at = line_end + 1
-      return buffer:sub(at, line_end)
+    local line, problem, length
+    repeat
+      line, problem, length = reader.next_line()
+    until not line or line:find "%S"
+    if line then
+      return line:sub(1, length)
     end
-    local pieces = { buffer:sub(at) }
-    state.buffer, state.at = "", 1
-    while not line_end do
-      local piece, problem = read(file, position and PIECE or 1)
-      if problem then
-        return nil, problem
-      elseif not piece then
-        break
-      end
-      line_end = piece:find("\n", 1, true)
-      pieces[#pieces + 1] = line_end and piece:sub(1, line_end) or piece
-      state.buffer, state.at = line_end and piece or "", (line_end or 0) + 1
-    end
-    state.position = position and file:seek()
-    local line = table.concat(pieces)
-    return line ~= "" and line or nil
-  end
-end
-
--- Closes a pipe, which tells how its program has ended. A program that failed may have written a part of the list.
-local function close_pipe(file)
-  local ok, how, code = file:close()
-  -- Lua 5.1 has no exit status, and inside nginx the program's process was awaited already.
-  if not ok and (how == "exit" or how == "signal") then
-    return ("the program behind the pipe failed (%s %s)"):format(tostring(how), tostring(code))
-  end
-end
-
--- The lines of a file. One that cannot be read to its end fails: a list must not end early silently.
-local function of_file(file)
-  local read_line, is_first = line_reader(file), true
-  local is_pipe = file ~= io.stdin and not file:seek()
-  return function()
-    while true do
-      local line, problem = read_line()
-      if not line then
-        return nil, problem or (is_pipe and close_pipe(file) or nil)
-      end
-      if is_first then
-        line, is_first = line:gsub("^\239\187\191", ""), false -- a byte order mark
-      end
-      line = line:gsub("\r?\n$", "")
-      if line:find "%S" then
-        return line
-      end
-    end
+    M.finish(handle)
+    return nil, problem
   end
 end
 
@@ -117,8 +79,6 @@ local function of_function(source)
     return item
   end
 end
-
-local M = {}
 
 ---A function that returns the next item of a source, or nil at the end. If the source fails it returns nil and a
 ---failure.

@@ -87,7 +87,7 @@ local file_options = tables.concat(shared_options, {
 
 local function new_id(self)
   -- At the first line, because the workers of nginx inherit a journal that was made before them.
-  self.seed = self.seed or random.id()
+  self.seed = self.seed or random.token()
   self.count = self.count + 1
   return text.hex(digest.sha256(self.seed .. self.count):sub(1, 12))
 end

@@ -127,6 +127,7 @@ local function record_of(decision)
       status = err.status,
       code = err.code,
       absent = err.absent,
+      operation = err.operation,
     }
   end
   return record

@@ -31,6 +31,7 @@ local function lookups_of(record)
       status = err.status,
       code = err.code,
       absent = err.absent,
+      operation = err.operation,
       sent = false,
     })
   end

@@ -4,7 +4,7 @@ local index = require "riskscreen.lists.index"
 local text = require "riskscreen.util.text"
 
 local LONGEST_NOTE = 990 -- bytes
-local LATEST = 2 ^ 53 -- Unix seconds
+local EARLIEST, LATEST = 1e9, 1e11 -- Unix seconds; other numbers are dates without hyphens, or milliseconds
 
 ---@class riskscreen.ListRow
 ---@field address any
@@ -25,14 +25,14 @@ local M = {
 }
 
 local function trimmed(value)
-  return type(value) == "string" and value:match "^%s*(.-)%s*$" or value
+  return type(value) == "string" and text.trim(value) or value
 end
 
 -- Unix seconds of a whole number, of a date (its first second in UTC), or of a time in UTC.
 local function seconds_of(value)
-  local number = tonumber(value)
+  local number = tostring(value):find "^%d+%.?0*$" and tonumber(value)
   if number then
-    return number >= 1 and number < LATEST and math.floor(number) or nil
+    return number >= EARLIEST and number < LATEST and math.floor(number) or nil
   elseif type(value) ~= "string" then
     return nil
   end
@@ -73,6 +73,7 @@ end
 ---@param level? "checksum"|"format"|false how addresses are checked
 ---@return riskscreen.ListEntry|nil entry
 ---@return string|nil problem
+---@return boolean|nil is_fatal the whole file is refused: the entry could hold too long, or not at all
 function M.read(row, level)
   local address, network, note = trimmed(row.address), trimmed(row.network), trimmed(row.note)
   if type(address) ~= "string" or address == "" then
@@ -83,11 +84,10 @@ function M.read(row, level)
     return nil, ("the note must be a text (got %s)"):format(text.show(note))
   end
   local places, problem = places_of(row, address, network and network ~= "" and network:lower() or nil, level)
-  local expires
-  if places then
-    expires, problem = expiry_of(trimmed(row.expires))
-  end
+  local expires, fault = expiry_of(trimmed(row.expires))
   if not expires then
+    return nil, fault, true
+  elseif not places then
     return nil, problem
   end
   return { places = places, note = text.printable(note or "", LONGEST_NOTE), expires = expires }
@@ -98,7 +98,7 @@ end
 ---@return string|nil
 function M.misspelt(name)
   for _, field in ipairs(M.FIELDS) do
-    if name == field then
+    if type(name) == "string" and name:lower() == field then
       return nil
     end
   end

@@ -2,16 +2,16 @@
 -- verified, the old content counts. csrc/lists/permissions.c refuses a file that other users may write.
 local compiled = require "riskscreen.lists.compiled"
 local core = require "riskscreen.util.core"
-local entries = require "riskscreen.lists.entry"
 local index = require "riskscreen.lists.index"
-local loaders = require "riskscreen.lists.loaders"
+local rows = require "riskscreen.rows"
 local text = require "riskscreen.util.text"
+local texts = require "riskscreen.lists.text"
 
-local PIECE = 65536 -- bytes that are read at a time
 local LONGEST_TEXT = 16 * 1024 * 1024 -- bytes of a list that is not compiled
 local SLICE = 1048576 -- bytes of a compiled list that are verified before other work runs
 local SKEW = 60 -- seconds by which the machine that wrote a list may be ahead
-local ROWS = 200 -- rows that are read before other work runs
+local ROWS = 200 -- entries that are read before other work runs
+local MAX_INVALID = 1000 -- rows that are no entries
 
 local M = {}
 
@@ -20,7 +20,7 @@ local M = {}
 ---@field kind "deny"|"allow"
 ---@field level "checksum"|"format"|false|nil how its addresses are checked
 ---@field list riskscreen.ListIndex|userdata what is searched
----@field facts { entries: integer, size: integer, built_at?: number, invalid: integer, title?: string }
+---@field facts { entries: integer, size: integer, built_at?: number, title?: string } and of a text riskscreen.ListText
 ---@field identity string of the file that is loaded, or was tried last
 ---@field fault? string why the last file was not loaded
 local File = {}
@@ -28,47 +28,17 @@ File.__index = File
 
 local function nothing() end
 
--- A function that reads pieces of an open file.
-local function pieces_of(file)
-  return function()
-    local piece, problem = file:read(PIECE)
-    return piece, problem and "cannot read it: " .. tostring(problem)
-  end
-end
-
----Opens a file for a loader.
----@param path string
----@return (fun(): string|nil, string|nil)|nil read
----@return fun()|string close or the fault
-function M.pieces(path)
+local function read_whole(path, longest)
   local file, problem = io.open(path, "rb")
-  if not file then
-    return nil, "cannot open it: " .. tostring(problem):gsub("^.*: ", "")
-  end
-  return pieces_of(file), function()
+  local content
+  if file then
+    content, problem = file:read(longest + 1)
     file:close()
   end
-end
-
-local function read_whole(path, longest)
-  local read, close = M.pieces(path)
-  if not read then
-    return nil, close
+  if content and #content > longest then
+    return nil, ("it is longer than %d bytes"):format(longest)
   end
-  local pieces, size = {}, 0
-  repeat
-    local piece, problem = read()
-    if problem then
-      close()
-      return nil, problem
-    end
-    pieces[#pieces + 1], size = piece, size + #(piece or "")
-  until not piece or size > longest
-  close()
-  if size > longest then
-    return nil, ("it is longer than %d bytes; compile it with `riskscreen list build`"):format(longest)
-  end
-  return table.concat(pieces)
+  return content, problem and "cannot read it: " .. tostring(problem):gsub("^.*: ", "")
 end
 
 -- A compiled list through the core: nothing is copied but a short list.
@@ -88,7 +58,7 @@ local function load_mapped(path, pause)
     return nil, problem
   end
   local facts = list:facts()
-  facts.invalid = 0
+  facts.invalid, facts.expired = 0, 0
   return list, facts
 end
 
@@ -102,48 +72,30 @@ local function load_compiled(path, pause)
   end
   local list, facts = compiled.read(content)
   if list then
-    facts.invalid = 0
+    facts.invalid, facts.expired = 0, 0
   end
   return list, facts
 end
 
--- A list as text: its invalid rows are counted, and the first one is told.
-local function load_text(path, kind, level, pause)
-  local content, problem = read_whole(path, LONGEST_TEXT)
-  if not content then
-    return nil, problem
-  end
-  local found, facts, rows = index.new(), { invalid = 0, size = #content }, 0
-  local sink = {}
-  function sink.invalid(line, fault)
-    facts.invalid = facts.invalid + 1
-    facts.first_invalid = facts.first_invalid or ("line %s: %s"):format(tostring(line), fault)
-  end
-  function sink.row(row)
-    local entry, fault = entries.read(row, level)
-    if not entry then
-      return sink.invalid(row.line, fault)
-    end
-    for _, place in ipairs(entry.places) do
-      found:add(place, entry.note, entry.expires)
-    end
-    rows = rows + 1
-    if rows % ROWS == 0 then
+-- A list as text: its invalid rows are counted.
+local function load_text(self, pause)
+  local found, facts, count = index.new(), texts.facts(), 0
+  local settings = {
+    level = self.level,
+    now = self.now(),
+    longest = LONGEST_TEXT,
+    max_invalid = MAX_INVALID,
+    allow_empty = true,
+  }
+  local ok, problem = texts.read(self.path, facts, settings, function(place, note, expires)
+    found:add(place, note, expires)
+    count = count + 1
+    if count % ROWS == 0 then
       pause()
     end
-  end
-  local is_read = false
-  local ok
-  ok, problem = loaders[kind](function()
-    local piece = not is_read and content or nil
-    is_read = true
-    return piece
-  end, sink)
-  if not ok then
-    return nil, problem
-  end
+  end)
   facts.entries = found.count
-  return found, facts
+  return ok and found, ok and facts or problem
 end
 
 -- The identity of a file's content, and the time of its last change. Without the core the identity is the content.
@@ -154,22 +106,42 @@ local function identify(path)
   return read_whole(path, LONGEST_TEXT)
 end
 
+---Why a list may not take the place of another one.
+---@param before integer entries of the list in use
+---@param now integer entries of the new one
+---@param max_shrink number the share of its entries that it may lose at once
+---@return string|nil
+function M.shrinkage(before, now, max_shrink)
+  if now < before * (1 - max_shrink) then
+    local message = "it has %d entries, and the list before it has %d: more are lost at once than max_shrink (%g) lets"
+    return message:format(now, before, max_shrink)
+  end
+end
+
 -- Loads the file. Nothing changes where that fails.
 local function load(self, pause)
-  local kind = loaders.kind_of(self.path)
-  if not kind then
-    return nil, "its name must end in .rsl, .csv, .json, .jsonl or .txt"
-  elseif kind == "xml" then
-    return nil, "compile it first with `riskscreen list build`"
+  local file, problem = rows.file(self.path)
+  if not file then
+    return nil, problem
   end
+  file.close()
   local list, facts
-  if kind == "rsl" then
+  if file.kind == "compiled" then
     list, facts = load_compiled(self.path, pause)
   else
-    list, facts = load_text(self.path, kind, self.level, pause)
+    list, facts = load_text(self, pause)
   end
   if not list then
     return nil, facts
+  end
+  -- An allow list may lose its entries: nobody passes by it then.
+  if self.kind == "deny" and facts.entries == 0 then
+    problem = "it has no entry"
+  elseif self.kind == "deny" and self.list then
+    problem = M.shrinkage(self.facts.entries, facts.entries, self.max_shrink)
+  end
+  if problem then
+    return nil, problem
   end
   facts.title = facts.title ~= "" and facts.title or nil
   return list, facts
@@ -179,7 +151,7 @@ end
 ---@param pause? fun() lets other work run
 ---@return boolean loaded
 function File:refresh(pause)
-  local identity, changed_at = identify(self.path)
+  local identity, changed_at, size = identify(self.path)
   if identity and identity == self.identity then
     return false
   end
@@ -190,12 +162,17 @@ function File:refresh(pause)
     facts = changed_at
   end
   self.identity = identity
+  if list and identify(self.path) ~= identity then
+    -- The next look finds it changed, and loads it.
+    list, facts = nil, "it was changed while it was read"
+  end
   if not list then
     self.fault = text.printable(tostring(facts), 300)
     return false
   end
   -- The core's list is not closed here: a search of another task may be under way. It is collected.
   self.list, self.facts, self.fault = list, facts, nil
+  facts.size = facts.size or size or #identity
   facts.built_at = facts.built_at or type(changed_at) == "number" and changed_at or nil
   return true
 end
@@ -210,12 +187,17 @@ function File:age(now)
 end
 
 ---@param path string
----@param kind "deny"|"allow"
----@param level? "checksum"|"format"|false
+---@param settings { kind: "deny"|"allow", level?: "checksum"|"format"|false, max_shrink?: number, now?: fun(): number }
 ---@return riskscreen.ListFile|nil
 ---@return string|nil fault
-function M.open(path, kind, level)
-  local self = setmetatable({ path = path, kind = kind, level = level }, File)
+function M.open(path, settings)
+  local self = setmetatable({
+    path = path,
+    kind = settings.kind,
+    level = settings.level,
+    max_shrink = settings.max_shrink or 1,
+    now = settings.now or os.time,
+  }, File)
   if not self:refresh() then
     return nil, ("the list %s is not loaded: %s"):format(text.show(path), self.fault)
   end

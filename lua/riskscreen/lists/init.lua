@@ -6,16 +6,18 @@ local decisions = require "riskscreen.policy.decision"
 local errors = require "riskscreen.errors"
 local files = require "riskscreen.lists.file"
 local text = require "riskscreen.util.text"
+local texts = require "riskscreen.lists.text"
 
 local DAY = 86400 -- seconds
 
-local M = { build = builder.build }
+local M = { build = builder.build, show_problem = texts.show }
 
 ---@class riskscreen.ListSettings the checked option `lists`
 ---@field deny string[] paths
 ---@field allow string[]
 ---@field allow_without_call boolean an address on an allow list passes without a call
 ---@field max_age? number seconds
+---@field max_shrink number the share of its entries that a deny list may lose at once
 ---@field interval number seconds between two looks at the files
 ---@field on_problem? fun(message: string)
 
@@ -47,7 +49,15 @@ local function problem_of(self, file, now)
     local old = age and ("is %.1f days old"):format(age / DAY) or "has no known age"
     return ("%s %s%s"):format(list, old, file.kind == "deny" and "" or ", and does not count")
   elseif file.facts.invalid > 0 then
-    return ("%s has %d rows that are no entries: %s"):format(list, file.facts.invalid, file.facts.first_invalid)
+    local first = file.facts.problems[1]
+    return ("%s has %d rows that are no entries: line %s: %s"):format(
+      list,
+      file.facts.invalid,
+      tostring(first.line),
+      first.message
+    )
+  elseif file.facts.expired > 0 then
+    return ("%s has %d entries that have expired"):format(list, file.facts.expired)
   end
 end
 
@@ -249,7 +259,8 @@ function M.open(settings, now, clock, level, is_watched)
   }, Lists)
   for _, kind in ipairs { "deny", "allow" } do
     for _, path in ipairs(settings[kind]) do
-      local file, fault = files.open(path, kind, level)
+      local file, fault =
+        files.open(path, { kind = kind, level = level, max_shrink = settings.max_shrink, now = now })
       if not file then
         return nil, fault
       end
@@ -261,7 +272,7 @@ function M.open(settings, now, clock, level, is_watched)
 end
 
 ---@class riskscreen.LoadedList
----@field facts { entries: integer, size: integer, built_at?: number, invalid: integer, title?: string }
+---@field facts { entries: integer, size: integer, built_at?: number, invalid: integer, expired: integer, title?: string }
 ---@field find fun(address: string, network: string): riskscreen.Reason|nil the entry that has not expired, as a reason
 
 ---Loads and verifies one list file, to look at it.
@@ -269,7 +280,7 @@ end
 ---@return riskscreen.LoadedList|nil
 ---@return string|nil fault
 function M.load(path)
-  local file, fault = files.open(path, "deny")
+  local file, fault = files.open(path, { kind = "deny" })
   if not file then
     return nil, fault
   end

@@ -1,5 +1,6 @@
 -- Reads the digital currency addresses in OFAC's lists, sdn.xml and sdn_advanced.xml, in pieces. An address counts on
 -- every network: the sanction is against the person who has its key. Needs lua-expat.
+local addresses = require "riskscreen.address"
 local text = require "riskscreen.util.text"
 
 local PREFIX = "^Digital Currency Address %- (.+)$"
@@ -25,10 +26,11 @@ local not_screened = { XMR = true, ZEC = true, DASH = true, BTG = true, BSV = tr
 local M = {}
 
 ---@class riskscreen.OfacState
----@field sink riskscreen.ListSink
+---@field sink table with `row` and `skipped`
 ---@field line fun(): integer
 ---@field party table the entry that is read: its number and name
----@field symbols table<string, string> of sdn_advanced.xml: symbols by the number of a feature's type
+---@field symbols table<string, string|function> of sdn_advanced.xml: symbols by the number of a feature's type, or a
+---function that reports an address of an unknown kind
 ---@field wanted? fun(content: string) takes the text of the element that is read
 ---@field content string[]
 
@@ -36,9 +38,10 @@ local function emit(state, symbol, address)
   local party = state.party
   local line = state.line()
   symbol = symbol:match "^%s*(.-)%s*$"
-  if not_screened[symbol] then
+  -- Some of these networks have forms of another one, and a key is good on both.
+  if not_screened[symbol] and not addresses.spellings(address)[1] then
     return state.sink.skipped(symbol, line, "the service does not screen its network")
-  elseif not networks[symbol] and not tokens[symbol] then
+  elseif not (not_screened[symbol] or networks[symbol] or tokens[symbol]) then
     state.sink.skipped(symbol, line, "the symbol is not known; its addresses count where they fit a network")
   end
   state.sink.row {
@@ -47,6 +50,18 @@ local function emit(state, symbol, address)
     note = ("OFAC SDN %s: %s (%s)"):format(party.number or "?", party.name or "?", symbol),
     line = line,
   }
+end
+
+-- The symbol of a kind of identifier. One that is nearly such a kind is reported: its addresses are left out.
+local function symbol_of(state, kind)
+  local symbol = kind:match(PREFIX)
+  local plain = kind:lower():gsub("%s+", " ")
+  if not symbol and (plain:find "digital currenc" or plain:find "virtual currenc" or plain:find "crypto") then
+    return nil, function()
+      state.sink.skipped(kind, state.line(), "the spelling of this identifier is not known", true)
+    end
+  end
+  return symbol
 end
 
 -- The handlers of the elements of sdn.xml. A handler may return a function that takes the text of the element.
@@ -84,9 +99,11 @@ simple.idType, simple.idNumber = of_id "kind", of_id "number"
 local simple_end = {}
 
 function simple_end.id(state)
-  local symbol = state.id and (state.id.kind or ""):match(PREFIX)
+  local symbol, report = symbol_of(state, state.id and state.id.kind or "")
   if symbol then
     emit(state, symbol, state.id.number or "")
+  elseif report then
+    report()
   end
   state.id = nil
 end
@@ -96,7 +113,8 @@ local advanced = {}
 
 function advanced.FeatureType(state, attributes)
   return function(content)
-    state.symbols[attributes.ID or ""] = content:match(PREFIX)
+    local symbol, report = symbol_of(state, content)
+    state.symbols[attributes.ID or ""] = symbol or report
   end
 end
 
@@ -122,6 +140,9 @@ end
 
 function advanced.VersionDetail(state)
   local symbol = state.symbol
+  if type(symbol) == "function" then
+    return symbol
+  end
   return symbol and function(content)
     emit(state, symbol, content)
   end
@@ -189,7 +210,12 @@ local function feed(parser, piece)
   return true
 end
 
----@type riskscreen.ListLoader
+---Reads pieces of a text. Calls `sink.row` for every address, and `sink.skipped` for those that are left out.
+---@param read riskscreen.rows.Read
+---@param sink { row: fun(row: riskscreen.ListRow), skipped: fun(symbol: string, line: integer, reason: string,
+---is_unknown?: boolean) }
+---@return true|nil
+---@return string|nil problem
 function M.load(read, sink)
   local has_lxp, lxp = pcall(require, "lxp")
   if not has_lxp then

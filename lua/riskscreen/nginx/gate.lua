@@ -237,6 +237,9 @@ local function derive(self, given, level)
   if not checked then
     error(problem.message, level + 1)
   end
+  if checked.address and checked.subjects then
+    error(options.ONE_PLACE, level + 1)
+  end
   local base = tables.copy(self.options)
   if checked.address or checked.subjects then
     base.address, base.subjects = nil, nil
@@ -247,6 +250,11 @@ end
 -- Options of a location that stand in a call: what a call has beside the address and the network.
 local function options_in(request)
   local given
+  if tables.inherits(request) then
+    error("the table " .. tables.INHERITS, 4)
+  elseif request.address ~= nil and request.subjects ~= nil then
+    error(options.ONE_PLACE, 4)
+  end
   for name, value in pairs(request) do
     if name ~= "address" and name ~= "network" then
       given = given or {}

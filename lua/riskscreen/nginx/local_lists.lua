@@ -2,7 +2,6 @@
 -- files by a timer, and loads a new one in small steps between requests.
 local lists = require "riskscreen.lists"
 local runtime = require "riskscreen.runtime"
-local runtime = require "riskscreen.runtime"
 local tables = require "riskscreen.util.tables"
 
 local ngx = _G.ngx

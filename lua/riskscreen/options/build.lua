@@ -1,5 +1,7 @@
 -- Builders of option entries. Every option table is made of these, so that an entry always has its unit and its limits.
 
+local tables = require "riskscreen.util.tables"
+
 local LONGEST_WAIT = 86400 -- seconds
 local SHORTEST_WAIT = 0.001 -- seconds
 local MAX_CONCURRENCY = 1024
@@ -124,6 +126,21 @@ end
 ---@return riskscreen.Option
 function M.checked(name, kind, check, doc, default)
   return { name = name, type = kind, check = check, default = default, doc = doc }
+end
+
+---A table of names and values that a function checks.
+---@param name string
+---@param check fun(value: table): any, string?
+---@param doc string
+---@param default? table
+---@return riskscreen.Option
+function M.map(name, check, doc, default)
+  return M.checked(name, "table", function(value)
+    if tables.inherits(value) then
+      return nil, tables.INHERITS
+    end
+    return check(value)
+  end, doc, default)
 end
 
 ---A text of a form.

@@ -88,9 +88,8 @@ local function networks(value)
 end
 
 local extensions = {
-  build.checked(
+  build.map(
     "network",
-    "table",
     networks,
     "Networks: a list, or a table from each to a known network with the same form of addresses: { sonic = 'eth' }."
   ),
@@ -149,7 +148,7 @@ M.options = tables.concat({
     1024 * MIB,
     "Longest answer that is read, after decompression."
   ),
-  build.checked("headers", "table", http.headers, "More headers for every request."),
+  build.map("headers", http.headers, "More headers for every request."),
   build.checked(
     "user_agent",
     "string",

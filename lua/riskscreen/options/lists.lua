@@ -1,5 +1,6 @@
 -- The options of local lists: of a client, of a gate, and of a build.
 local build = require "riskscreen.options.build"
+local rows = require "riskscreen.options.rows"
 local tables = require "riskscreen.util.tables"
 
 local LONGEST_AGE = 10 * 365 * 86400 -- seconds
@@ -29,12 +30,21 @@ local function given_paths(value)
   return list, message
 end
 
+local max_shrink = build.number(
+  "max_shrink",
+  "share",
+  0.5,
+  0,
+  1,
+  "The share of its entries that a deny list may lose at once. A file that has lost more is not taken."
+)
+
 local fields = {
   build.checked(
     "deny",
     "table|string",
     paths,
-    "Files of addresses that are blocked without a call: .rsl, .csv, .json, .jsonl or .txt.",
+    "Files of addresses that are blocked without a call: compiled, CSV, JSON or plain lists.",
     {}
   ),
   build.checked("allow", "table|string", paths, "Files of addresses that are allowed, in the same formats.", {}),
@@ -52,6 +62,7 @@ local fields = {
     1,
     LONGEST_AGE
   ),
+  max_shrink,
   build.seconds("interval", 10, "Time between two looks at whether a file has changed.", 0.1),
   build.callback("on_problem", "Called with a message about a list that is stale, invalid in part, or not loaded."),
 }
@@ -62,7 +73,7 @@ local M = {}
 M.option = build.group("lists", fields, "Local deny and allow lists, which decide before the service is asked.")
 
 ---@type riskscreen.Option[]
-M.build = {
+M.build = tables.concat({
   build.required { name = "output", type = "string", doc = "The file to write." },
   build.required(build.checked("inputs", "table|string", given_paths, "The files to read.")),
   { name = "title", type = "string", doc = "A text about the list, at most 190 bytes." },
@@ -70,6 +81,7 @@ M.build = {
   build.choice("address_check", { "checksum", "format" }, "checksum", "How the addresses are checked."),
   build.number("time", "Unix seconds", nil, 1, 2 ^ 40, "The time of the build; by default now."),
   build.count("buffer", "bytes", 64 * MIB, 4096, 1024 * MIB, "Memory for sorting; a longer list is merged from files."),
-}
+  max_shrink,
+}, rows)
 
 return M

@@ -108,7 +108,7 @@ function M.new(queue, settings)
     redis = queue.redis,
     settings = settings,
     policy = settings.policy or default_policy,
-    name = settings.name or "worker-" .. random.id(8),
+    name = settings.name or "worker-" .. random.token(8),
     finished = 0,
     held = {},
     count = 0,

@@ -3,7 +3,9 @@ local build = require "riskscreen.options.build"
 local check = require "riskscreen.options.check"
 local errors = require "riskscreen.errors"
 local inputs = require "riskscreen.report.input"
+local options = require "riskscreen.options.rows"
 local pages = require "riskscreen.report.page"
+local rows = require "riskscreen.rows"
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 
@@ -16,7 +18,7 @@ local M = {}
 ---@field time? number Unix seconds at which the page is made, now by default
 
 ---@type riskscreen.Option[]
-M.options = {
+M.options = tables.concat({
   build.required {
     name = "input",
     type = "any",
@@ -29,7 +31,7 @@ M.options = {
   },
   { name = "title", type = "string", default = "Screening report", doc = "The page's title." },
   { name = "time", type = "number", doc = "Unix seconds at which the page is made; now by default." },
-}
+}, options)
 
 ---@class riskscreen.ReportSummary
 ---@field rows integer
@@ -38,15 +40,12 @@ M.options = {
 ---@field notes string[] the faults of the input, as the page shows them
 
 -- Writes the page row by row, and returns the summary.
-local function write(page, sources, title, time)
-  page:begin(title)
-  local input, problem = inputs.read(sources, function(row)
+local function write(page, sources, settings)
+  page:begin(settings.title)
+  local input = inputs.read(sources, settings, function(row)
     page:add(row)
   end)
-  if not input then
-    error(errors.new("storage", problem, { sent = false }), 0)
-  end
-  page:finish(input, title, time)
+  page:finish(input, settings.title, settings.time or os.time())
   return { rows = page.rows, actions = page.actions, unreadable = input.unreadable, notes = input.notes }
 end
 
@@ -65,10 +64,16 @@ function M.write(request)
       error("report: input and output must be paths or open files (got " .. text.kind(value) .. ")", 2)
     end
   end
+  for _, source in ipairs(sources) do
+    if rows.are_one(output, source) then
+      local message = "the page would be written over its input: give another output"
+      return nil, errors.new("invalid_argument", message, { field = "output", sent = false })
+    end
+  end
   local page
   local ok, result = pcall(function()
     page = pages.open(output)
-    return write(page, sources, checked.title, checked.time or os.time())
+    return write(page, sources, checked)
   end)
   if page then
     page:close(ok)

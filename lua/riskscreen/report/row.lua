@@ -160,19 +160,10 @@ local function counterparties_of(found)
   return list[1] and { list = list, total = total } or nil
 end
 
-local M = {}
-
----Whether a header has a column of verdicts.
----@param names string[]
----@return boolean
-function M.names_action(names)
-  for _, name in ipairs(names) do
-    if field_of[name] == "action" then
-      return true
-    end
-  end
-  return false
-end
+local M = {
+  ---The names of the column that every file has.
+  ACTION = fields.action,
+}
 
 ---@class riskscreen.report.Row
 ---@field action riskscreen.Action

@@ -36,6 +36,9 @@ end
 
 -- Splits options: the service, which is `service` or a new one of their settings, and the options that are no settings.
 local function split(options, level)
+  if tables.inherits(options) then
+    error("the table " .. tables.INHERITS, level + 1)
+  end
   local of_service, rest, given = {}, {}, options.service
   for name, value in pairs(options) do
     if is_service_setting[name] and not (name == "clock" and given) then

@@ -1,4 +1,4 @@
--- Random numbers for jitter, and ids that no other program has. math.random belongs to the program, and not every Lua
+-- Random numbers for jitter, and tokens that no other program has. math.random belongs to the program, and not every Lua
 -- seeds it.
 local text = require "riskscreen.util.text"
 
@@ -18,10 +18,10 @@ function M.new(seed)
   end
 end
 
----A new id from the system's random source. Two processes never have the same one, also after a fork.
+---A new text from the system's random source. Two processes never have the same one, also after a fork.
 ---@param bytes? integer of randomness; by default 16
 ---@return string of hexadecimal digits, two for each byte
-function M.id(bytes)
+function M.token(bytes)
   local file = assert(io.open(SOURCE, "rb"))
   file:setvbuf "no"
   local content = file:read(bytes or 16)
@@ -32,7 +32,7 @@ end
 ---A seed that differs between processes and between clients.
 ---@return number
 function M.seed()
-  return tonumber(M.id(4), 16)
+  return tonumber(M.token(4), 16)
 end
 
 return M

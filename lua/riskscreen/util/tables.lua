@@ -168,10 +168,27 @@ function M.fingerprint(value)
   return "{" .. table.concat(fields) .. "}"
 end
 
----The length of a proper list, or nil. `#` and `ipairs` would end a list with a hole early, without an error.
+M.INHERITS = "must be a plain table: what it inherits by a metatable would be lost; copy the fields into it"
+
+---Whether a table may show more fields than it has, by its metatable. A copy of its fields would lose them silently.
+---@param value table
+---@return boolean
+function M.inherits(value)
+  local metatable = getmetatable(value)
+  if metatable == nil then
+    return false
+  end
+  return type(metatable) ~= "table" or metatable.__index ~= nil or metatable.__pairs ~= nil
+end
+
+---The length of a proper list, or nil. `#` and `ipairs` would end a list with a hole early, without an error. A table
+---that inherits fields is none.
 ---@param value table
 ---@return integer|nil
 function M.sequence_length(value)
+  if M.inherits(value) then
+    return nil
+  end
   local first = next(value)
   if first == 1 and next(value, first) == nil then
     return 1

@@ -86,6 +86,26 @@ function M.utf8(text)
   return (text:gsub("[\128-\255]+", to_utf8))
 end
 
+-- utf8.len of Lua 5.3 takes surrogates for characters.
+local length_of = utf8 and utf8.len -- luacheck: ignore 113
+
+---Whether a text is UTF-8.
+---@param text string
+---@return boolean
+function M.is_utf8(text)
+  if length_of then
+    return length_of(text) ~= nil and not text:find "\237[\160-\191]"
+  end
+  return M.utf8(text) == text
+end
+
+---A text without the white space around it, in linear time.
+---@param text string
+---@return string
+function M.trim(text)
+  return text:find "%S" and text:match "^%s*(.*%S)" or ""
+end
+
 ---A function that checks whether a text, from a position on, has characters of a class and no others.
 ---@param class string letters, digits and ranges of them, as in the brackets of a pattern
 ---@return fun(text: string, from?: integer): boolean

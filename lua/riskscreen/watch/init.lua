@@ -12,6 +12,7 @@ local http = require "riskscreen.options.http"
 local json = require "riskscreen.json"
 local outboxes = require "riskscreen.watch.outbox"
 local policies = require "riskscreen.policy"
+local row_options = require "riskscreen.options.rows"
 local sources = require "riskscreen.watch.source"
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
@@ -34,11 +35,11 @@ local default_policy = policies.new()
 local M = {}
 
 ---@type riskscreen.Option[]
-M.options = {
+M.options = tables.concat({
   build.required {
     name = "source",
     type = "string|table|function",
-    doc = "The addresses: the path of a CSV file with a column `address`, a list, or a function that returns an "
+    doc = "The addresses: the path of a file of rows, a list, or a function that returns an "
       .. "iterator. It is read again in each cycle.",
   },
   { name = "network", type = "any", doc = "The network of items that name none." },
@@ -60,7 +61,7 @@ M.options = {
     build.seconds("timeout", 10, "Time for one delivery."),
   }, "Post each change as JSON."),
   build.callback("on_failure", "on_failure(message): called when a change could not be delivered."),
-}
+}, row_options)
 
 ---@class riskscreen.WatchRequest
 ---@field source string|any[]|fun(): (fun(): any)
@@ -229,7 +230,7 @@ end
 
 -- The items of the source that were not screened in this cycle.
 local function remaining(self)
-  local next_item = sources.open(self.settings.source)
+  local next_item = sources.open(self.settings)
   return function()
     for item in next_item do
       item = { address = item.address, network = item.network or self.settings.network, fields = item.fields }

@@ -1,86 +1,64 @@
--- The addresses of a watch: read anew in each cycle, one row in memory at a time.
-local csv = require "riskscreen.util.csv"
+-- The addresses of a watch: read anew in each cycle, one row in memory at a time. A source without addresses is an error:
+-- no verdict is forgotten for it.
+local addresses = require "riskscreen.address"
 local errors = require "riskscreen.errors"
+local rows = require "riskscreen.rows"
 
-local PIECE = 65536 -- bytes
-
-local function failure(message, ...)
-  return errors.new("invalid_argument", message:format(...), { field = "source", sent = false })
+local function failure(message)
+  return errors.new("invalid_argument", message, { field = "source", sent = false })
 end
 
--- The rows of a CSV file by the names of its columns. A row that cannot be read ends the cycle: an address must not
--- drop out of the watch silently.
-local function rows_of(path)
-  local file, problem = io.open(path, "rb")
-  if not file then
-    error(failure("the addresses cannot be read: %s", problem), 0)
+-- The rows of a file. A line that is no row ends the cycle: an address must not drop out of the watch silently.
+local function rows_of(settings)
+  local input, err = rows.open(settings.source, rows.options_of(settings, { checked_first = true }))
+  if not input then
+    error(err, 0)
   end
-  local next_row = csv.reader(function()
-    return file:read(PIECE)
-  end)
-  local names
+  local next_row = input:each()
   return function()
-    while true do
-      local fields, line, fault = next_row()
-      if fields == nil then
-        file:close()
-        if line then
-          error(failure("%s cannot be read: %s", path, line), 0)
-        end
-        return nil
-      elseif not fields or (names and #fields ~= #names) then
-        error(failure("%s, line %d: %s", path, line, fault or "it has not as many fields as the header"), 0)
-      elseif names then
-        local item = { fields = {} }
-        for index, name in ipairs(names) do
-          if name == "address" or name == "network" then
-            item[name] = fields[index] ~= "" and fields[index] or nil
-          else
-            item.fields[name] = fields[index]
-          end
-        end
-        return item
-      else
-        names = {}
-        local has_address = false
-        for index, name in ipairs(fields) do
-          name = name:match "^%s*(.-)%s*$"
-          local lower = name:lower()
-          names[index] = (lower == "address" or lower == "network") and lower or name
-          has_address = has_address or lower == "address"
-        end
-        if not has_address then
-          error(failure("%s: the header has no column `address`", path), 0)
-        end
-      end
+    local row = next_row()
+    if not row then
+      input:close()
+      return nil
+    elseif row.fault then
+      error(input:failure(row.fault, row.line), 0)
     end
+    local _, problem = addresses.validate(row.address, row.network or settings.network, "format")
+    err = problem and input:invalid(row.line, problem)
+    if err then
+      error(err, 0)
+    end
+    return row
   end
 end
 
 local M = {}
 
----An iterator over the items of a source: tables of `address`, `network` and `fields`.
----@param source string|any[]|fun(): (fun(): any) a path of CSV, a list, or a function that returns an iterator
+---An iterator over the items of a source: tables of `address`, `network` and `fields`. It raises errors.
+---@param settings table the options of the watch: `source` is a path, a list, or a function that returns an iterator
 ---@return fun(): { address: any, network: any, fields?: table }|nil
-function M.open(source)
+function M.open(settings)
+  local source = settings.source
   if type(source) == "string" then
-    return rows_of(source)
+    return rows_of(settings)
   end
-  local next_item
+  local next_item, count = nil, 0
   if type(source) == "function" then
     next_item = source()
   else
-    local index = 0
     next_item = function()
-      index = index + 1
-      return source[index]
+      return source[count + 1]
     end
   end
   return function()
     local item = next_item()
     if item == nil then
+      if count == 0 and not settings.allow_empty then
+        error(failure "the source has no addresses", 0)
+      end
       return nil
     end
+    count = count + 1
     return type(item) == "table" and item or { address = item }
   end
 end

@@ -76,6 +76,18 @@ describe("the configuration", function()
     assert.matches("must be 'name = value'", err, 1, true)
   end)
 
+  it("shows no password of a URL, not even of one that is refused", function()
+    for proxy, expected in pairs {
+      ["http://user:secret@proxy.example:1"] = "http://***@proxy.example:1",
+      ["http://user:a@secret@proxy.example"] = "http://***@proxy.example",
+      ["http://user/secret@proxy.example"] = "http://***@proxy.example",
+      ["user:secret@proxy.example"] = "***@proxy.example",
+    } do
+      local rows = shown({}, { RISKSCREEN_PROXY = proxy })
+      assert.equal(expected, rows.proxy.value)
+    end
+  end)
+
   it("refuses a key in a profile or in an argument, without showing it", function()
     write("default.conf", "access_key = " .. KEY)
     local status, out, err = run({ "config", "show" }, { env = { XDG_CONFIG_HOME = directory } })

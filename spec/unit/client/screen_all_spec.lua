@@ -90,21 +90,36 @@ for _, way in ipairs(support.ways) do
       assert.equal("block", decisions[3].action)
     end)
 
-    it("takes a file of addresses, with or without networks", function()
+    it("takes the rows of a file, with or without networks", function()
       local btc = sandbox.scenario "clean-btc"
       local file = assert(io.tmpfile())
-      file:write(clean.address, "\r\n\n", btc.address, ", btc\n", high.address, "\tbsc\n", "one,two,three")
+      file:write("Wallet;Chain;customer\r\n", clean.address, ";;1\r\n\n", btc.address, "; BTC;2\n", "what;bsc;3")
       file:seek "set"
       local decisions = collect(client:screen_all { source = file, network = "eth" })
       file:close()
-      assert.equal(4, #decisions)
+      assert.equal(3, #decisions)
       assert.equal("eth", decisions[1].network)
       assert.equal(btc.address, decisions[2].address)
       assert.equal("btc", decisions[2].network)
       assert.equal("allow", decisions[2].action)
-      assert.equal("bsc", decisions[3].network)
-      assert.equal("block", decisions[3].action)
-      assert.equal("unknown", decisions[4].action)
+      assert.same({ address = "what", network = "bsc" }, decisions[3].input)
+      assert.equal("unknown", decisions[3].action)
+    end)
+
+    it("refuses a file that two programs could read in two ways before it screens its first row", function()
+      local file = assert(io.tmpfile())
+      file:write(clean.address, "\n", high.address, ",bsc\n")
+      file:seek "set"
+      local count = 0
+      local ok, err = pcall(function()
+        for _ in client:screen_all { source = file, network = "eth" } do
+          count = count + 1
+        end
+      end)
+      file:close()
+      assert.is_false(ok)
+      assert.same({ "invalid_argument", 0 }, { err.kind, count })
+      assert.matches("line 2: it has 2 fields, and the first line has 1", err.message, 1, true)
     end)
 
     local function screen_file(content)
@@ -122,15 +137,14 @@ for _, way in ipairs(support.ways) do
 
     it("skips a byte order mark and a header in a file", function()
       local mark, lines = "\239\187\191", clean.address .. "\r\n" .. high.address .. "\r\n"
-      for _, head in ipairs { "", mark, "address\n", mark .. "Address,network\r\n", '"ADDRESS";"network"\n' } do
+      for _, head in ipairs { "", mark, "address\n", mark .. "Wallet Address\r\n", '"ADDRESS"\n' } do
         assert.same({ "allow", "block" }, (screen_file(head .. lines)), head)
       end
-      assert.same({ "unknown", "allow" }, (screen_file("addresses\n" .. clean.address)))
       assert.same({ "allow", "unknown" }, (screen_file(clean.address .. "\naddress")))
     end)
 
     it("reports a line with a NUL byte, and the line after it", function()
-      local lines = { "\0", clean.address .. "\0", high.address, clean.address:sub(1, 20) .. "\0x", high.address }
+      local lines = { "address", "\0", clean.address .. "\0", high.address, clean.address:sub(1, 20) .. "\0x", high.address }
       local actions, decisions = screen_file(table.concat(lines, "\n"))
       assert.same({ "unknown", "unknown", "block", "unknown", "block" }, actions)
       assert.matches("control character U+0000", decisions[2].reasons[1].message, 1, true)
@@ -347,6 +361,49 @@ describe("client:screen_all", function()
     assert.equal(3, #decisions)
     assert.equal("allow", decisions[3].action)
     assert.equal(1, #requests)
+  end)
+
+  it("keeps no decision in the place of a later pair, however late it is made", function()
+    local held
+    local client = client_with(function(request)
+      local is_high = request.target:lower():find(high.address:lower(), 1, true)
+      if not is_high then
+        held:await()
+      end
+      local risks = { { riskLevel = is_high and "high" or "low", riskType = "scam", riskSource = "Provider" } }
+      local data = { address = is_high and high.address or clean.address, network = "eth", whitelist = false, risks = risks }
+      return recorder.reply(200, { success = true, code = 1, data = data })
+    end)
+    riskscreen.run(function()
+      held = riskscreen.spawn(riskscreen.sleep, 0.005)
+      local items, position, actions = { clean.address, high.address, high.address }, 0, {}
+      -- The repeat comes when the first decision has been made after the second one.
+      local function source()
+        position = position + 1
+        if position == 3 then
+          held:await()
+          riskscreen.sleep(0.005)
+        end
+        return items[position]
+      end
+      local run = client:screen_all { source = source, network = "eth", concurrency = 2, remember = 1 }
+      for decision in run do
+        actions[#actions + 1] = decision.action
+      end
+      assert.same({ "allow", "block", "block" }, actions)
+    end)
+  end)
+
+  it("shows the access key in no decision, a repeated one neither", function()
+    local risks = { { riskLevel = "test-key", riskType = "scam", riskSource = "Provider" } }
+    local data = { address = clean.address, network = "eth", whitelist = false, risks = risks }
+    local client = client_with(recorder.reply(200, { success = true, code = 1, data = data }))
+    local source = { clean.address, clean.address }
+    for _, decision in ipairs(collect(client:screen_all { source = source, network = "eth" })) do
+      assert.equal("unknown", decision.action)
+      assert.matches("%[redacted%]", decision.reasons[1].message)
+      assert.is_nil(decision.reasons[1].message:find("test-key", 1, true))
+    end
   end)
 
   it("takes at most 8 times its concurrency from the source", function()

@@ -50,8 +50,16 @@ describe("a build", function()
     end
   end)
 
-  it("writes a list without entries", function()
-    assert.equal(0, compile({}, "address\n").entries)
+  it("writes a list without entries only where the caller says that it may be empty", function()
+    directory:write("out.rsl", "old")
+    for content, problem in pairs { ["address\n"] = "no entry", [""] = "no entry", ["address\nabc\n"] = "no entry" } do
+      local report, err = compile({}, content)
+      assert.is_nil(report)
+      assert.matches(problem, err.message)
+    end
+    assert.same({ "1.csv", "out.rsl" }, directory:names())
+    assert.equal("old", directory:read "out.rsl")
+    assert.equal(0, compile({ allow_empty = true }, "address\n").entries)
     assert.is_false(opened():find(address(1), "eth", 1))
     assert.is_false(compiled.read(directory:read "out.rsl"):find(address(1), "eth", 1))
   end)
@@ -100,6 +108,28 @@ describe("a build", function()
     assert.matches("did you mean 'eth'", report.problems[2].message)
   end)
 
+  it("counts the addresses of each symbol that the service does not screen", function()
+    local entry = "<id><idType>Digital Currency Address - %s</idType><idNumber>4Aexample</idNumber></id>"
+    local ids = entry:format "XMR" .. entry:format "ZEC" .. entry:format "XMR"
+    local path = directory:write("sdn.xml", "<sdnList><sdnEntry>" .. ids .. "</sdnEntry></sdnList>")
+    local report = build { output = directory:path "out.rsl", inputs = { path } }
+    assert.equal(0, report.entries)
+    assert.same({ { "XMR", 2 }, { "ZEC", 1 } }, {
+      { report.skipped[1].symbol, report.skipped[1].count },
+      { report.skipped[2].symbol, report.skipped[2].count },
+    })
+  end)
+
+  it("refuses a file of a kind that it cannot read", function()
+    for _, name in ipairs { "list.doc", "list.rsl" } do
+      local report, err = build { output = directory:path "out.rsl", inputs = { directory:write(name, "x") } }
+      assert.is_nil(report)
+      assert.equal("list", err.kind)
+      assert.same({ name }, directory:names())
+      os.remove(directory:path(name))
+    end
+  end)
+
   it("writes nothing in strict mode where a row is no entry", function()
     directory:write("out.rsl", "old")
     local report, err = compile({ strict = true }, ("address\n%s\nabc\n"):format(address(1)))
@@ -113,7 +143,7 @@ describe("a build", function()
   it("leaves the old list and no other file where an input cannot be read", function()
     directory:write("out.rsl", "old")
     local _, err = build { output = directory:path "out.rsl", inputs = { directory:path "none.csv" } }
-    assert.matches("none%.csv' is not read: cannot open it: No such file", err.message)
+    assert.matches("none%.csv' is not read: the file cannot be read: No such file", err.message)
     _, err = compile({ buffer = 4096 }, "adress,note\nx,\n")
     assert.matches("did you mean 'address'", err.message)
     assert.same({ "1.csv", "out.rsl" }, directory:names())

@@ -98,6 +98,34 @@ describe("a client with local lists", function()
     assert.equal(1, #sent)
   end)
 
+  it("asks about an address that is not on the allow list which passes others without a call", function()
+    local made = client { allow = csv("allow.csv", address(1) .. ",eth,ours,"), allow_without_call = true }
+    for count, asked in ipairs { { address(2), "eth" }, { address(1), "bsc" } } do
+      local decision = screen(made, asked[1], asked[2])
+      assert.same({ "unknown", "network", 1 }, { decision.action, decision.error.kind, #decision.reasons })
+      assert.equal(count, #sent)
+    end
+  end)
+
+  it("says where each list comes from, what it holds and how old it is", function()
+    local deny, allow = compiled("deny.rsl", address(1) .. ",,,"), compiled("allow.rsl", address(2) .. ",,,")
+    local made = client { deny = deny, allow = allow, max_age = DAY }
+    now = now + 60
+    local facts = made:stats().lists
+    for position, kind in ipairs { "deny", "allow" } do
+      local list = facts[position]
+      assert.same(
+        { directory:path(kind .. ".rsl"), kind, 1, 60 },
+        { list.file, list.kind, list.entries, list.age_seconds }
+      )
+      assert.same({ #directory:read(kind .. ".rsl"), false }, { list.bytes, list.stale })
+      assert.is_nil(list.problem)
+    end
+    now = now + DAY
+    assert.matches("is 1%.0 days old$", made:stats().lists[1].problem)
+    assert.matches("is 1%.0 days old, and does not count$", made:stats().lists[2].problem)
+  end)
+
   it("lets deny win over allow", function()
     local lists = { deny = csv("deny.csv", address(1) .. ",,,"), allow = csv("allow.csv", address(1) .. ",eth,,") }
     lists.allow_without_call = true
@@ -178,6 +206,9 @@ describe("a client with local lists", function()
         assert.equal("block", screen(made, address(1)).action)
         now = now + 1
         assert.equal("unknown", screen(made, address(1)).action)
+        assert.equal("block", screen(made, address(2)).action)
+        write(address(3) .. ",,,")
+        now = now + 9
         assert.equal("block", screen(made, address(2)).action)
         assert.same({}, problems)
       end)
@@ -267,6 +298,7 @@ describe("a client with local lists", function()
   describe("with max_age", function()
     it("goes on to block by a stale deny list, and warns", function()
       local made = client { deny = compiled("deny.rsl", address(1) .. ",,,"), max_age = DAY, interval = 10 }
+      assert.is_false(screen(made, address(1)).stale)
       now = now + 2 * DAY
       local decision = screen(made, address(1))
       assert.same({ "block", true }, { decision.action, decision.stale })
@@ -307,10 +339,10 @@ describe("a client with local lists", function()
   end)
 
   it("is not made with a list that cannot be loaded", function()
-    local problems_of = { ["none.rsl"] = "No such file", ["list.doc"] = "must end in", ["sdn.xml"] = "compile it" }
+    local problems_of = { ["none.rsl"] = "No such file", ["list.doc"] = "no column 'address'", ["sdn.xml"] = "compile it" }
     for name, problem in pairs(problems_of) do
       if not name:find "none" then
-        directory:write(name, "x")
+        directory:write(name, name:find "xml" and "<sdnList/>" or "x")
       end
       local ok, message = pcall(client, { deny = directory:path(name) })
       assert.is_false(ok)

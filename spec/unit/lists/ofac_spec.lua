@@ -1,6 +1,6 @@
 -- The files are made up, in the schemas of OFAC's sdn.xml and sdn_advanced.xml.
 local entries = require "riskscreen.lists.entry"
-local loaders = require "riskscreen.lists.loaders"
+local ofac = require "riskscreen.lists.ofac"
 
 local EVM = "0x12ae66cdc592e10b60f9097a7b0d3c59fce29876"
 local BTC = "1BoatSLRHtKNngkdXEeobR76b53LETtpyT"
@@ -99,7 +99,7 @@ local function load(content, size)
   function sink.skipped(symbol, line, reason)
     skipped[#skipped + 1] = { symbol = symbol, line = line, reason = reason }
   end
-  local ok, problem = loaders.xml(function()
+  local ok, problem = ofac.load(function()
     local piece = content:sub(at, at + (size or 50) - 1)
     at = at + #piece
     return piece ~= "" and piece or nil
@@ -129,6 +129,33 @@ describe("sdn.xml", function()
     assert.equal(1, #found)
     assert.equal("XMR", skipped[1].symbol)
     assert.matches("does not screen", skipped[1].reason)
+  end)
+
+  it("checks an address by the network of its symbol", function()
+    local networks =
+      { XBT = "btc", ETH = "eth", ETC = "etc", BSC = "bsc", ARB = "arbitrum", LTC = "ltc", DOGE = "doge" }
+    networks.TRX, networks.SOL = "tron", "solana"
+    for symbol, network in pairs(networks) do
+      local found, skipped = load(simple(id(symbol, "what")))
+      assert.matches("not an address of the network " .. network, found[1])
+      assert.same({}, skipped)
+    end
+  end)
+
+  it("does not guess at the addresses of networks that the service does not screen", function()
+    for _, symbol in ipairs { "XMR", "ZEC", "DASH", "BTG", "BSV", "BCH", "XVG", "XRP" } do
+      local found, skipped = load(simple(id(symbol, BTC)))
+      assert.same({ 0, symbol }, { #found, skipped[1].symbol })
+    end
+  end)
+
+  it("gives each entry its own number and name", function()
+    local function entry(number, name, ...)
+      return ("<sdnEntry><uid>%d</uid>%s<idList>%s</idList></sdnEntry>"):format(number, name, id(...))
+    end
+    local found =
+      load("<sdnList>" .. entry(1, "<lastName>ONE</lastName>", "ETH", EVM) .. entry(2, "", "TRX", TRON) .. "</sdnList>")
+    assert.same({ "OFAC SDN 1: ONE (ETH)", "OFAC SDN 2: ? (TRX)" }, { found[1][3], found[2][3] })
   end)
 
   it("reports a symbol that is not known, and keeps its address where it fits a network", function()

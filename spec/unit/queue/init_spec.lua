@@ -437,6 +437,24 @@ describe_if("a queue in Redis", function()
     assert.same({}, queue:dead())
   end)
 
+  it("leaves a job to another worker where one is stopped while the service is down", function()
+    service:fault { kind = "status", status = 503 }
+    queue:add("file", inputs_of(1))
+    riskscreen.run(function()
+      local worker
+      worker = queue:worker {
+        client = client,
+        on_problem = function()
+          worker:stop()
+        end,
+      }
+      assert.equal(0, worker:run())
+    end)
+    service:clear_faults()
+    assert.equal(1, work())
+    assert.same({ "allow", {} }, { results_by_id()["file/1"].action, queue:dead() })
+  end)
+
   it("ends a worker whose access key is wrong, and keeps the jobs", function()
     service:fault { kind = "status", status = 401 }
     queue:add("file", inputs_of(3))

@@ -181,9 +181,30 @@ describe("a report", function()
     assert.equal(2, summary.unreadable)
     assert.matches("^r.jsonl, line 2 cannot be read and is not counted: ", data.notes[1])
     assert.equal("r.jsonl, line 3 cannot be read and is not counted: it is not an object.", data.notes[2])
-    local _, of_csv = page_of(file_of("r.csv", 'address,action\n"a"b,allow\na1\na2,allow\n'))
-    assert.equal(1, of_csv.rows)
-    assert.equal(2, of_csv.unreadable)
+  end)
+
+  it("refuses CSV that two programs could read in two ways, with the line, and leaves the earlier page", function()
+    file_of("report.html", "the earlier page")
+    for content, problem in pairs {
+      ['address,action\n"a"b,allow\n'] = "r.csv, line 2: text follows a closing quote",
+      ["address,action\na1\na2,allow\n"] = "r.csv, line 2: it has 1 fields, and the header has 2",
+      ["address,action\na\255b,allow\n"] = "r.csv, line 2: it has bytes that are not UTF-8",
+      ["address,action\n"] = "r.csv: it has no rows",
+    } do
+      local summary, err = report.write { input = file_of("r.csv", content), output = path "report.html" }
+      assert.is_nil(summary)
+      assert.matches(problem, err.message, 1, true)
+      assert.equal("the earlier page", read "report.html")
+    end
+  end)
+
+  it("is never written over its input, also by a link", function()
+    local input = file_of("r.csv", "action\nallow\n")
+    assert(os.execute(("ln %s %s"):format(input, path "link.html")))
+    local summary, err = report.write { input = input, output = path "link.html" }
+    assert.is_nil(summary)
+    assert.matches("over its input", err.message)
+    assert.equal("action\nallow\n", read "r.csv")
   end)
 
   it("counts further faults without naming them", function()
@@ -201,7 +222,7 @@ describe("a report", function()
   it("writes no character of a field that could end the data, a line or an attribute", function()
     local hostile = "</script><script>alert(1)</script><!--\226\128\168\226\128\169&\"'\\\1\127\226\128\174"
     local columns_of_row = { "action", "address", "network", "reasons", "entity", "risk_types", hostile }
-    local cells = { "allow", hostile, hostile, hostile, hostile, hostile, hostile .. "\255\192\175\0" }
+    local cells = { "allow", hostile, hostile, hostile, hostile, hostile, hostile .. "\0" }
     for _, list in ipairs { columns_of_row, cells } do
       for index, text in ipairs(list) do
         list[index] = '"' .. text:gsub('"', '""') .. '"'
@@ -212,7 +233,7 @@ describe("a report", function()
     local row = row_of(data, 1)
     assert.equal(hostile, row.address)
     assert.equal(hostile, row.entity)
-    assert.equal(hostile .. "\239\191\189\239\191\189\239\191\189\0", row.others[hostile])
+    assert.equal(hostile .. "\0", row.others[hostile])
     local _, scripts = page:gsub("<script", "")
     local _, ends = page:gsub("</script", "")
     assert.equal(2, scripts)
@@ -223,14 +244,16 @@ describe("a report", function()
     assert.is_nil(embedded:find "[%z\1-\9\11-\31\127\255]")
   end)
 
-  it("replaces bytes of CSV that are not UTF-8, and cuts long texts between characters", function()
-    local data = page_of(file_of("r.csv", "address,action\na\255b," .. "allow\n" .. ("é"):rep(3000) .. ",allow\n"))
-    assert.equal("a\239\191\189b", row_of(data, 1).address)
+  it("reads Latin-1 where it is told so, and cuts long texts between characters", function()
+    local input = file_of("r.csv", "address,action\na\233b,allow\n" .. ("\233"):rep(3000) .. ",allow\n")
+    assert(report.write { input = input, output = path "report.html", encoding = "latin1" })
+    local data = json.decode(read("report.html"):match '<script type="application/json" id="data">(.-)</script>')
+    assert.equal("aéb", row_of(data, 1).address)
     assert.equal(("é"):rep(1000) .. "…", row_of(data, 2).address)
   end)
 
   it("escapes the title", function()
-    report.write { input = file_of("r.csv", "action\n"), output = path "t.html", title = "</title><b>" }
+    report.write { input = file_of("r.csv", "action\nallow\n"), output = path "t.html", title = "</title><b>" }
     assert.matches("<title>&lt;/title&gt;&lt;b&gt;</title>", read "t.html", 1, true)
   end)
 
@@ -247,7 +270,7 @@ describe("a report", function()
   it("refuses a header without verdicts", function()
     local summary, err = report.write { input = file_of("r.csv", "address,network\na,eth\n"), output = path "r.html" }
     assert.is_nil(summary)
-    assert.equal("r.csv cannot be read: the header has no column `action`", err.message)
+    assert.equal("r.csv, line 1: the file has no column 'action', and its first line is: address,network", err.message)
   end)
 
   it("leaves an earlier page alone when it fails", function()

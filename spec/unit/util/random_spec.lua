@@ -49,16 +49,16 @@ describe("a seed", function()
   end)
 end)
 
-describe("an id", function()
+describe("a token", function()
   it("is another one each time, with as many bytes as asked for", function()
     local seen = {}
     for _ = 1, 100 do
-      local id = random.id(8)
-      assert.matches("^%x+$", id)
-      assert.equal(16, #id)
-      assert.is_nil(seen[id])
-      seen[id] = true
+      local token = random.token(8)
+      assert.matches("^%x+$", token)
+      assert.equal(16, #token)
+      assert.is_nil(seen[token])
+      seen[token] = true
     end
-    assert.equal(32, #random.id())
+    assert.equal(32, #random.token())
   end)
 end)

@@ -313,14 +313,31 @@ describe("a watch", function()
     local world = new_world {}
     local path = temporary.path "customers.csv"
     for content, message in pairs {
-      ["customer\nC-1\n"] = "the header has no column `address`",
-      ["address,customer\n" .. A .. "\n"] = "line 2: it has not as many fields as the header",
+      ["customer\nC-1\n"] = "line 1: the file has no column 'address'",
+      ["address,customer\n" .. A .. "\n"] = "line 2: it has 1 fields, and the header has 2",
     } do
       temporary.write(path, content)
       local summary, err = watch_of(world, { source = path }):once()
       assert.is_nil(summary)
       assert.matches(message, err.message, 1, true)
     end
+  end)
+
+  it("fails on a source without addresses, and forgets no verdict", function()
+    local world = new_world { [A] = "block" }
+    local path = temporary.path "customers.csv"
+    temporary.write(path, "address\n" .. A .. "\n")
+    watch_of(world, { source = path }):once()
+    assert.equal(1, #world.changes)
+    temporary.write(path, "address\n")
+    for _, source in ipairs { path, {} } do
+      local summary, err = watch_of(world, { source = source }):once()
+      assert.is_nil(summary)
+      assert.equal("invalid_argument", err.kind)
+    end
+    temporary.write(path, "address\n" .. A .. "\n")
+    watch_of(world, { source = path }):once()
+    assert.equal(1, #world.changes)
   end)
 
   it("raises misuse at the caller's line", function()

@@ -113,16 +113,16 @@ local function run_add(context)
 end
 
 local function run_import(context)
-  local input = inputs.open(context.arguments.file, { optional = { "risks" } }, context.world.input)
+  local input = inputs.open(context, context.arguments.file)
   local default, problem = risks_of(context.options.risk or {}, "--risk")
   if not default then
     status.misuse(problem)
   end
   local rows = {}
-  for row in input.next do
+  for row in input:each() do
     local network = row.network or context:network()
     local given = {}
-    for written in ((row.kept[1] or "") .. ";"):gmatch "([^;]*);" do
+    for written in (tostring(input:field(row, "risks") or "") .. ";"):gmatch "([^;]*);" do
       given[#given + 1] = written:find "%S" and written or nil
     end
     local risks, wrong = risks_of(given, "risks")
@@ -133,8 +133,13 @@ local function run_import(context)
       risks = risks and (risks[1] and risks or default),
       problem = row.fault or problem_of(row.address, network) or wrong,
     }
+    local problem_here = rows[#rows].problem
+    local err = problem_here and input:invalid(row.line, problem_here)
+    if err then
+      error(err, 0)
+    end
   end
-  input.close()
+  input:close()
   return add(context, rows)
 end
 
@@ -189,10 +194,10 @@ return {
     description = "The file has a header with address, and perhaps network and risks, such as high/scam;low/porn. "
       .. "blacklist export writes this form.",
     arguments = { { name = "file", doc = "CSV file, plain or gzip; '-' is stdin." } },
-    options = {
-      tables.merge(risk_option, { doc = "Risk of rows that name none, such as high/scam." }),
-      timeout_option,
-    },
+    options = tables.concat(
+      { tables.merge(risk_option, { doc = "Risk of rows that name none, such as high/scam." }), timeout_option },
+      inputs.options
+    ),
     examples = { { line = "blacklist import ours.csv -n eth --risk high/scam", what = "A file without risks" } },
     statuses = statuses,
     run = run_import,

@@ -1,6 +1,7 @@
 -- riskscreen list build, info and check: local deny and allow lists, without the service.
 
 local addresses = require "riskscreen.address"
+local inputs = require "riskscreen.cli.input"
 local lists = require "riskscreen.lists"
 local option_of = require "riskscreen.cli.option"
 local options = require "riskscreen.options.lists"
@@ -10,7 +11,7 @@ local tables = require "riskscreen.util.tables"
 local DAY = 86400 -- seconds
 local LATEST = 2 ^ 53 -- Unix seconds
 
-local report_columns = { "file", "entries", "rows", "repeated", "invalid", "bytes" }
+local report_columns = { "file", "entries", "rows", "repeated", "invalid", "expired", "bytes" }
 
 local info_columns = { "file", "entries", "built", "days", "invalid", "bytes", "title" }
 
@@ -23,12 +24,14 @@ end
 
 local function warn_of(context, report)
   for _, problem in ipairs(report.problems) do
-    local place = problem.line and ("%s:%d"):format(problem.file, problem.line) or problem.file
-    context:warn(("%s: %s"):format(place, problem.message))
+    context:warn(lists.show_problem(problem))
   end
   local more = report.invalid - #report.problems
   if more > 0 then
     context:warn(("%d more rows are no entries"):format(more))
+  end
+  if report.expired > 0 then
+    context:warn(("%d entries have expired already"):format(report.expired))
   end
   for _, skipped in ipairs(report.skipped) do
     context:warn(("%d addresses of %s: %s"):format(skipped.count, skipped.symbol, skipped.reason))
@@ -38,7 +41,9 @@ end
 local function run_build(context)
   local settings = tables.merge(context.options, { inputs = context.arguments.input })
   local report, err = lists.build(settings)
-  warn_of(context, report or err.report or { problems = {}, invalid = 0, skipped = {} })
+  if report or err.report then
+    warn_of(context, report or err.report)
+  end
   if not report then
     status.fail(err.report and status.invalid_rows or status.usage, err.message)
   end
@@ -48,6 +53,7 @@ local function run_build(context)
     rows = report.rows,
     repeated = report.repeated,
     invalid = report.invalid,
+    expired = report.expired,
     bytes = report.size,
   })
   return report.invalid > 0 and status.invalid_rows or status.done
@@ -115,8 +121,9 @@ local function run_check(context)
   return code
 end
 
-local build_options = option_of.pick(options.build, { "output", "title", "strict", "address_check" })
+local build_options = option_of.pick(options.build, { "output", "title", "strict", "address_check", "max_shrink" })
 build_options[1] = tables.merge(build_options[1], { short = "o", argument = "FILE" })
+build_options = tables.concat(build_options, inputs.options)
 
 return {
   {
@@ -125,7 +132,7 @@ return {
     description = "A row is an address, perhaps with network, note and expires. Without a network it counts on every "
       .. "network whose format fits. The old file counts until the new one is complete. OFAC's files are sdn.xml and "
       .. "sdn_advanced.xml.",
-    arguments = { { name = "input", count = "+", doc = "Files: .csv, .json, .jsonl, .txt or .xml." } },
+    arguments = { { name = "input", count = "+", doc = "Files: CSV, JSON, plain lists, or OFAC's XML." } },
     options = build_options,
     examples = {
       { line = "list build sdn.xml ours.csv --output deny.rsl", what = "One file of two lists" },

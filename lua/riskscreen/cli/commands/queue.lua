@@ -67,26 +67,31 @@ local function run_add(context)
   local options, world = context.options, context.world
   local path = context.arguments.file
   local queue = open(context)
-  local input = inputs.open(path, options, world.input)
+  local input = inputs.open(context, path)
   local network, names = context:network(), options.keep or {}
   if path == "-" and not options.source then
     status.misuse "give the rows of stdin a name with --source: a second run with it passes over the rows of the first"
   end
   local terminal = not context.quiet and world.columns(world.err)
+  local next_row = input:each()
   local totals = status.ensure(queue:add(options.source or path, function()
-    local row = input.next()
+    local row = next_row()
     if not row then
       return nil
     end
     local fields = names[1] and {} or nil
-    for index, name in ipairs(names) do
-      fields[name] = row.kept[index]
+    for _, name in ipairs(names) do
+      fields[name] = input:field(row, name)
     end
     return { address = row.fault or row.address, network = row.network or network, fields = fields }
-  end, terminal and function(totals)
-    world.err:write("\r", grouped(totals.rows), " rows\27[K")
-  end or nil))
-  input.close()
+  end, function(totals)
+    if totals.invalid > options.max_invalid then
+      status.misuse(("%s: more than %d rows are invalid: --max-invalid N takes more"):format(path, options.max_invalid))
+    elseif terminal then
+      world.err:write("\r", grouped(totals.rows), " rows\27[K")
+    end
+  end))
+  input:close()
   if terminal then
     world.err:write "\r\27[K"
   end
@@ -239,7 +244,7 @@ return {
         argument = "NAME",
         doc = "The name of these rows in the queue and in the results; by default FILE.",
       },
-    }, inputs.options, of_add, common),
+    }, { inputs.keep }, inputs.options, of_add, common),
     examples = { { line = "queue add customers.csv -n eth", what = "Waits while the queue is full" } },
     statuses = {
       { status = status.done, what = "every row is in the queue" },

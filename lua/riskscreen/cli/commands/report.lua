@@ -1,7 +1,9 @@
 -- riskscreen report: the results of a run, or a journal, as a page for people.
 
+local inputs = require "riskscreen.cli.input"
 local option_of = require "riskscreen.cli.option"
 local report = require "riskscreen.report"
+local rows = require "riskscreen.rows"
 local status = require "riskscreen.cli.status"
 local tables = require "riskscreen.util.tables"
 
@@ -16,15 +18,15 @@ local columns = {
 }
 
 local function run(context)
-  local inputs, path = context.arguments.file, context.options.output
-  for index, name in ipairs(inputs) do
-    inputs[index] = name == "-" and context.world.input or name
+  local sources, path = context.arguments.file, context.options.output
+  for index, name in ipairs(sources) do
+    sources[index] = name == "-" and context.world.input or name
   end
-  local summary, err = report.write {
-    input = inputs,
+  local summary, err = report.write(rows.options_of(context.options, {
+    input = sources,
     output = path == "-" and context.world.out or path,
     title = context.options.title,
-  }
+  }))
   if not summary then
     status.misuse(err.message)
   end
@@ -44,13 +46,13 @@ return {
   description = "The files are what `screen --csv`, `screen --jsonl` or `screen --file` write, or journals. "
     .. "The page holds all of its data: it needs no network, and it sends nothing.",
   arguments = { { name = "file", count = "+", doc = "CSV with a header, or JSON lines; - is the standard input." } },
-  options = {
+  options = tables.concat({
     tables.merge(
       report.options[2],
       { type = "string", short = "o", argument = "PATH", default = "report.html", required = false }
     ),
     option_of.pick(report.options, { "title" })[1],
-  },
+  }, inputs.options),
   examples = {
     { line = "report results.csv -o report.html", what = "The results of a run" },
     { line = "report journal.jsonl -o june.html --title 'June 2026'", what = "A journal, with a title" },

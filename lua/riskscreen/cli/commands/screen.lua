@@ -35,6 +35,7 @@ local of_file = tables.concat(
   },
   inputs.options,
   {
+    inputs.keep,
     build.number("rate", "calls a second", nil, 0.001, 1000000, "Calls a second on average."),
     build.number("cost", "credits", nil, 0, 1000000, "Credits that a call costs, for --dry-run."),
   },
@@ -46,7 +47,7 @@ local file_option = {
   type = "string",
   short = "f",
   argument = "FILE",
-  doc = "Screen the rows of a CSV file; '-' is stdin.",
+  doc = "Screen the rows of a file, CSV or JSON lines; '-' is stdin.",
 }
 
 local function screen_addresses(context, addresses)
@@ -80,7 +81,7 @@ local function run(context)
     status.misuse "there is nothing to screen: give addresses, or --file FILE"
   end
   for _, option in ipairs(of_file) do
-    if options_given[option.name] then
+    if options_given[option.name] and options_given[option.name] ~= option.default then
       status.misuse(option_of.flag(option.name) .. " needs --file")
     end
   end

@@ -2,10 +2,13 @@
 
 local configuration = require "riskscreen.cli.configuration"
 local decision_record = require "riskscreen.cli.decision_record"
+local inputs = require "riskscreen.cli.input"
 local json = require("riskscreen.cli.output").json
 local option_of = require "riskscreen.cli.option"
 local status = require "riskscreen.cli.status"
+local rows = require "riskscreen.rows"
 local store = require "riskscreen.store"
+local tables = require "riskscreen.util.tables"
 local watch_options = require("riskscreen.watch").options
 
 local picked = option_of.pick(watch_options, { "rate", "daily_cap", "name" })
@@ -95,9 +98,10 @@ end
 local function run(context)
   local options = context.options
   local path = options.state or options.file .. ".watch.db"
+  inputs.refuse_output(path, context, options.file)
   local client = context:client()
   local kept = status.ensure(store.sqlite(path))
-  local request = {
+  local request = rows.options_of(options, {
     source = options.file,
     network = context:network(),
     store = kept,
@@ -111,7 +115,7 @@ local function run(context)
     on_failure = function(message)
       context:warn("a change was not delivered and is kept: " .. message)
     end,
-  }
+  })
   local made, watch = pcall(client.watch, client, request)
   if not made then
     status.misuse((tostring(watch):gsub("^.-: watch: ", "")))
@@ -141,8 +145,14 @@ return {
     .. "receiver has taken yet. The first verdict of an address is printed unless it is allow. A change may come "
     .. "twice, with the same id, where the program was killed meanwhile. The environment variable "
     .. "RISKSCREEN_WATCH_SECRET is the key of the webhook's signature.",
-  options = {
-    { name = "file", type = "string", required = true, argument = "PATH", doc = "CSV with a column address." },
+  options = tables.concat({
+    {
+      name = "file",
+      type = "string",
+      required = true,
+      argument = "PATH",
+      doc = "File of rows: CSV with a column address, or JSON lines.",
+    },
     {
       name = "every",
       type = "string",
@@ -160,7 +170,7 @@ return {
     { name = "webhook", type = "string", argument = "URL", doc = "Where each change is posted, signed." },
     { name = "webhook_secret_file", type = "string", argument = "PATH", doc = "A file with the key of the signature." },
     picked[3],
-  },
+  }, inputs.options),
   examples = {
     { line = "watch --file customers.csv -n eth --every 6h", what = "Until it is interrupted" },
     { line = "watch --file customers.csv -n eth --once --command 'mail -s risk ops@example.com'", what = "From cron" },

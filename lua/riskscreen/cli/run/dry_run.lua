@@ -17,7 +17,7 @@ function M.tell(run)
   local level = context.options.address_check
   local wanted = lookups.wanted(policy, context.options.include)
   local figures = { rows = 0, addresses = 0, invalid = 0, calls = 0 }
-  for row in run.input.next do
+  for row in run.input:each() do
     figures.rows = figures.rows + 1
     local its_network = row.network or network
     local valid, problem = nil, row.fault
@@ -31,10 +31,14 @@ function M.tell(run)
       end
     else
       figures.invalid = figures.invalid + 1
+      local err = run.input:invalid(row.line, problem)
+      if err then
+        error(err, 0)
+      end
       run:report_invalid { line = row.line, invalid = problem }
     end
   end
-  run.input.close()
+  run.input:close()
   local rate = context.options.rate or context:setting "rate_limit.rate"
   local cost = context.options.cost
   figures.credits = cost and figures.calls * cost or nil

@@ -1,8 +1,7 @@
 -- The results of a complete run, row by row, for a run that asks again for the rows that failed.
 
-local csv = require "riskscreen.util.csv"
 local json = require "riskscreen.json"
-local outputs = require "riskscreen.cli.output"
+local records = require("riskscreen.rows").records
 local status = require "riskscreen.cli.status"
 local tables = require "riskscreen.util.tables"
 
@@ -26,18 +25,20 @@ Earlier.__index = Earlier
 local readers = {}
 
 function readers.csv(file, columns)
-  local next_cells = csv.reader(function()
+  local next_row = records.rows(records.lines(function()
     return file:read(PIECE)
-  end)
-  next_cells() -- the header
+  end))
+  next_row() -- the header
+  local cells = {}
   return function()
-    local cells = next_cells()
-    if cells then
+    local row, _, has_quotes = next_row()
+    if row then
       local record = {}
+      records.split(row, ",", cells, has_quotes)
       for index, column in ipairs(columns) do
         record[column.name] = cells[index] ~= "" and cells[index] or nil
       end
-      return outputs.csv.line(cells, #columns), record
+      return row .. "\r\n", record
     end
   end
 end

@@ -35,7 +35,7 @@ end
 local M = {}
 
 ---@param context riskscreen.cli.Context
----@param input riskscreen.cli.Input
+---@param input riskscreen.Rows
 ---@param format "csv"|"jsonl"
 ---@param client riskscreen.Client
 ---@param source? "sandbox"
@@ -64,6 +64,8 @@ function M.of(context, input, format, client, source)
       options.address_column or "",
       options.network_column or "",
       table.concat(options.keep or {}, ","),
+      options.delimiter, -- a run without these is one of an earlier version
+      options.encoding ~= "utf-8" and options.encoding or nil,
     }, ";"),
   }
 end

@@ -1,5 +1,5 @@
 -- `riskscreen screen --file`: screens every row of a file into a file of results, and survives any end of the process.
--- The rows come from ../input.lua, and the file of results from output.lua. The answers are kept in state.lua, and
+-- The rows come from riskscreen.rows, and the file of results from output.lua. The answers are kept in state.lua, and
 -- ../progress.lua shows the run. With --retry-failed the rows of a complete run (earlier.lua) go to a new file. Failed
 -- rows get new answers there.
 
@@ -27,7 +27,7 @@ local DEFAULT_TIMEOUT = 10 -- seconds, of a client
 
 ---@class riskscreen.cli.Run
 ---@field context riskscreen.cli.Context
----@field input riskscreen.cli.Input
+---@field input riskscreen.Rows
 ---@field out file* the output
 ---@field state? riskscreen.cli.State none where the output is stdout
 ---@field copied? riskscreen.cli.Earlier the results of a complete run, as far as they are copied
@@ -65,10 +65,14 @@ end
 function Run:take(number, row, record, problem)
   record.line = row.line
   record.time = os.date "!%Y-%m-%dT%H:%M:%SZ"
-  for index, name in ipairs(self.keep) do
-    record[name] = row.kept[index]
+  for _, name in ipairs(self.keep) do
+    record[name] = self.input:field(row, name)
   end
   local is_invalid = record.error == "invalid_argument"
+  local err = is_invalid and self.input:invalid(row.line, problem)
+  if err then
+    error(err, 0)
+  end
   local answer = {
     text = self:row_text(record),
     action = record.action,
@@ -204,7 +208,7 @@ function Run:draw()
   end
   local elapsed = runtime.now() - self.started
   local rate = elapsed > 0 and (rows - self.first) / elapsed or 0
-  local share = self.input.size and self.input.size > 0 and math.min(1, self.input.read_bytes / self.input.size)
+  local share = self.input.size and self.input.size > 0 and math.min(1, self.input.file.read_bytes / self.input.size)
   local known = share and share > self.first_share and elapsed > 1
   local left = known and elapsed * (1 - share) / (share - self.first_share) or nil
   local now = { share = share or nil, rows = rows, rate = rate, counts = counts, left = left }
@@ -230,10 +234,10 @@ end
 
 -- The address and the network of the next row that can be screened. Rows before it that cannot are answered here.
 function Run:source()
-  local network = self.context:network()
+  local network, next_row = self.context:network(), self.input:each()
   return function()
     while true do
-      local row = self.input.next()
+      local row = next_row()
       if not row then
         return nil
       end
@@ -299,7 +303,7 @@ end
 function Run:close()
   self.closed = true
   self:clear()
-  self.input.close()
+  self.input:close()
   if self.state then
     self.state:close()
     self.out:close()
@@ -381,8 +385,8 @@ end
 
 local function new_run(context)
   local options, world = context.options, context.world
-  local input = inputs.open(options.file, options, world.input)
-  if not input.has_network and not context:network() and input.has_rows then
+  local input = inputs.open(context, options.file)
+  if not input.has_network and not context:network() and not input.is_empty then
     status.misuse "the file has no column 'network': give -n NETWORK, or name the column with --network-column"
   end
   return setmetatable({
@@ -414,6 +418,7 @@ function M.run(context)
   run:set_row_source(source)
   local path = output.path(context.options, run.format)
   run.path = path
+  inputs.refuse_output(path or context.world.out, context, context.options.file)
   if not path and (context.options.resume or context.options.retry_failed) then
     status.misuse((context.options.resume and "--resume" or "--retry-failed") .. " needs a file of results: -o FILE")
   elseif path then

@@ -26,6 +26,12 @@ local is_error_kind = tables.set(tables.pluck(errors.kinds, "kind"))
 -- Failures for lack of time: another caller may have more.
 local lacks_time = tables.set { "timeout", "cancelled" }
 
+-- Failures to ask the service, which may pass.
+local is_outage_kind = { cancelled = true }
+for _, entry in ipairs(errors.kinds) do
+  is_outage_kind[entry.kind] = entry.retryable or is_outage_kind[entry.kind]
+end
+
 -- Failures that cost nothing and say nothing about the service.
 local is_refusal = tables.set { "invalid_argument", "unsupported" }
 
@@ -354,17 +360,33 @@ function Entries:usable_until(entry)
   return entry.at + self.ttl[action] + self.stale_ttl[action]
 end
 
----Whether a decision of the service may be served instead of the decision about a failure, unless that one is worse.
+-- Whether a decision is unknown because the service could not be asked. An answer that is not understood is an answer.
+local function is_outage(decision)
+  for _, reason in ipairs(decision.reasons) do
+    if reason.action == "unknown" and not (reason.error and is_outage_kind[reason.error.kind]) then
+      return false
+    end
+  end
+  for _, err in pairs(decision.errors or NOTHING) do
+    if not is_outage_kind[err.kind] then
+      return false
+    end
+  end
+  return decision.action == "unknown"
+end
+
+---Whether a decision of the service may be served instead of the decision about a failure: if it is as bad, or if the
+---service could not be asked.
 ---@param entry riskscreen.nginx.Entry|nil
----@param action riskscreen.Action about the failure
+---@param failed riskscreen.Decision|nil nil: the time was up
 ---@param now number seconds
 ---@return boolean
-function Entries:stands_in(entry, action, now)
+function Entries:stands_in(entry, failed, now)
   if not entry or entry.source == "list" or now >= self:usable_until(entry) then
     return false
   end
   local own = entry.decision.action
-  return action == "unknown" or decisions.worst(own, action) == own
+  return not failed or decisions.worst(own, failed.action) == own or is_outage(failed)
 end
 
 ---@param action riskscreen.Action

@@ -144,24 +144,24 @@ local function entry_in_dict(self, key, network, now)
 end
 
 -- Whether an expired decision may be served instead of one about a failure.
-local function stands_in(self, entry, action, now)
-  return self.entries:stands_in(entry, action, now) and not (self.is_deaf and now >= heard_until(self, entry))
+local function stands_in(self, entry, failed, now)
+  return self.entries:stands_in(entry, failed, now) and not (self.is_deaf and now >= heard_until(self, entry))
 end
 
 -- The newer one of two entries. An expired decision that only this worker knows outlives another worker's failure.
 local function newer(self, own, shared, now)
   if not own or not shared then
     return own or shared
-  elseif shared.failed and stands_in(self, own, shared.decision.action, now) then
+  elseif shared.failed and stands_in(self, own, shared.decision, now) then
     return self.entries:stale(own, shared.at)
   end
   return own.at > shared.at and own or shared
 end
 
 -- The expired decision that may be served instead of one about a failure. A purge ends it, also during the fetch.
-local function stand_in(request, action, now)
+local function stand_in(request, failed, now)
   local self, expired = request.cache, request.expired
-  if stands_in(self, expired, action, now) and not self.dict:was_purged(request.address, request.epoch) then
+  if stands_in(self, expired, failed, now) and not self.dict:was_purged(request.address, request.epoch) then
     return self.entries:stale(expired, now)
   end
 end
@@ -185,7 +185,7 @@ end
 -- Stores the answer or the failure. Returns the entry as other workers will decode it.
 local function keep(request, decision, failed)
   local self, now = request.cache, request.cache.clock()
-  local entry = failed and stand_in(request, decision.action, now)
+  local entry = failed and stand_in(request, decision, now)
   if failed and not entry then
     entry = self.entries:failure(decision, now)
   elseif not failed then
@@ -438,8 +438,7 @@ end
 local function fetch_once(self, request, timeout)
   local result, has_led = lead_or_wait(self, request, timeout)
   if not result or result.failed then
-    local action = result and result.decision.action or "unknown"
-    local entry = stand_in(request, action, self.clock())
+    local entry = stand_in(request, result and result.decision, self.clock())
     if entry then
       return entry.decision, "stale"
     end

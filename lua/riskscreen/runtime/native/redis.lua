@@ -163,7 +163,7 @@ function Connection:command(command, timeout)
 end
 
 function Connection:is_open()
-  return self.open and not self.failure
+  return self.open and not self.failure and self.core:watch() >= 0
 end
 
 function Connection:reused() -- luacheck: ignore 212

@@ -56,7 +56,13 @@ local tasks
 
 local M = { now = core.now }
 
+-- A forked child has the task that forked, and begins a loop of its own. Everything else is left to the parent.
 local function the_loop()
+  if loop and loop:inherited() then
+    loop:close()
+    loop, handlers, waiting, attached = nil, {}, {}, {}
+    first_ready, last_ready, head, nudge = false, nil, tail + 1, nil
+  end
   loop = loop or core.loop {}
   return loop
 end
@@ -102,6 +108,7 @@ local function lua_function(body)
 end
 
 function runtime.start(started, body, ...)
+  the_loop()
   started.coroutine = coroutine.create(lua_function(body))
   started.arguments = { n = select("#", ...), ... }
   started.next_ready = false

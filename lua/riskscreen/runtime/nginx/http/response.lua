@@ -158,7 +158,11 @@ local function read_line(connection, text, position, limit)
     position = 1
     first = find(text, "\r\n", 1, true)
   end
-  return sub(text, position, first - 1), text, first + 2
+  local line = sub(text, position, first - 1)
+  if find(line, "[%z\1-\8\10-\31\127]") then
+    return connection:refuse "bad chunked encoding"
+  end
+  return line, text, first + 2
 end
 
 -- Adds `length` bytes to the pieces; returns the text and the position after their line end.

@@ -1,0 +1,157 @@
+-- Reads the entries of a list file that is not compiled: rows, or the XML of OFAC (ofac.lua).
+local entries = require "riskscreen.lists.entry"
+local rows = require "riskscreen.rows"
+local text = require "riskscreen.util.text"
+
+local MAX_PROBLEMS = 100 -- that are kept with their text
+
+---@class riskscreen.ListProblem
+---@field file string
+---@field line? integer
+---@field message string
+
+---@class riskscreen.ListText what is known of the files that are read
+---@field rows integer
+---@field invalid integer rows that are no entries
+---@field expired integer entries that have expired already
+---@field problems riskscreen.ListProblem[] the first rows that are no entries
+---@field skipped { symbol: string, count: integer, reason: string }[] of OFAC's files
+---@field unknown integer of those skipped, the addresses whose kind is not known
+
+local M = {}
+
+---@return riskscreen.ListText
+function M.facts()
+  return { rows = 0, invalid = 0, expired = 0, problems = {}, skipped = {}, unknown = 0 }
+end
+
+---The problem of a row with its place.
+---@param problem riskscreen.ListProblem
+---@return string
+function M.show(problem)
+  return (problem.line and ("%s:%d"):format(problem.file, problem.line) or problem.file) .. ": " .. problem.message
+end
+
+local function skip(facts, symbol, reason, is_unknown)
+  symbol = text.printable(symbol, 60)
+  facts.unknown = facts.unknown + (is_unknown and 1 or 0)
+  for _, known in ipairs(facts.skipped) do
+    if known.symbol == symbol then
+      known.count = known.count + 1
+      return
+    end
+  end
+  table.insert(facts.skipped, { symbol = symbol, count = 1, reason = reason })
+end
+
+local function note_invalid(facts, path, line, message)
+  facts.invalid = facts.invalid + 1
+  if #facts.problems < MAX_PROBLEMS then
+    table.insert(facts.problems, { file = path, line = line, message = message })
+  end
+end
+
+-- The first name that looks like a misspelt column: the entries could hold too long without it.
+local function misspelt(fields)
+  for name in pairs(fields) do
+    local problem = entries.misspelt(name)
+    if problem then
+      return problem
+    end
+  end
+end
+
+-- Takes one row. Returns the reason why the file is refused, or nil.
+local function take(path, row, facts, settings, add)
+  facts.rows = facts.rows + 1
+  local entry, problem, is_fatal = entries.read(row, settings.level)
+  if is_fatal then
+    return ("line %s: %s"):format(tostring(row.line), problem)
+  elseif not entry then
+    note_invalid(facts, path, row.line, problem)
+    return nil
+  elseif entry.expires ~= 0 and entry.expires <= settings.now then
+    facts.expired = facts.expired + 1
+  end
+  for _, place in ipairs(entry.places) do
+    local added, failure = add(place, entry.note, entry.expires)
+    if added == nil and failure then
+      return failure
+    end
+  end
+end
+
+local function read_xml(path, file, facts, settings, add)
+  local failure
+  local sink = {}
+  function sink.row(row)
+    failure = failure or take(path, row, facts, settings, add)
+  end
+  function sink.skipped(symbol, _, reason, is_unknown)
+    skip(facts, symbol, reason, is_unknown)
+  end
+  local ok, problem = require("riskscreen.lists.ofac").load(function()
+    if failure then
+      return nil, failure
+    end
+    return file.read()
+  end, sink)
+  return ok and not failure or nil, failure or problem
+end
+
+local function read_rows(path, facts, settings, add)
+  local input, err = rows.open(path, rows.options_of(settings))
+  local problem = input and misspelt(input:other_names())
+  local row
+  while input and not (err or problem) do
+    row, err = input:next()
+    if not row then
+      break
+    end
+    problem = row.value and misspelt(row.fields)
+    if row.fault then
+      note_invalid(facts, path, row.line, row.fault)
+    elseif not problem then
+      row.note, row.expires = input:field(row, "note"), input:field(row, "expires")
+      local invalid = facts.invalid
+      problem = take(path, row, facts, settings, add)
+      err = facts.invalid > invalid and input:invalid(row.line, facts.problems[#facts.problems].message) or nil
+    end
+  end
+  if input then
+    input:close()
+  end
+  if err or problem then
+    return nil, problem or err.message
+  end
+  return true
+end
+
+---Reads a file.
+---@param path string
+---@param facts riskscreen.ListText is added to
+---@param settings table the options of options/rows.lua, `level` (how addresses are checked), `now` (Unix seconds) and
+---`longest` (bytes)
+---@param add fun(place: riskscreen.ListPlace, note: string, expires: number): any, string?
+---@return true|nil
+---@return string|nil problem
+function M.read(path, facts, settings, add)
+  local file, problem = rows.file(path)
+  if not file then
+    return nil, problem
+  elseif file.kind == "xml" and settings.takes_xml then
+    local ok
+    ok, problem = read_xml(path, file, facts, settings, add)
+    file.close()
+    return ok, problem
+  end
+  file.close()
+  if file.kind == "xml" then
+    return nil, "it is XML: compile it first with `riskscreen list build`"
+  elseif settings.longest and (file.size or 0) > settings.longest then
+    return nil, ("it is longer than %d bytes; compile it with `riskscreen list build`"):format(settings.longest)
+  end
+  return read_rows(path, facts, settings, add)
+end
+
+return M

@@ -1,0 +1,210 @@
+-- The bytes of a file of rows, in pieces: of a path, an open file or a pipe, plain or gzip. The first bytes tell what the
+-- file is, whatever its name says.
+local PIECE = 65536 -- bytes that are read at a time
+local NO_ZLIB = "reading .gz needs lua-zlib: apt install lua-zlib, or luarocks install lua-zlib"
+local HAS_WHOLE_LINES = _VERSION ~= "Lua 5.1" -- LuaJIT has the same version; both lose what follows a NUL byte
+
+---@alias riskscreen.rows.Read fun(): string|nil, string|nil the next piece; nil at the end, with a message at a fault
+
+---@class riskscreen.rows.File
+---@field name string for messages
+---@field size? integer bytes, where they are known
+---@field read_bytes integer so far
+---@field beginning string its first bytes, as they are in the file
+---@field kind "text"|"json"|"json_array"|"xml"|"compiled"
+---@field refusal? string why a file of this kind has no rows
+---@field read riskscreen.rows.Read its pieces, inflated
+---@field is_whole boolean it can be read twice
+---@field close fun()
+
+local M = {}
+
+-- The pieces of a gzip stream, which may consist of several members.
+local function inflated(read)
+  local loaded, zlib = pcall(require, "zlib")
+  local stream, given, rest = nil, 0, ""
+  return function()
+    while loaded do
+      local piece = rest
+      rest = ""
+      if piece == "" then
+        local problem
+        piece, problem = read()
+        if not piece then
+          return nil, problem or (stream and "the gzip stream ends early: the file is not complete") or nil
+        end
+      end
+      if not stream then
+        stream, given = zlib.inflate(), 0
+      end
+      local ok, output, is_end, taken = pcall(stream, piece)
+      if not ok then
+        return nil, "the file is not gzip, or it is damaged"
+      end
+      given = given + #piece
+      if is_end then
+        stream, rest = nil, piece:sub(#piece - (given - taken) + 1)
+      end
+      if output ~= "" then
+        return output
+      end
+    end
+    return nil, NO_ZLIB
+  end
+end
+
+-- Closes a pipe, which tells how its program has ended. A program that failed may have written a part of the rows.
+local function close_pipe(file)
+  local ok, how, code = file:close()
+  -- Lua 5.1 has no exit status, and inside nginx the program's process was awaited already.
+  if not ok and (how == "exit" or how == "signal") then
+    return ("the program behind the pipe failed (%s %s)"):format(tostring(how), tostring(code))
+  end
+end
+
+-- The next line of a pipe, with its end; or a part of a long one.
+local function read_line(handle)
+  if HAS_WHOLE_LINES then
+    return handle:read "*L"
+  end
+  local bytes, byte, problem = {}, nil, nil
+  repeat
+    byte, problem = handle:read(1)
+    bytes[#bytes + 1] = byte
+  until not byte or byte == "\n" or #bytes == PIECE
+  return bytes[1] and table.concat(bytes), problem
+end
+
+-- The pieces of an open file. A pipe may wait, so it is read by lines; the standard input of a command is not.
+local function pieces_of(handle, file)
+  local is_pipe = io.type(handle) == "file" and handle ~= io.stdin and not file.is_whole
+  return function()
+    local piece, problem
+    if is_pipe then
+      piece, problem = read_line(handle)
+    else
+      piece, problem = handle:read(PIECE)
+    end
+    if piece then
+      file.read_bytes = file.read_bytes + #piece
+      return piece
+    elseif problem then
+      return nil, "the file cannot be read: " .. tostring(problem)
+    end
+    return nil, is_pipe and io.type(handle) == "file" and close_pipe(handle) or nil
+  end
+end
+
+-- Reads with some pieces put back in front.
+local function after(pieces, problem, read)
+  local index = 0
+  return function()
+    index = index + 1
+    if pieces[index] then
+      return pieces[index]
+    elseif problem then
+      return nil, problem
+    end
+    return read()
+  end
+end
+
+-- A reader that has at least `count` bytes before it, and those bytes.
+local function peek(read, count)
+  local pieces, size, problem = {}, 0, nil
+  while size < count do
+    local piece
+    piece, problem = read()
+    if not piece then
+      break
+    end
+    pieces[#pieces + 1], size = piece, size + #piece
+  end
+  return after(pieces, problem, read), table.concat(pieces)
+end
+
+local refusals = {
+  { "^PK[\3\5\7][\4\6\8]", "it is a workbook or another ZIP archive: save its sheet as CSV" },
+  { "^\208\207\17\224", "it is an old workbook: save its sheet as CSV" },
+  { "^\255\254", "it is UTF-16: save it as UTF-8" },
+  { "^\254\255", "it is UTF-16: save it as UTF-8" },
+}
+
+-- What a file is, by its first bytes; and why it has no rows.
+local function kind_of(beginning)
+  if beginning:sub(1, 4) == "\137RSL" then
+    return "compiled", "it is a compiled list"
+  end
+  for _, entry in ipairs(refusals) do
+    if beginning:find(entry[1]) then
+      return "text", entry[2]
+    end
+  end
+  -- A zero byte beside an ASCII character: UTF-16 without its mark.
+  if beginning:find "^[%w\"]%z" or beginning:find "^%z[%w\"]" then
+    return "text", "it is UTF-16: save it as UTF-8"
+  end
+  local first = beginning:gsub("^\239\187\191", ""):match "%S"
+  if first == "<" then
+    return "xml", "it is XML"
+  end
+  return first == "{" and "json" or first == "[" and "json_array" or "text"
+end
+
+---Whether two files are one, also by links: paths or open files. Devices are not compared.
+---@param one string|file*
+---@param other string|file*
+---@return boolean
+function M.are_one(one, other)
+  local loaded, system = pcall(require, "riskscreen.system")
+  local function identity_of(file)
+    local is_file = type(file) == "string" or io.type(file) == "file"
+    return loaded and is_file and system.identity(file) or nil
+  end
+  local identity = identity_of(one)
+  return identity ~= nil and identity == identity_of(other)
+end
+
+---Opens a file.
+---@param source string|file* a path, or an open file
+---@param name? string
+---@return riskscreen.rows.File|nil
+---@return string|nil problem
+function M.open(source, name)
+  local is_path = type(source) == "string"
+  local handle, problem = source, nil
+  if is_path then
+    handle, problem = io.open(source, "rb")
+    if not handle then
+      return nil, "the file cannot be read: " .. tostring(problem):gsub("^.*: ", "")
+    end
+  end
+  local start = io.type(handle) == "file" and handle:seek() or nil
+  ---@type riskscreen.rows.File
+  local file = {
+    name = name or is_path and source or "the input",
+    read_bytes = 0,
+    is_whole = start ~= nil,
+    start = start,
+    handle = handle,
+  }
+  if start then
+    file.size = handle:seek "end"
+    handle:seek("set", start)
+  end
+  local read, beginning = peek(pieces_of(handle, file), 4)
+  file.beginning = beginning
+  if beginning:sub(1, 2) == "\31\139" then
+    read, beginning = peek(inflated(read), 4)
+  end
+  file.kind, file.refusal = kind_of(beginning)
+  file.read = read
+  function file.close()
+    if is_path and io.type(handle) == "file" then
+      handle:close()
+    end
+  end
+  return file
+end
+
+return M

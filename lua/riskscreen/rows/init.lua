@@ -1,0 +1,540 @@
+-- The one reader of files of addresses: CSV with a header, a plain list without one, JSON lines, or a JSON array. It
+-- holds one row. What two programs could read in two ways refuses the file; a row whose address is bad stays a row.
+local addresses = require "riskscreen.address"
+local errors = require "riskscreen.errors"
+local files = require "riskscreen.rows.files"
+local json = require "riskscreen.json"
+local options_list = require "riskscreen.options.rows"
+local records = require "riskscreen.rows.records"
+local tables = require "riskscreen.util.tables"
+local text = require "riskscreen.util.text"
+
+local LONGEST_ARRAY = 64 * 1024 * 1024 -- bytes of a JSON array, which is held in memory
+local SEPARATORS = { ",", ";", "\t" }
+local ANY_SEPARATOR = "[,;\t]"
+
+-- The names of columns: in any case, with spaces or hyphens for the underscore.
+local names_of = {
+  address = { "address", "wallet", "wallet_address", "addr", "crypto_address" },
+  network = { "network", "chain", "blockchain" },
+}
+-- The columns of a file without a header.
+local LIST = { "address", "network", "note", "expires" }
+
+local decoder = json.decoder { duplicates = "refuse", max_size = LONGEST_ARRAY }
+
+---@class riskscreen.rows.Options the checked options of options/rows.lua, and what a verb needs
+---@field address_column? string
+---@field network_column? string
+---@field delimiter? string
+---@field encoding? "utf-8"|"latin1"
+---@field max_invalid? integer
+---@field allow_empty? boolean
+---@field name? string of the file, for messages
+---@field needs? string[] names of columns of which the header must have one, in place of the address
+---@field checked_first? boolean a file that can be read twice is checked to its end before its first row is given out
+
+---@class riskscreen.Row
+---@field line integer the line on which it begins; of a JSON array, the position
+---@field address any
+---@field network any in lower case; nil where it names none
+---@field fields table<string, any> the other columns by their names
+---@field value? table of a line of JSON, the whole object
+---@field fault? string the line is no row
+
+---@class riskscreen.Rows
+---@field file riskscreen.rows.File
+---@field names string[] the names of the columns; none in JSON and without a header
+---@field size? integer bytes of the file, where they are known
+---@field beginning string its first bytes
+---@field is_empty boolean
+---@field has_network boolean the rows have a column of networks
+---@field private options riskscreen.rows.Options
+---@field private count integer rows so far
+---@field private invalid_count integer
+local Rows = {}
+Rows.__index = Rows
+
+local M = {
+  are_one = files.are_one,
+  ---What a file is by its first bytes, and its pieces: for lists, which are also compiled, or OFAC's XML.
+  file = files.open,
+  records = records,
+}
+
+local function plain_name(name)
+  return (text.trim(name):lower():gsub("[%s-]+", "_"))
+end
+
+function Rows:failure(problem, line)
+  local place = type(line) == "number" and ("%s, line %d"):format(self.file.name, line) or self.file.name
+  return errors.new("invalid_argument", ("%s: %s"):format(place, problem), { field = "source", sent = false })
+end
+
+-- The position of a column: of the given name, or of the one known name that the header has.
+local function position_of(positions, meaning, given)
+  if given then
+    return positions[plain_name(given)]
+  end
+  local found, name
+  for _, known in ipairs(names_of[meaning]) do
+    if positions[known] and found then
+      local fault = "two columns name the %s, '%s' and '%s': --%s-column NAME says which one counts"
+      return nil, fault:format(meaning, name, known, meaning)
+    elseif positions[known] then
+      found, name = positions[known], known
+    end
+  end
+  return found
+end
+
+-- Whether the fields are a header: "header"; the first row of a list: "list"; or nil.
+function Rows:form_of(fields, count)
+  local given = self.options.address_column
+  local wanted = self.options.needs or given and { plain_name(given) } or names_of.address
+  local is_wanted = tables.set(wanted)
+  for index = 1, count do
+    if is_wanted[plain_name(fields[index])] then
+      return "header"
+    end
+  end
+  local is_list = not (given or self.options.network_column or self.options.needs)
+  return is_list and addresses.spellings(text.trim(fields[1]), "format")[1] and "list" or nil
+end
+
+-- The form of a text's first row, and the pattern of what separates its fields; or nil and the fault.
+function Rows:dialect_of(row, has_quotes)
+  local bare, form, separator = row:gsub('"[^"]*"', ""), nil, nil
+  for _, candidate in ipairs(self.options.delimiter and { self.options.delimiter } or SEPARATORS) do
+    if bare:find(candidate, 1, true) then
+      local pattern = candidate:gsub("%p", "%%%0")
+      local fields = {}
+      local count, fault = records.split(row, pattern, fields, has_quotes)
+      if not count then
+        return nil, fault
+      end
+      local its_form = self:form_of(fields, count)
+      if its_form and form then
+        return nil, "its columns could be separated in two ways: --delimiter says how"
+      end
+      form, separator = form or its_form, its_form and pattern or separator
+    end
+  end
+  if form then
+    return form, separator
+  end
+  -- One column; or a list whose networks stand behind a space.
+  local fields = {}
+  local count, fault = records.split(row, ANY_SEPARATOR, fields, has_quotes)
+  if not count then
+    return nil, fault
+  end
+  form = self:form_of(fields, 1)
+  if count == 1 and (form == "header" or (form and has_quotes)) then
+    return form, ANY_SEPARATOR
+  end
+  local content = row:match "^[^#]*"
+  fields[1] = content:match "%S+" or ""
+  if not has_quotes and not content:find(ANY_SEPARATOR) and self:form_of(fields, 1) == "list" then
+    return "spaced"
+  end
+  local missing = self.options.needs and self.options.needs[1] or "address"
+  local wanted = self.options.address_column
+  local shown = text.printable(row, 300)
+  if wanted then
+    return nil, ("the file has no column %s; its first line is: %s"):format(text.show(wanted), shown)
+  end
+  local advice = self.options.needs and "" or ". --address-column NAME names it"
+  for word in bare:gmatch "[^,;\t]+" do
+    local nearest = not self.options.needs and text.nearest(plain_name(word), names_of.address)
+    advice = nearest and ("; did you mean '%s'?"):format(nearest) or advice
+  end
+  return nil, ("the file has no column '%s', and its first line is: %s%s"):format(missing, shown, advice)
+end
+
+-- Takes the header: where the address, the network and the other columns are.
+function Rows:take_header(header, count)
+  local positions, names = {}, {}
+  for index = 1, count do
+    local name = text.trim(header[index])
+    local plain = plain_name(name)
+    if plain ~= "" and positions[plain] then
+      return ("two columns are called %s"):format(text.show(name))
+    end
+    positions[plain], names[index] = index, name
+  end
+  for _, meaning in ipairs { "address", "network" } do
+    local given = self.options[meaning .. "_column"]
+    local position, fault = position_of(positions, meaning, given)
+    if fault then
+      return fault
+    elseif given and not position then
+      local hint, shown = text.did_you_mean(given, names), text.printable(table.concat(names, ", "), 300)
+      return ("the file has no column %s%s; its columns are %s"):format(text.show(given), hint, shown)
+    end
+    self[meaning .. "_at"] = position
+  end
+  self.names, self.positions = names, positions
+end
+
+-- Without the note of a row of a list, which stands behind "#"; and the note.
+local function without_note(row)
+  local content, note = row:match '^([^",;\t#]*[,;\t]?[^",;\t#]*)#(.*)$'
+  return content or row, note
+end
+
+-- Splits a row; the fault of one that is not like the first one.
+function Rows:split(row, has_quotes)
+  local fields = self.fields
+  if self.form == "spaced" then
+    local count = 0
+    for word in row:gmatch "[^%s,;]+" do
+      count = count + 1
+      fields[count] = word
+    end
+    return count, has_quotes and "a quote stands in a plain list" or nil
+  end
+  return records.split(row, self.separator, fields, has_quotes)
+end
+
+-- Why a row is not like the first one.
+function Rows:misfit(count)
+  if self.form == "header" then
+    return ("it has %d fields, and the header has %d"):format(count, self.width)
+  end
+  local why = "it has %d fields, and the first line has %d: the lines of a list have the same columns"
+  return why:format(count, self.width)
+end
+
+-- The number of the next row's fields, its line and its note; nil at the end, or nil, a failure.
+function Rows:next_fields()
+  while true do
+    local row, line, has_quotes = self.next_row()
+    if not row then
+      return nil, line and self:failure(line, has_quotes) or nil
+    end
+    local is_first, fault, count, note = not self.form, nil, nil, nil
+    if is_first then
+      self.form, self.separator = self:dialect_of(row, has_quotes)
+      if not self.form and row:find "^%s*#[^\r\n]*$" then
+        row = nil -- a comment above the rows
+      elseif not self.form then
+        return nil, self:failure(self.separator, line)
+      end
+    end
+    if row and self.form ~= "header" then
+      row, note = without_note(row)
+      if note and has_quotes and note:find "[\r\n]" then
+        return nil, self:failure("a quote in its note has no end", line)
+      end
+      has_quotes = has_quotes and not note
+      row = row:find "%S" and row
+    end
+    if row then
+      count, fault = self:split(row, has_quotes)
+      if count and is_first then
+        self.width = count
+        if self.form == "header" then
+          fault = self:take_header(self.fields, count)
+        elseif count > (self.form == "spaced" and 2 or #LIST) then
+          fault = "it has more fields than address, network, note and expires"
+        else
+          self.names, self.address_at, self.network_at = LIST, 1, count > 1 and 2 or nil
+        end
+      elseif count and count ~= self.width then
+        fault = self:misfit(count)
+      end
+      if fault then
+        return nil, self:failure(fault, line)
+      elseif not (is_first and self.form == "header") then
+        return count, line, note
+      end
+    end
+  end
+end
+
+local function lower(network)
+  if type(network) ~= "string" then
+    return network
+  end
+  network = text.trim(network):lower()
+  return network ~= "" and network or nil
+end
+
+function Rows:next_csv()
+  local count, line, note = self:next_fields()
+  if not count then
+    return nil, line
+  end
+  local cells, names, fields = self.fields, self.names, {}
+  local address_at, network_at = self.address_at, self.network_at
+  for index = 1, count do
+    local is_other = index ~= address_at and index ~= network_at or self.options.needs
+    if is_other and names[index] ~= "" then
+      fields[names[index]] = cells[index]
+    end
+  end
+  if note then
+    fields.note = note
+  end
+  return {
+    line = line,
+    address = address_at and text.trim(cells[address_at]),
+    network = network_at and lower(cells[network_at]),
+    fields = fields,
+  }
+end
+
+-- The value of a column of an object, and its name; a third value tells that there are two.
+local function member_of(value, meaning, given)
+  local found, name
+  for key, member in pairs(value) do
+    for _, known in ipairs(given and { plain_name(given) } or names_of[meaning]) do
+      if type(key) == "string" and plain_name(key) == known and member ~= json.null then
+        if name then
+          return nil, nil, ("two members name the %s, '%s' and '%s'"):format(meaning, name, key)
+        end
+        found, name = member, key
+      end
+    end
+  end
+  return found, name
+end
+
+-- The row of a JSON value.
+function Rows:of_json(value, line, problem)
+  if type(value) == "string" and not self.options.needs then
+    return { line = line, address = text.trim(value), fields = {} }
+  elseif type(value) ~= "table" or json.is_array(value) then
+    return { line = line, address = "", fields = {}, fault = value == nil and tostring(problem) or "it is not an object" }
+  end
+  local row = { line = line, value = value, fields = tables.copy(value) }
+  for _, meaning in ipairs { "address", "network" } do
+    local found, name, fault = member_of(value, meaning, self.options[meaning .. "_column"])
+    if fault and not self.options.needs then
+      return nil, self:failure(fault, line)
+    end
+    row[meaning] = type(found) == "string" and text.trim(found) or found
+    if name then
+      row.fields[name] = nil
+    end
+  end
+  row.network = lower(row.network)
+  if row.address == nil then
+    row.address = ""
+  end
+  return row
+end
+
+function Rows:next_json()
+  local line, number, length
+  repeat
+    line, number, length = self.next_line()
+  until not line or line:find "%S"
+  if not line then
+    return nil, number and self:failure(number, length) or nil
+  end
+  local value, problem = decoder:decode(line)
+  return self:of_json(value, number, problem)
+end
+
+-- Reads a JSON array, which has one row an element.
+function Rows:open_array()
+  local pieces, size = {}, 0
+  for line, number in self.next_line do
+    pieces[#pieces + 1], size = line, size + #line
+    if size > LONGEST_ARRAY then
+      return nil, ("it is longer than %d bytes: write one value a line"):format(LONGEST_ARRAY), number
+    end
+  end
+  local list, problem = decoder:decode(table.concat(pieces))
+  if type(list) ~= "table" then
+    return nil, tostring(problem)
+  end
+  return list
+end
+
+function Rows:next_element()
+  if not self.list then
+    local list, problem, line = self:open_array()
+    if not list then
+      return nil, self:failure(problem, line)
+    end
+    self.list = list
+  end
+  local value = self.list[self.count + 1]
+  if value == nil then
+    return nil
+  end
+  return self:of_json(value, self.count + 1)
+end
+
+---The next row; nil at the end, or nil and an error.
+---@return riskscreen.Row|nil
+---@return riskscreen.Error|nil
+function Rows:next()
+  local row, err
+  if self.waiting then
+    row, self.waiting = self.waiting, nil
+  else
+    row, err = self.read(self)
+  end
+  if row then
+    self.count = self.count + 1
+    return row
+  elseif not err and self.count == 0 and not self.options.allow_empty then
+    err = self:failure "it has no rows: --allow-empty takes it nevertheless"
+  end
+  return nil, err
+end
+
+---An iterator of the rows, which raises errors.
+---@return fun(): riskscreen.Row|nil
+function Rows:each()
+  return function()
+    local row, err = self:next()
+    if err then
+      self:close()
+      error(err, 0)
+    end
+    return row
+  end
+end
+
+---Counts a row that is invalid. An error where there are more than may be.
+---@param line any
+---@param problem string
+---@return riskscreen.Error|nil
+function Rows:invalid(line, problem)
+  self.invalid_count = self.invalid_count + 1
+  local most = self.options.max_invalid
+  if most and self.invalid_count > most then
+    local message = "more than %d rows are invalid, the last one is this: %s. --max-invalid N takes more"
+    return self:failure(message:format(most, problem), line)
+  end
+end
+
+---The field of a row under a column's name, in any case; also of the address and the network.
+---@param row riskscreen.Row
+---@param name string
+---@return any
+function Rows:field(row, name)
+  local position = self.positions and self.positions[plain_name(name)]
+  if position == nil then
+    return row.fields[name]
+  elseif position == self.address_at or position == self.network_at then
+    return position == self.address_at and row.address or row.network
+  end
+  return row.fields[self.names[position]]
+end
+
+---The columns besides address and network, as keys.
+---@return table<string, true>
+function Rows:other_names()
+  local others = tables.set(self.names)
+  for _, position in ipairs { self.address_at or 0, self.network_at or 0 } do
+    others[self.names[position] or ""] = nil
+  end
+  return others
+end
+
+---The failure of a file that lacks one of the columns; nil for JSON, whose rows have their own.
+---@param names string[]
+---@param flag string
+---@return riskscreen.Error|nil
+function Rows:lacks(names, flag)
+  for _, name in ipairs(names) do
+    if self.file.kind == "text" and not (self.positions and self.positions[plain_name(name)]) then
+      local shown = text.printable(table.concat(self.names, ", "), 300)
+      local hint = text.did_you_mean(name, self.names)
+      return self:failure(
+        ("%s: the file has no column %s%s; its columns are %s"):format(flag, text.show(name), hint, shown)
+      )
+    end
+  end
+end
+
+function Rows:close()
+  self.file.close()
+end
+
+local by_kind = { text = Rows.next_csv, json = Rows.next_json, json_array = Rows.next_element }
+
+-- Reads a whole file, and reports what refuses it.
+function Rows:check()
+  local row, err
+  repeat
+    row, err = self:next()
+  until not row
+  self:close()
+  return err
+end
+
+local function new(source, options)
+  local file, problem = files.open(source, options.name)
+  local self = setmetatable({
+    file = file or { name = options.name or tostring(source) },
+    options = options,
+    names = {},
+    fields = {},
+    count = 0,
+    invalid_count = 0,
+  }, Rows)
+  problem = problem or file.refusal
+  if problem then
+    if file then
+      file.close()
+    end
+    return nil, self:failure(problem)
+  end
+  self.next_line = records.lines(file.read, options.encoding)
+  self.next_row = records.rows(self.next_line)
+  self.read = by_kind[file.kind]
+  self.size, self.beginning = file.size, file.beginning
+  return self
+end
+
+---The options of the reader among those of a verb.
+---@param settings table
+---@param more? table
+---@return riskscreen.rows.Options
+function M.options_of(settings, more)
+  local picked = {}
+  for _, option in ipairs(options_list) do
+    picked[option.name] = settings[option.name]
+  end
+  return tables.merge(picked, more or {})
+end
+
+---Opens a file of rows.
+---@param source string|file* a path, or an open file
+---@param options riskscreen.rows.Options
+---@return riskscreen.Rows|nil
+---@return riskscreen.Error|nil
+function M.open(source, options)
+  local self, err = new(source, options)
+  if self and options.checked_first and self.file.is_whole then
+    local handle, start = self.file.handle, self.file.start
+    err = self:check()
+    if not err and type(source) ~= "string" then
+      handle:seek("set", start)
+    end
+    if not err then
+      self, err = new(source, options)
+    end
+  end
+  if not self or err then
+    return nil, err
+  end
+  -- The first row tells what the columns are.
+  self.waiting, err = self.read(self)
+  if err then
+    self:close()
+    return nil, err
+  end
+  self.has_network = self.network_at ~= nil or self.file.kind ~= "text"
+  self.is_empty = self.waiting == nil
+  return self
+end
+
+return M

@@ -1,0 +1,228 @@
+-- The one reader of files of addresses. rows_sweep_spec.lua in integration/ holds every verb to it.
+local random = require "spec.support.random"
+local rows = require "riskscreen.rows"
+local temporary = require "spec.support.temporary"
+local zlib = require "zlib"
+
+local A, B = "0x0000000000000000000000000000000000000001", "0x0000000000000000000000000000000000000002"
+
+describe("a file of rows", function()
+  after_each(temporary.clean)
+
+  -- The rows of a text, each with its line, address and network first; and the error.
+  local function read(content, options)
+    local path = temporary.path "rows"
+    temporary.write(path, content)
+    options = options or {}
+    options.name = "F"
+    local input, err = rows.open(path, options)
+    local found, row = {}, nil
+    while input do
+      row, err = input:next()
+      if not row then
+        input:close()
+        break
+      end
+      found[#found + 1] = row
+    end
+    return found, err and err.message, err
+  end
+
+  local function subjects(content, options)
+    local list, message = read(content, options)
+    for index, row in ipairs(list) do
+      list[index] = ("%d %s %s"):format(row.line, row.address, tostring(row.network))
+    end
+    return list, message
+  end
+
+  local function refused(content, problem, options)
+    local _, message, err = read(content, options)
+    assert.matches(problem, tostring(message), 1, true)
+    assert.equal("invalid_argument", err.kind)
+  end
+
+  it("has its columns by the names that people use, in any case and order", function()
+    local list = read(("id,Network,note, WALLET Address \r\n7, ETH,x, %s \r\n"):format(A))
+    assert.same({ { line = 2, address = A, network = "eth", fields = { id = "7", note = "x" } } }, list)
+    for _, header in ipairs { "address,network", "wallet,chain", "Wallet-Address,BlockChain", "ADDR,Network" } do
+      assert.same({ "2 " .. A .. " btc" }, (subjects(header .. "\n" .. A .. ",BTC\n")), header)
+    end
+    assert.same({ "2 q nil" }, (subjects("a,b\nq,r\n", { address_column = "A" })))
+    assert.same({ "2 q r" }, (subjects("a,b\nq,r\n", { address_column = "A", network_column = "b" })))
+    refused("a,b\n", "has no column 'c'; its columns are a, b", { address_column = "a", network_column = "c" })
+    refused("id,wallett\n1,2\n", "has no column 'address', and its first line is: id,wallett; did you mean 'wallet'?")
+  end)
+
+  it("may be exported by a spreadsheet: a byte order mark, semicolons or tabs, quotes", function()
+    assert.same({ "2 " .. A .. " eth" }, (subjects('\239\187\191"address";"network"\r\n"' .. A .. '";"eth"\r\n')))
+    assert.same({ "2 " .. A .. " eth" }, (subjects("address\tnetwork\n" .. A .. "\teth\n")))
+    assert.same({ "2 " .. A .. " eth" }, (subjects("address|network\n" .. A .. "|eth\n", { delimiter = "|" })))
+    local list = read('address,note\n"' .. A .. '","a,""b""\r\nc"\r\n\r\n' .. B .. ",\r\n")
+    assert.same({ 'a,"b"\r\nc', "" }, { list[1].fields.note, list[2].fields.note })
+    assert.same({ 2, 5 }, { list[1].line, list[2].line })
+  end)
+
+  it("may be a plain list, with networks after a comma or a space, notes and comments", function()
+    assert.same({ "1 " .. A .. " nil", "2 " .. B .. " nil" }, (subjects(A .. "\n" .. B)))
+    local content = "# ours\n\n" .. A .. " eth # why 5\" \n" .. B .. ",btc\n  # end\n"
+    assert.same({ "3 " .. A .. " eth", "4 " .. B .. " btc" }, (subjects((content:gsub('5"', "not")))))
+    assert.equal(" why not ", read((content:gsub('5"', "not")))[1].fields.note)
+    local list = read(A .. ",eth,why,2026-12-31\n")
+    assert.same({ note = "why", expires = "2026-12-31" }, list[1].fields)
+    refused(A .. " eth since May\n", "more fields than")
+    refused(A .. ' # 5" \n' .. B .. ' # 6" \n', "line 1")
+  end)
+
+  it("may be JSON lines or an array, of texts and objects", function()
+    local list = read('{"Wallet":"x","chain":"ETH","n":1}\n\n"y"\n{\n[1]\n')
+    assert.same({ "x", "eth", { n = 1 } }, { list[1].address, list[1].network, list[1].fields })
+    assert.same({ "y", 3 }, { list[2].address, list[2].line })
+    assert.is_string(list[3].fault)
+    assert.equal("it is not an object", list[4].fault)
+    assert.same({ "1 x nil", "2 y btc" }, (subjects('["x", {"address":"y","network":"btc"}]')))
+    refused('{"address":"x","wallet":"y"}\n', "two members name the address")
+    refused("[1", "F: ")
+  end)
+
+  it("may be gzip, also of several members, and is told by its bytes", function()
+    local function packed(text)
+      return (zlib.deflate(nil, 31)(text, "finish"))
+    end
+    local content = packed("address,network\n" .. A .. ",eth\n") .. packed(B .. ",eth\n")
+    assert.same({ "2 " .. A .. " eth", "3 " .. B .. " eth" }, (subjects(content)))
+    refused(content:sub(1, -6), "ends early")
+    refused(content:sub(1, 30) .. ("x"):rep(20) .. content:sub(51), "damaged")
+  end)
+
+  it("ends its lines with LF, CRLF or CR", function()
+    for _, ending in ipairs { "\n", "\r\n", "\r" } do
+      local content = table.concat({ "address,note", A .. ',"a' .. ending .. 'b"', B .. ",x" }, ending)
+      for _, last in ipairs { "", ending } do
+        local list = read(content .. last)
+        assert.same({ 2, 4 }, { list[1].line, list[2].line })
+        assert.equal("a" .. ending .. "b", list[1].fields.note)
+      end
+    end
+    refused("address,note\n" .. A .. ",a\r" .. B .. ",b\n", "line 2: its end is not that of the first line")
+    refused("address,note\r" .. A .. ",a\n" .. B .. ",b\r", "line 2: its end is not that of the first line")
+  end)
+
+  it("is refused with the line where two programs could read it in two ways", function()
+    local header = "address,note\n" .. A .. ",x\n"
+    refused(header .. A .. ',5" rod\n' .. B .. ',6" rod\n', "F, line 3: a quote stands within a field")
+    refused(header .. A .. ',"x\n' .. B .. ",y\n", "F, line 3: a quote has no end")
+    refused(header .. A .. ',"x"y\n', "F, line 3: text follows a closing quote")
+    refused(header .. A .. ",x,y\n", "F, line 3: it has 3 fields, and the header has 2")
+    refused(header .. A .. "\n", "F, line 3: it has 1 fields, and the header has 2")
+    refused("address\n" .. A .. ";eth\n", "F, line 2: it has 2 fields, and the header has 1")
+    refused("address,wallet\n", "two columns name the address, 'address' and 'wallet': --address-column")
+    refused("address,network,chain\n", "two columns name the network")
+    refused("address,id,ID\n", "two columns are called 'ID'")
+    refused(A .. "\n" .. B .. ",btc\n", "F, line 2: it has 2 fields, and the first line has 1")
+    refused(A .. "\n" .. B .. " btc\n", "F, line 2: it has 2 fields, and the first line has 1")
+    refused("address,x;address\n", "--delimiter")
+    assert.same({ "2 q nil" }, (subjects("address,wallet\nq,r\n", { address_column = "address" })))
+  end)
+
+  it("is UTF-8, or what the caller says", function()
+    local content = "address,note\n" .. A .. ",caf\233\n"
+    refused(content, "F, line 2: it has bytes that are not UTF-8: save the file as UTF-8, or give its encoding: --encoding latin1")
+    assert.equal("café", read(content, { encoding = "latin1" })[1].fields.note)
+    refused("address,note\n" .. A .. ",\237\160\128\n", "not UTF-8")
+    assert.equal("né€😀", read("address,note\n" .. A .. ",né€😀\n")[1].fields.note)
+    refused("\255\254a\0d\0", "it is UTF-16")
+    refused("\254\255\0a\0d", "it is UTF-16")
+    refused("a\0d\0d\0", "it is UTF-16")
+    refused("PK\3\4" .. ("x"):rep(30), "it is a workbook")
+    refused("\137RSL\r\n\26\n", "it is a compiled list")
+    refused("<sdnList/>", "it is XML")
+  end)
+
+  it("has rows, unless the caller says that it may be empty", function()
+    for _, content in ipairs { "", "\n\n", "address\n", "[]" } do
+      refused(content, "F: it has no rows")
+      assert.same({ {} }, { read(content, { allow_empty = true }) })
+    end
+  end)
+
+  it("keeps a row whose address is bad, and ends after too many of them", function()
+    assert.same({ "2 what nil", "3  nil" }, (subjects("address,n\nwhat,\n,1\n")))
+    local path = temporary.path "rows"
+    temporary.write(path, "address\nx\n")
+    local input = rows.open(path, { max_invalid = 2 })
+    assert.is_nil(input:invalid(2, "bad"))
+    assert.is_nil(input:invalid(3, "bad"))
+    assert.matches("line 4: more than 2 rows are invalid, the last one is this: bad", input:invalid(4, "bad").message)
+    input:close()
+  end)
+
+  it("is checked to its end before its first row where the caller asks for it", function()
+    local list, message = read("address,n\n" .. A .. ",1\n" .. B .. ",2,3\n", { checked_first = true })
+    assert.same({}, list)
+    assert.matches("line 3", message, 1, true)
+    assert.equal(1, #read("address,n\n" .. A .. ",1\n", { checked_first = true }))
+  end)
+
+  it("is read in linear time, whatever is in it", function()
+    local before = os.clock()
+    for _, rest in ipairs { '"' .. ("x\n"):rep(500000), '"' .. ('"'):rep(1000000), (" "):rep(1000000) .. "x", ('"x",'):rep(300000) } do
+      read("address,note\n" .. A .. "," .. rest)
+    end
+    read(("x"):rep(6000000))
+    read(("address\n" .. ("\r"):rep(6000000)))
+    assert.is_true(os.clock() - before < 20)
+  end)
+
+  it("gives back any fields, in pieces of any size", function()
+    local numbers = random.new(20)
+    local parts = { "a", '"', ",", ";", "\n", "\r\n", "é", " ", "\0" }
+    for _ = 1, 200 do
+      local expected, lines = {}, { "x,address" }
+      for row = 1, 3 do
+        local text = ""
+        for _ = 1, numbers.integer(5) - 1 do
+          text = text .. numbers.pick(parts)
+        end
+        expected[row], lines[row + 1] = text, '"' .. text:gsub('"', '""') .. '",a'
+      end
+      local content, size, from = table.concat(lines, "\n") .. "\n", numbers.integer(9), 1
+      local source = {}
+      function source.read()
+        local piece = content:sub(from, from + size - 1)
+        from = from + #piece
+        return piece ~= "" and piece or nil
+      end
+      local found = {}
+      for row in assert(rows.open(source, {})):each() do
+        found[#found + 1] = row.fields.x
+      end
+      assert.same(expected, found)
+    end
+  end)
+
+  it("cannot be read where the disk fails", function()
+    local source = {}
+    function source.read()
+      return nil, "disk gone"
+    end
+    local _, err = rows.open(source, { name = "F" })
+    assert.matches("F: the file cannot be read: disk gone", err.message, 1, true)
+  end)
+end)
+
+describe("two files", function()
+  after_each(temporary.clean)
+
+  it("are one by any link, and open ones too", function()
+    local path, link = temporary.path "one", temporary.path "two"
+    temporary.write(path, "x")
+    assert(os.execute(("ln -s %s %s"):format(path, link)))
+    local file = io.open(path)
+    assert.is_true(rows.are_one(path, link))
+    assert.is_true(rows.are_one(file, link))
+    assert.is_false(rows.are_one(path, path .. "x"))
+    assert.is_false(rows.are_one("/dev/null", "/dev/null"))
+    file:close()
+  end)
+end)
