@@ -32,10 +32,6 @@ riskscreen.store, riskscreen.journal, riskscreen.report, riskscreen.redis, risks
 
 ---@alias riskscreen.IdentityOwner riskscreen.State|{ identity?: string }
 
----@alias riskscreen.ListLoader fun(read: riskscreen.ListReader, sink: riskscreen.ListSink): true|nil, string|nil
-
----@alias riskscreen.ListReader fun(): string|nil, string|nil the next piece; nil at the end, with a message at a fault
-
 ---@alias riskscreen.LookupName "risk"|"entity"|"freeze_events"|"counterparties"
 
 ---@alias riskscreen.TransactionKind "transaction"|"custom_score"
@@ -415,7 +411,7 @@ function riskscreen.errors.is(value) end
 local riskscreen_ScreenRequest = {}
 
 ---@class riskscreen.ScreenAllRequest
----@field source any[]|(fun(): any)|file* addresses, or tables of `address` and `network`; a file has one address a line, and perhaps its network after a comma or a space; a header that begins with `address` is skipped
+---@field source any[]|(fun(): any)|file* addresses, or tables of `address` and `network`; a file has rows, as table reads them
 ---@field network? any the network of items that name none
 ---@field policy? riskscreen.Policy
 ---@field include? riskscreen.LookupName[]
