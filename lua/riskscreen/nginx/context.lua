@@ -54,7 +54,7 @@ local function hide_key(client)
   return state and state.hide_key
 end
 
--- What the identity of kept decisions is asked of: the client's state, or a client that is not the library's.
+-- The owner of the identity of kept decisions: the client's state, or a client that is not the library's.
 local function owner_of(client)
   return calls.state_of(client) or client
 end

@@ -1,5 +1,5 @@
--- Every order of a few steps of two workers, with dates that are set forward and back, reloads, purges and lists:
--- no allow is older than its lifetime, none is used after a purge, a newer block or an entry of a list.
+-- Every order of a few steps of two workers: dates that are set forward and back, reloads, purges, lists. No allow is
+-- older than its lifetime. None is used after a purge, a newer block or an entry of a list.
 local worlds = require "spec.support.cache_world"
 
 local ADDRESS, NETWORK = "0x52908400098527886e0f7030069857d2e4169ee7", "eth"
@@ -40,8 +40,8 @@ local function new_run()
   return run
 end
 
--- Whether an allow of the service may be used: the last answer is one, and it has not ended. A dict that has lost its
--- entries, as by a date that is set forward, leaves each worker with what its LRU has, for the lifetime of that.
+-- Whether an allow of the service may be used: the last answer is one, and it has not ended. A dict loses its
+-- entries when the date is set forward. Each worker is left with its LRU, for the lifetime of the entries there.
 local function may_allow(run, began, purged)
   local asked = run.asked
   for index = #asked, 1, -1 do
