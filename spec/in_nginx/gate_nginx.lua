@@ -477,8 +477,7 @@ describe("the gate", function()
   end)
 
   it("shares decisions with gates of the same service and account alone", function()
-    start(
-      [[
+    start([[
       function source_of(client)
         local gate = new_gate { network = "eth", client = client }
         return select(2, gate:decide { address = "]] .. addresses["clean-eth"] .. [[" })
@@ -488,10 +487,11 @@ describe("the gate", function()
         for name, value in pairs(options) do all[name] = value end
         return all
       end
-      function transport() return { status = 200, headers = {}, body = "{}" } end]],
-      {}
+      function transport() return { status = 200, headers = {}, body = "{}" } end]], {})
+    running.nginx:eval(
+      "rawset(_G, 'service', (...)[1]) rawset(_G, 'key', (...)[2])",
+      { running.server.url, running.server.access_key }
     )
-    running.nginx:eval("rawset(_G, 'service', (...)[1]) rawset(_G, 'key', (...)[2])", { running.server.url, running.server.access_key })
     local function source_of(options)
       return running.nginx:eval("return source_of(client " .. options .. ")")
     end

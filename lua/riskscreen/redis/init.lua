@@ -320,7 +320,11 @@ function Redis:close()
   self.idle = {}
 end
 
-local M = { options = options }
+local M = {
+  options = options,
+  ---The script that ends a lease: it deletes a key that still has the holder's value.
+  RELEASE = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0",
+}
 
 ---A script for `redis:script`.
 ---@param name string

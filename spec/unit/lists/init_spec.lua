@@ -171,7 +171,7 @@ describe("a client with local lists", function()
     local made = client { deny = path, interval = 10 }
     for index, step in ipairs { -1e6, 1e6 } do
       assert.equal("unknown", screen(made, address(2 + index)).action)
-      csv("deny.csv", address(2 + index) .. ",,," )
+      csv("deny.csv", address(2 + index) .. ",,,")
       date_step, now = step, now + 10
       assert.equal("block", screen(made, address(2 + index)).action)
     end

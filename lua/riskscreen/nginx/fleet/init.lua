@@ -42,8 +42,6 @@ if is_kept then redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) end
 if redis.call('GET', KEYS[2]) == ARGV[3] then redis.call('DEL', KEYS[2]) end
 return is_kept and 1 or 0]]):format(verdicts.LEASE_FIRST, verdicts.LEASE_LAST)
 
-local RELEASE = [[if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end]]
-
 ---@class riskscreen.nginx.Fleet
 ---@field delay number seconds; see the option `purge_delay`
 ---@field private settings table the checked options
@@ -170,7 +168,7 @@ end
 ---@param key string
 ---@param lease number
 function Fleet:release(key, lease)
-  post(self, { "EVAL", RELEASE, "1", key .. ":lease", ("%016.0f"):format(lease) })
+  post(self, { "EVAL", redis.RELEASE, "1", key .. ":lease", ("%016.0f"):format(lease) })
 end
 
 ---The last purge that this machine has heard of; nil before it hears any.
