@@ -220,8 +220,8 @@ end
 local function remaining(self)
   local next_item = sources.open(self.settings.source)
   return function()
-    for item in next_item do
-      item = { address = item.address, network = item.network or self.settings.network, fields = item.fields }
+    for given in next_item do
+      local item = { address = given.address, network = given.network or self.settings.network, fields = given.fields }
       item.key = key_of(item.address, item.network)
       local entry = ensure(self.verdicts:get(item.key))
       if not entry or json.decode(entry).cycle ~= self.cycle.number then
