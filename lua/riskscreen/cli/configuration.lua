@@ -171,7 +171,6 @@ local function read_profile(values, path)
   local number = 0
   for line in (read_file(path, "profile", LONGEST_PROFILE) .. "\n"):gmatch "([^\n]*)\n" do
     number = number + 1
-    line = line:gsub("\r$", "")
     local place = ("%s:%d"):format(path, number)
     if line:find "%S" and not line:find "^%s*#" then
       local name, written = line:match "^%s*([%w_.]+)%s*=%s*(.-)%s*$"

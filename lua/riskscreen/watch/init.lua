@@ -229,8 +229,8 @@ end
 local function remaining(self)
   local next_item = sources.open(self.settings)
   return function()
-    for item in next_item do
-      item = { address = item.address, network = item.network or self.settings.network, fields = item.fields }
+    for given in next_item do
+      local item = { address = given.address, network = given.network or self.settings.network, fields = given.fields }
       item.key, item.old_key = keys_of(item.address, item.network)
       local entry = find(self, item)
       if not entry or entry.cycle ~= self.cycle.number then
