@@ -87,7 +87,6 @@ function M.build(given)
     level = settings.address_check,
     now = settings.time or os.time(),
     takes_xml = true,
-    allow_empty = true, -- the list as a whole must have an entry
   })
   for _, input in ipairs(settings.inputs) do
     local ok, fault = texts.read(input, report, reading, function(place, note, expires)

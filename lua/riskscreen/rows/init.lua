@@ -40,7 +40,7 @@ local decoder = json.decoder { duplicates = "refuse", max_size = LONGEST_ARRAY }
 ---@field network any in lower case; nil where it names none
 ---@field fields table<string, any> the other columns by their names
 ---@field value? table of a line of JSON, the whole object
----@field fault? string the line is no row
+---@field fault? string of a file of decisions: the line is none
 
 ---@class riskscreen.Rows
 ---@field file riskscreen.rows.File
@@ -306,7 +306,11 @@ function Rows:of_json(value, line, problem)
   if type(value) == "string" and not self.options.needs then
     return { line = line, address = text.trim(value), fields = {} }
   elseif type(value) ~= "table" or json.is_array(value) then
-    return { line = line, address = "", fields = {}, fault = value == nil and tostring(problem) or "it is not an object" }
+    local fault = value == nil and tostring(problem) or "it is not an object"
+    if not self.options.needs then
+      return nil, self:failure(fault, line)
+    end
+    return { line = line, fields = {}, fault = fault }
   end
   local row = { line = line, value = value, fields = tables.copy(value) }
   for _, meaning in ipairs { "address", "network" } do

@@ -8,7 +8,7 @@ local function failure(message)
   return errors.new("invalid_argument", message, { field = "source", sent = false })
 end
 
--- The rows of a file. A line that is no row ends the cycle: an address must not drop out of the watch silently.
+-- The rows of a file.
 local function rows_of(settings)
   local input, err = rows.open(settings.source, rows.options_of(settings, { checked_first = true }))
   if not input then
@@ -20,8 +20,6 @@ local function rows_of(settings)
     if not row then
       input:close()
       return nil
-    elseif row.fault then
-      error(input:failure(row.fault, row.line), 0)
     end
     local _, problem = addresses.validate(row.address, row.network or settings.network, "format")
     err = problem and input:invalid(row.line, problem)
