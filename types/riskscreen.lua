@@ -30,10 +30,6 @@ riskscreen.store, riskscreen.journal, riskscreen.report, riskscreen.redis, risks
 
 ---@alias riskscreen.ErrorKind |"invalid_argument"|"unsupported"|"network"|"timeout"|"tls"|"unauthorized"|"rate_limited"|"bad_request"|"server"|"http"|"api"|"protocol"|"circuit_open"|"cancelled"|"storage"
 
----@alias riskscreen.ListLoader fun(read: riskscreen.ListReader, sink: riskscreen.ListSink): true|nil, string|nil
-
----@alias riskscreen.ListReader fun(): string|nil, string|nil the next piece; nil at the end, with a message at a fault
-
 ---@alias riskscreen.LookupName "risk"|"entity"|"freeze_events"|"counterparties"
 
 ---@alias riskscreen.TransactionKind "transaction"|"custom_score"
@@ -411,7 +407,7 @@ function riskscreen.errors.is(value) end
 local riskscreen_ScreenRequest = {}
 
 ---@class riskscreen.ScreenAllRequest
----@field source any[]|(fun(): any)|file* addresses, or tables of `address` and `network`; a file has one address a line, and perhaps its network after a comma or a space; a header that begins with `address` is skipped
+---@field source any[]|(fun(): any)|file* addresses, or tables of `address` and `network`; a file has rows, as table reads them
 ---@field network? any the network of items that name none
 ---@field policy? riskscreen.Policy
 ---@field include? riskscreen.LookupName[]

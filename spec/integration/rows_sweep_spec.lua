@@ -30,7 +30,11 @@ local corpus = {
   "address,network,action,text\n" .. A .. ",eth,allow,caf\233\n",
   "\255\254a\0d\0d\0r\0e\0s\0s\0",
   "PK\3\4 and so on",
-  '{"address":"' .. A .. '","network":"eth","action":"allow"}\n{"address":"' .. B .. '","chain":"eth","action":"block"}\n',
+  '{"address":"'
+    .. A
+    .. '","network":"eth","action":"allow"}\n{"address":"'
+    .. B
+    .. '","chain":"eth","action":"block"}\n',
   '[{"wallet":"' .. A .. '","network":"eth","action":"allow"}]',
   "address,network,action\nwhat,eth,allow\n" .. A .. ",eth,block\n\n,,\n",
 }
@@ -55,7 +59,8 @@ end
 
 -- The refusal without the name of the file.
 local function refusal(message)
-  return "refused: " .. (tostring(message):match "line %d+: [^\n]*" or tostring(message):match "in%.%w+: ([^\n]*)" or message)
+  return "refused: "
+    .. (tostring(message):match "line %d+: [^\n]*" or tostring(message):match "in%.%w+: ([^\n]*)" or message)
 end
 
 -- An address and a network as every verb gives them. A text that is no address may be shown shortened.
@@ -143,7 +148,8 @@ describe("every verb that reads rows", function()
   end
 
   function ways.import()
-    local status, out, err = run { "blacklist", "import", path, "--jsonl", "--sandbox", "-n", "eth", "--risk", "high/scam" }
+    local status, out, err =
+      run { "blacklist", "import", path, "--jsonl", "--sandbox", "-n", "eth", "--risk", "high/scam" }
     if status == 4 then
       return refusal(err)
     end

@@ -6,7 +6,7 @@ local commands = require "spec.support.page_commands"
 local free_port = require "spec.support.free_port"
 local redis_server = require "spec.support.redis"
 local riskscreen = require "riskscreen"
-local rows = require "riskscreen.rows"
+local row_reader = require "riskscreen.rows"
 local socket = require "socket"
 
 local WORKERS = 3
@@ -183,7 +183,7 @@ end
 function M.faults(outcome, options)
   local faults, seen, count = {}, {}, 0
   local expected = expected_actions(options.distinct)
-  for row in assert(rows.open(outcome.output, { allow_empty = true })):each() do
+  for row in assert(row_reader.open(outcome.output, { allow_empty = true })):each() do
     local number, address, action = tonumber(row.fields.row), row.address, row.fields.action
     count = count + 1
     if seen[number] then

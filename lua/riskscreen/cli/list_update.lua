@@ -1,5 +1,5 @@
--- riskscreen list update: fetches OFAC's list if it has changed, and compiles it. The file that was fetched is kept beside
--- the list: an unchanged one is compiled again, so that the age of the list is the age of the last look.
+-- riskscreen list update: fetches OFAC's list if it has changed. The file that was fetched is kept beside the list. One
+-- that has not changed is compiled again, so that the age of the list is the age of the last look.
 local core = require "riskscreen.core"
 local http = require "riskscreen.options.http"
 local json = require "riskscreen.json"
@@ -103,12 +103,15 @@ function M.fetch(output, url, settings)
     true,
     function()
       status.ensure_written(os.rename(path, output .. FETCHED))
-      write(output .. FACTS, assert(json.encode {
-        url = url,
-        digest = text.hex(core.sha256(reply.text)),
-        etag = reply.headers.etag,
-        modified = reply.headers["last-modified"],
-      }))
+      write(
+        output .. FACTS,
+        assert(json.encode {
+          url = url,
+          digest = text.hex(core.sha256(reply.text)),
+          etag = reply.headers.etag,
+          modified = reply.headers["last-modified"],
+        })
+      )
     end
 end
 

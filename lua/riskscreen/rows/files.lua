@@ -1,5 +1,5 @@
--- The bytes of a file of rows, in pieces: of a path, an open file or a pipe, plain or gzip. The first bytes tell what the
--- file is, whatever its name says.
+-- The bytes of a file of rows, in pieces: of a path, an open file or a pipe, plain or gzip. The first bytes tell what
+-- it is, whatever its name says.
 local PIECE = 65536 -- bytes that are read at a time
 local NO_ZLIB = "reading .gz needs lua-zlib: apt install lua-zlib, or luarocks install lua-zlib"
 local HAS_WHOLE_LINES = _VERSION ~= "Lua 5.1" -- LuaJIT has the same version; both lose what follows a NUL byte
@@ -67,7 +67,7 @@ local function read_line(handle)
   if HAS_WHOLE_LINES then
     return handle:read "*L"
   end
-  local bytes, byte, problem = {}, nil, nil
+  local bytes, byte, problem = {}
   repeat
     byte, problem = handle:read(1)
     bytes[#bytes + 1] = byte
@@ -141,7 +141,7 @@ local function kind_of(beginning)
     end
   end
   -- A zero byte beside an ASCII character: UTF-16 without its mark.
-  if beginning:find "^[%w\"]%z" or beginning:find "^%z[%w\"]" then
+  if beginning:find '^[%w"]%z' or beginning:find '^%z[%w"]' then
     return "text", "it is UTF-16: save it as UTF-8"
   end
   local first = beginning:gsub("^\239\187\191", ""):match "%S"
@@ -172,8 +172,9 @@ end
 ---@return string|nil problem
 function M.open(source, name)
   local is_path = type(source) == "string"
-  local handle, problem = source, nil
+  local handle = source
   if is_path then
+    local problem
     handle, problem = io.open(source, "rb")
     if not handle then
       return nil, "the file cannot be read: " .. tostring(problem):gsub("^.*: ", "")

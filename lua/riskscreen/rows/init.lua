@@ -213,7 +213,7 @@ function Rows:next_fields()
     if not row then
       return nil, line and self:failure(line, has_quotes) or nil
     end
-    local is_first, fault, count, note = not self.form, nil, nil, nil
+    local is_first, note = not self.form, nil
     if is_first then
       self.form, self.separator = self:dialect_of(row, has_quotes)
       if not self.form and row:find "^%s*#[^\r\n]*$" then
@@ -231,7 +231,7 @@ function Rows:next_fields()
       row = row:find "%S" and row
     end
     if row then
-      count, fault = self:split(row, has_quotes)
+      local count, fault = self:split(row, has_quotes)
       if count and is_first then
         self.width = count
         if self.form == "header" then

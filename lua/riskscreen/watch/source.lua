@@ -1,5 +1,5 @@
--- The addresses of a watch: read anew in each cycle, one row in memory at a time. A source without addresses is an error:
--- no verdict is forgotten for it.
+-- The addresses of a watch: read anew in each cycle, one row in memory at a time. A source without addresses is an
+-- error: no verdict is forgotten for it.
 local addresses = require "riskscreen.address"
 local errors = require "riskscreen.errors"
 local rows = require "riskscreen.rows"
@@ -40,13 +40,9 @@ function M.open(settings)
   if type(source) == "string" then
     return rows_of(settings)
   end
-  local next_item, count = nil, 0
-  if type(source) == "function" then
-    next_item = source()
-  else
-    next_item = function()
-      return source[count + 1]
-    end
+  local count = 0
+  local next_item = type(source) == "function" and source() or function()
+    return source[count + 1]
   end
   return function()
     local item = next_item()

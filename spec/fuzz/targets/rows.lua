@@ -18,8 +18,9 @@ end
 
 local function read(text, size)
   local input, err = rows.open(source_of(text, size), { name = "F", allow_empty = true })
-  local found, last, row = {}, 0, nil
+  local found, last = {}, 0
   while input do
+    local row
     row, err = input:next()
     if not row then
       break

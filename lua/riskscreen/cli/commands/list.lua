@@ -69,17 +69,17 @@ local function run_build(context)
 end
 
 local function run_update(context)
-  local options = context.options
-  local path, is_new, keep = update.fetch(options.output, options.url, {
-    timeout = options.timeout,
-    max_response_size = options.max_size,
+  local given = context.options
+  local path, is_new, keep = update.fetch(given.output, given.url, {
+    timeout = given.timeout,
+    max_response_size = given.max_size,
     compression = true,
     proxy = context:setting "proxy",
     ca_file = context:setting "ca_file",
   })
-  local settings = option_of.values(options_of_update, options)
+  local settings = option_of.values(options_of_update, given)
   settings.url, settings.timeout, settings.max_size = nil, nil, nil
-  settings.inputs, settings.title = path, settings.title or options.url
+  settings.inputs, settings.title = path, settings.title or given.url
   local ok, code = pcall(build_list, context, settings, status.unknown)
   if not ok then
     if is_new then
