@@ -1,5 +1,5 @@
--- The bytes of a file of rows, in pieces: of a path, an open file or a pipe, plain or gzip. The first bytes tell what
--- it is, whatever its name says.
+-- The bytes of a file of rows, in pieces: of a path, an open file or a pipe, plain or gzip. The first bytes tell its
+-- kind, and not its name.
 local PIECE = 65536 -- bytes that are read at a time
 local NO_ZLIB = "reading .gz needs lua-zlib: apt install lua-zlib, or luarocks install lua-zlib"
 local HAS_WHOLE_LINES = _VERSION ~= "Lua 5.1" -- LuaJIT has the same version; both lose what follows a NUL byte
@@ -130,7 +130,7 @@ local refusals = {
   { "^\254\255", "it is UTF-16: save it as UTF-8" },
 }
 
--- What a file is, by its first bytes; and why it has no rows.
+-- The kind of a file by its first bytes, and the reason why such a file has no rows.
 local function kind_of(beginning)
   if beginning:sub(1, 4) == "\137RSL" then
     return "compiled", "it is a compiled list"
