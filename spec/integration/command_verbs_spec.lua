@@ -64,7 +64,7 @@ describe("riskscreen blacklist", function()
 
     write(
       "list.csv",
-      "address;network;risks\r\n" .. "0x00000000000000000000000000000000000b1ac2;eth;high/hack;\r\nnonsense;eth;\r\n"
+      "address;network;risks\r\n" .. "0x00000000000000000000000000000000000b1ac2;eth;high/hack\r\nnonsense;eth;\r\n"
     )
     output, status = shell "riskscreen blacklist import $TMP/list.csv --risk low/porn --csv"
     assert.equal(5, status)

@@ -1,5 +1,5 @@
--- The bytes of a file of rows, in pieces: of a path, an open file or a pipe, plain or gzip. The first bytes tell what the
--- file is, whatever its name says.
+-- The bytes of a file of rows, in pieces: of a path, an open file or a pipe, plain or gzip. The first bytes tell its
+-- kind, and not its name.
 local optional = require "riskscreen.util.optional"
 
 local PIECE = 65536 -- bytes that are read at a time
@@ -69,7 +69,7 @@ local function read_line(handle)
   if HAS_WHOLE_LINES then
     return handle:read "*L"
   end
-  local bytes, byte, problem = {}, nil, nil
+  local bytes, byte, problem = {}
   repeat
     byte, problem = handle:read(1)
     bytes[#bytes + 1] = byte
@@ -132,7 +132,7 @@ local refusals = {
   { "^\254\255", "it is UTF-16: save it as UTF-8" },
 }
 
--- What a file is, by its first bytes; and why it has no rows.
+-- The kind of a file by its first bytes, and the reason why such a file has no rows.
 local function kind_of(beginning)
   if beginning:sub(1, 4) == "\137RSL" then
     return "compiled", "it is a compiled list"
@@ -143,7 +143,7 @@ local function kind_of(beginning)
     end
   end
   -- A zero byte beside an ASCII character: UTF-16 without its mark.
-  if beginning:find "^[%w\"]%z" or beginning:find "^%z[%w\"]" then
+  if beginning:find '^[%w"]%z' or beginning:find '^%z[%w"]' then
     return "text", "it is UTF-16: save it as UTF-8"
   end
   local first = beginning:gsub("^\239\187\191", ""):match "%S"
@@ -174,8 +174,9 @@ end
 ---@return string|nil problem
 function M.open(source, name)
   local is_path = type(source) == "string"
-  local handle, problem = source, nil
+  local handle = source
   if is_path then
+    local problem
     handle, problem = io.open(source, "rb")
     if not handle then
       return nil, "the file cannot be read: " .. tostring(problem):gsub("^.*: ", "")

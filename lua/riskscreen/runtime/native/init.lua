@@ -137,4 +137,25 @@ function M.transport(settings)
   end
 end
 
+---Fetches a body as it is, such as a file.
+---@param settings table as for `transport`
+---@param request { target: string, headers: table<string, string>, timeout: number }
+---@return table|nil reply with `text`
+---@return table|nil failure
+function M.fetch(settings, request)
+  local transfer = new_origin(settings):send {
+    method = "GET",
+    target = request.target,
+    headers = lines_of(request.headers),
+    timeout = request.timeout,
+  }
+  scheduler.await(transfer)
+  local reply, failure = transfer:result()
+  if reply then
+    reply.text = transfer:body()
+  end
+  transfer:close()
+  return reply, failure
+end
+
 return M
