@@ -1227,6 +1227,7 @@ local riskscreen_JournalFault = {}
 ---@field input any
 ---@field network? any
 ---@field address? string
+---@field identity? string of the recorded decision: service, account, policy and options
 ---@field before riskscreen.Action the action that was recorded
 ---@field after? riskscreen.Action the action of the policy; absent where the decision cannot be made again
 ---@field changed boolean
