@@ -15,51 +15,55 @@
 #
 # ./dev soak clock [DEPTH]: decides in two workers of the gate after every order of five steps: dates that are set,
 # reloads, purges, lists. No allow may be used after its end.
+#
 # ./dev soak policy [CASES]: decides a million random cases by random policies for addresses, and as many for scores. A
 # second implementation must agree, and an answer that loses fields must gain nothing. The seed is new, and printed.
+#
 # ./dev soak wire [SECONDS]: sends changed answers to the native HTTP client and to the one of nginx, for ten minutes by
 # default. They must never believe two different values. The seed is as that of kills.
+#
+# ./dev soak ways [RUNS]: decides about random evidence in every way, natively and in gates, 50 times. Each way must give
+# the decision of a live call. The seed is as that of kills.
 . tools/common.sh
+what=${1:-100000}
 lua=${RISKSCREEN_LUA:-5.4}
+program=$(interpreter "$lua")
 # shellcheck disable=SC2086
 need $build_packages $test_packages
 build_preset "$lua"
 use_build "$lua"
-if [ "${1:-}" = kills ] || [ "${1:-}" = wire ]; then
+case $what in
+kills | policy | ways | wire)
   RISKSCREEN_SEED=${RISKSCREEN_SEED:-$(od -An -N3 -tu4 /dev/urandom | tr -d ' ')}
-  export RISKSCREEN_SEED
   say "seed $RISKSCREEN_SEED"
-fi
-if [ "${1:-}" = wire ]; then
-  build_preset luajit
-  RISKSCREEN_WIRE_SECONDS=${2:-600} RISKSCREEN_LUA=$(interpreter "$lua") exec "$(interpreter "$lua")" /usr/bin/busted \
-    spec/in_nginx/wire_nginx.lua
-fi
-if [ "${1:-}" = kills ]; then
+  export RISKSCREEN_SEED
+  ;;
+esac
+case $what in
+ways | wire | nginx) build_preset luajit ;;
+esac
+export RISKSCREEN_LUA="$program"
+case $what in
+clock) RISKSCREEN_CLOCK_DEPTH=${2:-5} exec "$program" /usr/bin/busted spec/unit/nginx/cache/clock_spec.lua ;;
+command) exec "$program" tools/soak_command.lua "${2:-200000}" ;;
+fleet) exec "$program" tools/soak_fleet.lua "${2:-50000}" ;;
+kills)
   # shellcheck disable=SC2046
-  RISKSCREEN_KILLS=${2:-200} RISKSCREEN_LUA=$(interpreter "$lua") exec "$(interpreter "$lua")" /usr/bin/busted \
-    $(find spec -name kill_spec.lua)
-fi
-if [ "${1:-}" = clock ]; then
-  RISKSCREEN_CLOCK_DEPTH=${2:-5} exec "$(interpreter "$lua")" /usr/bin/busted spec/unit/nginx/cache/clock_spec.lua
-if [ "${1:-}" = policy ]; then
-  RISKSCREEN_SEED=${RISKSCREEN_SEED:-$(od -An -N3 -tu4 /dev/urandom | tr -d ' ')}
-  export RISKSCREEN_SEED
-  say "seed $RISKSCREEN_SEED"
-  RISKSCREEN_POLICY_CASES=${2:-1000000} exec "$(interpreter "$lua")" /usr/bin/busted spec/unit/policy/oracle_spec.lua
-fi
-if [ "${1:-}" = lists ]; then
-  exec "$(interpreter "$lua")" tools/soak_lists.lua "${2:-1000000}"
-fi
-if [ "${1:-}" = nginx ]; then
+  RISKSCREEN_KILLS=${2:-200} exec "$program" /usr/bin/busted $(find spec -name kill_spec.lua)
+  ;;
+lists) exec "$program" tools/soak_lists.lua "${2:-1000000}" ;;
+nginx)
   need wrk
-  build_preset luajit
-  exec "$(interpreter "$lua")" tools/soak_nginx.lua "${2:-600}" "$(interpreter "$lua")"
-fi
-if [ "${1:-}" = command ]; then
-  exec "$(interpreter "$lua")" tools/soak_command.lua "${2:-200000}"
-fi
-if [ "${1:-}" = fleet ]; then
-  RISKSCREEN_LUA=$(interpreter "$lua") exec "$(interpreter "$lua")" tools/soak_fleet.lua "${2:-50000}"
-fi
-exec "$(interpreter "$lua")" tools/soak.lua "${1:-100000}" "$(interpreter "$lua")"
+  exec "$program" tools/soak_nginx.lua "${2:-600}" "$program"
+  ;;
+policy) RISKSCREEN_POLICY_CASES=${2:-1000000} exec "$program" /usr/bin/busted spec/unit/policy/oracle_spec.lua ;;
+ways)
+  for run in $(seq "${2:-50}"); do
+    "$program" /usr/bin/busted spec/contract/ways_spec.lua spec/unit/kyt/ways_spec.lua spec/in_nginx/ways_nginx.lua ||
+      { say "run $run, seed $RISKSCREEN_SEED"; exit 1; }
+    RISKSCREEN_SEED=$((RISKSCREEN_SEED + 1))
+  done
+  ;;
+wire) RISKSCREEN_WIRE_SECONDS=${2:-600} exec "$program" /usr/bin/busted spec/in_nginx/wire_nginx.lua ;;
+*) exec "$program" tools/soak.lua "$what" "$program" ;;
+esac
