@@ -13,6 +13,8 @@
 # ./dev soak fleet [ROWS]: a queue of 50,000 addresses with three workers. They are killed and frozen at random, and so
 # are the reader, the producer, the sandbox and Redis. Every address must have one result, and the right one.
 #
+# ./dev soak clock [DEPTH]: decides in two workers of the gate after every order of five steps: dates that are set,
+# reloads, purges, lists. No allow may be used after its end.
 # ./dev soak policy [CASES]: decides a million random cases by random policies for addresses, and as many for scores. A
 # second implementation must agree, and an answer that loses fields must gain nothing. The seed is new, and printed.
 # ./dev soak wire [SECONDS]: sends changed answers to the native HTTP client and to the one of nginx, for ten minutes by
@@ -38,6 +40,8 @@ if [ "${1:-}" = kills ]; then
   RISKSCREEN_KILLS=${2:-200} RISKSCREEN_LUA=$(interpreter "$lua") exec "$(interpreter "$lua")" /usr/bin/busted \
     $(find spec -name kill_spec.lua)
 fi
+if [ "${1:-}" = clock ]; then
+  RISKSCREEN_CLOCK_DEPTH=${2:-5} exec "$(interpreter "$lua")" /usr/bin/busted spec/unit/nginx/cache/clock_spec.lua
 if [ "${1:-}" = policy ]; then
   RISKSCREEN_SEED=${RISKSCREEN_SEED:-$(od -An -N3 -tu4 /dev/urandom | tr -d ' ')}
   export RISKSCREEN_SEED

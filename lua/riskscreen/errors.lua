@@ -4,7 +4,7 @@ local tables = require "riskscreen.util.tables"
 
 ---@alias riskscreen.ErrorKind
 ---| "invalid_argument" | "unsupported" | "network" | "timeout" | "tls" | "unauthorized" | "rate_limited"
----| "bad_request" | "server" | "http" | "api" | "protocol" | "circuit_open" | "cancelled" | "storage"
+---| "bad_request" | "server" | "http" | "api" | "protocol" | "circuit_open" | "cancelled" | "list" | "storage"
 
 ---@class riskscreen.Error
 ---@field kind riskscreen.ErrorKind

@@ -7,17 +7,24 @@ local M = {
   ---@type riskscreen.cli.Option[] of every verb that reads rows
   options = options,
   ---@type riskscreen.cli.Option
-  keep = { name = "keep", type = "table", list = true, argument = "NAMES", doc = "Columns of FILE to copy to the results." },
+  keep = {
+    name = "keep",
+    type = "table",
+    list = true,
+    argument = "NAMES",
+    doc = "Columns of FILE to copy to the results.",
+  },
 }
 
----Opens a file of addresses. What the file may not be ends the command, before a call is made.
+---Opens a file of addresses. A file that is refused ends the command before the first call.
 ---@param context riskscreen.cli.Context
 ---@param path string "-" is stdin
 ---@return riskscreen.Rows
 function M.open(context, path)
   local source = path == "-" and context.world.input or path
   local name = path == "-" and "stdin" or path
-  local input = status.ensure(rows.open(source, rows.options_of(context.options, { name = name, checked_first = true })))
+  local input =
+    status.ensure(rows.open(source, rows.options_of(context.options, { name = name, checked_first = true })))
   local lacking = input:lacks(context.options.keep or {}, "--keep")
   if lacking then
     status.misuse(lacking.message)

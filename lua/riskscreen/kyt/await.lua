@@ -30,6 +30,11 @@ local SLACK = 1 -- seconds beyond its timeout after which a poll under way is ta
 local Pending = {}
 Pending.__index = Pending
 
+-- An inbox holds the pending ones, and no field of an inbox leads to the key.
+local without_key = tables.memoize(function(settings)
+  return tables.without(settings, "access_key")
+end)
+
 local M = {}
 
 ---The time before a poll.
@@ -211,7 +216,7 @@ end
 ---@param delay number seconds until the first poll
 ---@return riskscreen.Pending
 function M.new(state, submission, fetch, delay)
-  local settings, runtime = state.settings, state.runtime
+  local settings, runtime = without_key(state.settings), state.runtime
   local pending = setmetatable({
     submission = submission,
     settings = settings,

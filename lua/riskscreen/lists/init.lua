@@ -259,8 +259,7 @@ function M.open(settings, now, clock, level, is_watched)
   }, Lists)
   for _, kind in ipairs { "deny", "allow" } do
     for _, path in ipairs(settings[kind]) do
-      local file, fault =
-        files.open(path, { kind = kind, level = level, max_shrink = settings.max_shrink, now = now })
+      local file, fault = files.open(path, { kind = kind, level = level, max_shrink = settings.max_shrink, now = now })
       if not file then
         return nil, fault
       end
@@ -272,7 +271,7 @@ function M.open(settings, now, clock, level, is_watched)
 end
 
 ---@class riskscreen.LoadedList
----@field facts { entries: integer, size: integer, built_at?: number, invalid: integer, expired: integer, title?: string }
+---@field facts { entries: integer, size: integer, built_at?: number, invalid: integer, title?: string }
 ---@field find fun(address: string, network: string): riskscreen.Reason|nil the entry that has not expired, as a reason
 
 ---Loads and verifies one list file, to look at it.

@@ -54,7 +54,7 @@ local function hide_key(client)
   return state and state.hide_key
 end
 
--- What the identity of kept decisions is asked of: the client's state, or a client that is not the library's.
+-- The owner of the identity of kept decisions: the client's state, or a client that is not the library's.
 local function owner_of(client)
   return calls.state_of(client) or client
 end
@@ -92,15 +92,14 @@ local M = {}
 local function fetcher(client, policy, is_canonical)
   local decide = clients.decider(client, policy, is_canonical)
   if decide and is_canonical then
-    return decide
-  elseif decide then
     return function(address, network, timeout)
-      return decide(address, network, timeout)
+      return decide(address, network, timeout, { address = address, network = network })
     end
   end
-  return function(address, network, timeout)
-    return client:screen { address = address, network = network, policy = policy, timeout = timeout }
-  end
+  return decide
+    or function(address, network, timeout)
+      return client:screen { address = address, network = network, policy = policy, timeout = timeout }
+    end
 end
 
 ---The cache for a policy. Decisions of another identity, or of another gate, are not found in it.
@@ -145,9 +144,9 @@ function Context:forget(address, network)
   return true
 end
 
-local function join_fleet(self, dict)
+local function join_fleet(self, dict, options)
   return fleets.new {
-    options = self.settings.redis,
+    options = options,
     dict = dict,
     name = self.settings.name,
     recorder = self.recorder,
@@ -205,8 +204,15 @@ function M.new(checked)
     local_lists = own_lists,
     has_redis = checked.redis ~= nil,
   }
+  local journal
+  if checked.journal then
+    journal, problem = journals.new(checked.journal, recorder, hide_key(client))
+    if not journal then
+      return nil, problem
+    end
+  end
   local self = setmetatable({
-    settings = checked,
+    settings = tables.without(checked, "client", "redis", "journal"), -- they have secrets
     client = client,
     policy = checked.policy or client.policy or policies.new(),
     read_address = address_reader(checked.is_address, level),
@@ -216,11 +222,11 @@ function M.new(checked)
     lists = refresher,
     local_lists = own_lists,
     inbox = checked.webhook,
-    journal = checked.journal and journals.new(checked.journal, recorder, hide_key(client)),
+    journal = journal,
     caches = {},
   }, Context)
   if checked.redis then
-    self.fleet = join_fleet(self, dict)
+    self.fleet = join_fleet(self, dict, checked.redis)
     recorder.fleet = self.fleet
     if refresher then
       refresher:share(self.fleet:lists(ngx.md5(tables.fingerprint { list_id, checked.account_lists.whitelist })))

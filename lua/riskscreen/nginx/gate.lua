@@ -21,9 +21,6 @@ local getmetatable, type = getmetatable, type
 
 local LONGEST_REASON = 200 -- bytes in the log
 
--- LuaJIT compiles no trace with more constants than this: 500 by default, which the way of a request exceeds.
-local MOST_CONSTANTS = 1000
-
 local EXEMPT = decisions.new {
   action = "allow",
   reasons = { { action = "allow", message = "the caller is exempt" } },
@@ -413,8 +410,7 @@ end
 
 local M = {}
 
----A gate. It sends nothing and waits for nothing: make it in init_by_lua. It raises LuaJIT's limit of constants in a
----trace, for all code of the worker (`./dev bench nginx`).
+---A gate. It sends nothing and waits for nothing: make it in init_by_lua.
 ---@param given riskscreen.nginx.GateOptions
 ---@return riskscreen.nginx.Gate
 function M.new(given)
@@ -427,8 +423,11 @@ function M.new(given)
   if not context then
     error("gate: " .. message, 2)
   end
-  require("jit.opt").start("maxirconst=" .. MOST_CONSTANTS)
-  return new_gate(context, checked)
+  local of_location = {} -- the others have secrets
+  for _, option in ipairs(options.location) do
+    of_location[option.name] = checked[option.name]
+  end
+  return new_gate(context, of_location)
 end
 
 return M

@@ -1,5 +1,5 @@
--- Leases in a shared dict: one worker has a lease at a time, and that of a worker that has crashed ends by itself. Its
--- end is in its text, by the monotonic clock: the dict's own expiry follows the date, which may be set back.
+-- Leases in a shared dict. One worker has a lease at a time; that of a crashed worker ends by itself. The end is in the
+-- text, by the monotonic clock: the dict's own expiry follows the date, which may be set back.
 
 local M = {}
 

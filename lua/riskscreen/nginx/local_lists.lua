@@ -88,7 +88,8 @@ local M = {}
 ---@return riskscreen.nginx.LocalLists|nil
 ---@return string|nil problem
 function M.new(settings, level)
-  local opened, problem = lists.open(tables.merge({ on_problem = log }, settings), ngx.time, runtime.nginx_time, level, true)
+  local opened, problem =
+    lists.open(tables.merge({ on_problem = log }, settings), ngx.time, runtime.nginx_time, level, true)
   if not opened then
     return nil, problem
   end

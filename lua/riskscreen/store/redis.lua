@@ -161,10 +161,7 @@ return token
 local RENEW = redis.script("renew", LOCKS .. "return is_held(KEYS[1], KEYS[2], ARGV[2], ARGV[1]) and 1 or 0")
 
 -- KEYS: lock. ARGV: token.
-local RELEASE = redis.script(
-  "release",
-  "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0"
-)
+local RELEASE = redis.script("release", redis.RELEASE)
 
 ---@class riskscreen.store.Redis: riskscreen.StoreBackend
 ---@field private redis riskscreen.Redis

@@ -144,7 +144,8 @@ for _, way in ipairs(support.ways) do
     end)
 
     it("reports a line with a NUL byte, and the line after it", function()
-      local lines = { "address", "\0", clean.address .. "\0", high.address, clean.address:sub(1, 20) .. "\0x", high.address }
+      local lines =
+        { "address", "\0", clean.address .. "\0", high.address, clean.address:sub(1, 20) .. "\0x", high.address }
       local actions, decisions = screen_file(table.concat(lines, "\n"))
       assert.same({ "unknown", "unknown", "block", "unknown", "block" }, actions)
       assert.matches("control character U+0000", decisions[2].reasons[1].message, 1, true)

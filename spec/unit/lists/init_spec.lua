@@ -171,7 +171,7 @@ describe("a client with local lists", function()
     local made = client { deny = path, interval = 10 }
     for index, step in ipairs { -1e6, 1e6 } do
       assert.equal("unknown", screen(made, address(2 + index)).action)
-      csv("deny.csv", address(2 + index) .. ",,," )
+      csv("deny.csv", address(2 + index) .. ",,,")
       date_step, now = step, now + 10
       assert.equal("block", screen(made, address(2 + index)).action)
     end
@@ -231,7 +231,8 @@ describe("a client with local lists", function()
           end)
         end
         local rows, changes = {}, {}
-        for _, part in ipairs { { address(1), address(1) }, deny(1), { address(1) }, deny(9), { address(1), address(1) } } do
+        local one = address(1)
+        for _, part in ipairs { { one, one }, deny(1), { one }, deny(9), { one, one } } do
           changes[#rows + 10] = part.change
           for _, row in ipairs(part) do
             rows[#rows + 1] = row
@@ -339,7 +340,8 @@ describe("a client with local lists", function()
   end)
 
   it("is not made with a list that cannot be loaded", function()
-    local problems_of = { ["none.rsl"] = "No such file", ["list.doc"] = "no column 'address'", ["sdn.xml"] = "compile it" }
+    local problems_of =
+      { ["none.rsl"] = "No such file", ["list.doc"] = "no column 'address'", ["sdn.xml"] = "compile it" }
     for name, problem in pairs(problems_of) do
       if not name:find "none" then
         directory:write(name, name:find "xml" and "<sdnList/>" or "x")

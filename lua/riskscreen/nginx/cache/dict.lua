@@ -1,4 +1,4 @@
--- The shared dict of all workers: values of entries, texts to which they refer, locks, and floors of purged addresses.
+-- The shared dict of all workers: texts of entries, locks, and floors of purged addresses.
 -- It may be absent or full, and it may lose any of them.
 local epochs = require "riskscreen.nginx.cache.epoch"
 local leases = require "riskscreen.nginx.lease"
@@ -7,11 +7,10 @@ local tables = require "riskscreen.util.tables"
 local byte = string.byte
 
 -- Prefixes of the keys: the dict may have other users.
-local ENTRY, REASONS = "riskscreen:entry:", "riskscreen:reasons:"
+local ENTRY = "riskscreen:entry:"
 local LOCK, FLOOR = "riskscreen:lock:", "riskscreen:floor:"
 local FLOOR_OF_ALL = FLOOR .. "*"
 local BUCKETS = 256 -- of addresses
-local KEPT = 60 -- seconds after which a worker makes sure that the dict has not lost the reasons
 
 ---@class riskscreen.nginx.CacheDict
 ---@field private shared? table an ngx.shared dict
@@ -28,10 +27,6 @@ local function floor_key(address)
   return FLOOR .. ((a or 0) * 49 + (b or 0) * 7 + (c or 0)) % BUCKETS
 end
 
-local function text_or_nil(value)
-  return type(value) == "string" and value or nil
-end
-
 ---A number that is greater after each purge.
 ---@return number
 function Dict:epoch()
@@ -39,38 +34,11 @@ function Dict:epoch()
 end
 
 ---@param key string
----@param value string|number
+---@param text string
 ---@param lifetime number seconds, more than 0
----@param flags integer
 ---@return boolean is_written false without a dict, or without room
-function Dict:set(key, value, lifetime, flags)
-  return self.shared ~= nil and self.shared:set(key, value, lifetime, flags) == true
-end
-
----Keeps the text of a reference for the entries whose flags refer to it.
----@param reference riskscreen.nginx.Reference
----@param now number seconds
----@return boolean kept false without room, or if another text has these flags
-function Dict:keep_reference(reference, now)
-  if now < reference.kept_until then
-    return true
-  elseif not self.shared then
-    return false
-  end
-  local key = REASONS .. reference.flags
-  local added = self.shared:add(key, reference.text)
-  if added or self.shared:get(key) == reference.text then
-    reference.kept_until = now + KEPT
-    return true
-  end
-  return false
-end
-
----The text to which flags refer: an epoch, and reasons as JSON.
----@param flags integer
----@return string|nil
-function Dict:reasons(flags)
-  return self.shared and text_or_nil(self.shared:get(REASONS .. flags))
+function Dict:set(key, text, lifetime)
+  return self.shared ~= nil and self.shared:set(key, text, lifetime) == true
 end
 
 ---Whether an address may have been purged in a later epoch.

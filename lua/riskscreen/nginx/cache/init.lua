@@ -16,7 +16,6 @@ local sub = string.sub
 local TICK = single_flight.TICK
 local LAG = entries.LAG
 local START_PATIENCE = 0.05 -- seconds for which a fetch may wait for its timer
-local UNSET = nil -- for a field that comes later: LuaJIT makes no room for a constant nil (`./dev bench nginx`)
 local FIRST_PAUSE, GROWTH, LONGEST_PAUSE = 0.002, 1.5, 0.05 -- seconds between looks for another worker's entry
 
 local is_action = tables.set { "allow", "review", "block", "unknown" }
@@ -131,15 +130,14 @@ local function listed(self, key, network, now)
   end
 end
 
--- The entry that all workers share, unless the address was purged since. Few values are alive before the dict is read,
--- because LuaJIT needs the registers for the dict's own code (`./dev bench nginx`).
+-- The entry that all workers share, unless the address was purged since.
 local function entry_in_dict(self, key, network, now)
-  local value, flags = self.shared:get(key)
-  if not value then
+  local text = self.shared:get(key)
+  if not text then
     return nil
   end
   local address = self:address_of(key, network)
-  local entry, epoch = self.entries:decode(value, now, address, network, flags)
+  local entry, epoch = self.entries:decode(text, now, address, network)
   if entry and (epoch == self.epoch or not self.dict:was_purged(address, epoch)) then
     return self.is_deaf and limit(self, entry) or entry
   end
@@ -168,23 +166,12 @@ local function stand_in(request, failed, now)
   end
 end
 
--- Writes an entry for all workers. Returns whether the dict has it.
-local function write(request, entry, lifetime, now)
-  local self, epoch = request.cache, request.epoch
-  local reference = self.entries.reference(entry, epoch)
-  if reference and self.dict:keep_reference(reference, now) then
-    self.entries:refer(reference)
-    return self.dict:set(request.key, entry.at, lifetime, reference.flags)
-  end
-  return self.dict:set(request.key, self.entries.encode(entry, epoch), lifetime, 0)
-end
-
--- Stores an entry for all workers. It gets its decision only if this worker serves it: most decisions are used once.
+-- Stores an entry for all workers. It gets its decision only if this worker serves it.
 local function store(request, entry, now)
   local self = request.cache
   local lifetime = self.entries:usable_until(entry) - now
-  local is_written = lifetime > 0 and write(request, entry, lifetime, now)
-  -- In another epoch the address may have been purged, or be on a list.
+  local is_written = lifetime > 0 and self.dict:set(request.key, self.entries:encode(entry, request.epoch), lifetime)
+  -- In another epoch the address may have been purged.
   local is_kept = lifetime > 0 and self.epoch == request.epoch and (not is_written or self.lru:takes(request.key))
   if is_kept or request.waiting > 0 then
     self.entries.complete(entry, request.address, request.network)
@@ -195,8 +182,7 @@ local function store(request, entry, now)
   end
 end
 
--- Stores the answer or the failure. Returns the entry as other workers will decode it, but for a decision that nobody
--- needs.
+-- Stores the answer or the failure. Returns the entry as other workers will decode it.
 local function keep(request, decision, failed)
   local self, now = request.cache, request.cache.clock()
   local entry = failed and stand_in(request, decision, now)
@@ -267,7 +253,7 @@ local function ask(request, deadline, seconds)
   if self.metrics then
     self.metrics:begin(request)
   end
-  local decision = self.fetch(request.address, request.network, seconds, request)
+  local decision = self.fetch(request.address, request.network, seconds)
   if type(decision) ~= "table" or not is_action[decision.action] then
     error("fetch must return a decision", 0)
   end
@@ -289,9 +275,6 @@ local function ask(request, deadline, seconds)
     share(request, entry, failed)
   end
   request.decision, request.own = entry and entry.decision or decision, decision
-  if entry then
-    self.entries:recycle(entry)
-  end
   request.source = failure and failure.kind == "invalid_argument" and "invalid" or "upstream"
   if failed then
     request.failed, request.is_private = true, is_private
@@ -546,13 +529,6 @@ function Cache:get_by_key(key, network, timeout)
     lock = false,
     dead_at = 0,
     is_begun = false,
-    -- With room for the result.
-    result = UNSET,
-    decision = UNSET,
-    own = UNSET,
-    source = UNSET,
-    failed = UNSET,
-    slot = UNSET,
   }, Request)
   timeout = timeout or self.timeout
   if entry and entry.decision.action == "block" and now < self.entries:usable_until(entry) then
@@ -617,8 +593,7 @@ end
 local M = {}
 
 ---@class riskscreen.nginx.CacheSettings
----@field fetch fun(address: string, network: string, seconds: number, subject: { address: string, network: string }):
----riskscreen.Decision asks the service
+---@field fetch fun(address: string, network: string, seconds: number): riskscreen.Decision asks the service
 ---@field dict? table an ngx.shared dict
 ---@field lru? integer addresses that each worker caches itself; 0: none
 ---@field ttl? table<riskscreen.Action, number> seconds
@@ -676,9 +651,7 @@ end
 ---@return riskscreen.nginx.Cache
 function M.new(given)
   local self = tables.object(Cache, tables.merge(tables.merge(DEFAULTS, _G.ngx and of_nginx()), given))
-  self.entries = entries.new(tables.merge(TTL, given.ttl), tables.merge(STALE, given.stale), function(flags)
-    return self.dict:reasons(flags)
-  end)
+  self.entries = entries.new(tables.merge(TTL, given.ttl), tables.merge(STALE, given.stale))
   self.dict = dicts.new(given.dict, self.version, self.is_alone, self.holder)
   self.shared, self.prefix = given.dict or NO_DICT, self.dict.prefix
   self.lru = self.lru > 0 and lrus.new(self.lru) or NO_LRU

@@ -3,6 +3,7 @@
 local clock = require "riskscreen.nginx.fleet.clock"
 local errors = require "riskscreen.errors"
 local json = require "riskscreen.json"
+local redis = require "riskscreen.redis"
 local seals = require "riskscreen.nginx.fleet.seal"
 
 local VERSION = "1"
@@ -12,8 +13,6 @@ local MAX_PAGES = 100000
 local BATCH = 50 -- pages that are read or written at once
 
 local is_list = { blacklist = true, whitelist = true }
-
-local RELEASE = [[if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end]]
 
 ---@class riskscreen.nginx.ListPage
 ---@field list "blacklist"|"whitelist"
@@ -100,7 +99,7 @@ function SharedLists:take_lease(seconds)
 end
 
 function SharedLists:end_lease()
-  self.client:call("EVAL", RELEASE, 1, self.key .. ":lease", self.holder)
+  self.client:call("EVAL", redis.RELEASE, 1, self.key .. ":lease", self.holder)
 end
 
 ---Writes the pages of a fetch. The head comes last, so that it never names pages that are not there yet.

@@ -42,8 +42,6 @@ if is_kept then redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) end
 if redis.call('GET', KEYS[2]) == ARGV[3] then redis.call('DEL', KEYS[2]) end
 return is_kept and 1 or 0]]):format(verdicts.LEASE_FIRST, verdicts.LEASE_LAST)
 
-local RELEASE = [[if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end]]
-
 ---@class riskscreen.nginx.Fleet
 ---@field delay number seconds; see the option `purge_delay`
 ---@field private settings table the checked options
@@ -170,7 +168,7 @@ end
 ---@param key string
 ---@param lease number
 function Fleet:release(key, lease)
-  post(self, { "EVAL", RELEASE, "1", key .. ":lease", ("%016.0f"):format(lease) })
+  post(self, { "EVAL", redis.RELEASE, "1", key .. ":lease", ("%016.0f"):format(lease) })
 end
 
 ---The last purge that this machine has heard of; nil before it hears any.
@@ -205,8 +203,7 @@ end
 ---@return riskscreen.nginx.SharedLists
 function Fleet:lists(id)
   local settings = self.settings
-  local holder = ("%d %d"):format(ngx.worker.pid(), random.seed(runtime.now()))
-  return account_lists.new(self.slow_client, settings.key, id, settings.clock_skew, now, holder)
+  return account_lists.new(self.slow_client, settings.key(), id, settings.clock_skew, now, random.token())
 end
 
 ---Starts listening for purges in this worker.
@@ -251,8 +248,9 @@ local M = { options = require "riskscreen.nginx.fleet.options" }
 ---@return riskscreen.nginx.Fleet
 function M.new(given)
   local options, recorder = given.options, given.recorder
-  local client = redis.with(tables.merge(options, { timeout = options.deadline }))
-  local slow = redis.with(tables.merge(options, { timeout = options.timeout + purges.LONGEST_BLOCK }))
+  local of_redis = tables.without(options, "key")
+  local client = redis.with(tables.merge(of_redis, { timeout = options.deadline }))
+  local slow = redis.with(tables.merge(of_redis, { timeout = options.timeout + purges.LONGEST_BLOCK }))
   local stream = slow:key "purges"
   local dict_prefix = ("riskscreen:fleet:%s:%s:"):format(given.name, options.prefix)
   local breaker = breakers.new(CIRCUIT, now, given.dict, dict_prefix, now)
@@ -260,7 +258,11 @@ function M.new(given)
     ngx.log(ngx.WARN, "riskscreen: redis: ", tostring(problem))
   end
   return setmetatable({
-    settings = options,
+    settings = tables.merge(client.settings, {
+      key = function()
+        return options.key
+      end,
+    }),
     delay = options.purge_delay,
     recorder = recorder,
     breaker = breaker,

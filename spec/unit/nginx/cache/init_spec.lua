@@ -214,7 +214,11 @@ describe("a cached decision", function()
 
   it("of a release that wrote dates is not served", function()
     local now = world.date + world.time
-    decide(world:worker { clock = function() return now end })
+    decide(world:worker {
+      clock = function()
+        return now
+      end,
+    })
     answer_with "block"
     assert.equal("block upstream", seen(world:worker()))
   end)
