@@ -1,5 +1,5 @@
--- The text of a value that is kept in a store, a dict or a ticket. Nulls, numbers and bytes read as they were written, so
--- a decision is the same. A value that would read otherwise is refused when it is written.
+-- The text of a value that is kept in a store, a dict or a ticket. Nulls, numbers and bytes read as they were written,
+-- so a decision is the same. A value that would read otherwise is refused when it is written.
 local json = require "riskscreen.json"
 
 local MAX_EXACT = 2 ^ 53 -- above this, doubles skip integers

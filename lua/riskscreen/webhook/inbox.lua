@@ -200,8 +200,8 @@ local function with_fetched_data(self, event)
   return tables.merge(event, { data = tables.merge(result, { requestId = request_id }) })
 end
 
--- The id under which an event is handled once. Fetched data make the id: a forged delivery must not keep out the genuine
--- one by its webhookId.
+-- The id under which an event is handled once. Fetched data make the id: a forged delivery must not keep out the
+-- genuine one by its webhookId.
 local function id_of(self, event)
   if not self.settings.fetch then
     return event.webhookId

@@ -1,6 +1,6 @@
--- A result of a transaction and its decision are the same, whichever way the result comes. The ways are polls, webhooks,
--- early webhooks, the answer to the submission, kept and resumed submissions, and each place in which an inbox keeps
--- events. The generator makes each field right, absent, null, or of another type, value or form.
+-- A result of a transaction and its decision are the same, whichever way the result comes. The ways are polls,
+-- webhooks, early webhooks, the answer to the submission, kept and resumed submissions, and each place in which an
+-- inbox keeps events. The generator makes each field right, absent, null, or of another type, value or form.
 local claims = require "riskscreen.webhook.claims"
 local dicts = require "riskscreen.nginx.webhook.dict"
 local inboxes = require "riskscreen.webhook.inbox"
