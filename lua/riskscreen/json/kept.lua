@@ -1,5 +1,5 @@
--- What is kept in a store, a dict or a ticket, as a text. It reads as the value that was written: nulls, numbers and
--- bytes are the same, so that a decision about it is the same. A value for which that is not so cannot be written.
+-- The text of a value that is kept in a store, a dict or a ticket. Nulls, numbers and bytes read as they were written,
+-- so a decision is the same. A value that would read otherwise is refused when it is written.
 local json = require "riskscreen.json"
 
 local MAX_EXACT = 2 ^ 53 -- above this, doubles skip integers

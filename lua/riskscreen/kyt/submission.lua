@@ -102,7 +102,7 @@ function M.owns(submission, answer, source)
   return true
 end
 
----What the status of a result says.
+---The meaning of a result's status.
 ---@param settings table the client's
 ---@param answer table
 ---@return "final"|"pending"|"missing"|"unknown"

@@ -17,7 +17,7 @@ local DONE = ("done"):rep(8) -- as long as a claim: it needs no more room
 ---@class riskscreen.webhook.Claims: riskscreen.WebhookStore
 ---@field private space riskscreen.StoreSpace|riskscreen.nginx.InboxDict
 ---@field private settings riskscreen.webhook.ClaimSettings
----@field private held table<string, { token: string, task: riskscreen.Task }> this program's claims by id
+---@field private held table<string, { token: string, task: riskscreen.Task|false }> this program's claims by id
 local Claims = {}
 Claims.__index = Claims
 
@@ -41,7 +41,7 @@ local function let_go(self, id)
   local claim = self.held[id]
   self.held[id] = nil
   if claim then
-    claim.task:cancel()
+    local _ = claim.task and claim.task:cancel()
     return claim.token
   end
 end
@@ -60,7 +60,9 @@ function Claims:claim(id)
   local value
   local added, err = space:add(key, token, settings.lease)
   if added then
-    self.held[id] = { token = token, task = runtime.tasks.spawn(renew, self, key, token) }
+    -- Outside of tasks nothing else runs while the handler works, and a task would begin after it.
+    local may_renew = runtime.name == "nginx" or not runtime.tasks.blocks()
+    self.held[id] = { token = token, task = may_renew and runtime.tasks.spawn(renew, self, key, token) }
     return "new"
   elseif not err then
     value, err = space:get(key)

@@ -200,8 +200,8 @@ local function with_fetched_data(self, event)
   return tables.merge(event, { data = tables.merge(result, { requestId = request_id }) })
 end
 
--- The id under which an event is handled once. A delivery that is not trusted must not keep out the genuine one by its
--- webhookId: where the data are fetched they make the id.
+-- The id under which an event is handled once. Fetched data make the id: a forged delivery must not keep out the
+-- genuine one by its webhookId.
 local function id_of(self, event)
   if not self.settings.fetch then
     return event.webhookId
@@ -375,7 +375,7 @@ function M.assemble(settings, handled, awaited)
   }, Inbox)
 end
 
--- What a store has of the inbox: the handled events, and those that are awaited later.
+-- The claims and the place of events of an inbox with a store.
 local function in_store(store, account, remember, early)
   local handled = claims.new(store:space "webhook:handled", {
     prefix = places.prefix(account),

@@ -1,6 +1,6 @@
--- Brings events to the transactions that await them. An event may come before its transaction is awaited: events are
--- kept for a time, in the place that the inbox has for them (places.lua, nginx/webhook/dict.lua). Where other programs
--- or workers receive events too, whoever waits looks for them there again and again.
+-- Brings events to the transactions that await them. An event may come before its transaction is awaited, so events are
+-- kept for a time in a place of the inbox (places.lua, nginx/webhook/dict.lua). If other programs or workers add events
+-- to the place, a poller looks there while somebody waits.
 
 local digest = require "riskscreen.address.digest"
 local errors = require "riskscreen.errors"

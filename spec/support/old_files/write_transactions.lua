@@ -1,5 +1,5 @@
--- Writes transactions.db, the store of clients and of an inbox of one version, into a directory, as write.lua does for
--- the other files: lua5.4 PATH/write_transactions.lua DIRECTORY
+-- Writes transactions.db, the store of clients and of an inbox of one version, into a directory. Run it as write.lua:
+-- lua5.4 PATH/write_transactions.lua DIRECTORY
 local json = require "riskscreen.json"
 local recorder = require "spec.support.recorder"
 local riskscreen = require "riskscreen"

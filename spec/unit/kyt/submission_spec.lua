@@ -300,7 +300,7 @@ describe("a submission that a store keeps", function()
     local again, requests = start(options, submitted)
     assert.is_true(select(2, again.kyt:submit(parameters)).uncertain)
     assert.equal(0, #requests)
-    -- What 0.9.0 has kept as finished.
+    -- 0.9.0 has kept such a result as finished.
     local key, value = store:space("kyt"):each()()
     local entry = json.decode(value)
     entry.state, entry.result = "finished", { status = 2001, risks = json.empty_array() }

@@ -1,6 +1,6 @@
--- A result of a transaction is the same, and so is the decision, whichever way it comes: by poll, by webhook, early,
--- with the submission, kept and resumed, over each place in which an inbox keeps events. The generator makes each field
--- right, absent, null, of another type, of another value, or of another form.
+-- A result of a transaction and its decision are the same, whichever way the result comes. The ways are polls,
+-- webhooks, early webhooks, the answer to the submission, kept and resumed submissions, and each place in which an
+-- inbox keeps events. The generator makes each field right, absent, null, or of another type, value or form.
 local claims = require "riskscreen.webhook.claims"
 local dicts = require "riskscreen.nginx.webhook.dict"
 local inboxes = require "riskscreen.webhook.inbox"
@@ -161,7 +161,7 @@ local function new_inbox(options)
   return riskscreen.webhook.inbox(all)
 end
 
--- The event comes to one inbox, and the transaction is resumed with another one over the same place.
+-- The event comes to one inbox, and another inbox over the same place brings it to the resumed transaction.
 local function over(make, text)
   local first = make()
   local transaction = new_client({ inbox = first }, answers(submitted)).kyt:submit(parameters)

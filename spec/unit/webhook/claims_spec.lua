@@ -126,6 +126,23 @@ for name, space in pairs { ["a shared dict"] = in_dict, ["a store"] = in_store }
   end)
 end
 
+describe("claims outside of tasks", function()
+  it("leave nothing behind in a program that never runs the loop", function()
+    local one = new_claims(in_store())
+    local function claim_many()
+      for index = 1, 1000 do
+        one:claim("w" .. index)
+        one:release("w" .. index)
+      end
+      collectgarbage()
+      collectgarbage()
+      return collectgarbage "count"
+    end
+    local before = claim_many()
+    assert.is_true(claim_many() - before < 100)
+  end)
+end)
+
 describe("the claims in a shared dict", function()
   it("forget the oldest events above their limit", function()
     local one = new_claims(in_dict(3))

@@ -1,5 +1,5 @@
--- A shared dict as the space of an inbox's claims, and as the place of its events. Nothing that was accepted is pushed
--- out: where the dict is full, expired values and the oldest handled events go, or the write fails.
+-- A shared dict as the space of an inbox's claims, and as the place of its events. A full dict drops
+-- expired values and the oldest handled events. It never drops events that wait; then the write fails.
 
 local claims = require "riskscreen.webhook.claims"
 
@@ -94,8 +94,8 @@ local function slot_key(key, slot)
   return ("event:%d:%s"):format(slot, key)
 end
 
--- Keeps an event of a requestId in a free slot, in that of the same event, which comes again after its handler failed,
--- or in that of the oldest. A value begins with the number of events before it, so that values sort by their age.
+-- Keeps an event of a requestId: in the slot of the same event, if its handler failed before, or in a free slot, or in
+-- that of the oldest event. A value begins with the number of events before it, so that values sort by their age.
 local function keep_in_slot(self, key, id, content)
   local head = ("%016d"):format(self:sequence())
   local value, ttl, oldest, place = head .. id .. "\n" .. content, self.settings.ttl, nil, nil
