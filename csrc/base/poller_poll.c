@@ -24,8 +24,8 @@ struct waiter {
     pthread_mutex_t mutex;
     pthread_cond_t armed_or_ended;
     unsigned forks; /* rsc_forks at its start: a forked child has no such thread */
-    int wake[2];   /* ends the thread's poll(2), which reads its first end */
-    int ready[2];  /* the host polls the first end */
+    int wake[2];    /* ends the thread's poll(2), which reads its first end */
+    int ready[2];   /* the host polls the first end */
     uint64_t due;
     unsigned round; /* grows with every change: what the thread found in an earlier round is out of date */
     bool armed;     /* the thread is to make the pipe readable */

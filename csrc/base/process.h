@@ -2,7 +2,6 @@
 #ifndef RSC_PROCESS_H
 #define RSC_PROCESS_H
 
-
 /* The forks between the first rsc_process_current and this process. It changes only at the beginning of a child. */
 extern unsigned rsc_forks;
 

@@ -83,8 +83,7 @@ int rsc_origin_open(struct rsc_origin *origin, struct rsc_loop *loop, const stru
     if (status == RSC_OK) {
         origin->direct = !origin->tls && options->proxy == NULL;
         origin->http_1 = rsc_curl_http_version(origin, options->http_version) == CURL_HTTP_VERSION_1_1;
-        bool sharded =
-            origin->http_1 && loop->connections == 0 && rsc_libcurl()->number >= RSC_LIBCURL_FINDS_SHARED;
+        bool sharded = origin->http_1 && loop->connections == 0 && rsc_libcurl()->number >= RSC_LIBCURL_FINDS_SHARED;
         origin->shard_handles = sharded ? RSC_SHARD_HANDLES : SIZE_MAX;
         status = rsc_curl_options_set(origin, options, error);
     }

@@ -15,8 +15,8 @@ static bool admit(struct rsc_transfer *transfer, size_t used, size_t size, const
     return false;
 }
 
-/* Refuses a complete head whose body is above the limit, or is encoded as nobody asked for: libcurl would pass on a body
- * that it cannot decode. The answer to HEAD, 204 and 304 have none. */
+/* Refuses a complete head whose body is above the limit, or is encoded as nobody asked for: libcurl would pass on a
+ * body that it cannot decode. The answer to HEAD, 204 and 304 have none. */
 static bool admit_body(struct rsc_transfer *transfer) {
     const struct rsc_head *head = &transfer->head;
     const struct rsc_origin *origin = transfer->origin;

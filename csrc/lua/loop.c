@@ -284,18 +284,9 @@ static int watch_gc(lua_State *L) {
 
 void rsc_loop_register(lua_State *L) {
     static const luaL_Reg loop_methods[] = {
-        {"pollfd", loop_pollfd},
-        {"events", loop_events},
-        {"timeout", loop_timeout},
-        {"step", loop_step},
-        {"next", loop_next},
-        {"inherited", loop_inherited},
-        {"timer", loop_timer},
-        {"watch", loop_watch},
-        {"origin", rsc_origin_new},
-        {"stats", loop_stats},
-        {"close", loop_close},
-        {NULL, NULL},
+        {"pollfd", loop_pollfd},    {"events", loop_events},       {"timeout", loop_timeout}, {"step", loop_step},
+        {"next", loop_next},        {"inherited", loop_inherited}, {"timer", loop_timer},     {"watch", loop_watch},
+        {"origin", rsc_origin_new}, {"stats", loop_stats},         {"close", loop_close},     {NULL, NULL},
     };
     static const luaL_Reg timer_methods[] = {{"cancel", timer_cancel}, {"id", timer_id}, {NULL, NULL}};
     static const luaL_Reg watch_methods[] = {{"cancel", watch_cancel}, {"id", watch_id}, {NULL, NULL}};

@@ -59,7 +59,8 @@ static struct rsc_redis_connection *check_connection(lua_State *L) {
     return connection;
 }
 
-/* connection:watch(): the socket, or -1 in a forked child of its process, the events to poll it for, and the number of sockets so far. */
+/* connection:watch(): the socket, or -1 in a forked child of its process, the events to poll it for, and the number of
+ * sockets so far. */
 static int connection_watch(lua_State *L) {
     struct rsc_redis_connection *connection = check_connection(L);
     lua_pushinteger(L, connection->fd);

@@ -101,7 +101,8 @@ static int system_identity(lua_State *L) {
         return 1;
     }
     char text[64];
-    (void)snprintf(text, sizeof text, "%llx:%llx", (unsigned long long)status.st_dev, (unsigned long long)status.st_ino);
+    (void)snprintf(text, sizeof text, "%llx:%llx", (unsigned long long)status.st_dev,
+                   (unsigned long long)status.st_ino);
     lua_pushstring(L, text);
     return 1;
 }

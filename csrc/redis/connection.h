@@ -55,8 +55,8 @@ struct rsc_redis_connection {
 int rsc_redis_open(struct rsc_redis_connection *connection, const struct rsc_redis_options *options,
                    struct rsc_error *error);
 
-/* Ends a connection that a forked child has inherited, and does not touch the parent's socket. Does nothing in the process
- * that opened it. Call it before every other function. */
+/* Ends a connection that a forked child has inherited, and does not touch the parent's socket. Does nothing in the
+ * process that opened it. Call it before every other function. */
 void rsc_redis_check_process(struct rsc_redis_connection *connection);
 
 /* Closes the connection and frees its memory. Idempotent. */

@@ -50,12 +50,12 @@ struct rsc_server_stats {
 /* Creates a server. Returns NULL with the error set if it cannot listen or memory runs out. */
 struct rsc_server *rsc_server_new(const struct rsc_server_options *options, struct rsc_error *error);
 
-/* Whether this process is a forked child, and the server is its parent's. It then ends the requests in this process, and
- * touches neither the descriptors nor the clients. Only rsc_server_free may follow. */
+/* Whether this process is a forked child, and the server is its parent's. It then ends the requests in this process,
+ * and touches neither the descriptors nor the clients. Only rsc_server_free may follow. */
 bool rsc_server_inherited(struct rsc_server *server);
 
-/* Sends pending data without waiting, closes every connection and the descriptor, and frees the server. A server that is
- * inherited is freed alone. */
+/* Sends pending data without waiting, closes every connection and the descriptor, and frees the server. A server that
+ * is inherited is freed alone. */
 void rsc_server_free(struct rsc_server *server);
 
 unsigned rsc_server_port(const struct rsc_server *server);

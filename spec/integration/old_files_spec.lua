@@ -404,7 +404,8 @@ describe("a store of version 0.9.0", function()
     local body = '{"webhookId":"w1","eventType":"x","timestamp":"2026-01-01 00:00:00","data":{}}'
     assert.equal(200, (inbox:deliver("POST", {}, body)))
     assert.equal(0, handled)
-    local client = riskscreen.new { base_url = "https://service.example", access_key = "key-of-the-old-files", inbox = inbox }
+    local client =
+      riskscreen.new { base_url = "https://service.example", access_key = "key-of-the-old-files", inbox = inbox }
     assert.equal("42", client.kyt:await("r9", { timeout = 1 }).maxScore)
   end)
 end)

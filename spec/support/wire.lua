@@ -155,7 +155,10 @@ value("an interim answer that closes", answer("Connection: close\r\n", nil, "103
   native = { status = 200, value = VALUE, kept = false, reason = "libcurl then closes the connection" },
 })
 refuse("an upgrade", answer(nil, BODY, "101 Switching Protocols"))
-refuse("an upgrade to HTTP/2", answer("Connection: Upgrade\r\nUpgrade: h2c\r\n", nil, "101 Switching Protocols") .. sized())
+refuse(
+  "an upgrade to HTTP/2",
+  answer("Connection: Upgrade\r\nUpgrade: h2c\r\n", nil, "101 Switching Protocols") .. sized()
+)
 refuse("an upgrade before an answer", answer(nil, nil, "101 Switching Protocols") .. sized())
 refuse("an interim answer with a malformed line", answer("bad\r\n", nil, "100 Continue") .. sized())
 refuse("a body behind an interim answer", answer("Content-Length: 7\r\n", BODY, "103 Early Hints") .. sized())
@@ -222,7 +225,10 @@ for _, line in ipairs {
 end
 refuse("a body without a head", BODY)
 refuse("a second status line in the head", answer("HTTP/1.1 404 Not Found\r\nContent-Length: 7\r\n", BODY))
-refuse("a second status line that hides an encoding", answer("Content-Encoding: br\r\nHTTP/1.1 200 OK\r\nContent-Length: 7\r\n", BODY))
+refuse(
+  "a second status line that hides an encoding",
+  answer("Content-Encoding: br\r\nHTTP/1.1 200 OK\r\nContent-Length: 7\r\n", BODY)
+)
 
 -- Header lines
 
@@ -269,7 +275,11 @@ refuse("a bare line feed as the end of the head", "HTTP/1.1 200 OK\r\nContent-Le
 refuse("a bare carriage return as the end of the head", "HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r" .. BODY, NETWORK)
 refuse("a head above the limit", answer(("X: " .. ("x"):rep(1000) .. "\r\n"):rep(300)))
 refuse("a header line above the limit", answer("X: " .. ("x"):rep(300 * 1024) .. "\r\n"))
-refuse("interim answers above the limit", answer("X: " .. ("x"):rep(1000) .. "\r\n", nil, "103 Early"):rep(300) .. sized(), { native = CUT })
+refuse(
+  "interim answers above the limit",
+  answer("X: " .. ("x"):rep(1000) .. "\r\n", nil, "103 Early"):rep(300) .. sized(),
+  { native = CUT }
+)
 
 -- Chunks
 
@@ -324,7 +334,11 @@ refuse("chunks that end in bare line feeds", chunked("7\r\n" .. BODY .. "\r\n0\n
 refuse("chunks that end in a bare line feed", chunked("7\r\n" .. BODY .. "\r\n0\r\n\n"), lenient)
 refuse("a last chunk without its last byte, and the end of the connection", chunked(chunks(BODY, "0\r\n\r")), lenient)
 refuse("a chunk extension without an end", chunked("7;" .. ("x"):rep(300 * 1024)), { native = CUT })
-refuse("trailers without an end", chunked(chunks(BODY, "0\r\n" .. ("X: " .. ("x"):rep(1000) .. "\r\n"):rep(300))), { native = CUT })
+refuse(
+  "trailers without an end",
+  chunked(chunks(BODY, "0\r\n" .. ("X: " .. ("x"):rep(1000) .. "\r\n"):rep(300))),
+  { native = CUT }
+)
 refuse("chunks above the limit", chunked(("10\r\n" .. (" "):rep(16) .. "\r\n"):rep(LIMIT / 16) .. chunks(BODY)))
 for name, line in pairs {
   ["gzip and chunked"] = "gzip, chunked",
@@ -373,13 +387,17 @@ for name, case in pairs {
 } do
   compressed("the encoding " .. name, case[1], case[2])
 end
-local unchecked = { native = { status = 200, value = VALUE, reason = "libcurl does not tell how the compression ended" } }
+local unchecked =
+  { native = { status = 200, value = VALUE, reason = "libcurl does not tell how the compression ended" } }
 compressed("gzip without its end", "gzip", compress(BODY, GZIP):sub(1, -9), unchecked)
 compressed("gzip that is deflate", "gzip", compress(BODY, ZLIB), unchecked)
 compressed("gzip of gzip", "gzip", compress(compress(BODY, GZIP), GZIP), {
   native = { status = 200, value = false, invalid = true, reason = "it undoes the one that is named" },
 })
-refuse("a compressed body above the limit", sized("Content-Encoding: gzip\r\n", compress((" "):rep(LIMIT) .. "1", GZIP)))
+refuse(
+  "a compressed body above the limit",
+  sized("Content-Encoding: gzip\r\n", compress((" "):rep(LIMIT) .. "1", GZIP))
+)
 
 -- The connection
 

@@ -7,7 +7,13 @@ local M = {
   ---@type riskscreen.cli.Option[] of every verb that reads rows
   options = options,
   ---@type riskscreen.cli.Option
-  keep = { name = "keep", type = "table", list = true, argument = "NAMES", doc = "Columns of FILE to copy to the results." },
+  keep = {
+    name = "keep",
+    type = "table",
+    list = true,
+    argument = "NAMES",
+    doc = "Columns of FILE to copy to the results.",
+  },
 }
 
 ---Opens a file of addresses. What the file may not be ends the command, before a call is made.
@@ -17,7 +23,8 @@ local M = {
 function M.open(context, path)
   local source = path == "-" and context.world.input or path
   local name = path == "-" and "stdin" or path
-  local input = status.ensure(rows.open(source, rows.options_of(context.options, { name = name, checked_first = true })))
+  local input =
+    status.ensure(rows.open(source, rows.options_of(context.options, { name = name, checked_first = true })))
   local lacking = input:lacks(context.options.keep or {}, "--keep")
   if lacking then
     status.misuse(lacking.message)

@@ -10,8 +10,7 @@ local type_of = math.type or type -- luacheck: ignore 143
 -- A whole number below MAX_EXACT may be read as an integer: every check takes it for one.
 local function is_same(left, right)
   if type(left) ~= "table" or type(right) ~= "table" then
-    return left == right
-      and (type(left) ~= "number" or type_of(left) == type_of(right) or math.abs(left) < MAX_EXACT)
+    return left == right and (type(left) ~= "number" or type_of(left) == type_of(right) or math.abs(left) < MAX_EXACT)
   end
   for key, value in pairs(left) do
     if not is_same(value, right[key]) then

@@ -151,7 +151,10 @@ function M.new(kind, parameters, at, account)
     if M.is_id(value) then
       submission[name] = value
     elseif type(value) == "string" or name == "customId" and value ~= nil then
-      local message = ("%s must be a UTF-8 text of at most %d bytes without control characters"):format(name, LONGEST_ID)
+      local message = ("%s must be a UTF-8 text of at most %d bytes without control characters"):format(
+        name,
+        LONGEST_ID
+      )
       return nil, errors.new("invalid_argument", message, { field = name, sent = false, attempts = 0, elapsed = 0 })
     end
   end

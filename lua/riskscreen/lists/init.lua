@@ -259,8 +259,7 @@ function M.open(settings, now, clock, level, is_watched)
   }, Lists)
   for _, kind in ipairs { "deny", "allow" } do
     for _, path in ipairs(settings[kind]) do
-      local file, fault =
-        files.open(path, { kind = kind, level = level, max_shrink = settings.max_shrink, now = now })
+      local file, fault = files.open(path, { kind = kind, level = level, max_shrink = settings.max_shrink, now = now })
       if not file then
         return nil, fault
       end

@@ -57,9 +57,10 @@ local function symbol_of(state, kind)
   local symbol = kind:match(PREFIX)
   local plain = kind:lower():gsub("%s+", " ")
   if not symbol and (plain:find "digital currenc" or plain:find "virtual currenc" or plain:find "crypto") then
-    return nil, function()
-      state.sink.skipped(kind, state.line(), "the spelling of this identifier is not known", true)
-    end
+    return nil,
+      function()
+        state.sink.skipped(kind, state.line(), "the spelling of this identifier is not known", true)
+      end
   end
   return symbol
 end

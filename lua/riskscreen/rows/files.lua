@@ -141,7 +141,7 @@ local function kind_of(beginning)
     end
   end
   -- A zero byte beside an ASCII character: UTF-16 without its mark.
-  if beginning:find "^[%w\"]%z" or beginning:find "^%z[%w\"]" then
+  if beginning:find '^[%w"]%z' or beginning:find '^%z[%w"]' then
     return "text", "it is UTF-16: save it as UTF-8"
   end
   local first = beginning:gsub("^\239\187\191", ""):match "%S"

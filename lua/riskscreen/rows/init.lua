@@ -306,7 +306,12 @@ function Rows:of_json(value, line, problem)
   if type(value) == "string" and not self.options.needs then
     return { line = line, address = text.trim(value), fields = {} }
   elseif type(value) ~= "table" or json.is_array(value) then
-    return { line = line, address = "", fields = {}, fault = value == nil and tostring(problem) or "it is not an object" }
+    return {
+      line = line,
+      address = "",
+      fields = {},
+      fault = value == nil and tostring(problem) or "it is not an object",
+    }
   end
   local row = { line = line, value = value, fields = tables.copy(value) }
   for _, meaning in ipairs { "address", "network" } do

@@ -310,7 +310,8 @@ describe("identity", function()
   end
 
   it("of a client with an option that decides nothing is the same", function()
-    local same = { access_key = "another-key-1", timeout = 3, headers = { ["X-A"] = "b" }, concurrency = 2, retry = false }
+    local same =
+      { access_key = "another-key-1", timeout = 3, headers = { ["X-A"] = "b" }, concurrency = 2, retry = false }
     assert.equal(client_identity(BASE), client_identity(tables.merge(BASE, same)))
   end)
 

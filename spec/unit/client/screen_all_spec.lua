@@ -144,7 +144,8 @@ for _, way in ipairs(support.ways) do
     end)
 
     it("reports a line with a NUL byte, and the line after it", function()
-      local lines = { "address", "\0", clean.address .. "\0", high.address, clean.address:sub(1, 20) .. "\0x", high.address }
+      local lines =
+        { "address", "\0", clean.address .. "\0", high.address, clean.address:sub(1, 20) .. "\0x", high.address }
       local actions, decisions = screen_file(table.concat(lines, "\n"))
       assert.same({ "unknown", "unknown", "block", "unknown", "block" }, actions)
       assert.matches("control character U+0000", decisions[2].reasons[1].message, 1, true)
@@ -371,7 +372,8 @@ describe("client:screen_all", function()
         held:await()
       end
       local risks = { { riskLevel = is_high and "high" or "low", riskType = "scam", riskSource = "Provider" } }
-      local data = { address = is_high and high.address or clean.address, network = "eth", whitelist = false, risks = risks }
+      local data =
+        { address = is_high and high.address or clean.address, network = "eth", whitelist = false, risks = risks }
       return recorder.reply(200, { success = true, code = 1, data = data })
     end)
     riskscreen.run(function()

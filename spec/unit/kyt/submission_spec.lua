@@ -115,15 +115,12 @@ describe("a result of another transaction", function()
     local score = client.kyt:submit_custom_score { hash = "0xabc" }
     assert.same({ "8", "7" }, { transaction:await().maxScore, score:await().maxScore })
     local tickets = { transaction:ticket(), score:ticket() }
-    assert.same(
-      { "8", "7", "8", "7" },
-      {
-        client.kyt:await("r1").maxScore,
-        client.kyt:await("r1", { kind = "custom_score" }).maxScore,
-        client.kyt:resume(tickets[1]):await().maxScore,
-        client.kyt:resume(tickets[2]):await().maxScore,
-      }
-    )
+    assert.same({ "8", "7", "8", "7" }, {
+      client.kyt:await("r1").maxScore,
+      client.kyt:await("r1", { kind = "custom_score" }).maxScore,
+      client.kyt:resume(tickets[1]):await().maxScore,
+      client.kyt:resume(tickets[2]):await().maxScore,
+    })
   end)
 end)
 

@@ -339,7 +339,8 @@ describe("a client with local lists", function()
   end)
 
   it("is not made with a list that cannot be loaded", function()
-    local problems_of = { ["none.rsl"] = "No such file", ["list.doc"] = "no column 'address'", ["sdn.xml"] = "compile it" }
+    local problems_of =
+      { ["none.rsl"] = "No such file", ["list.doc"] = "no column 'address'", ["sdn.xml"] = "compile it" }
     for name, problem in pairs(problems_of) do
       if not name:find "none" then
         directory:write(name, name:find "xml" and "<sdnList/>" or "x")

@@ -203,7 +203,12 @@ describe("a client's options", function()
 
   it("never show a value of the wrong type, which may be a secret", function()
     assert.equal("access_key must be a string or a function (got a number)", refused { access_key = 12345 })
-    for _, proxy in ipairs { "ftp://user:secret@proxy", "http://user:secret@host\\", "http://user/secret@host", "secret@h" } do
+    for _, proxy in ipairs {
+      "ftp://user:secret@proxy",
+      "http://user:secret@host\\",
+      "http://user/secret@host",
+      "secret@h",
+    } do
       assert.is_nil(refused({ proxy = proxy }):find "secret")
     end
     assert.is_nil(refused({ base_url = "https://user:secret@service.example" }):find "secret")

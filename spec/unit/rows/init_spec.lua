@@ -65,7 +65,7 @@ describe("a file of rows", function()
 
   it("may be a plain list, with networks after a comma or a space, notes and comments", function()
     assert.same({ "1 " .. A .. " nil", "2 " .. B .. " nil" }, (subjects(A .. "\n" .. B)))
-    local content = "# ours\n\n" .. A .. " eth # why 5\" \n" .. B .. ",btc\n  # end\n"
+    local content = "# ours\n\n" .. A .. ' eth # why 5" \n' .. B .. ",btc\n  # end\n"
     assert.same({ "3 " .. A .. " eth", "4 " .. B .. " btc" }, (subjects((content:gsub('5"', "not")))))
     assert.equal(" why not ", read((content:gsub('5"', "not")))[1].fields.note)
     local list = read(A .. ",eth,why,2026-12-31\n")
@@ -127,7 +127,10 @@ describe("a file of rows", function()
 
   it("is UTF-8, or what the caller says", function()
     local content = "address,note\n" .. A .. ",caf\233\n"
-    refused(content, "F, line 2: it has bytes that are not UTF-8: save the file as UTF-8, or give its encoding: --encoding latin1")
+    refused(
+      content,
+      "F, line 2: it has bytes that are not UTF-8: save the file as UTF-8, or give its encoding: --encoding latin1"
+    )
     assert.equal("café", read(content, { encoding = "latin1" })[1].fields.note)
     refused("address,note\n" .. A .. ",\237\160\128\n", "not UTF-8")
     assert.equal("né€😀", read("address,note\n" .. A .. ",né€😀\n")[1].fields.note)
@@ -166,7 +169,12 @@ describe("a file of rows", function()
 
   it("is read in linear time, whatever is in it", function()
     local before = os.clock()
-    for _, rest in ipairs { '"' .. ("x\n"):rep(500000), '"' .. ('"'):rep(1000000), (" "):rep(1000000) .. "x", ('"x",'):rep(300000) } do
+    for _, rest in ipairs {
+      '"' .. ("x\n"):rep(500000),
+      '"' .. ('"'):rep(1000000),
+      (" "):rep(1000000) .. "x",
+      ('"x",'):rep(300000),
+    } do
       read("address,note\n" .. A .. "," .. rest)
     end
     read(("x"):rep(6000000))

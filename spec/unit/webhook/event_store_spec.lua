@@ -63,12 +63,16 @@ describe("an inbox with a store", function()
     local inbox = start()
     deliver(inbox, "w1", { requestId = "r1", maxScore = "42", status = 1003 })
     local other = riskscreen.webhook.inbox { accept_unauthenticated = true, store = store, account = "other" }
-    local status, _, body = other:deliver("POST", {}, json.encode {
-      webhookId = "w1",
-      eventType = TYPE,
-      timestamp = "2026-01-01 00:00:00",
-      data = { requestId = "r2", maxScore = "1", status = 1003 },
-    })
+    local status, _, body = other:deliver(
+      "POST",
+      {},
+      json.encode {
+        webhookId = "w1",
+        eventType = TYPE,
+        timestamp = "2026-01-01 00:00:00",
+        data = { requestId = "r2", maxScore = "1", status = 1003 },
+      }
+    )
     assert.same({ 200, { received = true } }, { status, json.decode(body) })
     local client = riskscreen.new { transport = print, access_key = "key-of-the-durable-specs", inbox = other }
     assert.equal("timeout", select(2, client.kyt:await("r1", { timeout = 0 })).kind)
