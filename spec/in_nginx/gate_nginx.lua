@@ -224,7 +224,7 @@ describe("the gate", function()
   it("lets a request pass in monitor mode after misuse, or after a decision without a reason", function()
     start(
       [[gate = new_gate { network = 'eth', monitor = true }
-        mute = new_gate { network = 'eth', monitor = true, name = "mute", client = { identity = "mute", screen = function()
+        mute = new_gate { network = 'eth', monitor = true, name = "mute", client = { identity = "m", screen = function()
           return { action = "unknown", error = require("riskscreen.errors").new("unsupported", "not here") }
         end } }]],
       {
