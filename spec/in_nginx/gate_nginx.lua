@@ -450,7 +450,9 @@ describe("the gate", function()
           return { status = 200, headers = {}, value = { success = true, code = 1, data = data } }
         end
         local function gate_of(extend)
-          local client = require("riskscreen").new { access_key = "test-key", transport = answer, identity = "one", extend = extend }
+          local client = require("riskscreen").new {
+            access_key = "test-key", transport = answer, identity = "one", extend = extend,
+          }
           return new_gate { network = "eth", client = client }
         end
         gate, strict = gate_of { risk_type = { "mixer" } }, gate_of()]],
