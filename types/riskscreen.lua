@@ -28,7 +28,7 @@ riskscreen.store, riskscreen.journal, riskscreen.report, riskscreen.redis, risks
 
 ---@alias riskscreen.Cost number|{ request?: number, item?: number } of a request, and of each of its items
 
----@alias riskscreen.ErrorKind |"invalid_argument"|"unsupported"|"network"|"timeout"|"tls"|"unauthorized"|"rate_limited"|"bad_request"|"server"|"http"|"api"|"protocol"|"circuit_open"|"cancelled"|"storage"
+---@alias riskscreen.ErrorKind |"invalid_argument"|"unsupported"|"network"|"timeout"|"tls"|"unauthorized"|"rate_limited"|"bad_request"|"server"|"http"|"api"|"protocol"|"circuit_open"|"cancelled"|"list"|"storage"
 
 ---@alias riskscreen.IdentityOwner riskscreen.State|{ identity?: string }
 
@@ -48,7 +48,7 @@ riskscreen.store, riskscreen.journal, riskscreen.report, riskscreen.redis, risks
 ---@field user_agent? string Name of the client for the service; by default riskscreen and its version.
 ---@field http_version? "auto"|"1.1"|"2" HTTP version; auto takes 2 where TLS offers it.
 ---@field compression? boolean Whether compressed answers are accepted.
----@field proxy? string URL of a proxy; the environment's proxy variables are not read.
+---@field proxy? string URL of a proxy, with `@` as `%40` in a password; the environment's proxy variables are not read.
 ---@field ca_file? string PEM file of the trusted authorities.
 ---@field client_cert? string PEM file of the client's certificate.
 ---@field client_key? string PEM file of that certificate's key.
@@ -59,7 +59,7 @@ riskscreen.store, riskscreen.journal, riskscreen.report, riskscreen.redis, risks
 ---@field transaction_parameters? table Name on the wire of a transaction's `custom_id`, which the interface shows in results alone.
 ---@field transport? function Sends requests in place of the library's HTTP: transport(request) --> reply | nil, failure.
 ---@field identity? string Name of the service behind a `transport` of your own. Whatever is kept of its answers is kept under this name.
----@field account? string Name of your account at the service, the same after the key is replaced. Required beside `store` and `queue`, and wherever decisions are kept in Redis. Where `headers` choose one of several tenants, each has a name of its own.
+---@field account? string Name of your account at the service, the same after the key is replaced. Required beside `store` and a queue, and wherever decisions are kept in Redis. Where `headers` choose one of several tenants, each has its own name.
 ---@field policy? table Policy of `screen`; by default the default policy.
 ---@field address_check? string|boolean How addresses are checked before anything is sent: `checksum`, `format`, or false for any text. By default `checksum`, and `format` for the calls of `client.kya`.
 ---@field lists? table Local deny and allow lists, which decide before the service is asked.
@@ -92,7 +92,7 @@ riskscreen.store, riskscreen.journal, riskscreen.report, riskscreen.redis, risks
 ---@field traceparent? string The trace of the call in the form of W3C Trace Context, passed on to the service unchanged.
 
 ---@class riskscreen.RedisOptions
----@field url? string `redis://[user:password@]host:port/database`, `rediss://` for TLS, or `unix:/path`. With `sentinels` the host is not used.
+---@field url? string `redis://[user:password@]host:port/database`, `rediss://` for TLS, or `unix:/path`. With `sentinels` the host is not used. In a password `@` is `%40`.
 ---@field username? string User of Redis' ACL; by default the one of the URL.
 ---@field password? string|function The password, or a function that returns it before each connection; by default the one of the URL.
 ---@field timeout? number Time limit of a command, without connecting.
@@ -457,7 +457,7 @@ local riskscreen_Response = {}
 ---@field report? riskscreen.Additions of a bulk addition
 ---@field retry? fun(): any, any of a bulk call: repeats the failed part, with the results of the call
 ---@field uncertain? boolean a request that may have taken effect is not sent again
----@field ticket? string of a transaction whose submission is uncertain, for `client.kyt:resume`
+---@field ticket? string of a transaction that may come later, for `client.kyt:resume`
 ---@field request_id? string of a result that did not come in time
 ---@field last? table the last answer about a result that did not come in time
 ---@field cause? any the failure behind this one
@@ -1226,6 +1226,7 @@ local riskscreen_JournalFault = {}
 ---@field input any
 ---@field network? any
 ---@field address? string
+---@field identity? string of the recorded decision: service, account, policy and options
 ---@field before riskscreen.Action the action that was recorded
 ---@field after? riskscreen.Action the action of the policy; absent where the decision cannot be made again
 ---@field changed boolean

@@ -118,13 +118,10 @@ static void free_shard(struct rsc_origin *origin, struct rsc_shard *shard) {
 }
 
 void rsc_origin_close(struct rsc_origin *origin) {
-    if (origin->loop == NULL || origin->closed) {
-        return;
-    }
-    if (rsc_loop_inherited(origin->loop)) {
+    if (origin->loop != NULL && rsc_loop_inherited(origin->loop)) {
         rsc_loop_close(origin->loop); /* which closes its origins, or is doing so */
     }
-    if (origin->closed) {
+    if (origin->loop == NULL || origin->closed) {
         return;
     }
     origin->closed = true;

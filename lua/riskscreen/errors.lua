@@ -4,7 +4,7 @@ local tables = require "riskscreen.util.tables"
 
 ---@alias riskscreen.ErrorKind
 ---| "invalid_argument" | "unsupported" | "network" | "timeout" | "tls" | "unauthorized" | "rate_limited"
----| "bad_request" | "server" | "http" | "api" | "protocol" | "circuit_open" | "cancelled" | "storage"
+---| "bad_request" | "server" | "http" | "api" | "protocol" | "circuit_open" | "cancelled" | "list" | "storage"
 
 ---@class riskscreen.Error
 ---@field kind riskscreen.ErrorKind
@@ -28,7 +28,7 @@ local tables = require "riskscreen.util.tables"
 ---@field report? riskscreen.Additions of a bulk addition
 ---@field retry? fun(): any, any of a bulk call: repeats the failed part, with the results of the call
 ---@field uncertain? boolean a request that may have taken effect is not sent again
----@field ticket? string of a transaction whose submission is uncertain, for `client.kyt:resume`
+---@field ticket? string of a transaction that may come later, for `client.kyt:resume`
 ---@field request_id? string of a result that did not come in time
 ---@field last? table the last answer about a result that did not come in time
 ---@field cause? any the failure behind this one

@@ -18,6 +18,7 @@ local MANY = 150 -- addresses; the service takes 100 in one request
 
 local everything = policy.new {
   not_offered = "skip",
+  extend = { category = { "exchange" } },
   rules = {
     { frozen = true, action = "block" },
     { category = "mixer", action = "block" },

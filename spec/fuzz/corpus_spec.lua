@@ -23,7 +23,7 @@ local targets = {
   "shared_verdict",
   "journal",
   "lists",
-  "csv",
+  "rows",
   "report",
   "encoder",
   "query_key",

@@ -275,6 +275,22 @@ describe("the gate", function()
     assert.matches("^eval.*location: network must be one of .* %(got 'polygn'; did you mean 'polygon'%?%)", raised)
   end)
 
+  it("has no field that leads to the access key, a password or another secret", function()
+    start(GATE, {})
+    local path = running.nginx:eval(([[
+      local secrecy = dofile "%s/spec/support/secrecy.lua"
+      local secret = "a-secret-that-is-not-shown-anywhere"
+      local made = require("riskscreen.nginx.gate").new {
+        name = "secretive", on_unknown = "block", dict = "riskscreen",
+        client = { base_url = "https://x.example", access_key = secret },
+        journal = { path = os.tmpname(), key = secret },
+        redis = { url = "redis://:" .. secret .. "@127.0.0.1:1", key = secret },
+      }
+      return secrecy.path_to(made, secret) or secrecy.path_to(made:location { on_review = "allow" }, secret) or "none"
+    ]]):format(assert(io.popen "pwd"):read "*l"))
+    assert.equal("none", path)
+  end)
+
   it("refuses an address beside subjects, and options that a metatable adds, in a location and in a call", function()
     start(GATE, { ["/both"] = "gate:enforce { address = 'x', subjects = { { address = ngx.var.arg_to } } }" })
     local both = "{ address = 'x', subjects = { { address = 'y' } } }"

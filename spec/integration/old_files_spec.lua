@@ -1,4 +1,5 @@
--- Files that versions 0.1.0 and 0.9.0 wrote are read, and files of a later format are refused. docs/stability.md promises both.
+-- Files that versions 0.1.0 and 0.9.0 wrote are read, and files of a later format are refused. docs/stability.md
+-- promises both.
 -- spec/support/old_files/write.lua has written them.
 local cache_world = require "spec.support.cache_world"
 local cli = require "spec.support.cli"

@@ -18,7 +18,7 @@ describe("the units for systemd", function()
       paths[#paths + 1] = temporary.path(name)
       temporary.write(paths[#paths], text)
     end
-    assert.equal(5, #paths)
+    assert.equal(7, #paths)
     local output, status = command_line.run("systemd-analyze verify --man=no " .. table.concat(paths, " "))
     assert.equal("", output)
     assert.equal(0, status)

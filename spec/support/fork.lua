@@ -12,7 +12,7 @@ if loaded then
 end
 
 local path = os.tmpname()
-local command = "cc -shared -fPIC $(pkg-config --cflags lua5.4) spec/support/fork.c -o " .. path
+local command = "env -u LD_PRELOAD cc -shared -fPIC $(pkg-config --cflags lua5.4) spec/support/fork.c -o " .. path
 assert(os.execute(command))
 local module = assert(package.loadlib(path, "luaopen_fork"))()
 os.remove(path)

@@ -135,5 +135,31 @@ ways["with a server"] = function()
   end, risk)
 end
 
+-- A request that waits for its reply while the process forks. Only the parent may reply.
+ways["with a request"] = function()
+  local server = assert(require("riskscreen.server").new {})
+  local connection = require("socket").connect("127.0.0.1", server:port())
+  connection:send "GET / HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n"
+  local request
+  repeat
+    server:step(0.01)
+    request = server:next()
+  until request
+  with_child(function()
+    request:respond(200, {}, "child")
+    assert(not pcall(server.step, server, 0), "the child steps the server")
+    server:close()
+  end, function() end)
+  request:respond(200, {}, "parent")
+  connection:settimeout(0)
+  local text = ""
+  repeat
+    server:step(0.01)
+    local whole, reason, partial = connection:receive "*a"
+    text = text .. (whole or partial)
+  until whole or reason == "closed"
+  assert(text:find "parent$" and not text:find "child", text)
+end
+
 ways[way]()
 print "done"

@@ -49,7 +49,7 @@ local function on_risk(options, name, wanted, record, risk)
   return not is_known and MAYBE or contains(wanted, value) or value == provider and contains(wanted, "Provider")
 end
 
--- What a rule comes to for one risk; and if that is MAYBE for the sake of handled failures alone, their action.
+-- Whether a rule matches a risk. If that is MAYBE because of handled failures alone, also their action.
 local function matches(options, rule, evidence, failures, risk)
   local result, excuse = true, "allow"
   local function add(value, lookup)

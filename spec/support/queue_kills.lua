@@ -3,10 +3,10 @@
 
 local cli = require "spec.support.cli"
 local commands = require "spec.support.page_commands"
-local csv = require "riskscreen.util.csv"
 local free_port = require "spec.support.free_port"
 local redis_server = require "spec.support.redis"
 local riskscreen = require "riskscreen"
+local row_reader = require "riskscreen.rows"
 local socket = require "socket"
 
 local WORKERS = 3
@@ -183,25 +183,16 @@ end
 function M.faults(outcome, options)
   local faults, seen, count = {}, {}, 0
   local expected = expected_actions(options.distinct)
-  local file = assert(io.open(outcome.output, "rb"))
-  local header = true
-  local rows = csv.reader(function()
-    return file:read(65536)
-  end)
-  for row in rows do
-    if not header then
-      local number, address, action = tonumber(row[2]), row[3], row[5]
-      count = count + 1
-      if seen[number] then
-        faults[#faults + 1] = ("row %d has two results"):format(number)
-      elseif address ~= address_of(number, options.distinct) or action ~= expected[address] then
-        faults[#faults + 1] = ("row %d has the result %s of %s"):format(number, action, address)
-      end
-      seen[number] = true
+  for row in assert(row_reader.open(outcome.output, { allow_empty = true })):each() do
+    local number, address, action = tonumber(row.fields.row), row.address, row.fields.action
+    count = count + 1
+    if seen[number] then
+      faults[#faults + 1] = ("row %d has two results"):format(number)
+    elseif address ~= address_of(number, options.distinct) or action ~= expected[address] then
+      faults[#faults + 1] = ("row %d has the result %s of %s"):format(number, action, address)
     end
-    header = false
+    seen[number] = true
   end
-  file:close()
   if count ~= options.rows then
     faults[#faults + 1] = ("%d results of %d inputs; %s"):format(count, options.rows, outcome.status.text)
   end

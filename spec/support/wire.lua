@@ -165,7 +165,8 @@ refuse("a body behind an interim answer", answer("Content-Length: 7\r\n", BODY, 
 refuse("a line end before the answer", "\r\n" .. sized())
 refuse("a line end behind an interim answer", answer(nil, "\r\n", "100 Continue") .. sized())
 
--- The status line
+-- The status line. Over TLS, where libcurl may agree on HTTP/2, the native client takes "HTTP/2 200" from HTTP/1.1 too:
+-- libcurl writes such a line itself, and does not tell which of them it is.
 
 value("no reason", sized(nil, nil, "200 "))
 value("no reason and no space", sized(nil, nil, "200"))
@@ -354,6 +355,7 @@ for name, line in pairs {
   refuse("the transfer encoding " .. name, answer("Transfer-Encoding: " .. line .. "\r\n", chunks(BODY)))
 end
 refuse("two lines of chunked", answer("Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n", chunks(BODY)))
+refuse("chunks and another encoding", answer("Transfer-Encoding: chunked\r\nTransfer-Encoding: gzip\r\n", chunks(BODY)))
 refuse("chunks in HTTP/1.0", "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" .. chunks(BODY))
 
 -- Compression, which the native client asks for and undoes

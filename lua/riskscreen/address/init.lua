@@ -123,7 +123,7 @@ function M.canonical_network(network)
   return aliases[network or false] or network
 end
 
----The key of a network and an address: the same for every spelling. Whatever is kept about an address is kept under it.
+---The key of a network and an address: the same for every spelling. Caches, lists and stores use it.
 ---@param address any
 ---@param network any
 ---@param level? "checksum"|"format" how the address is checked; without it, any text has a key

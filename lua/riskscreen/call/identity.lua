@@ -2,6 +2,7 @@
 -- under one of these texts: cached decisions, submissions, events, outcomes, runs. Local lists are no part of it: they
 -- are asked afresh before anything kept is used.
 local digest = require "riskscreen.address.digest"
+local policies = require "riskscreen.policy"
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 
@@ -20,6 +21,8 @@ local EXTENSIONS = {
 
 ---The owner of what is kept: a client's state; or a client that is not the library's, by its field `identity`.
 ---@alias riskscreen.IdentityOwner riskscreen.State|{ identity?: string }
+
+local default_policy = policies.new()
 
 local M = {}
 
@@ -82,12 +85,13 @@ local rules_of = tables.memoize(function(policy)
   return named(policy.settings)
 end)
 
----What a decision depends on: `service`, the policy, and the options of the screening.
+---The identity of decisions: `service`, the policy, and the options of the screening.
 ---@param owner riskscreen.IdentityOwner
----@param policy riskscreen.Policy
+---@param policy? riskscreen.Policy the default policy
 ---@param options? { include?: string[], address_check?: "checksum"|"format"|false }
 ---@return string
 function M.decision(owner, policy, options)
+  policy = policy or default_policy
   local include, address_check = nil, owner.settings and owner.settings.address_check
   if options then
     include = options.include
@@ -109,8 +113,8 @@ function M.decision(owner, policy, options)
   return identity
 end
 
----The reason why nothing of this owner may be kept outside of its program, as a text that follows an option's name; or
----nil. Without a name, one service's answers would pass for another's.
+---The reason why nothing of this owner may be kept outside of its program, or nil. The text follows an option's name.
+---Without a name, one service's answers would pass for another's.
 ---@param owner riskscreen.IdentityOwner
 ---@param leaves_machine boolean it is kept in a store or in Redis, and not in memory that one nginx shares
 ---@return string|nil

@@ -119,6 +119,9 @@ function M.open(settings, world, changes, must_choose)
     given.policy = M.policy(settings)
   end
   given.policy = given.policy or nil
+  if given.lists then
+    given.lists = tables.merge(given.lists, { on_problem = world.warn })
+  end
   given.journal = journal_of(settings)
   if in_sandbox then
     world.notice(wants_sandbox and CHOSEN or NOTICE)

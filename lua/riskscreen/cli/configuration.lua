@@ -60,6 +60,8 @@ local not_written = tables.set { "access_key", "policy", "shared_dict", "shared_
 
 -- The client's options that have a flag of their own; --set sets the others.
 local has_flag = tables.set { "base_url", "timeout", "connect_timeout", "proxy", "ca_file" }
+-- Settings whose values add up: the lists of a profile and those of a flag all count.
+local flag_of = { ["lists.deny"] = "deny", ["lists.allow"] = "allow" }
 local placeholders = { base_url = "URL", proxy = "URL", ca_file = "FILE" }
 
 local function add_options(settings, list, prefix, path)
@@ -71,7 +73,11 @@ local function add_options(settings, list, prefix, path)
       end
       add_options(settings, option.fields, name .. ".", own_path)
     elseif option_of.is_writable(option) and not not_written[name] then
-      settings[#settings + 1] = { name = name, option = option, path = own_path, has_flag = has_flag[name] }
+      if flag_of[name] then
+        option = tables.merge(option, { name = flag_of[name], argument = "FILE", is_repeated = true })
+      end
+      local is_flag = has_flag[name] or option.is_repeated
+      settings[#settings + 1] = { name = name, option = option, path = own_path, has_flag = is_flag }
     end
   end
 end
@@ -127,6 +133,15 @@ end
 
 -- Values are set from the weakest source to the strongest.
 local function set(values, setting, written, source)
+  local before = values[setting.name]
+  if setting.option.is_repeated and before then
+    table.insert(before.value, written)
+    before.text, before.source = before.text .. ", " .. written, before.source .. ", " .. source
+    return
+  elseif setting.option.is_repeated then
+    values[setting.name] = { value = { written }, text = written, source = source }
+    return
+  end
   values[setting.name] = { value = option_of.value(setting.option, written), text = written, source = source }
 end
 
@@ -171,7 +186,6 @@ local function read_profile(values, path)
   local number = 0
   for line in (read_file(path, "profile", LONGEST_PROFILE) .. "\n"):gmatch "([^\n]*)\n" do
     number = number + 1
-    line = line:gsub("\r$", "")
     local place = ("%s:%d"):format(path, number)
     if line:find "%S" and not line:find "^%s*#" then
       local name, written = line:match "^%s*([%w_.]+)%s*=%s*(.-)%s*$"
@@ -212,9 +226,9 @@ function M.read(flags, pairs_given, getenv)
     end
   end
   for _, setting in ipairs(M.settings) do
-    local given = flags[setting.name]
-    if given ~= nil then
-      set(values, setting, tostring(given), option_of.flag(setting.name))
+    local given, flag = flags[setting.name], option_of.flag(setting.option.name)
+    for _, written in ipairs(type(given) == "table" and given or { given }) do
+      set(values, setting, tostring(written), flag)
     end
   end
   for _, pair in ipairs(pairs_given) do

@@ -16,7 +16,7 @@ local M = {
   },
 }
 
----Opens a file of addresses. What the file may not be ends the command, before a call is made.
+---Opens a file of addresses. A file that is refused ends the command before the first call.
 ---@param context riskscreen.cli.Context
 ---@param path string "-" is stdin
 ---@return riskscreen.Rows

@@ -7,6 +7,7 @@ local text = require "riskscreen.util.text"
 ---@field short? string one letter
 ---@field argument? string how the help names its value
 ---@field list? boolean several values: the flag is repeated, or its value has commas
+---@field is_repeated? boolean several values: the flag and the setting are repeated, and all values count
 
 local M = {}
 

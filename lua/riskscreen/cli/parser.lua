@@ -87,7 +87,11 @@ local function add_option(place, option, target, short)
     end)
   end
   local element = place:option(flags):target(target):argname(value):description(M.meaning(option))
-  if option.list then
+  if option.is_repeated then
+    element:count("*"):action(function(result, _, written)
+      result[target] = tables.concat(result[target] or {}, { written })
+    end)
+  elseif option.list then
     -- argparse begins with an empty table.
     element:count("*"):action(function(result, _, written)
       local before = result[target]

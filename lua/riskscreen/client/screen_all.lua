@@ -96,10 +96,10 @@ local LONGEST_TEXT = 4096 -- bytes
 
 ---@class riskscreen.Decided the last pairs of an address and a network that were decided, or are being decided
 ---@field private capacity integer
----@field private young table<string, table<string, integer>> by network and canonical address the number of the pair.
----At `capacity` pairs the table becomes the old one, because single removals are slow in a nearly full table: Lua
----rebuilds the table at nearly every insertion (spec/c/tables_test.c).
----@field private old table<string, table<string, integer>>
+---@field private young table<string, integer> by the key of network and address the number of the pair. At `capacity`
+---pairs the table becomes the old one, because single removals are slow in a nearly full table: Lua rebuilds the table
+---at nearly every insertion (spec/c/tables_test.c).
+---@field private old table<string, integer>
 ---@field private count integer of pairs so far: the number of the last one
 ---@field private kept table<integer, string|riskscreen.Decision|false> by the number modulo `capacity` the text of the
 ---answer, or the decision; false while it is being made
@@ -122,25 +122,19 @@ local function new_decided(capacity)
 end
 
 -- The number of a pair, unless `capacity` other pairs came later.
-function Decided:find(network, canonical)
-  local young, old = self.young[network], self.old[network]
-  local number = young and young[canonical] or old and old[canonical]
+function Decided:find(key)
+  local number = self.young[key] or self.old[key]
   return number and self.count - number < self.capacity and number or nil
 end
 
-function Decided:add(network, canonical, index)
+function Decided:add(key, index)
   local number = self.count + 1
   if number % self.capacity == 0 then
     self.young, self.old = {}, self.young
   end
-  local of_network = self.young[network]
-  if not of_network then
-    of_network = {}
-    self.young[network] = of_network
-  end
   local slot = number % self.capacity + 1
   self.kept[slot], self.indexes[slot] = false, index
-  of_network[canonical], self.count = number, number
+  self.young[key], self.count = number, number
   return number
 end
 
@@ -174,7 +168,7 @@ function Decided:recall(number, tasks)
   return kept, elapsed, index
 end
 
--- Whether the local lists say now what they said when a decision was made: only then is it used again.
+-- Whether a decision may be used again: the local lists have not changed their answer since it was made.
 local function is_confirmed(lists, kept, canonical, network)
   local listed, notes = lists:decide(canonical, network)
   local noted = 0
@@ -192,12 +186,14 @@ local function decide_once(state, decide, decide_again, capacity, level)
   local decided = new_decided(capacity)
 
   return function(address, network, index)
-    local canonical = capacity > 0 and addresses.validate(address, network, level) or nil
-    if not canonical then
+    local key, canonical
+    if capacity > 0 then
+      key, canonical = addresses.key(address, network, level)
+    end
+    if not key then
       return (decide(address, network))
     end
-    local chain = addresses.canonical_network(network)
-    local number = decided:find(chain, canonical)
+    local number = decided:find(key)
     if number then
       local kept, elapsed, first = decided:recall(number, tasks)
       if not lists or is_confirmed(lists, kept, canonical, network) then
@@ -206,7 +202,7 @@ local function decide_once(state, decide, decide_again, capacity, level)
         return decision
       end
     end
-    number = decided:add(chain, canonical, index)
+    number = decided:add(key, index)
     local subject = is_canonical and { address = canonical, network = network } or nil
     local decision, answer = decide(address, network, nil, subject)
     decided:keep(number, decision, answer)

@@ -257,7 +257,7 @@ end
 local function new(target, settings)
   return setmetatable({
     target = target,
-    settings = settings,
+    settings = tables.without(settings, "key"),
     count = 0,
     buffer = {},
     first = 1,

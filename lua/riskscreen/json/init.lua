@@ -1,13 +1,9 @@
 -- JSON both ways: by riskscreen.core; where it is not compiled, by riskscreen.decoder or riskscreen.json.strict_cjson.
 local core = require "riskscreen.util.core"
 local kind_of = require("riskscreen.util.text").kind
+local optional = require "riskscreen.util.optional"
 
-local function decoder_alone()
-  local found, decoder = pcall(require, "riskscreen.decoder")
-  return found and decoder
-end
-
-local json = core or decoder_alone() or require "riskscreen.json.strict_cjson"
+local json = core or optional "riskscreen.decoder" or require "riskscreen.json.strict_cjson"
 local empty_array_mt = json.empty_array_mt
 
 local M = {

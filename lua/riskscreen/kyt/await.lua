@@ -10,7 +10,7 @@ local text = require "riskscreen.util.text"
 local SHORTEST_POLL = 0.001 -- seconds
 local SLACK = 1 -- seconds beyond its timeout after which a poll under way is taken for dead
 
----@class riskscreen.Pending: riskscreen.Awaited
+---@class riskscreen.Pending
 ---@field submission riskscreen.Submission
 ---@field settings table the client's
 ---@field private runtime table the client's
@@ -25,9 +25,15 @@ local SLACK = 1 -- seconds beyond its timeout after which a poll under way is ta
 ---@field private next_at number when to poll next
 ---@field private not_before number until then the service asked not to be polled
 ---@field private poller? { task: riskscreen.Task, ends: number } the poll under way and the end of its time
+---@field private awaited riskscreen.Awaited what the inbox knows of it: no field that leads to the settings and the key
 ---@field private hold? table keeps the waiters offering events
 local Pending = {}
 Pending.__index = Pending
+
+-- An inbox holds the pending ones, and no field of an inbox leads to the key.
+local without_key = tables.memoize(function(settings)
+  return tables.without(settings, "access_key")
+end)
 
 local M = {}
 
@@ -181,7 +187,7 @@ function Pending:await(seconds, options)
   local started = self.runtime.now()
   self.failure, self.ended = nil, nil
   local waiters = self.waiters
-  local waiting = waiters and not self.outcome and waiters:attend(self, seconds)
+  local waiting = waiters and not self.outcome and waiters:attend(self.awaited, seconds)
   wait(self, started + seconds, options or {})
   if waiting then
     waiters:leave(waiting)
@@ -210,7 +216,7 @@ end
 ---@param delay number seconds until the first poll
 ---@return riskscreen.Pending
 function M.new(state, submission, fetch, delay)
-  local settings, runtime = state.settings, state.runtime
+  local settings, runtime = without_key(state.settings), state.runtime
   local pending = setmetatable({
     submission = submission,
     settings = settings,
@@ -223,7 +229,13 @@ function M.new(state, submission, fetch, delay)
     next_at = runtime.now() + delay,
     not_before = 0,
   }, Pending)
-  pending.hold = pending.waiters and pending.waiters:expect(pending)
+  pending.awaited = {
+    submission = submission,
+    offer = function(_, event)
+      pending:offer(event)
+    end,
+  }
+  pending.hold = pending.waiters and pending.waiters:expect(pending.awaited)
   return pending
 end
 

@@ -151,11 +151,9 @@ function M.new(kind, parameters, at, account)
     if M.is_id(value) then
       submission[name] = value
     elseif type(value) == "string" or name == "customId" and value ~= nil then
-      local message = ("%s must be a UTF-8 text of at most %d bytes without control characters"):format(
-        name,
-        LONGEST_ID
-      )
-      return nil, errors.new("invalid_argument", message, { field = name, sent = false, attempts = 0, elapsed = 0 })
+      local wanted = "%s must be a UTF-8 text of at most %d bytes without control characters"
+      local facts = { field = name, sent = false, attempts = 0, elapsed = 0 }
+      return nil, errors.new("invalid_argument", wanted:format(name, LONGEST_ID), facts)
     end
   end
   return submission

@@ -45,27 +45,20 @@ local function keys_of(state, kind, custom_id, fingerprint)
   return submit.account_of(state) .. " " .. hash_of(kind .. " " .. id), hash_of(table.concat({ host, kind, id }, " "))
 end
 
--- The record of an entry that 0.9.0 has written.
-local function old_submission(content)
-  local ticket = kept.decode(content.ticket) or content
-  return {
-    kind = ticket.kind or "transaction",
-    requestId = ticket.requestId,
-    customId = ticket.customId,
-    hash = ticket.hash,
-    network = ticket.network,
-  }
-end
-
--- The content of an entry, or nil and an error.
+-- The content of an entry, or nil and an error. 0.9.0 kept a ticket, or beside a result its identifiers alone.
 local function decode(key, value)
   local content = kept.decode(value)
-  if type(content) ~= "table" or type(content.state) ~= "string" or type(content.parameters) ~= "string" then
-    local message = "the store's entry " .. key .. " of a transaction is damaged"
-    return nil, errors.new("storage", message, { reason = "damaged" })
+  if type(content) == "table" and type(content.state) == "string" and type(content.parameters) == "string" then
+    local submission = content.submission or kept.decode(content.ticket)
+    if type(submission) ~= "table" then
+      submission = { requestId = content.requestId, customId = content.customId }
+    end
+    submission.kind = submission.kind or "transaction"
+    content.submission = submission
+    return content
   end
-  content.submission = content.submission or old_submission(content)
-  return content
+  local message = "the store's entry " .. key .. " of a transaction is damaged"
+  return nil, errors.new("storage", message, { reason = "damaged" })
 end
 
 local function conflict(message, field)
@@ -100,19 +93,17 @@ end
 local function claim(self, old_key)
   local key = old_key
   local value, err = self.space:get(key)
-  if not value and not err then
+  while not value and not err do
     key = self.key
     value, err = self.space:add(key, assert(kept.encode(self.fresh)), TTL)
     if value then
       return self
     elseif not err then
-      value, err = self.space:get(key)
+      value, err = self.space:get(key) -- nil where it was removed in between
     end
   end
   if err then
     return nil, err
-  elseif not value then
-    return claim(self, old_key) -- it was removed in between
   end
   return found(self, key, value)
 end
@@ -197,15 +188,14 @@ function M.each(state)
   local each = space:each()
   return function()
     for key, value in each do
-      local is_own, is_older = key:sub(1, #account) == account, not key:find(" ", 1, true)
-      local content, err
-      if is_own or is_older then
-        content, err = decode(key, value)
-      end
-      if err then
-        error(err, 0)
-      elseif is_own or is_older and is_old(state, key, content) then
-        return setmetatable({ space = space, key = key, content = content }, Entry)
+      local is_own = key:sub(1, #account) == account
+      if is_own or not key:find(" ", 1, true) then
+        local content, err = decode(key, value)
+        if not content then
+          error(err, 0)
+        elseif is_own or is_old(state, key, content) then
+          return setmetatable({ space = space, key = key, content = content }, Entry)
+        end
       end
     end
   end

@@ -32,7 +32,7 @@ local function failure(message)
   return errors.new("list", message, { sent = false, attempts = 0 })
 end
 
--- The fault of a list that is written in place of another one: a deny list that lost its entries would let pass.
+-- The fault of a list that has lost too many entries of the one that it replaces.
 local function shrinkage(settings, entries)
   local before = files.open(settings.output, { kind = "allow" })
   return before and files.shrinkage(before.facts.entries, entries, settings.max_shrink)
@@ -87,7 +87,6 @@ function M.build(given)
     level = settings.address_check,
     now = settings.time or os.time(),
     takes_xml = true,
-    allow_empty = true, -- the list as a whole must have an entry
   })
   for _, input in ipairs(settings.inputs) do
     local ok, fault = texts.read(input, report, reading, function(place, note, expires)

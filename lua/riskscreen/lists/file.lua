@@ -143,6 +143,7 @@ local function load(self, pause)
   if problem then
     return nil, problem
   end
+  facts.size = facts.size or file.size
   facts.title = facts.title ~= "" and facts.title or nil
   return list, facts
 end
@@ -151,7 +152,7 @@ end
 ---@param pause? fun() lets other work run
 ---@return boolean loaded
 function File:refresh(pause)
-  local identity, changed_at, size = identify(self.path)
+  local identity, changed_at = identify(self.path)
   if identity and identity == self.identity then
     return false
   end
@@ -172,7 +173,6 @@ function File:refresh(pause)
   end
   -- The core's list is not closed here: a search of another task may be under way. It is collected.
   self.list, self.facts, self.fault = list, facts, nil
-  facts.size = facts.size or size or #identity
   facts.built_at = facts.built_at or type(changed_at) == "number" and changed_at or nil
   return true
 end

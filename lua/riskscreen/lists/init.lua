@@ -271,7 +271,7 @@ function M.open(settings, now, clock, level, is_watched)
 end
 
 ---@class riskscreen.LoadedList
----@field facts { entries: integer, size: integer, built_at?: number, invalid: integer, expired: integer, title?: string }
+---@field facts { entries: integer, size: integer, built_at?: number, invalid: integer, title?: string }
 ---@field find fun(address: string, network: string): riskscreen.Reason|nil the entry that has not expired, as a reason
 
 ---Loads and verifies one list file, to look at it.

@@ -109,9 +109,7 @@ local function read_rows(path, facts, settings, add)
       break
     end
     problem = row.value and misspelt(row.fields)
-    if row.fault then
-      note_invalid(facts, path, row.line, row.fault)
-    elseif not problem then
+    if not problem then
       row.note, row.expires = input:field(row, "note"), input:field(row, "expires")
       local invalid = facts.invalid
       problem = take(path, row, facts, settings, add)

@@ -144,9 +144,9 @@ function Context:forget(address, network)
   return true
 end
 
-local function join_fleet(self, dict)
+local function join_fleet(self, dict, options)
   return fleets.new {
-    options = self.settings.redis,
+    options = options,
     dict = dict,
     name = self.settings.name,
     recorder = self.recorder,
@@ -212,7 +212,7 @@ function M.new(checked)
     end
   end
   local self = setmetatable({
-    settings = checked,
+    settings = tables.without(checked, "client", "redis", "journal"), -- they have secrets
     client = client,
     policy = checked.policy or client.policy or policies.new(),
     read_address = address_reader(checked.is_address, level),
@@ -226,7 +226,7 @@ function M.new(checked)
     caches = {},
   }, Context)
   if checked.redis then
-    self.fleet = join_fleet(self, dict)
+    self.fleet = join_fleet(self, dict, checked.redis)
     recorder.fleet = self.fleet
     if refresher then
       refresher:share(self.fleet:lists(ngx.md5(tables.fingerprint { list_id, checked.account_lists.whitelist })))

@@ -423,7 +423,11 @@ function M.new(given)
   if not context then
     error("gate: " .. message, 2)
   end
-  return new_gate(context, checked)
+  local of_location = {} -- the others have secrets
+  for _, option in ipairs(options.location) do
+    of_location[option.name] = checked[option.name]
+  end
+  return new_gate(context, of_location)
 end
 
 return M

@@ -144,7 +144,7 @@ local M = { options = options }
 ---@return string|nil problem
 function M.new(settings, recorder, hide)
   local self = setmetatable({
-    settings = settings,
+    settings = tables.without(settings, "key"),
     recorder = recorder,
     hide = hide,
     started = false,

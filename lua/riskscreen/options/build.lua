@@ -134,7 +134,7 @@ end
 ---@param doc string
 ---@param default? table
 ---@return riskscreen.Option
-function M.map(name, check, doc, default)
+function M.dictionary(name, check, doc, default)
   return M.checked(name, "table", function(value)
     if tables.inherits(value) then
       return nil, tables.INHERITS

@@ -88,7 +88,7 @@ local function networks(value)
 end
 
 local extensions = {
-  build.map(
+  build.dictionary(
     "network",
     networks,
     "Networks: a list, or a table from each to a known network with the same form of addresses: { sonic = 'eth' }."
@@ -148,7 +148,7 @@ M.options = tables.concat({
     1024 * MIB,
     "Longest answer that is read, after decompression."
   ),
-  build.map("headers", http.headers, "More headers for every request."),
+  build.dictionary("headers", http.headers, "More headers for every request."),
   build.checked(
     "user_agent",
     "string",
@@ -157,7 +157,12 @@ M.options = tables.concat({
   ),
   build.choice("http_version", { "auto", "1.1", "2" }, "auto", "HTTP version; auto takes 2 where TLS offers it."),
   build.flag("compression", true, "Whether compressed answers are accepted."),
-  build.checked("proxy", "string", http.proxy, "URL of a proxy; the environment's proxy variables are not read."),
+  build.checked(
+    "proxy",
+    "string",
+    http.proxy,
+    "URL of a proxy, with `@` as `%40` in a password; the environment's proxy variables are not read."
+  ),
   build.checked("ca_file", "string", http.file_name, "PEM file of the trusted authorities."),
   build.checked("client_cert", "string", http.file_name, "PEM file of the client's certificate."),
   build.checked("client_key", "string", http.file_name, "PEM file of that certificate's key."),
@@ -198,8 +203,8 @@ M.options = tables.concat({
   build.text(
     "account",
     build.forms.name,
-    "Name of your account at the service, the same after the key is replaced. Required beside `store` and `queue`, and "
-      .. "wherever decisions are kept in Redis. Where `headers` choose one of several tenants, each has a name of its own."
+    "Name of your account at the service, the same after the key is replaced. Required beside `store` and a queue, and "
+      .. "wherever decisions are kept in Redis. Where `headers` choose one of several tenants, each has its own name."
   ),
   M.policy,
   M.address_check,

@@ -86,7 +86,7 @@ function M.authority(authority)
   return host:lower(), number
 end
 
----The user's part of an authority, with the password, and its rest; nil where another "@" or a backslash makes it unclear
+---The user's part of an authority, with the password, and its rest. Both are nil if another "@" or a backslash hides
 ---which host is meant.
 ---@param authority string
 ---@return string|nil user
@@ -191,7 +191,7 @@ end
 function M.headers(value)
   local seen = {}
   for name, content in pairs(value) do
-    if type(name) ~= "string" or not name:find "^[%w!#$%%&'*+.^_`|~-]+$" then
+    if type(name) ~= "string" or not name:find(text.HEADER_NAME) then
       return nil, ("has a name that is no header name (got %s)"):format(text.show(name))
     elseif reserved_headers[name:lower()] then
       return nil, ("must not set %s: %s"):format(name, reserved_headers[name:lower()])

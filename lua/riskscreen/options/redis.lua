@@ -100,7 +100,7 @@ return {
     "string",
     url,
     "`redis://[user:password@]host:port/database`, `rediss://` for TLS, or `unix:/path`. With `sentinels` the "
-      .. "host is not used.",
+      .. "host is not used. In a password `@` is `%40`.",
     url "redis://127.0.0.1:6379"
   ),
   build.checked("username", "string", password, "User of Redis' ACL; by default the one of the URL."),

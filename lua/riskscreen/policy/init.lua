@@ -248,7 +248,6 @@ local function with_absent_lists(settings, results)
     if err and err.absent and settings[entry.setting] == "none" then
       results = tables.merge(results, { [lookup] = entry.empty(), errors = tables.copy(results.errors) })
       results.errors[lookup] = nil
-      results.errors = next(results.errors) and results.errors or nil
     end
   end
   return results

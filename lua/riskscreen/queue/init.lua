@@ -36,8 +36,8 @@ M.options = {
     600,
     0,
     86400,
-    "How long an address's outcome is used for further inputs with the same address, by workers whose service, account, "
-      .. "policy and options are the same; 0: not at all."
+    "How long an address's outcome is used for further inputs with the same address, by workers whose service, "
+      .. "account, policy and options are the same; 0: not at all."
   ),
   build.seconds("claim_after", 60, "Time after which the jobs of a silent worker are given to another.", 1, 3600),
   build.count("deliveries", "workers", 5, 1, 1000, "Workers that may get a job and die; then it is a dead letter."),

@@ -1,6 +1,6 @@
 -- The scripts of a queue. Redis runs each as one step. So an input is always in one place. It is a job, a follower of a
 -- job for the same subject, a result, or a dead letter. An input whose subject has an outcome becomes a job with that
--- outcome: its worker asks the local lists, and uses the outcome if its identity is the worker's own.
+-- outcome. Its worker asks the local lists. It uses the outcome only if the outcome's identity is its own.
 --
 -- Keys of a queue, all with its prefix:
 --   jobs, results, dead   streams

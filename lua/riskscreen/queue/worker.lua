@@ -92,8 +92,6 @@ M.options = {
 local Worker = { __name = "riskscreen.QueueWorker" }
 Worker.__index = Worker
 
-local default_policy = policies.new()
-
 ---@return riskscreen.QueueWorker|nil
 ---@return string|nil misuse of the client
 function M.new(queue, settings)
@@ -107,7 +105,7 @@ function M.new(queue, settings)
     queue = queue,
     redis = queue.redis,
     settings = settings,
-    policy = settings.policy or default_policy,
+    policy = settings.policy or policies.new(),
     name = settings.name or "worker-" .. random.token(8),
     finished = 0,
     held = {},
@@ -137,8 +135,8 @@ end
 -- The identity of decisions about addresses. The program may give its client another policy while the worker runs.
 local function identity_of(self)
   local request = self.settings.request or {}
-  local policy = request.policy or self.settings.client.policy or default_policy
-  if policy ~= self.decides then
+  local policy = request.policy or self.settings.client.policy
+  if not self.identity or policy ~= self.decides then
     self.decides, self.identity = policy, calls.identity.decision(self.state, policy, request)
   end
   return self.identity

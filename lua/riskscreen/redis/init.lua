@@ -368,12 +368,17 @@ end
 ---@return riskscreen.Redis
 function M.with(settings)
   local url, sentinels = settings.url, tables.copy(settings.sentinels and settings.sentinels.hosts or {})
+  local shown = tables.without(settings, "password")
+  shown.url = tables.without(url, "password")
+  if settings.sentinels then
+    shown.sentinels = tables.merge(settings.sentinels, { password = servers.hidden(settings.sentinels.password) })
+  end
   return setmetatable({
-    settings = settings,
+    settings = shown,
     prefix = "{" .. settings.prefix .. "}:",
     login = {
       username = settings.username or url.username,
-      password = settings.password or url.password,
+      password = servers.hidden(settings.password or url.password),
       database = url.database,
     },
     place = servers.place_of(url.address),

@@ -1,5 +1,7 @@
--- The bytes of a file of rows, in pieces: of a path, an open file or a pipe, plain or gzip. The first bytes tell what the
--- file is, whatever its name says.
+-- The bytes of a file of rows, in pieces: of a path, an open file or a pipe, plain or gzip. The first bytes tell its
+-- kind, and not its name.
+local optional = require "riskscreen.util.optional"
+
 local PIECE = 65536 -- bytes that are read at a time
 local NO_ZLIB = "reading .gz needs lua-zlib: apt install lua-zlib, or luarocks install lua-zlib"
 local HAS_WHOLE_LINES = _VERSION ~= "Lua 5.1" -- LuaJIT has the same version; both lose what follows a NUL byte
@@ -21,10 +23,10 @@ local M = {}
 
 -- The pieces of a gzip stream, which may consist of several members.
 local function inflated(read)
-  local loaded, zlib = pcall(require, "zlib")
+  local zlib = optional "zlib"
   local stream, given, rest = nil, 0, ""
   return function()
-    while loaded do
+    while zlib do
       local piece = rest
       rest = ""
       if piece == "" then
@@ -67,7 +69,7 @@ local function read_line(handle)
   if HAS_WHOLE_LINES then
     return handle:read "*L"
   end
-  local bytes, byte, problem = {}, nil, nil
+  local bytes, byte, problem = {}
   repeat
     byte, problem = handle:read(1)
     bytes[#bytes + 1] = byte
@@ -130,7 +132,7 @@ local refusals = {
   { "^\254\255", "it is UTF-16: save it as UTF-8" },
 }
 
--- What a file is, by its first bytes; and why it has no rows.
+-- The kind of a file by its first bytes, and the reason why such a file has no rows.
 local function kind_of(beginning)
   if beginning:sub(1, 4) == "\137RSL" then
     return "compiled", "it is a compiled list"
@@ -156,10 +158,10 @@ end
 ---@param other string|file*
 ---@return boolean
 function M.are_one(one, other)
-  local loaded, system = pcall(require, "riskscreen.system")
+  local system = optional "riskscreen.system"
   local function identity_of(file)
     local is_file = type(file) == "string" or io.type(file) == "file"
-    return loaded and is_file and system.identity(file) or nil
+    return system and is_file and system.identity(file) or nil
   end
   local identity = identity_of(one)
   return identity ~= nil and identity == identity_of(other)
@@ -172,8 +174,9 @@ end
 ---@return string|nil problem
 function M.open(source, name)
   local is_path = type(source) == "string"
-  local handle, problem = source, nil
+  local handle = source
   if is_path then
+    local problem
     handle, problem = io.open(source, "rb")
     if not handle then
       return nil, "the file cannot be read: " .. tostring(problem):gsub("^.*: ", "")

@@ -1,5 +1,5 @@
 -- The one reader of files of addresses: CSV with a header, a plain list without one, JSON lines, or a JSON array. It
--- holds one row. What two programs could read in two ways refuses the file; a row whose address is bad stays a row.
+-- holds one row. A file that two programs could read in two ways is refused. A row with a bad address stays a row.
 local addresses = require "riskscreen.address"
 local errors = require "riskscreen.errors"
 local files = require "riskscreen.rows.files"
@@ -40,7 +40,7 @@ local decoder = json.decoder { duplicates = "refuse", max_size = LONGEST_ARRAY }
 ---@field network any in lower case; nil where it names none
 ---@field fields table<string, any> the other columns by their names
 ---@field value? table of a line of JSON, the whole object
----@field fault? string the line is no row
+---@field fault? string of a file of decisions: the line is none
 
 ---@class riskscreen.Rows
 ---@field file riskscreen.rows.File
@@ -57,7 +57,7 @@ Rows.__index = Rows
 
 local M = {
   are_one = files.are_one,
-  ---What a file is by its first bytes, and its pieces: for lists, which are also compiled, or OFAC's XML.
+  ---The kind of a file, and its pieces. A list may also be compiled, or XML.
   file = files.open,
   records = records,
 }
@@ -71,21 +71,32 @@ function Rows:failure(problem, line)
   return errors.new("invalid_argument", ("%s: %s"):format(place, problem), { field = "source", sent = false })
 end
 
--- The position of a column: of the given name, or of the one known name that the header has.
-local function position_of(positions, meaning, given)
-  if given then
-    return positions[plain_name(given)]
+-- Where the address and the network are among names, and the positions of all names; or nil and the fault.
+function Rows:locate(names)
+  local positions, at = {}, {}
+  for index, name in ipairs(names) do
+    local plain = plain_name(name)
+    if plain ~= "" and positions[plain] then
+      return nil, ("two columns are called %s"):format(text.show(name))
+    end
+    positions[plain] = index
   end
-  local found, name
-  for _, known in ipairs(names_of[meaning]) do
-    if positions[known] and found then
-      local fault = "two columns name the %s, '%s' and '%s': --%s-column NAME says which one counts"
-      return nil, fault:format(meaning, name, known, meaning)
-    elseif positions[known] then
-      found, name = positions[known], known
+  for meaning, known in pairs(names_of) do
+    local given = self.options[meaning .. "_column"]
+    for _, name in ipairs(given and { plain_name(given) } or known) do
+      if positions[name] and at[meaning] then
+        local fault = "two columns name the %s, '%s' and '%s': --%s-column NAME says which one counts"
+        return nil, fault:format(meaning, names[at[meaning]], names[positions[name]], meaning)
+      end
+      at[meaning] = at[meaning] or positions[name]
     end
   end
-  return found
+  return at, positions
+end
+
+local function lack(name, names)
+  local hint, shown = text.did_you_mean(name, names), text.printable(table.concat(names, ", "), 300)
+  return ("the file has no column %s%s; its columns are %s"):format(text.show(name), hint, shown)
 end
 
 -- Whether the fields are a header: "header"; the first row of a list: "list"; or nil.
@@ -152,29 +163,23 @@ function Rows:dialect_of(row, has_quotes)
   return nil, ("the file has no column '%s', and its first line is: %s%s"):format(missing, shown, advice)
 end
 
--- Takes the header: where the address, the network and the other columns are.
+-- Takes the header. Returns its fault, or nil.
 function Rows:take_header(header, count)
-  local positions, names = {}, {}
+  local names = {}
   for index = 1, count do
-    local name = text.trim(header[index])
-    local plain = plain_name(name)
-    if plain ~= "" and positions[plain] then
-      return ("two columns are called %s"):format(text.show(name))
-    end
-    positions[plain], names[index] = index, name
+    names[index] = text.trim(header[index])
   end
-  for _, meaning in ipairs { "address", "network" } do
+  local at, positions = self:locate(names)
+  if not at then
+    return positions
+  end
+  for meaning in pairs(names_of) do
     local given = self.options[meaning .. "_column"]
-    local position, fault = position_of(positions, meaning, given)
-    if fault then
-      return fault
-    elseif given and not position then
-      local hint, shown = text.did_you_mean(given, names), text.printable(table.concat(names, ", "), 300)
-      return ("the file has no column %s%s; its columns are %s"):format(text.show(given), hint, shown)
+    if given and not at[meaning] then
+      return lack(given, names)
     end
-    self[meaning .. "_at"] = position
   end
-  self.names, self.positions = names, positions
+  self.names, self.positions, self.address_at, self.network_at = names, positions, at.address, at.network
 end
 
 -- Without the note of a row of a list, which stands behind "#"; and the note.
@@ -197,15 +202,6 @@ function Rows:split(row, has_quotes)
   return records.split(row, self.separator, fields, has_quotes)
 end
 
--- Why a row is not like the first one.
-function Rows:misfit(count)
-  if self.form == "header" then
-    return ("it has %d fields, and the header has %d"):format(count, self.width)
-  end
-  local why = "it has %d fields, and the first line has %d: the lines of a list have the same columns"
-  return why:format(count, self.width)
-end
-
 -- The number of the next row's fields, its line and its note; nil at the end, or nil, a failure.
 function Rows:next_fields()
   while true do
@@ -213,7 +209,7 @@ function Rows:next_fields()
     if not row then
       return nil, line and self:failure(line, has_quotes) or nil
     end
-    local is_first, fault, count, note = not self.form, nil, nil, nil
+    local is_first, note = not self.form, nil
     if is_first then
       self.form, self.separator = self:dialect_of(row, has_quotes)
       if not self.form and row:find "^%s*#[^\r\n]*$" then
@@ -231,7 +227,7 @@ function Rows:next_fields()
       row = row:find "%S" and row
     end
     if row then
-      count, fault = self:split(row, has_quotes)
+      local count, fault = self:split(row, has_quotes)
       if count and is_first then
         self.width = count
         if self.form == "header" then
@@ -242,7 +238,7 @@ function Rows:next_fields()
           self.names, self.address_at, self.network_at = LIST, 1, count > 1 and 2 or nil
         end
       elseif count and count ~= self.width then
-        fault = self:misfit(count)
+        fault = ("it has %d fields, and the first line has %d"):format(count, self.width)
       end
       if fault then
         return nil, self:failure(fault, line)
@@ -285,49 +281,31 @@ function Rows:next_csv()
   }
 end
 
--- The value of a column of an object, and its name; a third value tells that there are two.
-local function member_of(value, meaning, given)
-  local found, name
-  for key, member in pairs(value) do
-    for _, known in ipairs(given and { plain_name(given) } or names_of[meaning]) do
-      if type(key) == "string" and plain_name(key) == known and member ~= json.null then
-        if name then
-          return nil, nil, ("two members name the %s, '%s' and '%s'"):format(meaning, name, key)
-        end
-        found, name = member, key
-      end
-    end
-  end
-  return found, name
-end
-
 -- The row of a JSON value.
 function Rows:of_json(value, line, problem)
   if type(value) == "string" and not self.options.needs then
     return { line = line, address = text.trim(value), fields = {} }
   elseif type(value) ~= "table" or json.is_array(value) then
-    return {
-      line = line,
-      address = "",
-      fields = {},
-      fault = value == nil and tostring(problem) or "it is not an object",
-    }
-  end
-  local row = { line = line, value = value, fields = tables.copy(value) }
-  for _, meaning in ipairs { "address", "network" } do
-    local found, name, fault = member_of(value, meaning, self.options[meaning .. "_column"])
-    if fault and not self.options.needs then
+    local fault = value == nil and tostring(problem) or "it is not an object"
+    if not self.options.needs then
       return nil, self:failure(fault, line)
     end
-    row[meaning] = type(found) == "string" and text.trim(found) or found
-    if name then
-      row.fields[name] = nil
-    end
+    return { line = line, fields = {}, fault = fault }
+  end
+  local row = { line = line, address = "", value = value, fields = tables.copy(value) }
+  if self.options.needs then
+    return row
+  end
+  local names = tables.sorted_keys(value)
+  local at, fault = self:locate(names)
+  if not at then
+    return nil, self:failure(fault, line)
+  end
+  for meaning, position in pairs(at) do
+    local found = value[names[position]]
+    row[meaning], row.fields[names[position]] = type(found) == "string" and text.trim(found) or found, nil
   end
   row.network = lower(row.network)
-  if row.address == nil then
-    row.address = ""
-  end
   return row
 end
 
@@ -343,35 +321,25 @@ function Rows:next_json()
   return self:of_json(value, number, problem)
 end
 
--- Reads a JSON array, which has one row an element.
-function Rows:open_array()
-  local pieces, size = {}, 0
-  for line, number in self.next_line do
-    pieces[#pieces + 1], size = line, size + #line
-    if size > LONGEST_ARRAY then
-      return nil, ("it is longer than %d bytes: write one value a line"):format(LONGEST_ARRAY), number
-    end
-  end
-  local list, problem = decoder:decode(table.concat(pieces))
-  if type(list) ~= "table" then
-    return nil, tostring(problem)
-  end
-  return list
-end
-
+-- The next element of a JSON array, which is read as a whole.
 function Rows:next_element()
-  if not self.list then
-    local list, problem, line = self:open_array()
-    if not list then
-      return nil, self:failure(problem, line)
+  local pieces, size = {}, 0
+  while not self.list do
+    local line, problem, at = self.next_line()
+    if line then
+      pieces[#pieces + 1], size = line, size + #line
+      problem = size > LONGEST_ARRAY and "it is too long for a JSON array: write one value a line" or nil
+    elseif not problem then
+      self.list, problem = decoder:decode(table.concat(pieces))
     end
-    self.list = list
+    if problem then
+      return nil, self:failure(tostring(problem), at)
+    end
   end
   local value = self.list[self.count + 1]
-  if value == nil then
-    return nil
+  if value ~= nil then
+    return self:of_json(value, self.count + 1)
   end
-  return self:of_json(value, self.count + 1)
 end
 
 ---The next row; nil at the end, or nil and an error.
@@ -450,11 +418,7 @@ end
 function Rows:lacks(names, flag)
   for _, name in ipairs(names) do
     if self.file.kind == "text" and not (self.positions and self.positions[plain_name(name)]) then
-      local shown = text.printable(table.concat(self.names, ", "), 300)
-      local hint = text.did_you_mean(name, self.names)
-      return self:failure(
-        ("%s: the file has no column %s%s; its columns are %s"):format(flag, text.show(name), hint, shown)
-      )
+      return self:failure(flag .. ": " .. lack(name, self.names))
     end
   end
 end

@@ -1,5 +1,5 @@
 -- The rows of a text that comes in pieces: its lines, and the fields of CSV (RFC 4180). It takes linear time and holds
--- one row. What two programs could read in two ways is a fault.
+-- one row. Text that two programs could read in two ways is a fault.
 local text = require "riskscreen.util.text"
 
 local MAX_ROW = 4194304 -- bytes

@@ -84,7 +84,7 @@ local M = {}
 
 ---@type riskscreen.Option[]
 M.service = {
-  build.map(
+  build.dictionary(
     "accounts",
     check_accounts,
     "Accounts by access key, each with `rate`, `burst`, `quota`, `blacklist` and `whitelist`; "

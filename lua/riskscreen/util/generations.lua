@@ -1,13 +1,11 @@
 -- Values by key in two generations. A full young one becomes the old one, and nothing is ever deleted singly: Lua
 -- rebuilds a nearly full table at nearly every insertion (spec/c/tables_test.c). A value that is used becomes young
 -- again, and one that is not used for a whole generation is dropped.
+local optional = require "riskscreen.util.optional"
 local tables = require "riskscreen.util.tables"
 
-local has_new_table, new_table = pcall(require, "table.new")
-if not has_new_table then
-  function new_table()
-    return {}
-  end
+local new_table = optional "table.new" or function()
+  return {}
 end
 
 local NONE = {}

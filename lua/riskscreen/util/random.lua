@@ -1,5 +1,5 @@
--- Random numbers for jitter, and tokens that no other program has. math.random belongs to the program, and not every Lua
--- seeds it.
+-- Random numbers for jitter, and tokens that no other program has. math.random belongs to the program, and not every
+-- Lua seeds it.
 local text = require "riskscreen.util.text"
 
 local MULTIPLIER, MODULUS = 16807, 2147483647 -- of Park and Miller; products stay exact in a double

@@ -168,6 +168,18 @@ function M.fingerprint(value)
   return "{" .. table.concat(fields) .. "}"
 end
 
+---A copy without some fields, such as secrets.
+---@param fields table
+---@param ... string names
+---@return table
+function M.without(fields, ...)
+  local copy = M.copy(fields)
+  for index = 1, select("#", ...) do
+    copy[select(index, ...)] = nil
+  end
+  return copy
+end
+
 M.INHERITS = "must be a plain table: what it inherits by a metatable would be lost; copy the fields into it"
 
 ---Whether a table may show more fields than it has, by its metatable. A copy of its fields would lose them silently.

@@ -11,7 +11,6 @@ local errors = require "riskscreen.errors"
 local http = require "riskscreen.options.http"
 local json = require "riskscreen.json"
 local outboxes = require "riskscreen.watch.outbox"
-local policies = require "riskscreen.policy"
 local row_options = require "riskscreen.options.rows"
 local sources = require "riskscreen.watch.source"
 local tables = require "riskscreen.util.tables"
@@ -29,8 +28,6 @@ local function url_check(value)
   local checked, reason = http.base_url(value)
   return checked and value, reason
 end
-
-local default_policy = policies.new()
 
 local M = {}
 
@@ -129,8 +126,8 @@ local function id_of(self, key)
   return text.hex(digest.sha256(content):sub(1, 16))
 end
 
--- What is kept of an item, or nil.
-local function known(self, item)
+-- The kept entry of an item, or nil.
+local function find(self, item)
   local entry = ensure(self.verdicts:get(item.key)) or ensure(self.verdicts:get(item.old_key))
   return entry and json.decode(entry)
 end
@@ -181,7 +178,7 @@ end
 
 -- Keeps a verdict, the change in every outbox, and the count of the day: all or nothing.
 local function keep(self, item, decision)
-  local entry, change = settle(self, item, decision, known(self, item))
+  local entry, change = settle(self, item, decision, find(self, item))
   local today, meta = day_of(self.clock()), self.meta.name
   self.used = { day = today, count = (self.used.day == today and self.used.count or 0) + 1 }
   local changes = {
@@ -232,10 +229,10 @@ end
 local function remaining(self)
   local next_item = sources.open(self.settings)
   return function()
-    for item in next_item do
-      item = { address = item.address, network = item.network or self.settings.network, fields = item.fields }
+    for given in next_item do
+      local item = { address = given.address, network = given.network or self.settings.network, fields = given.fields }
       item.key, item.old_key = keys_of(item.address, item.network)
-      local entry = known(self, item)
+      local entry = find(self, item)
       if not entry or entry.cycle ~= self.cycle.number then
         return item
       end
@@ -330,7 +327,7 @@ end
 -- The identity of this watch's decisions. A cycle under another one is not gone on with.
 local function identity_of(self)
   local settings = self.settings
-  local policy = settings.policy or self.client.policy or default_policy
+  local policy = settings.policy or self.client.policy
   return calls.identity.decision(calls.state_of(self.client), policy, { include = settings.include })
 end
 
@@ -433,7 +430,7 @@ function M.new(client, state, request)
   local prefix = "watch:" .. checked.name
   local self = setmetatable({
     client = client,
-    settings = checked,
+    settings = tables.without(checked, "webhook"), -- it has a secret
     store = checked.store,
     verdicts = checked.store:space(prefix .. ":verdicts"),
     meta = checked.store:space(prefix),

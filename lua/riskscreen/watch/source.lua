@@ -1,5 +1,5 @@
--- The addresses of a watch: read anew in each cycle, one row in memory at a time. A source without addresses is an error:
--- no verdict is forgotten for it.
+-- The addresses of a watch: read anew in each cycle, one row in memory at a time. A source without addresses is an
+-- error: no verdict is forgotten for it.
 local addresses = require "riskscreen.address"
 local errors = require "riskscreen.errors"
 local rows = require "riskscreen.rows"
@@ -8,7 +8,7 @@ local function failure(message)
   return errors.new("invalid_argument", message, { field = "source", sent = false })
 end
 
--- The rows of a file. A line that is no row ends the cycle: an address must not drop out of the watch silently.
+-- The rows of a file.
 local function rows_of(settings)
   local input, err = rows.open(settings.source, rows.options_of(settings, { checked_first = true }))
   if not input then
@@ -20,8 +20,6 @@ local function rows_of(settings)
     if not row then
       input:close()
       return nil
-    elseif row.fault then
-      error(input:failure(row.fault, row.line), 0)
     end
     local _, problem = addresses.validate(row.address, row.network or settings.network, "format")
     err = problem and input:invalid(row.line, problem)
@@ -42,13 +40,9 @@ function M.open(settings)
   if type(source) == "string" then
     return rows_of(settings)
   end
-  local next_item, count = nil, 0
-  if type(source) == "function" then
-    next_item = source()
-  else
-    next_item = function()
-      return source[count + 1]
-    end
+  local count = 0
+  local next_item = type(source) == "function" and source() or function()
+    return source[count + 1]
   end
   return function()
     local item = next_item()

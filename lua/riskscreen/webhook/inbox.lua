@@ -79,7 +79,7 @@ end
 ---The options of every inbox.
 ---@type riskscreen.Option[]
 local shared_options = tables.concat(auth.options, {
-  build.map(
+  build.dictionary(
     "handlers",
     handlers,
     "Functions by type of event; `*` for all others. One that raises, or returns nil or false and an error, fails: "

@@ -2,7 +2,8 @@
 -- pieces do not change what is found. Every entry is about an address, in its canonical spelling.
 local addresses = require "riskscreen.address"
 local entries = require "riskscreen.lists.entry"
-local loaders = require "riskscreen.lists.loaders"
+local ofac = require "riskscreen.lists.ofac"
+local rows = require "riskscreen.rows"
 local compiled = require "riskscreen.lists.compiled"
 
 local kinds = { "text", "csv", "json", "jsonl", "xml" }
@@ -24,17 +25,27 @@ local function found_in(kind, content, size)
     end
     lines[#lines + 1] = problem
   end
-  function sink.invalid(line, problem)
-    lines[#lines + 1] = ("%s: %s"):format(tostring(line), problem)
-  end
   function sink.skipped(symbol)
     lines[#lines + 1] = symbol
   end
-  local ok, problem = loaders[kind](function()
+  local function read()
     local piece = content:sub(at, at + size - 1)
     at = at + #piece
     return piece ~= "" and piece or nil
-  end, sink)
+  end
+  local ok, problem
+  if kind == "xml" then
+    ok, problem = ofac.load(read, sink)
+  else
+    ok, problem = pcall(function()
+      local input = assert(rows.open({ read = read }, { name = "F" }))
+      for row in input:each() do
+        row.note, row.expires = input:field(row, "note"), input:field(row, "expires")
+        sink.row(row)
+      end
+    end)
+    problem = tostring(problem)
+  end
   assert(ok or type(problem) == "string", "a failure without a reason")
   -- Where a text is refused as a whole, rows before the fault depend on the pieces.
   return ok and table.concat(lines, "\n") or ""

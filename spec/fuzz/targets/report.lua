@@ -16,7 +16,7 @@ return function(bytes)
   file:close()
   local summary, err = report.write { input = input_path, output = output_path, time = 0 }
   if not summary then
-    assert(err.kind == "storage", tostring(err))
+    assert(err.kind == "invalid_argument", tostring(err))
     return
   end
   local total = 0

@@ -153,6 +153,6 @@ end
 connection:close()
 ]]
 write("settle.lua", SETTLE)
-local command =
-  "cd %s && for name in store.db watch.db input.results.csv.state; do lua5.4 settle.lua $name; done; rm settle.lua *.lock*"
+local command = "cd %s && for name in store.db watch.db "
+  .. "input.results.csv.state; do lua5.4 settle.lua $name; done; rm settle.lua *.lock*"
 os.exit(os.execute(command:format(directory)), true)

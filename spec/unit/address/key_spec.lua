@@ -1,6 +1,7 @@
 -- Everything that is kept about an address is kept under one key, whatever the spelling of address and network.
 local addresses = require "riskscreen.address"
 local random = require "spec.support.random"
+local spellings = require "spec.support.spellings"
 
 describe("the key of an address", function()
   local function check(address)
@@ -40,6 +41,26 @@ describe("the key of an address", function()
       end
       check(address)
     end
+  end)
+
+  it("is one for all spellings, and another one on another chain", function()
+    local seen = {}
+    for network, name in pairs(addresses.network_names) do
+      local list = assert(spellings[network], network)
+      local key = addresses.key(list[1], network)
+      for _, spelling in ipairs(list) do
+        assert.equal(key, (addresses.key(spelling, network)))
+        assert.equal(key, (addresses.key(spelling, name, "checksum")))
+      end
+      assert.is_true(seen[key] == nil or seen[key] == name)
+      seen[key] = name
+    end
+  end)
+
+  it("of a text with a wrong checksum is nil where it is checked", function()
+    local wrong = "0x52908400098527886e0F7030069857d2e4169ee7"
+    assert.is_nil((addresses.key(wrong, "eth", "checksum")))
+    assert.equal("eth:" .. wrong:lower(), (addresses.key(wrong, "eth", "format")))
   end)
 
   it("is nil if the service cannot know the address", function()

@@ -66,6 +66,30 @@ describe("the configuration", function()
     assert.matches("cannot be read", err, 1, true)
   end)
 
+  it("names the account after the profile, unless the profile names it", function()
+    write("default.conf", "timeout = 5\n")
+    write("live.conf", "account = payments\n")
+    write("test.conf", "timeout = 5\n")
+    local identities = {}
+    local function add(...)
+      local path = directory .. "/decisions.jsonl"
+      local env = { RISKSCREEN_BASE_URL = "http://127.0.0.1:1", RISKSCREEN_ACCESS_KEY = KEY, XDG_CONFIG_HOME = directory }
+      run({ "screen", "0x1", "-n", "eth", "--journal", path, "--set", "retry=false", ... }, { env = env })
+      for entry in require("riskscreen.journal").entries(path) do
+        identities[entry.seq] = entry.identity
+      end
+    end
+    add()
+    add "--profile=live"
+    add "--profile=test"
+    add "--set=account=payments"
+    add("--profile", home .. "/test.conf")
+    add("--set", "account=default")
+    local default, live, test = identities[1], identities[2], identities[3]
+    assert.same({ default, live, test, live, test, default }, identities)
+    assert.is_true(default ~= live and live ~= test and test ~= default)
+  end)
+
   it("names the line and the nearest name of a wrong setting", function()
     local path = write("default.conf", "\ntimout = 4")
     local status, _, err = run({ "config", "show" }, { env = { XDG_CONFIG_HOME = directory } })

@@ -1,9 +1,9 @@
 -- A text that is no address is refused before anything is sent, and every spelling of an address is one address.
-local address = require "riskscreen.address"
 local addresses = require "riskscreen.sandbox.scenario_addresses"
 local recorder = require "spec.support.recorder"
 local riskscreen = require "riskscreen"
 local sandbox = require "riskscreen.sandbox"
+local spellings = require "spec.support.spellings"
 
 local CLEAN = addresses["clean-eth"]
 local MISSPELT = CLEAN:sub(1, -2) .. "4"
@@ -136,19 +136,6 @@ describe("the option address_check", function()
 end)
 
 describe("every spelling of an address", function()
-  local spellings = {
-    eth = { CLEAN, CLEAN:lower(), "0x" .. CLEAN:sub(3):upper() },
-    btc = { addresses["clean-btc"], addresses["clean-btc"]:upper() },
-    ltc = { "3MSvaVbVFFLML86rt5eqgA9SvW23upaXdY", "MTf4tP1TCNBn8dNkyxeBVoPrFCcVzxJvvh" },
-    tron = { "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t", "41a614f803b6fd780986a42c78ec9c7f77e6ded13c" },
-    iotex = { "io1mflp9m6hcgm2qcghchsdqj3z3eccrnekx9p0ms", "0xda7e12ef57c236a06117c5e0d04a228e7181cf36" },
-    doge = { addresses["clean-doge"] },
-    solana = { addresses["clean-solana"] },
-  }
-  for network, name in pairs(address.network_names) do
-    spellings[network] = spellings[network] or (address.is_evm(name) and spellings.eth or {})
-  end
-
   it("is asked for once", function()
     for network, list in pairs(spellings) do
       local client, service = sandbox.client()

@@ -296,8 +296,9 @@ describe("client.kyt:submit", function()
     assert.same({ false, 3 }, { err.sent, err.attempts })
   end)
 
-  it("shows the access key nowhere in the transaction", function()
-    local client = new_client({ endpoints = result_endpoint }, submitted)
+  it("shows the access key nowhere in the transaction, nor in the inbox", function()
+    local inbox = new_inbox()
+    local client = new_client({ endpoints = result_endpoint, inbox = inbox }, submitted)
     local seen = {}
     local function search(value)
       assert.is_true(type(value) ~= "string" or not value:find(KEY, 1, true))
@@ -309,7 +310,9 @@ describe("client.kyt:submit", function()
         end
       end
     end
-    search(client.kyt:submit(parameters))
+    local transaction = client.kyt:submit(parameters)
+    search(transaction)
+    search(inbox)
   end)
 
   it("raises misuse at the caller's line", function()

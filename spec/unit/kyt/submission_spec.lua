@@ -164,7 +164,8 @@ end)
 describe("a ticket", function()
   it("is refused by a client of another service or account", function()
     local ticket = new_client(nil, submitted).kyt:submit(parameters):ticket()
-    for _, options in ipairs { { account = "other" }, { identity = "other" }, { base_url = "https://x.example/live" } } do
+    local others = { { account = "other" }, { identity = "other" }, { base_url = "https://x.example/live" } }
+    for _, options in ipairs(others) do
       local client, requests = new_client(options, done())
       local transaction, err = client.kyt:resume(ticket)
       assert.is_nil(transaction)
@@ -193,6 +194,10 @@ describe("identifiers that could not be kept", function()
         assert.same({ "invalid_argument", field, 0 }, { err.kind, err.field, #requests })
       end
     end
+    local client, requests = new_client(nil, submitted)
+    local _, err = client.kyt:submit_custom_score { customId = 7 }
+    assert.same({ "customId", 0 }, { err.field, #requests })
+    assert.equal("r1", client.kyt:submit_custom_score({ hash = { "0x1", "0x2" } }).requestId)
   end)
 end)
 
@@ -289,9 +294,10 @@ describe("a submission that a store keeps", function()
   end)
 
   it("keeps no result whose status is not final", function()
-    local client = start({ immediate_results = true }, success { status = 2001, risks = json.empty_array() })
+    local options = { immediate_results = true }
+    local client = start(options, success { status = 2001, risks = json.empty_array() })
     assert.is_true(select(2, client.kyt:submit(parameters)).uncertain)
-    local again, requests = start({}, submitted)
+    local again, requests = start(options, submitted)
     assert.is_true(select(2, again.kyt:submit(parameters)).uncertain)
     assert.equal(0, #requests)
     -- What 0.9.0 has kept as finished.

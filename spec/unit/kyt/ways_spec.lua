@@ -1,6 +1,6 @@
--- A result of a transaction is the same, and so is the decision, whichever way it comes: by poll, by webhook, early, with
--- the submission, kept and resumed, over each place in which an inbox keeps events. The generator makes each field right,
--- absent, null, of another type, of another value, or of another form.
+-- A result of a transaction is the same, and so is the decision, whichever way it comes: by poll, by webhook, early,
+-- with the submission, kept and resumed, over each place in which an inbox keeps events. The generator makes each field
+-- right, absent, null, of another type, of another value, or of another form.
 local claims = require "riskscreen.webhook.claims"
 local dicts = require "riskscreen.nginx.webhook.dict"
 local inboxes = require "riskscreen.webhook.inbox"

@@ -52,7 +52,7 @@ describe("a build", function()
 
   it("writes a list without entries only where the caller says that it may be empty", function()
     directory:write("out.rsl", "old")
-    for content, problem in pairs { ["address\n"] = "no entry", [""] = "no entry", ["address\nabc\n"] = "no entry" } do
+    for content, problem in pairs { ["address\n"] = "no rows", [""] = "no rows", ["address\nabc\n"] = "no entry" } do
       local report, err = compile({}, content)
       assert.is_nil(report)
       assert.matches(problem, err.message)

@@ -231,7 +231,8 @@ describe("a client with local lists", function()
           end)
         end
         local rows, changes = {}, {}
-        for _, part in ipairs { { address(1), address(1) }, deny(1), { address(1) }, deny(9), { address(1), address(1) } } do
+        local one = address(1)
+        for _, part in ipairs { { one, one }, deny(1), { one }, deny(9), { one, one } } do
           changes[#rows + 10] = part.change
           for _, row in ipairs(part) do
             rows[#rows + 1] = row

@@ -172,6 +172,26 @@ describe("rules", function()
     assert.equal("block", decide(policy, { { riskLevel = "high", riskType = "scam" } }).action)
   end)
 
+  it("do not matter while undetermined when they have the action of the rule that matches", function()
+    for _, action in ipairs { "allow", "review" } do
+      local policy = policies.new {
+        rules = { { source = "Community", action = action }, { level = "low", action = action } },
+      }
+      local decision = decide(policy, { { riskLevel = "low", riskType = "scam" } })
+      assert.equal(action, decision.action)
+      assert.equal("rule 2 matches low / scam", decision.reasons[1].message)
+    end
+  end)
+
+  it("that leave a risk unknown do not make the decision degraded", function()
+    local rules = { { source = "Community", action = "block" }, { any = true, action = "allow" } }
+    local policy = policies.new { rules = rules }
+    for _, one in ipairs { risk("medium", "scam"), risk("low", "scam", "Stranger") } do
+      local decision = decide(policy, { one })
+      assert.same({ "unknown", false }, { decision.action, decision.degraded })
+    end
+  end)
+
   it("accept values that the operator has added", function()
     local policy = policies.new {
       extend = { level = { "medium" } },
@@ -467,8 +487,21 @@ describe("a lookup besides the risk assessment", function()
       assert.equal("review", decision.action)
       assert.is_true(decision.degraded)
       assert.equal(late, decision.error)
-      assert.equal("allow", decide_with(results, with_error_rule "allow").action)
+      local allowed = decide_with(results, with_error_rule "allow")
+      assert.same({ "allow", true, late }, { allowed.action, allowed.degraded, allowed.error })
       assert.equal("block", decide_with(results, with_error_rule "block").action)
+    end)
+
+    it("leaves the worst of several such rules, which the reason names", function()
+      local rules, down = { { error = "server", name = "down", action = "review" } }, errors.new("server", "down")
+      for _, one in ipairs(frozen_first) do
+        rules[#rules + 1] = one
+      end
+      rules[#rules + 1] = { error = "timeout", name = "late", action = "allow" }
+      local lenient = policies.new { rules = rules, not_offered = "skip" }
+      local decision = decide_with({ errors = { freeze_events = late, counterparties = down } }, lenient)
+      assert.same({ "review", down }, { decision.action, decision.error })
+      assert.equal("rule 'down' handles server errors", decision.reasons[1].message)
     end)
 
     it("never makes the action milder than the one without the lookup", function()

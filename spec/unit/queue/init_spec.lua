@@ -1,7 +1,9 @@
 -- The queue over a real redis-server, with the sandbox as the service.
+local addresses = require "riskscreen.address"
 local list_files = require "spec.support.list_files"
 local redis_server = require "spec.support.redis"
 local riskscreen = require "riskscreen"
+local spellings = require "spec.support.spellings"
 local tables = require "riskscreen.util.tables"
 
 local describe_if = redis_server.is_installed() and describe or pending
@@ -233,6 +235,19 @@ describe_if("a queue in Redis", function()
     queue:add("b", inputs_of(5))
     work()
     assert.equal(10, #service:requests())
+  end)
+
+  it("asks once for all spellings of an address on every network", function()
+    local inputs, chains = {}, {}
+    for network, list in pairs(spellings) do
+      chains[addresses.canonical_network(network)] = true
+      for _, spelling in ipairs(list) do
+        inputs[#inputs + 1] = { address = spelling, network = network }
+      end
+    end
+    queue:add("file", inputs)
+    assert.equal(#inputs, work())
+    assert.equal(#tables.sorted_keys(chains), #service:requests())
   end)
 
   it("treats the spellings of an address as one, and networks apart", function()

@@ -16,8 +16,9 @@ describe("a file of rows", function()
     options = options or {}
     options.name = "F"
     local input, err = rows.open(path, options)
-    local found, row = {}, nil
+    local found = {}
     while input do
+      local row
       row, err = input:next()
       if not row then
         input:close()
@@ -75,14 +76,18 @@ describe("a file of rows", function()
   end)
 
   it("may be JSON lines or an array, of texts and objects", function()
-    local list = read('{"Wallet":"x","chain":"ETH","n":1}\n\n"y"\n{\n[1]\n')
+    local list = read('{"Wallet":"x","chain":"ETH","n":1}\n\n"y"\n')
     assert.same({ "x", "eth", { n = 1 } }, { list[1].address, list[1].network, list[1].fields })
     assert.same({ "y", 3 }, { list[2].address, list[2].line })
-    assert.is_string(list[3].fault)
-    assert.equal("it is not an object", list[4].fault)
+    refused('{"address":"x"}\n{\n', "F, line 2: ")
+    refused('{"address":"x"}\n[1]\n', "F, line 2: it is not an object")
+    refused('{"address":"x","address":"y"}\n', "F, line 1: duplicate name")
     assert.same({ "1 x nil", "2 y btc" }, (subjects('["x", {"address":"y","network":"btc"}]')))
-    refused('{"address":"x","wallet":"y"}\n', "two members name the address")
+    refused('{"address":"x","wallet":"y"}\n', "two columns name the address")
     refused("[1", "F: ")
+    refused('["x", [2]]', "F, line 2: it is not an object")
+    refused('["x"]\n\255', "not UTF-8")
+    assert.same({ "1 1 nil" }, (subjects '[{"address":1}]'))
   end)
 
   it("may be gzip, also of several members, and is told by its bytes", function()
@@ -113,9 +118,9 @@ describe("a file of rows", function()
     refused(header .. A .. ',5" rod\n' .. B .. ',6" rod\n', "F, line 3: a quote stands within a field")
     refused(header .. A .. ',"x\n' .. B .. ",y\n", "F, line 3: a quote has no end")
     refused(header .. A .. ',"x"y\n', "F, line 3: text follows a closing quote")
-    refused(header .. A .. ",x,y\n", "F, line 3: it has 3 fields, and the header has 2")
-    refused(header .. A .. "\n", "F, line 3: it has 1 fields, and the header has 2")
-    refused("address\n" .. A .. ";eth\n", "F, line 2: it has 2 fields, and the header has 1")
+    refused(header .. A .. ",x,y\n", "F, line 3: it has 3 fields, and the first line has 2")
+    refused(header .. A .. "\n", "F, line 3: it has 1 fields, and the first line has 2")
+    refused("address\n" .. A .. ";eth\n", "F, line 2: it has 2 fields, and the first line has 1")
     refused("address,wallet\n", "two columns name the address, 'address' and 'wallet': --address-column")
     refused("address,network,chain\n", "two columns name the network")
     refused("address,id,ID\n", "two columns are called 'ID'")

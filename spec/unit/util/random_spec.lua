@@ -40,7 +40,7 @@ end)
 describe("a seed", function()
   it("differs from client to client of one process", function()
     local seeds, different = {}, 0
-    for index = 1, 20 do
+    for _ = 1, 20 do
       local seed = random.seed()
       different = different + (seeds[seed] and 0 or 1)
       seeds[seed] = true

@@ -1,6 +1,8 @@
+local addresses = require "riskscreen.address"
 local decisions = require "riskscreen.policy.decision"
 local errors = require "riskscreen.errors"
 local riskscreen = require "riskscreen"
+local spellings = require "spec.support.spellings"
 local temporary = require "spec.support.temporary"
 local virtual_time = require "spec.support.virtual_time"
 
@@ -194,10 +196,25 @@ describe("a watch", function()
     assert.is_truthy(watch_of(world, { source = { A }, name = "another" }):once())
   end)
 
-  it("takes the spellings of address and network as one", function()
-    local world = new_world { [A] = "allow", ["0x" .. A:sub(3):upper()] = "allow" }
-    local source = { A, { address = "0x" .. A:sub(3):upper(), network = "ethereum" } }
-    assert.equal(1, watch_of(world, { source = source }):once().screened)
+  it("screens an address once whatever the spelling of address and network", function()
+    local world = new_world(setmetatable({}, {
+      __index = function()
+        return "allow"
+      end,
+    }))
+    local source, chains = {}, {}
+    for network, list in pairs(spellings) do
+      chains[addresses.canonical_network(network)] = true
+      for _, spelling in ipairs(list) do
+        source[#source + 1] = { address = spelling, network = network }
+      end
+    end
+    local watch = watch_of(world, { source = source, rate = 1000 })
+    local count = 0
+    for _ in pairs(chains) do
+      count = count + 1
+    end
+    assert.equal(count, watch:once().screened)
   end)
 
   it("forgets addresses that have left the source", function()
@@ -314,7 +331,7 @@ describe("a watch", function()
     local path = temporary.path "customers.csv"
     for content, message in pairs {
       ["customer\nC-1\n"] = "line 1: the file has no column 'address'",
-      ["address,customer\n" .. A .. "\n"] = "line 2: it has 1 fields, and the header has 2",
+      ["address,customer\n" .. A .. "\n"] = "line 2: it has 1 fields, and the first line has 2",
     } do
       temporary.write(path, content)
       local summary, err = watch_of(world, { source = path }):once()

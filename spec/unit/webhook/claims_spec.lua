@@ -62,6 +62,15 @@ for name, space in pairs { ["a shared dict"] = in_dict, ["a store"] = in_store }
       assert.matches("no connection", message, 1, true)
     end)
 
+    it("is replaced by its holder alone", function()
+      local one = space()
+      one:add("k", "mine", LEASE)
+      assert.is_false(one:replace("k", "theirs", "other", LEASE))
+      assert.equal("mine", one:get "k")
+      assert.is_truthy(one:replace("k", "mine", "next", LEASE))
+      assert.equal("next", one:get "k")
+    end)
+
     it("may be taken again after it is given up", function()
       local one = new_claims(space())
       one:claim "w1"

@@ -284,6 +284,27 @@ for name, new in pairs { ["a dict"] = in_dict, ["a shared store"] = in_shared_st
 end
 
 describe("events in a store", function()
+  it("are found by a later look where the store fails", function()
+    local one, awaited = in_shared_store(), new_awaited "r1"
+    add(one, "w1", "r1")
+    local two, page = in_shared_store(), store.backend.page
+    store.backend.page = function()
+      return nil, riskscreen.errors.new("storage", "no connection", { reason = "unreachable" })
+    end
+    local hold = { two:expect(awaited), two:attend(awaited, 60) }
+    assert.same({}, awaited.offered)
+    store.backend.page = page
+    look()
+    assert.same({ { "w1" }, 2 }, { awaited.offered, #hold })
+    store.backend.page = function()
+      error("a mistake", 0)
+    end
+    assert.has_error(function()
+      two:expect(new_awaited "r1")
+    end, "a mistake")
+    store.backend.page = page
+  end)
+
   it("are those of one account", function()
     add(in_store "a", "w1", "r1")
     local mine, theirs = new_awaited "r1", new_awaited "r1"
@@ -313,7 +334,7 @@ describe("events in a dict", function()
     assert.same({ "w5", "w20" }, { awaited.offered[1], awaited.offered[16] })
     local places_used = 0
     for key in pairs(dict.entries) do
-      places_used = places_used + (key:find "^entry:" and 1 or 0)
+      places_used = places_used + (key:find "^event:" and 1 or 0)
     end
     assert.equal(16, places_used)
   end)

@@ -131,7 +131,7 @@ local function run_import(context)
       address = row.address,
       network = network,
       risks = risks and (risks[1] and risks or default),
-      problem = row.fault or problem_of(row.address, network) or wrong,
+      problem = problem_of(row.address, network) or wrong,
     }
     local problem_here = rows[#rows].problem
     local err = problem_here and input:invalid(row.line, problem_here)

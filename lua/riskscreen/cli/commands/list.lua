@@ -1,14 +1,19 @@
--- riskscreen list build, info and check: local deny and allow lists, without the service.
+-- riskscreen list build, update, info and check: local deny and allow lists, without the service.
 
 local addresses = require "riskscreen.address"
+local build = require "riskscreen.options.build"
 local inputs = require "riskscreen.cli.input"
 local lists = require "riskscreen.lists"
 local option_of = require "riskscreen.cli.option"
 local options = require "riskscreen.options.lists"
 local status = require "riskscreen.cli.status"
 local tables = require "riskscreen.util.tables"
+local update = require "riskscreen.cli.list_update"
+
+local options_of_update
 
 local DAY = 86400 -- seconds
+local MIB = 1024 * 1024
 local LATEST = 2 ^ 53 -- Unix seconds
 
 local report_columns = { "file", "entries", "rows", "repeated", "invalid", "expired", "bytes" }
@@ -38,14 +43,14 @@ local function warn_of(context, report)
   end
 end
 
-local function run_build(context)
-  local settings = tables.merge(context.options, { inputs = context.arguments.input })
+-- Builds a list, and writes what it holds. A failure has a status of its own.
+local function build_list(context, settings, failed)
   local report, err = lists.build(settings)
   if report or err.report then
     warn_of(context, report or err.report)
   end
   if not report then
-    status.fail(err.report and status.invalid_rows or status.usage, err.message)
+    status.fail(err.report and err.report.invalid > 0 and status.invalid_rows or failed, err.message)
   end
   context:write_record(report_columns, {
     file = settings.output,
@@ -57,6 +62,34 @@ local function run_build(context)
     bytes = report.size,
   })
   return report.invalid > 0 and status.invalid_rows or status.done
+end
+
+local function run_build(context)
+  return build_list(context, tables.merge(context.options, { inputs = context.arguments.input }), status.usage)
+end
+
+local function run_update(context)
+  local given = context.options
+  local path, is_new, keep = update.fetch(given.output, given.url, {
+    timeout = given.timeout,
+    max_response_size = given.max_size,
+    compression = true,
+    proxy = context:setting "proxy",
+    ca_file = context:setting "ca_file",
+  })
+  local settings = option_of.values(options_of_update, given)
+  settings.url, settings.timeout, settings.max_size = nil, nil, nil
+  settings.inputs, settings.title = path, settings.title or given.url
+  local ok, code = pcall(build_list, context, settings, status.unknown)
+  if not ok then
+    if is_new then
+      os.remove(path)
+    end
+    error(code, 0)
+  end
+  keep()
+  context:tell(is_new and "the list has changed" or "the list has not changed since the last update")
+  return code
 end
 
 local function load(path)
@@ -125,7 +158,29 @@ local build_options = option_of.pick(options.build, { "output", "title", "strict
 build_options[1] = tables.merge(build_options[1], { short = "o", argument = "FILE" })
 build_options = tables.concat(build_options, inputs.options)
 
+options_of_update = tables.concat({
+  build_options[1],
+  { name = "url", type = "string", argument = "URL", default = update.URL, doc = "Where the list is." },
+  build.seconds("timeout", 300, "Time for the whole transfer.", 1),
+  build.count("max_size", "bytes", 256 * MIB, 1024, 1024 * MIB, "The longest file that is taken."),
+}, option_of.pick(options.build, { "title", "strict", "address_check", "max_shrink" }))
+
 return {
+  {
+    name = "list update",
+    summary = "Fetch OFAC's list if it has changed, and compile it.",
+    description = "The old list counts until the new one is complete. A list that has lost more than max_shrink of its "
+      .. "entries is not taken. What was fetched stays beside the list, so that the next update asks only for changes. "
+      .. "examples/systemd has a timer.",
+    options = options_of_update,
+    examples = { { line = "list update -o /var/lib/riskscreen/ofac.rsl", what = "From a timer, once a day" } },
+    statuses = {
+      { status = status.done, what = "the list is new, or made anew from the source that has not changed" },
+      { status = status.unknown, what = "the source cannot be fetched or is refused; the old list is as it was" },
+      { status = status.invalid_rows, what = "rows are no entries; with --strict nothing is written" },
+    },
+    run = run_update,
+  },
   {
     name = "list build",
     summary = "Compile list files and OFAC's XML to one file for the option `lists`.",

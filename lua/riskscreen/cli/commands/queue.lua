@@ -83,7 +83,7 @@ local function run_add(context)
     for _, name in ipairs(names) do
       fields[name] = input:field(row, name)
     end
-    return { address = row.fault or row.address, network = row.network or network, fields = fields }
+    return { address = row.address, network = row.network or network, fields = fields }
   end, function(totals)
     if totals.invalid > options.max_invalid then
       status.misuse(("%s: more than %d rows are invalid: --max-invalid N takes more"):format(path, options.max_invalid))

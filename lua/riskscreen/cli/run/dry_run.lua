@@ -20,10 +20,7 @@ function M.tell(run)
   for row in run.input:each() do
     figures.rows = figures.rows + 1
     local its_network = row.network or network
-    local valid, problem = nil, row.fault
-    if not problem then
-      valid, problem = addresses.validate(row.address, its_network, level)
-    end
+    local valid, problem = addresses.validate(row.address, its_network, level)
     if valid then
       figures.addresses = figures.addresses + 1
       for _, lookup in ipairs(wanted) do

@@ -2,22 +2,10 @@
 -- of the decisions. Local lists are none of them: they are asked for every row, and may change during a run.
 local calls = require "riskscreen.call"
 local core = require "riskscreen.core"
-local policies = require "riskscreen.policy"
 local text = require "riskscreen.util.text"
 
 -- The identity covers policy, include, address_check and service; they stand here for a message that names the cause.
-local NAMES = {
-  "input",
-  "format",
-  "network",
-  "policy",
-  "include",
-  "address_check",
-  "service",
-  "columns",
-  "content",
-  "identity",
-}
+local NAMES = "input format network policy include address_check service columns content identity"
 local LATER = { content = true, identity = true } -- earlier versions kept none
 local PIECE = 65536 -- bytes
 
@@ -58,7 +46,7 @@ function M.of(context, input, format, client, source)
     address_check = options.address_check ~= nil and tostring(options.address_check) or nil,
     service = source and "the sandbox" or context:setting "base_url",
     source = source, -- not compared: 0.1.0 has no such column
-    identity = calls.identity.decision(calls.state_of(client), client.policy or policies.new(), options),
+    identity = calls.identity.decision(calls.state_of(client), client.policy, options),
     content = input.size and digest_of(options.file) or nil, -- not of a pipe
     columns = table.concat({
       options.address_column or "",
@@ -75,7 +63,7 @@ end
 ---@param now table<string, string>
 ---@return string|nil
 function M.difference(before, now)
-  for _, name in ipairs(NAMES) do
+  for name in NAMES:gmatch "%S+" do
     if before[name] ~= now[name] and not (LATER[name] and before[name] == nil) then
       if name == "identity" then
         return "the account, or another setting that decisions depend on, is another one"

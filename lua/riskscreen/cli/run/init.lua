@@ -243,7 +243,7 @@ function Run:source()
       end
       self.taken = self.taken + 1
       local number = self.taken
-      local fault = row.fault or not (row.network or network) and "it names no network; -n NETWORK gives one"
+      local fault = not (row.network or network) and "it names no network; -n NETWORK gives one"
       local has_passed = self:has_passed(number, row)
       local is_answered = has_passed or number <= self.progress.position or self.answers[number]
       if fault and not is_answered then

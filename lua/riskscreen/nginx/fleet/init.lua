@@ -203,8 +203,7 @@ end
 ---@return riskscreen.nginx.SharedLists
 function Fleet:lists(id)
   local settings = self.settings
-  local holder = ("%d %d"):format(ngx.worker.pid(), random.seed(runtime.now()))
-  return account_lists.new(self.slow_client, settings.key, id, settings.clock_skew, now, holder)
+  return account_lists.new(self.slow_client, settings.key(), id, settings.clock_skew, now, random.token())
 end
 
 ---Starts listening for purges in this worker.
@@ -249,8 +248,9 @@ local M = { options = require "riskscreen.nginx.fleet.options" }
 ---@return riskscreen.nginx.Fleet
 function M.new(given)
   local options, recorder = given.options, given.recorder
-  local client = redis.with(tables.merge(options, { timeout = options.deadline }))
-  local slow = redis.with(tables.merge(options, { timeout = options.timeout + purges.LONGEST_BLOCK }))
+  local of_redis = tables.without(options, "key")
+  local client = redis.with(tables.merge(of_redis, { timeout = options.deadline }))
+  local slow = redis.with(tables.merge(of_redis, { timeout = options.timeout + purges.LONGEST_BLOCK }))
   local stream = slow:key "purges"
   local dict_prefix = ("riskscreen:fleet:%s:%s:"):format(given.name, options.prefix)
   local breaker = breakers.new(CIRCUIT, now, given.dict, dict_prefix, now)
@@ -258,7 +258,11 @@ function M.new(given)
     ngx.log(ngx.WARN, "riskscreen: redis: ", tostring(problem))
   end
   return setmetatable({
-    settings = options,
+    settings = tables.merge(client.settings, {
+      key = function()
+        return options.key
+      end,
+    }),
     delay = options.purge_delay,
     recorder = recorder,
     breaker = breaker,

@@ -8,6 +8,7 @@ local leases = require "riskscreen.nginx.lease"
 local random = require "riskscreen.util.random"
 local runtime = require "riskscreen.runtime"
 local seals = require "riskscreen.nginx.fleet.seal"
+local tables = require "riskscreen.util.tables"
 
 local BUCKETS = 256 -- by address; see `floor`
 local KEPT = 10000 -- records of the stream
@@ -412,7 +413,7 @@ function M.new(settings)
     floor_keys[bucket] = settings.prefix .. "floor:" .. bucket
   end
   return setmetatable({
-    settings = settings,
+    settings = tables.without(settings, "keys"),
     seal = seals.new(settings.keys, "purge"),
     keys = keys,
     floor_keys = floor_keys,

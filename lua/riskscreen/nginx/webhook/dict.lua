@@ -90,67 +90,50 @@ function Dict:delete(key, expected)
   end
 end
 
--- Adds 1 to a counter.
-local function count(self, key, ttl)
-  local number, message
-  repeat
-    local added
-    added, message = write(self, "safe_add", key, 0, ttl)
-    -- The counter may expire in between.
-    number = added ~= nil and self.dict:incr(key, 1)
-  until number or added == nil
-  return number or nil, message
+local function slot_key(key, slot)
+  return ("event:%d:%s"):format(slot, key)
 end
 
-local function entry_key(key, number)
-  return ("entry:%d:%s"):format(number, key)
-end
-
--- Iterates over the entries of a list: their keys and values.
-local function entries(self, key)
-  local last = self:get("count:" .. key) or 0
-  local number = math.max(0, last - LONGEST_LIST)
-  return function()
-    while number < last do
-      number = number + 1
-      local value = self:get(entry_key(key, number))
-      if value then
-        return entry_key(key, number), value
-      end
+-- Keeps an event of a requestId in a free slot, in that of the same event, which comes again after its handler failed,
+-- or in that of the oldest. A value begins with the number of events before it, so that values sort by their age.
+local function keep_in_slot(self, key, id, content)
+  local head = ("%016d"):format(self:sequence())
+  local value, ttl, oldest, place = head .. id .. "\n" .. content, self.settings.ttl, nil, nil
+  for slot = 1, LONGEST_LIST do
+    local added, message = write(self, "safe_add", slot_key(key, slot), value, ttl)
+    if added ~= false then
+      return added, message
+    end
+    local other = self:get(slot_key(key, slot))
+    if other and other:sub(#head + 1, #head + #id + 1) == id .. "\n" then
+      return self:put(slot_key(key, slot), value, ttl)
+    elseif other and (not oldest or other < oldest) then
+      oldest, place = other, slot_key(key, slot)
     end
   end
+  return self:put(place or slot_key(key, 1), value, ttl)
 end
 
--- Appends an event to the list of its requestId. One that is there already, because its handler failed, takes its own
--- place.
 function Dict:keep(keys, id, content)
-  local key, ttl = keys[1] and keys[1]:find "^r" and keys[1], self.settings.ttl
-  local value, place = id .. "\n" .. content, nil
+  local key = keys[1] and keys[1]:find "^r" and keys[1]
   if key then
-    for its_key, other in entries(self, key) do
-      place = other:sub(1, #id + 1) == id .. "\n" and its_key or place
-    end
-    if not place then
-      local number, message = count(self, "count:" .. key, ttl)
-      if not number then
-        return nil, message
-      end
-      self.dict:delete(entry_key(key, number - LONGEST_LIST))
-      place = entry_key(key, number)
-    end
-    self.dict:expire("count:" .. key, ttl)
-    local made, message = self:put(place, value, ttl)
+    local made, message = keep_in_slot(self, key, id, content)
     if not made then
       return nil, message
     end
   end
-  return count(self, SEQUENCE, 0)
+  local counted, message = write(self, "safe_add", SEQUENCE, 0, 0)
+  return counted ~= nil and self.dict:incr(SEQUENCE, 1), message
 end
 
 function Dict:find(key)
-  local contents = {}
-  for _, value in entries(self, key) do
-    contents[#contents + 1] = value:match "\n(.*)$"
+  local values, contents = {}, {}
+  for slot = 1, LONGEST_LIST do
+    values[#values + 1] = self:get(slot_key(key, slot))
+  end
+  table.sort(values)
+  for index, value in ipairs(values) do
+    contents[index] = value:match "\n(.*)$"
   end
   return contents
 end

@@ -1,5 +1,5 @@
 -- The runtime of a plain Lua program: requests over the core's HTTP, tasks and time of the scheduler.
-local core = require "riskscreen.core"
+local core = assert(require "riskscreen.util.optional"("riskscreen.core"))
 local redis = require "riskscreen.runtime.native.redis"
 local scheduler = require "riskscreen.runtime.native.scheduler"
 
@@ -135,6 +135,27 @@ function M.transport(settings)
     transfer:close()
     return reply, failure
   end
+end
+
+---Fetches a body as it is, such as a file.
+---@param settings table as for `transport`
+---@param request { target: string, headers: table<string, string>, timeout: number }
+---@return table|nil reply with `text`
+---@return table|nil failure
+function M.fetch(settings, request)
+  local transfer = new_origin(settings):send {
+    method = "GET",
+    target = request.target,
+    headers = lines_of(request.headers),
+    timeout = request.timeout,
+  }
+  scheduler.await(transfer)
+  local reply, failure = transfer:result()
+  if reply then
+    reply.text = transfer:body()
+  end
+  transfer:close()
+  return reply, failure
 end
 
 return M

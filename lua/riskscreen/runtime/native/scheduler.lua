@@ -1,7 +1,7 @@
 -- The event loop of a Lua state and the tasks on it. Only `step` resumes tasks. A wait outside of tasks steps the loop
 -- until it ends.
 
-local core = require "riskscreen.core"
+local core = assert(require "riskscreen.util.optional"("riskscreen.core"))
 local tables = require "riskscreen.util.tables"
 local task = require "riskscreen.runtime.tasks"
 

@@ -1,4 +1,4 @@
--- Parent and child after a fork(2): each has connections of its own, and the child's end changes nothing of the parent's.
+-- Parent and child after a fork: each has connections of its own, and the child's end changes nothing for the parent.
 local driver = require "spec.support.native_driver"
 local native = require "riskscreen.runtime.native"
 local peer = require "spec.support.peer"
@@ -71,6 +71,7 @@ describe("after a fork", function()
       ["in tasks"] = { 2, 2 },
       ["with timers"] = { 1, 1 },
       ["with a server"] = { 0, 1 },
+      ["with a request"] = { 0, 0 },
     } do
       it(("parent and child have their own connections, %s, with a %s end of the child"):format(way, ending), function()
         run(way, ending)

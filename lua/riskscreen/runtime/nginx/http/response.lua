@@ -1,6 +1,8 @@
 -- Reads an answer from a connection. Interim answers are skipped, the head says where the body ends, and every size is
 -- bounded. A connection has the methods of connection.lua.
 
+local is_header_value = require("riskscreen.util.text").is_header_value
+
 local concat = table.concat
 local find, sub = string.find, string.sub
 
@@ -159,7 +161,7 @@ local function read_line(connection, text, position, limit)
     first = find(text, "\r\n", 1, true)
   end
   local line = sub(text, position, first - 1)
-  if find(line, "[%z\1-\8\10-\31\127]") then
+  if not is_header_value(line) then
     return connection:refuse "bad chunked encoding"
   end
   return line, text, first + 2

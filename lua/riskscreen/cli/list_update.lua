@@ -1,0 +1,118 @@
+-- riskscreen list update: fetches OFAC's list if it has changed. The file that was fetched is kept beside the list. One
+-- that has not changed is compiled again, so that the age of the list is the age of the last look.
+local core = require "riskscreen.core"
+local http = require "riskscreen.options.http"
+local json = require "riskscreen.json"
+local runtime = require "riskscreen.runtime"
+local status = require "riskscreen.cli.status"
+local tables = require "riskscreen.util.tables"
+local text = require "riskscreen.util.text"
+
+local MAX_REDIRECTS = 5
+local CONNECT_TIMEOUT = 10 -- seconds
+local FETCHED, FACTS = ".source", ".source.json" -- after the list's name: the file that was fetched, and what it was
+
+local redirects = tables.set { 301, 302, 303, 307, 308 }
+
+local M = {
+  URL = "https://sanctionslistservice.ofac.treas.gov/api/PublicationPreview/exports/SDN.XML",
+}
+
+-- The checked origin of a URL, and its target; or nil and the reason.
+local function split(url)
+  local origin, target = url:match "^(%a[%w+.-]*://[^/?#]*)([^#]*)"
+  local base, reason = nil, "must be a URL such as https://host/path"
+  if origin and not target:find "[^!-~]" then
+    base, reason = http.base_url(origin)
+  end
+  return base, base and (target:find "^/" and target or "/" .. target) or reason
+end
+
+local function read(path)
+  local file = io.open(path, "rb")
+  local content = file and file:read "*a"
+  if file then
+    file:close()
+  end
+  return content
+end
+
+local function write(path, content)
+  local file, problem = io.open(path .. ".new", "wb")
+  local ok = file
+  if file then
+    ok, problem = file:write(content)
+    local closed, fault = file:close()
+    ok, problem = ok and closed, problem or fault
+  end
+  if ok then
+    ok, problem = os.rename(path .. ".new", path)
+  end
+  status.ensure_written(ok, problem)
+end
+
+-- The answer to a request, after redirects; none leads from https to http.
+local function fetch(url, headers, settings)
+  local is_secure = url:find "^https:" ~= nil
+  for _ = 0, MAX_REDIRECTS do
+    local base, target = split(url)
+    if not base then
+      status.misuse(("the URL %s %s"):format(text.show(url), target))
+    elseif is_secure and not base.origin:find "^https:" then
+      status.fail(status.unknown, "the service redirects from https to http")
+    end
+    local reply, failure = runtime.fetch(
+      tables.merge(settings, { base_url = base, connect_timeout = CONNECT_TIMEOUT, concurrency = 1 }),
+      { target = target, headers = headers, timeout = settings.timeout }
+    )
+    if not reply then
+      status.fail(status.unknown, "the list cannot be fetched: " .. tostring(failure.message or failure.kind))
+    elseif not redirects[reply.status] or not reply.headers.location then
+      return reply
+    end
+    local location = reply.headers.location
+    url = location:find "^/" and base.origin .. location or location
+  end
+  status.fail(status.unknown, ("the service redirects more than %d times"):format(MAX_REDIRECTS))
+end
+
+---Fetches the list's source where it has changed.
+---@param output string the list
+---@param url string
+---@param settings { timeout: number, max_response_size: integer, proxy?: string, ca_file?: string }
+---@return string path of the source, to compile
+---@return boolean is_new
+---@return fun() keep makes it the source of later updates
+function M.fetch(output, url, settings)
+  local kept = read(output .. FETCHED)
+  local facts = kept and json.decode(read(output .. FACTS) or "")
+  local headers = {}
+  -- Only an unspoilt file may stand for the one that has not changed.
+  if type(facts) == "table" and facts.url == url and facts.digest == text.hex(core.sha256(kept)) then
+    headers["If-None-Match"], headers["If-Modified-Since"] = facts.etag, facts.modified
+  end
+  local reply = fetch(url, headers, settings)
+  if reply.status == 304 and next(headers) then
+    return output .. FETCHED, false, function() end
+  elseif reply.status ~= 200 then
+    status.fail(status.unknown, ("the list cannot be fetched: the service answered %d"):format(reply.status))
+  end
+  local path = output .. FETCHED .. ".new"
+  write(output .. FETCHED .. ".new", reply.text)
+  return path,
+    true,
+    function()
+      status.ensure_written(os.rename(path, output .. FETCHED))
+      write(
+        output .. FACTS,
+        assert(json.encode {
+          url = url,
+          digest = text.hex(core.sha256(reply.text)),
+          etag = reply.headers.etag,
+          modified = reply.headers["last-modified"],
+        })
+      )
+    end
+end
+
+return M

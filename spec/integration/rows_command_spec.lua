@@ -1,0 +1,218 @@
+-- Files of rows in the command: what is refused, and what several lists and an update do.
+local cjson = require "cjson"
+local http = require "riskscreen.sandbox.http"
+local list_files = require "spec.support.list_files"
+local lists = require "riskscreen.lists"
+local run = require("spec.support.cli").run
+local runtime = require "riskscreen.runtime"
+local temporary = require "spec.support.temporary"
+
+local address = list_files.address
+local unpack = table.unpack or unpack -- luacheck: ignore 113 143
+
+describe("a file of rows in the command", function()
+  after_each(temporary.clean)
+
+  local function file(content, name)
+    local path = temporary.path(name or "in.csv")
+    temporary.write(path, content)
+    return path
+  end
+
+  it("stops after --max-invalid rows, and with a sensible number of its own", function()
+    local lines = { "address" }
+    for number = 1, 1200 do
+      lines[number + 1] = "garbage " .. number
+    end
+    local path = file(table.concat(lines, "\n"))
+    for _, verb in ipairs {
+      { "screen", "--file", path, "-o", "-", "-n", "eth" },
+      { "screen", "--file", path, "--dry-run", "-n", "eth" },
+      { "blacklist", "import", path, "-n", "eth" },
+      { "list", "build", path, "-o", path .. ".rsl" },
+    } do
+      local arguments = { "--sandbox" }
+      for _, argument in ipairs(verb) do
+        arguments[#arguments + 1] = argument
+      end
+      local status, _, err = run(arguments)
+      assert.equal(4, status, verb[1])
+      assert.matches("more than 1000 rows are invalid", err, 1, true)
+      arguments[#arguments + 1] = "--max-invalid"
+      arguments[#arguments + 1] = "3"
+      status, _, err = run(arguments)
+      assert.equal(4, status, verb[1])
+      assert.matches("more than 3 rows are invalid", err, 1, true)
+    end
+  end)
+
+  it("may be empty only with --allow-empty", function()
+    local path = file "address\n"
+    for _, verb in ipairs {
+      { "screen", "--file", path, "-o", "-", "-n", "eth" },
+      { "blacklist", "import", path, "-n", "eth" },
+      { "list", "build", path, "-o", path .. ".rsl" },
+      { "watch", "--file", path, "--once", "-n", "eth" },
+      { "report", path, "-o", path .. ".html" },
+    } do
+      if verb[1] == "report" then
+        temporary.write(path, "action\n")
+      end
+      local status, _, err = run { "--sandbox", unpack(verb) }
+      assert.equal(4, status, verb[1])
+      assert.matches("it has no rows: --allow-empty", err, 1, true)
+      verb[#verb + 1] = "--allow-empty"
+      status, _, err = run { "--sandbox", unpack(verb) }
+      assert.equal(0, status, err)
+    end
+  end)
+
+  it("is not its own output, by no name of it, also with --force", function()
+    local content = "address,action\n" .. address(1) .. ",allow\n"
+    local path = file(content)
+    local link = temporary.path "link"
+    assert(os.execute(("ln %s %s"):format(path, link)))
+    for _, output in ipairs { path, link } do
+      for _, verb in ipairs {
+        { "screen", "--file", path, "-o", output, "-n", "eth", "--force" },
+        { "list", "build", path, "-o", output },
+        { "watch", "--file", path, "--state", output, "--once", "-n", "eth" },
+        { "report", path, "-o", output },
+      } do
+        local status, _, err = run { "--sandbox", unpack(verb) }
+        assert.equal(4, status, verb[1] .. err)
+        local now = assert(io.open(path, "rb"))
+        assert.equal(content, now:read "*a")
+        now:close()
+      end
+    end
+  end)
+
+  it("has the columns, the separator and the encoding that the options name, in every verb", function()
+    local path = file("konto|netz|wallet|action|x\n" .. address(1) .. "|ETH|caf\233|allow|caf\233\n")
+    local options = { "--address-column", "konto", "--network-column", "netz", "--delimiter", "|" }
+    options[7], options[8] = "--encoding", "latin1"
+    for _, verb in ipairs {
+      { "screen", "--file", path, "-o", "-", "--jsonl", "--keep", "X" },
+      { "blacklist", "import", path, "--risk", "high/scam", "--jsonl" },
+      { "watch", "--file", path, "--once" },
+      { "list", "build", path, "-o", path .. ".rsl", "--json" },
+      { "report", path, "-o", path .. ".html" },
+    } do
+      local arguments = { "--sandbox", unpack(verb) }
+      for _, option in ipairs(options) do
+        arguments[#arguments + 1] = option
+      end
+      local status, out, err = run(arguments)
+      assert.equal(0, status, verb[1] .. err)
+      if verb[1] == "screen" then
+        local record = cjson.decode(out)
+        assert.same({ address(1), "eth", "café" }, { record.address, record.network, record.X })
+      end
+    end
+  end)
+
+  it("adds up the lists of a profile, of the environment and of flags", function()
+    local paths = {}
+    for number = 1, 5 do
+      paths[number] = file(address(number) .. "\n", "list" .. number)
+    end
+    local profile = file(("sandbox = true\nlists.deny = %s\nlists.deny = %s\n"):format(paths[1], paths[2]), "p.conf")
+    local arguments = { "screen", "-n", "eth", "--profile", profile, "--deny", paths[3], "--deny", paths[4], "--jsonl" }
+    for number = 1, 6 do
+      arguments[#arguments + 1] = address(number)
+    end
+    local status, out = run(arguments, { env = { RISKSCREEN_LISTS_DENY = paths[5] } })
+    assert.equal(2, status)
+    local actions = {}
+    for line in out:gmatch "[^\n]+" do
+      actions[#actions + 1] = cjson.decode(line).action
+    end
+    assert.same({ "block", "block", "block", "block", "block", "allow" }, actions)
+  end)
+
+  it("tells on stderr that a list was not loaded again, or holds rows that are no entries", function()
+    local path = file("address\nwhat\n" .. address(1) .. "\n", "deny.csv")
+    local _, _, err = run { "screen", "--sandbox", "-n", "eth", "--deny", path, address(1) }
+    assert.matches("has 1 rows that are no entries", err, 1, true)
+  end)
+end)
+
+describe("riskscreen list update", function()
+  local server, requests, answer
+
+  before_each(function()
+    requests, answer = {}, {}
+    local service = {}
+    function service.handle(_, request)
+      requests[#requests + 1] = request
+      local reply = answer[request.target] or answer.default
+      local tag = reply.headers and reply.headers.ETag
+      if tag and request.headers["if-none-match"] == tag then
+        return { status = 304, headers = {}, body = "" }
+      end
+      return { status = reply.status or 200, headers = reply.headers or {}, body = reply.body or "" }
+    end
+    server = assert(http.new(service, { host = "127.0.0.1", port = 0, now = runtime.now, on_close = function() end }))
+    runtime.attach(server)
+  end)
+
+  after_each(function()
+    runtime.detach(server)
+    server:close()
+    temporary.clean()
+  end)
+
+  local function ofac(count)
+    local ids = {}
+    for number = 1, count do
+      ids[number] = "<id><idType>Digital Currency Address - ETH</idType><idNumber>%s</idNumber></id>"
+      ids[number] = ids[number]:format(address(number))
+    end
+    return "<sdnList><sdnEntry><uid>1</uid><idList>" .. table.concat(ids) .. "</idList></sdnEntry></sdnList>"
+  end
+
+  local function update(output, ...)
+    return run { "list", "update", "-o", output, "--url", server.url .. "/sdn.xml", "--json", ... }
+  end
+
+  it("fetches, asks only for changes, and takes no list that has lost its entries", function()
+    local output = temporary.path "ofac.rsl"
+    answer["/sdn.xml"] = { status = 302, headers = { Location = "/file?sig=a%20b" } }
+    local file = { headers = { ETag = '"1"' }, body = ofac(10) }
+    answer["/file?sig=a%20b"] = file
+    local status, out, err = update(output)
+    assert.equal(0, status, err)
+    assert.equal(10, cjson.decode(out).entries)
+    status, out, err = update(output)
+    assert.same({ 0, 10 }, { status, cjson.decode(out).entries })
+    assert.matches("has not changed", err, 1, true)
+    assert.equal('"1"', requests[#requests].headers["if-none-match"])
+    for _, body in ipairs { ofac(4), "<html>maintenance</html>", "", "<sdnList>" } do
+      file.body, file.headers.ETag = body, '"2"'
+      assert.equal(3, (update(output)), body)
+      assert.equal(10, lists.load(output).facts.entries)
+    end
+    file.body = ofac(4)
+    assert.equal(0, (update(output, "--max-shrink", "1")))
+    assert.equal(4, lists.load(output).facts.entries)
+  end)
+
+  it("leaves the old list where the service fails, sends too much, or leads elsewhere", function()
+    local output = temporary.path "ofac.rsl"
+    answer.default = { body = ofac(10) }
+    assert.equal(0, (update(output)))
+    for _, reply in ipairs {
+      { status = 500 },
+      { status = 304 },
+      { body = ofac(100) },
+      { status = 302, headers = { Location = "/sdn.xml" } },
+      { status = 302, headers = { Location = "http://risk.example/" } },
+    } do
+      answer.default = reply
+      local status = update(output, "--max-size", "1024")
+      assert.is_true(status == 3 or status == 4)
+      assert.equal(10, lists.load(output).facts.entries)
+    end
+  end)
+end)
