@@ -282,7 +282,7 @@ describe("the gate", function()
       local secret = "a-secret-that-is-not-shown-anywhere"
       local made = require("riskscreen.nginx.gate").new {
         name = "secretive", on_unknown = "block", dict = "riskscreen",
-        client = { base_url = "https://x.example", access_key = secret },
+        client = { base_url = "https://x.example", access_key = secret, account = "test" },
         journal = { path = os.tmpname(), key = secret },
         redis = { url = "redis://:" .. secret .. "@127.0.0.1:1", key = secret },
       }
