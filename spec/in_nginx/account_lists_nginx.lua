@@ -203,7 +203,7 @@ describe("a gate with the account's lists", function()
       ["account_lists = {}, dict = false"] = "account_lists needs dict",
       ["account_lists = { interval = 60, max_age = 60 }"] = "lists.max_age must be more than account_lists.interval",
       ["account_lists = { white = true }"] = "unknown",
-      ["account_lists = {}, client = { identity = 'mine', screen = function() end }"] = "account_lists needs a client with",
+      ["account_lists = {}, client = { identity = 'x', screen = error }"] = "account_lists needs a client with",
     } do
       local ok, failure = running.nginx:eval("return pcall(new_gate, { " .. code .. " })")
       assert.is_false(ok)

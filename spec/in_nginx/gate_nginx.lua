@@ -224,7 +224,7 @@ describe("the gate", function()
   it("lets a request pass in monitor mode after misuse, or after a decision without a reason", function()
     start(
       [[gate = new_gate { network = 'eth', monitor = true }
-        mute = new_gate { network = 'eth', monitor = true, name = "mute", client = { identity = "mute", screen = function()
+        mute = new_gate { network = 'eth', monitor = true, name = "mute", client = { identity = "m", screen = function()
           return { action = "unknown", error = require("riskscreen.errors").new("unsupported", "not here") }
         end } }]],
       {
@@ -282,7 +282,7 @@ describe("the gate", function()
       local secret = "a-secret-that-is-not-shown-anywhere"
       local made = require("riskscreen.nginx.gate").new {
         name = "secretive", on_unknown = "block", dict = "riskscreen",
-        client = { base_url = "https://x.example", access_key = secret },
+        client = { base_url = "https://x.example", access_key = secret, account = "test" },
         journal = { path = os.tmpname(), key = secret },
         redis = { url = "redis://:" .. secret .. "@127.0.0.1:1", key = secret },
       }
@@ -466,7 +466,9 @@ describe("the gate", function()
           return { status = 200, headers = {}, value = { success = true, code = 1, data = data } }
         end
         local function gate_of(extend)
-          local client = require("riskscreen").new { access_key = "test-key", transport = answer, identity = "one", extend = extend }
+          local client = require("riskscreen").new {
+            access_key = "test-key", transport = answer, identity = "one", extend = extend,
+          }
           return new_gate { network = "eth", client = client }
         end
         gate, strict = gate_of { risk_type = { "mixer" } }, gate_of()]],

@@ -3,6 +3,7 @@
 -- formats are those of the networks (formats.lua); the interface publishes none.
 local foreign = require "riskscreen.address.foreign_characters"
 local formats = require "riskscreen.address.formats"
+local generations = require "riskscreen.util.generations"
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 
@@ -40,24 +41,12 @@ for _, network in ipairs(networks) do
   end
 end
 
--- Canonical addresses by format and text, for texts that have passed a check. A full table becomes the old one.
+-- Canonical addresses by format and text, for texts that have passed a check.
 local memories = {}
 for _, level in ipairs { "checksum", "format" } do
-  memories[level] = { young = {}, old = {}, count = 0 }
-end
-
-local function recall(memory, format, address)
-  local young, old = memory.young[format], memory.old[format]
-  return young and young[address] or old and old[address]
-end
-
-local function remember(memory, format, address, canonical)
-  if memory.count >= REMEMBERED then
-    memory.old, memory.young, memory.count = memory.young, {}, 0
-  end
-  memory.young[format] = memory.young[format] or {}
-  memory.young[format][address] = canonical
-  memory.count = memory.count + 1
+  memories[level] = tables.memoize(function()
+    return generations.new(REMEMBERED)
+  end)
 end
 
 -- The canonical address of a text, or nil and the reason of the first form that the text begins like.
@@ -115,14 +104,14 @@ function M.normalize(address, network)
   if not format or #address > LONGEST then
     return address, false
   end
-  local memory = memories.checksum
-  local canonical = recall(memory, format, address)
+  local memory = memories.checksum(format)
+  local canonical = memory:get(address)
   if not canonical then
     canonical = read(format, address, true)
     if not canonical then
       return address, false
     end
-    remember(memory, format, address, canonical)
+    memory:set(address, canonical)
   end
   return canonical, begins_like_hexadecimal(canonical)
 end
@@ -240,17 +229,15 @@ function M.validate(address, network, level)
   if memory and format == EVM and type(address) == "string" and is_canonical_evm(address) then
     return address
   end
-  local young = memory and memory.young[format]
-  if young and young[address] then
-    return young[address]
-  elseif not memory and level ~= false then
+  if not memory and level ~= false then
     error(("level must be 'checksum', 'format' or false (got %s)"):format(text.show(level)), 2)
   elseif not format or type(address) ~= "string" or #address > LONGEST then
     return nil, problem_of(address, network)
   elseif not memory then
     return (M.normalize(address, network))
   end
-  local canonical = recall(memory, format, address)
+  local known = memory(format)
+  local canonical = known:get(address)
   if canonical then
     return canonical
   end
@@ -258,7 +245,7 @@ function M.validate(address, network, level)
   if not canonical then
     return nil, problem_of(address, network)
   end
-  remember(memory, format, address, canonical)
+  known:set(address, canonical)
   return canonical
 end
 

@@ -562,8 +562,8 @@ end
 ---@return riskscreen.Decision|nil
 function Cache:blacklisted(address, network_name)
   local now = catch_up(self)
-  local listed = self.lists and find_in_lists(self, address, addresses.network_names[network_name], now)
-  return listed and listed.decision.action == "block" and listed.decision or nil
+  local on_list = self.lists and find_in_lists(self, address, addresses.network_names[network_name], now)
+  return on_list and on_list.decision.action == "block" and on_list.decision or nil
 end
 
 ---Forgets all addresses in all workers.

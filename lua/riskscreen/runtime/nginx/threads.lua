@@ -7,7 +7,6 @@ local task = require "riskscreen.runtime.tasks"
 
 local ngx = _G.ngx
 local running, yield = coroutine.running, coroutine.yield
-local tonumber = tonumber
 local unpack = unpack -- luacheck: ignore 113
 local thread = ngx.thread
 
