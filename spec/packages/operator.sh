@@ -1,5 +1,5 @@
-# An nginx operator: a checkout in /root, the library installed for nginx alone, and the gate of docs/nginx.md in front of a
-# location, with workers that cannot read /root. Then the checkout is moved, and the library removed.
+# An nginx operator with a checkout in /root, which the workers cannot read. The library is installed for nginx alone, and
+# the gate of docs/nginx.md stands in front of a location. Then the checkout is moved, and the library removed.
 . spec/packages/common.sh
 cat >"$work/script" <<'SCRIPT'
 apt-get install -q nginx libnginx-mod-http-lua lua-resty-core lua-resty-lrucache lua-cjson curl ca-certificates
