@@ -10,7 +10,7 @@ riskscreen screen 0xf9410A55B94b72B3BE0e33912bE89D4F7dA143f3 -n eth 2>/tmp/said 
 [ "$status" = 4 ]
 [ "$(cat /tmp/said)" = 'riskscreen: the Lua module argparse is not installed for Lua 5.4: apt install lua-argparse' ]
 apt-get install -q lua-argparse lua-busted
-unshare -n luarocks --lua-version=5.4 test -- spec/unit/policy spec/unit/interface spec/unit/core/decoder_spec.lua | tee /tmp/said
+unshare -n luarocks --lua-version=5.4 test -- unit/policy unit/interface unit/core/decoder_spec | tee /tmp/said
 grep -q '^pending: .* needs ' /tmp/said
 SCRIPT
 } >"$work/script"
