@@ -1,5 +1,5 @@
-# ./dev install [LUA [PREFIX]]: builds the library for one Lua and installs it below PREFIX, /usr/local by default: the
-# Lua files and the C modules, without the command. With luajit nginx finds both, and needs no path to this checkout.
+# ./dev install [LUA [PREFIX]]: builds the library for one Lua and installs it below PREFIX, /usr/local by default.
+# These are the Lua files and the C modules, without the command. With luajit nginx finds both, and needs no path to this checkout.
 # `cmake --build build/LUA --target uninstall` removes them.
 . tools/common.sh
 lua=${1:-5.4}

@@ -32,6 +32,9 @@ SCRIPT
 grep -q '^# written by the operator' /etc/riskscreen/watch.env
 [ "$(stat -c %a /etc/riskscreen/watch.env)" = 600 ]
 [ -s /lib/systemd/system/riskscreen-webhook.service ]
+[ -s /usr/share/doc/lua-riskscreen/docs/reference.md ]
+[ -s /usr/share/doc/lua-riskscreen/examples/policy.lua ]
+[ -s /usr/share/lua-riskscreen/types/riskscreen.lua ]
 [ -z "$(find /etc/systemd -name 'riskscreen*')" ] # no service is enabled
 
 # The library, over HTTP, on each Lua.

@@ -1,4 +1,20 @@
-# The rock: made, installed for all users and for one, packed, removed, and installed from the packed file.
+# The rock: made, installed for all users and for one, packed, removed, and installed from the packed file. Then its specs,
+# with Debian's busted, and what the command says where a package is missing.
 . spec/packages/common.sh
-section "LuaRocks" >"$work/script"
-sh tools/bare.sh "$work/script"
+{
+  section "LuaRocks"
+  cat <<'SCRIPT'
+apt-get remove -q lua-argparse
+status=0
+riskscreen screen 0xf9410A55B94b72B3BE0e33912bE89D4F7dA143f3 -n eth 2>/tmp/said || status=$?
+[ "$status" = 4 ]
+[ "$(cat /tmp/said)" = 'riskscreen: the Lua module argparse is not installed for Lua 5.4: apt install lua-argparse' ]
+apt-get install -q lua-argparse lua-busted
+unshare -n luarocks --lua-version=5.4 test -- unit/policy unit/interface unit/core/decoder_spec | tee /tmp/said
+grep -q '^pending: .* needs ' /tmp/said
+SCRIPT
+} >"$work/script"
+git archive --format=tar HEAD | (mkdir "$work/checkout" && tar xf - -C "$work/checkout")
+(cd "$work/checkout" && git init -q && git add -A && git -c user.name=a -c user.email=a@example.com commit -q -m Everything)
+sed -i '1i apt-get install -q git zip' "$work/script"
+sh tools/bare.sh "$work/script" "$work/checkout/." "$work/checkout/.git"

@@ -7,9 +7,9 @@ local operations = require "riskscreen.interface.operations"
 local INTRODUCTION = [[
 After reading this page you know every method, its parameters and its results. `tools/generate.lua` writes it from the
 tables of the interface and from the annotations in the source. Names, paths, fields and enumerations are those of the
-published interface, version %s, unless the text says that they are ours or *assumed*. [Assumptions](assumptions.md) lists what
-is not published. The interface has four groups: KYA is *Know Your Address*, KYT is *Know Your Transaction*, and the others are
-about the account and its lists. It does not show which parameters are required: what the tables call required is assumed.
+published interface, version %s, unless the text says that they are ours or *assumed*. [Assumptions](assumptions.md)
+lists what is not published. KYA is *Know Your Address*, and KYT is *Know Your Transaction*. The interface does not show
+which parameters are required: what the tables call required is assumed.
 
 A method that takes a list of any length splits it into requests. `client:call` sends one request and refuses a longer
 list.
