@@ -442,7 +442,10 @@ function Rows:check()
 end
 
 local function new(source, options)
-  local file, problem = files.open(source, options.name)
+  local file, problem = source, nil
+  if type(source) ~= "table" or not source.kind then
+    file, problem = files.open(source, options.name)
+  end
   local self = setmetatable({
     file = file or { name = options.name or tostring(source) },
     options = options,
@@ -478,7 +481,7 @@ function M.options_of(settings, more)
 end
 
 ---Opens a file of rows.
----@param source string|file* a path, or an open file
+---@param source string|file*|riskscreen.rows.File a path, an open file, or what `file` has opened
 ---@param options riskscreen.rows.Options
 ---@return riskscreen.Rows|nil
 ---@return riskscreen.Error|nil
