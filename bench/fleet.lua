@@ -27,6 +27,7 @@ local HTTP = [[
         client = {
           base_url = "http://127.0.0.1:BEHIND",
           access_key = "0123456789abcdef0123456789abcdef",
+          account = "bench",
           concurrency = 128,
         },
         dict = dict, lru = 0, on_unknown = "block", redis = redis,

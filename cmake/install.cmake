@@ -1,7 +1,8 @@
 # What `cmake --install` installs, besides the C modules. Several Luas can share a prefix: their files have names of their
 # own, or are the same for all.
 
-install(DIRECTORY lua/riskscreen DESTINATION ${RISKSCREEN_INSTALL_LMOD}
+# The component `library` is what a Lua loads: ./dev install.
+install(DIRECTORY lua/riskscreen DESTINATION ${RISKSCREEN_INSTALL_LMOD} COMPONENT library
   FILES_MATCHING PATTERN "*.lua" PATTERN report/page EXCLUDE)
 
 install(FILES docs/riskscreen.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
@@ -34,4 +35,9 @@ if(RISKSCREEN_STATIC)
   write_basic_package_version_file(riskscreenConfigVersion.cmake COMPATIBILITY SameMajorVersion)
   install(FILES cmake/riskscreenConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/riskscreen-${lua_name}.cmake
     ${CMAKE_CURRENT_BINARY_DIR}/riskscreenConfigVersion.cmake DESTINATION ${package_dir})
+endif()
+
+if(is_top_level)
+  add_custom_target(uninstall COMMAND ${CMAKE_COMMAND} -P ${PROJECT_SOURCE_DIR}/cmake/uninstall.cmake
+    WORKING_DIRECTORY ${PROJECT_BINARY_DIR} VERBATIM)
 endif()

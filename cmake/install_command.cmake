@@ -19,8 +19,8 @@ endif()
 if(NOT CMAKE_INSTALL_PREFIX STREQUAL "/usr" AND NOT IS_ABSOLUTE ${RISKSCREEN_INSTALL_LMOD})
   set(lmod ${CMAKE_INSTALL_PREFIX}/${RISKSCREEN_INSTALL_LMOD})
   set(cmod ${CMAKE_INSTALL_PREFIX}/${RISKSCREEN_INSTALL_CMOD})
-  string(REPLACE "\nos.exit"
-    "\npackage.path = [[${lmod}/?.lua;${lmod}/?/init.lua;]] .. package.path\npackage.cpath = [[${cmod}/?.so;]] .. package.cpath\nos.exit"
+  string(REPLACE "\nlocal ran"
+    "\npackage.path = [[${lmod}/?.lua;${lmod}/?/init.lua;]] .. package.path\npackage.cpath = [[${cmod}/?.so;]] .. package.cpath\nlocal ran"
     command "${command}")
 endif()
 file(WRITE ${PROJECT_BINARY_DIR}/install/riskscreen "${command}")

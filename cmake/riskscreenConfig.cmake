@@ -1,12 +1,12 @@
 # find_package(riskscreen [COMPONENTS lua5.4]) defines riskscreen::riskscreen, the static library, and the Lua modules
 # riskscreen::core, riskscreen::system and others, whose files a program can ship.
 #
-# The component is lua5.4, lua5.3, lua5.1 or luajit. Without one it is the first of these that is installed. A target of
+# The component is lua5.4, lua5.5, lua5.3, lua5.1 or luajit. Without one it is the first of these that is installed. A target of
 # a Lua of your own goes into RISKSCREEN_LUA_TARGET.
 
 set(_riskscreen_luas ${riskscreen_FIND_COMPONENTS})
 if(NOT _riskscreen_luas)
-  foreach(_riskscreen_lua lua5.4 lua5.3 lua5.1 luajit)
+  foreach(_riskscreen_lua lua5.4 lua5.5 lua5.3 lua5.1 luajit)
     if(EXISTS ${CMAKE_CURRENT_LIST_DIR}/riskscreen-${_riskscreen_lua}.cmake)
       list(APPEND _riskscreen_luas ${_riskscreen_lua})
     endif()

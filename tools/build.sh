@@ -2,8 +2,5 @@
 . tools/common.sh
 lua=${1:-5.4}
 interpreter "$lua" >/dev/null
-# shellcheck disable=SC2086
-need $build_packages
-# shellcheck disable=SC2086
-[ "$lua" = 5.4 ] || need $test_packages
+need_to_build "$lua"
 build_preset "$lua"

@@ -7,8 +7,8 @@ all_luas="5.4 5.3 5.1 luajit"
 # Takes less processor time than make, also for the builds of rocks and of example projects.
 export CMAKE_GENERATOR=Ninja
 
-build_packages="gcc libc6-dev ninja-build cmake pkg-config lua5.4 liblua5.4-dev lua-argparse
-  libcurl4-openssl-dev libmicrohttpd-dev libhiredis-dev"
+compile_packages="gcc libc6-dev ninja-build cmake pkg-config libcurl4-openssl-dev libmicrohttpd-dev libhiredis-dev"
+build_packages="$compile_packages liblua5.4-dev lua5.4 lua-argparse"
 nginx_packages="nginx libnginx-mod-http-lua lua-resty-core lua-resty-lrucache lua-cjson"
 test_packages="lua5.3 liblua5.3-dev lua5.1 liblua5.1-0-dev luajit2 libluajit2-5.1-dev lua-busted lua-socket lua-zlib luarocks
   lua-cqueues lua-expat lua-luv lua-posix lua-dbi-sqlite3
@@ -70,8 +70,15 @@ check_port() {
   exit 2
 }
 
+# Whether a preset was configured in this directory. A checkout that was moved or copied brings its old build with it.
+configured_here() {
+  configured_in=$(sed -n 's/^CMAKE_HOME_DIRECTORY:INTERNAL=//p' "build/$1/CMakeCache.txt" 2>/dev/null) &&
+    [ "$(cd "${configured_in:-/nowhere}" 2>/dev/null && pwd -P)" = "$(pwd -P)" ]
+}
+
 # configure_preset NAME [OPTION...]: what CMakePresets.json says of it.
 configure_preset() {
+  configured_here "$1" || rm -rf "build/$1"
   [ "build/$1/build.ninja" -nt CMakePresets.json ] || {
     rm -f "build/$1/CMakeCache.txt" # it may be of another compiler or generator
     cmake --preset "$@"
@@ -103,6 +110,29 @@ interpreter() {
   luajit) echo luajit ;;
   *) say "the Lua must be one of $all_luas (got '$1')"; return 2 ;;
   esac
+}
+
+# need_to_build LUA: the compiler, the libraries and the headers of that Lua.
+need_to_build() {
+  case $1 in
+  5.1) lua_headers=liblua5.1-0-dev ;;
+  luajit) lua_headers=libluajit2-5.1-dev ;;
+  *) lua_headers=liblua$1-dev ;;
+  esac
+  # shellcheck disable=SC2086
+  need $compile_packages $lua_headers
+}
+
+# build_to_run LUA: builds for that Lua, and points it at this checkout. The command needs argparse.
+build_to_run() {
+  interpreter "$1" >/dev/null
+  need_to_build "$1"
+  case $1 in
+  luajit) need luajit2 lua-argparse ;;
+  *) need "lua$1" lua-argparse ;;
+  esac
+  build_preset "$1"
+  use_build "$1"
 }
 
 # Points LUA_PATH and LUA_CPATH at this checkout's Lua files and the modules of a preset.

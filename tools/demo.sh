@@ -1,7 +1,6 @@
 # ./dev demo: starts the sandbox as a process of its own and screens examples/addresses.csv against it.
 . tools/common.sh
-sh tools/build.sh
-use_build 5.4
+build_to_run 5.4
 directory=$(mktemp -d)
 sandbox=
 trap '[ -z "$sandbox" ] || kill "$sandbox" 2>/dev/null; rm -rf "$directory"' EXIT

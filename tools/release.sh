@@ -95,7 +95,7 @@ for lua in $luas; do
   mkdir -p "$output/lua-$lua"
   LUAROCKS_CONFIG=$work/config.lua
   export LUAROCKS_CONFIG
-  echo 'rocks_provided = { argparse = "0.7.1-1" } cmake_generator = "Ninja"' >"$LUAROCKS_CONFIG"
+  echo 'cmake_generator = "Ninja"' >"$LUAROCKS_CONFIG"
   [ "$lua" != luajit ] ||
     echo 'lua_interpreter = "luajit" variables = { LUA = "/usr/bin/luajit", LUA_INCDIR = "/usr/include/luajit-2.1" }' \
       >>"$LUAROCKS_CONFIG"

@@ -6,6 +6,5 @@ case ${2:-http://} in
 http://* | https://*) ;;
 *) say "sandbox: WEBHOOK_URL must begin with http:// or https:// (got '$2')"; exit 2 ;;
 esac
-sh tools/build.sh
-use_build 5.4
+build_to_run 5.4
 exec lua5.4 tools/sandbox.lua "$@"

@@ -12,19 +12,41 @@
 #
 # ./dev soak fleet [ROWS]: a queue of 50,000 addresses with three workers. They are killed and frozen at random, and so
 # are the reader, the producer, the sandbox and Redis. Every address must have one result, and the right one.
+#
+# ./dev soak clock [DEPTH]: decides in two workers of the gate after every order of five steps: dates that are set,
+# reloads, purges, lists. No allow may be used after its end.
+# ./dev soak policy [CASES]: decides a million random cases by random policies for addresses, and as many for scores. A
+# second implementation must agree, and an answer that loses fields must gain nothing. The seed is new, and printed.
+# ./dev soak wire [SECONDS]: sends changed answers to the native HTTP client and to the one of nginx, for ten minutes by
+# default. They must never believe two different values. The seed is as that of kills.
 . tools/common.sh
 lua=${RISKSCREEN_LUA:-5.4}
 # shellcheck disable=SC2086
 need $build_packages $test_packages
 build_preset "$lua"
 use_build "$lua"
-if [ "${1:-}" = kills ]; then
+if [ "${1:-}" = kills ] || [ "${1:-}" = wire ]; then
   RISKSCREEN_SEED=${RISKSCREEN_SEED:-$(od -An -N3 -tu4 /dev/urandom | tr -d ' ')}
   export RISKSCREEN_SEED
   say "seed $RISKSCREEN_SEED"
+fi
+if [ "${1:-}" = wire ]; then
+  build_preset luajit
+  RISKSCREEN_WIRE_SECONDS=${2:-600} RISKSCREEN_LUA=$(interpreter "$lua") exec "$(interpreter "$lua")" /usr/bin/busted \
+    spec/in_nginx/wire_nginx.lua
+fi
+if [ "${1:-}" = kills ]; then
   # shellcheck disable=SC2046
   RISKSCREEN_KILLS=${2:-200} RISKSCREEN_LUA=$(interpreter "$lua") exec "$(interpreter "$lua")" /usr/bin/busted \
     $(find spec -name kill_spec.lua)
+fi
+if [ "${1:-}" = clock ]; then
+  RISKSCREEN_CLOCK_DEPTH=${2:-5} exec "$(interpreter "$lua")" /usr/bin/busted spec/unit/nginx/cache/clock_spec.lua
+if [ "${1:-}" = policy ]; then
+  RISKSCREEN_SEED=${RISKSCREEN_SEED:-$(od -An -N3 -tu4 /dev/urandom | tr -d ' ')}
+  export RISKSCREEN_SEED
+  say "seed $RISKSCREEN_SEED"
+  RISKSCREEN_POLICY_CASES=${2:-1000000} exec "$(interpreter "$lua")" /usr/bin/busted spec/unit/policy/oracle_spec.lua
 fi
 if [ "${1:-}" = lists ]; then
   exec "$(interpreter "$lua")" tools/soak_lists.lua "${2:-1000000}"

@@ -28,7 +28,9 @@ riskscreen.store, riskscreen.journal, riskscreen.report, riskscreen.redis, risks
 
 ---@alias riskscreen.Cost number|{ request?: number, item?: number } of a request, and of each of its items
 
----@alias riskscreen.ErrorKind |"invalid_argument"|"unsupported"|"network"|"timeout"|"tls"|"unauthorized"|"rate_limited"|"bad_request"|"server"|"http"|"api"|"protocol"|"circuit_open"|"cancelled"|"storage"
+---@alias riskscreen.ErrorKind |"invalid_argument"|"unsupported"|"network"|"timeout"|"tls"|"unauthorized"|"rate_limited"|"bad_request"|"server"|"http"|"api"|"protocol"|"circuit_open"|"cancelled"|"list"|"storage"
+
+---@alias riskscreen.IdentityOwner riskscreen.State|{ identity?: string }
 
 ---@alias riskscreen.LookupName "risk"|"entity"|"freeze_events"|"counterparties"
 
@@ -46,7 +48,7 @@ riskscreen.store, riskscreen.journal, riskscreen.report, riskscreen.redis, risks
 ---@field user_agent? string Name of the client for the service; by default riskscreen and its version.
 ---@field http_version? "auto"|"1.1"|"2" HTTP version; auto takes 2 where TLS offers it.
 ---@field compression? boolean Whether compressed answers are accepted.
----@field proxy? string URL of a proxy; the environment's proxy variables are not read.
+---@field proxy? string URL of a proxy, with `@` as `%40` in a password; the environment's proxy variables are not read.
 ---@field ca_file? string PEM file of the trusted authorities.
 ---@field client_cert? string PEM file of the client's certificate.
 ---@field client_key? string PEM file of that certificate's key.
@@ -56,6 +58,8 @@ riskscreen.store, riskscreen.journal, riskscreen.report, riskscreen.redis, risks
 ---@field usage_parameters? table Names on the wire of the usage query's parameters, which the interface does not publish.
 ---@field transaction_parameters? table Name on the wire of a transaction's `custom_id`, which the interface shows in results alone.
 ---@field transport? function Sends requests in place of the library's HTTP: transport(request) --> reply | nil, failure.
+---@field identity? string Name of the service behind a `transport` of your own. Whatever is kept of its answers is kept under this name.
+---@field account? string Name of your account at the service, the same after the key is replaced. Required beside `store` and a queue, and wherever decisions are kept in Redis. Where `headers` choose one of several tenants, each has its own name.
 ---@field policy? table Policy of `screen`; by default the default policy.
 ---@field address_check? string|boolean How addresses are checked before anything is sent: `checksum`, `format`, or false for any text. By default `checksum`, and `format` for the calls of `client.kya`.
 ---@field lists? table Local deny and allow lists, which decide before the service is asked.
@@ -88,7 +92,7 @@ riskscreen.store, riskscreen.journal, riskscreen.report, riskscreen.redis, risks
 ---@field traceparent? string The trace of the call in the form of W3C Trace Context, passed on to the service unchanged.
 
 ---@class riskscreen.RedisOptions
----@field url? string `redis://[user:password@]host:port/database`, `rediss://` for TLS, or `unix:/path`. With `sentinels` the host is not used.
+---@field url? string `redis://[user:password@]host:port/database`, `rediss://` for TLS, or `unix:/path`. With `sentinels` the host is not used. In a password `@` is `%40`.
 ---@field username? string User of Redis' ACL; by default the one of the URL.
 ---@field password? string|function The password, or a function that returns it before each connection; by default the one of the URL.
 ---@field timeout? number Time limit of a command, without connecting.
@@ -438,6 +442,7 @@ local riskscreen_Response = {}
 ---@field status? integer the HTTP status, only if there was one
 ---@field code? integer|string the service's own code; of Redis the first word of its error
 ---@field msg? string the service's own message
+---@field envelope_status? string the `status` in the service's envelope, such as FAIL
 ---@field timestamp? integer of a validation failure, as the service gave it
 ---@field retryable boolean the same call may succeed later
 ---@field retry_after? number seconds that the service asked to wait
@@ -452,7 +457,7 @@ local riskscreen_Response = {}
 ---@field report? riskscreen.Additions of a bulk addition
 ---@field retry? fun(): any, any of a bulk call: repeats the failed part, with the results of the call
 ---@field uncertain? boolean a request that may have taken effect is not sent again
----@field ticket? string of a transaction whose submission is uncertain, for `client.kyt:resume`
+---@field ticket? string of a transaction that may come later, for `client.kyt:resume`
 ---@field request_id? string of a result that did not come in time
 ---@field last? table the last answer about a result that did not come in time
 ---@field cause? any the failure behind this one
@@ -631,13 +636,13 @@ local riskscreen_LookupResults = {}
 
 ---@class riskscreen.PolicyOptions
 ---@field rules? riskscreen.Rule[] the default rules
----@field extend? { level?: string[], type?: string[], source?: string[] } values the service has added
+---@field extend? { level?: string[], type?: string[], source?: string[], category?: string[] } values the service has added, and categories that no rule names
 ---@field provider? string the service's own name, as riskSource has it
 ---@field absent_entity? "unknown"|"none" the meaning of an entity record without an entity
 ---@field absent_risks? "unknown"|"none" the meaning of a risk assessment or a counterparty without `risks`
 ---@field absent_opponents? "unknown"|"none" the meaning of an answer about counterparties without `opponents`
 ---@field absent_freeze_events? "unknown"|"none" the meaning of an answer about freeze events without `data`
----@field not_offered? "none"|"unknown" the meaning of a condition where the service has no such lookup for the network
+---@field not_offered? "unknown"|"skip" the meaning of a rule where the service has no such lookup for the network
 ---@field lifting? string|string[] values of a freeze event's `type` or `event` that lift earlier freezes
 local riskscreen_PolicyOptions = {}
 
@@ -651,11 +656,12 @@ local riskscreen_PolicyOptions = {}
 ---@field unrecognised? boolean true: only a risk whose level or type is absent or not known to the library
 ---@field whitelist? boolean the record's flag
 ---@field contract? boolean the entity record's flag
----@field category? string|string[] the entity's category or its code; case is ignored
+---@field category? string|string[] the entity's category or its code; case, spaces, hyphens and underscores are ignored
 ---@field frozen? boolean whether a freeze is in force
 ---@field counterparty? riskscreen.CounterpartyRule a risky counterparty
 ---@field error? boolean|string|string[] true or error kinds: only a lookup that failed
 ---@field any? boolean true: every case; it stands alone, and replaces the conditions
+---@field not_offered? "unknown"|"skip" the meaning where the service does not offer a lookup that the rule needs; the policy's, if absent
 local riskscreen_Rule = {}
 
 ---@class riskscreen.CounterpartyRule matches counterparties by the `level`, the `type` or both of one of their risks
@@ -672,7 +678,7 @@ local riskscreen_CounterpartyRule = {}
 ---@field score_below? string a decimal text
 ---@field direction? "in"|"out" a strategy's direction
 ---@field strategy? string|string[] a strategy's number
----@field strategy_name? string|string[] case is ignored, as in the next two
+---@field strategy_name? string|string[] case, spaces, hyphens and underscores are ignored, as in the next two
 ---@field detail? string|string[] a detail's code
 ---@field detail_name? string|string[]
 ---@field error? boolean|string|string[] true or error kinds: only a result that failed
@@ -772,6 +778,7 @@ function riskscreen_Loop:step(wait) end
 ---@field accept_unauthenticated? boolean
 ---@field fetch? fun(request_id: string): table|nil, any gives the result that is used in place of the event's data
 ---@field store? riskscreen.Store|riskscreen.WebhookStore
+---@field account? string required with a store of table
 ---@field remember? { limit?: integer, ttl?: number } of handled events
 ---@field early? { limit?: integer, ttl?: number } of events whose transaction is not awaited yet
 ---@field on_failure? fun(failure: any, event: riskscreen.WebhookEvent)
@@ -1039,7 +1046,7 @@ local riskscreen_QueueInput = {}
 ---@field reasons string[]
 ---@field risks string[] such as "high / hack"
 ---@field error? riskscreen.ErrorKind of an input that is invalid
----@field policy? string the fingerprint of the policy that decided about an address
+---@field identity? string the identity of the decision about an address: service, account, policy and options
 ---@field time integer Unix seconds
 local riskscreen_QueueResult = {}
 
@@ -1156,6 +1163,7 @@ local riskscreen_Journal = {}
 ---@class riskscreen.JournalContext facts about a decision that the decision itself does not hold
 ---@field address? string the canonical address; otherwise the journal finds it
 ---@field policy? riskscreen.Policy
+---@field identity? string of the decision, by table's identity
 ---@field source? "service"|"sandbox"|"list"|"cache"|"none"
 ---@field is_sandbox? boolean the sandbox answered, and no service
 ---@field request_id? string
@@ -1174,6 +1182,7 @@ local riskscreen_JournalContext = {}
 ---@field reasons string[] the worst first
 ---@field source "service"|"sandbox"|"list"|"cache"|"none" none: nothing was asked, because there was no valid address
 ---@field policy? string the fingerprint of the policy
+---@field identity? string of the decision: service, account, policy and options; 0.9.0 wrote none
 ---@field degraded? boolean
 ---@field stale? boolean
 ---@field request_id? string as the caller gave it
@@ -1217,6 +1226,7 @@ local riskscreen_JournalFault = {}
 ---@field input any
 ---@field network? any
 ---@field address? string
+---@field identity? string of the recorded decision: service, account, policy and options
 ---@field before riskscreen.Action the action that was recorded
 ---@field after? riskscreen.Action the action of the policy; absent where the decision cannot be made again
 ---@field changed boolean

@@ -1,4 +1,4 @@
-/* The monotonic clock. Any thread may read it. */
+/* The clocks. Any thread may read them. */
 #ifndef RSC_CLOCK_H
 #define RSC_CLOCK_H
 
@@ -12,6 +12,13 @@
 static inline uint64_t rsc_now(void) {
     struct timespec now;
     (void)clock_gettime(CLOCK_MONOTONIC, &now); /* cannot fail for this clock and a valid pointer */
+    return (uint64_t)now.tv_sec * RSC_NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
+/* Returns the time since 1970 in ns. Somebody may set this clock, also back. */
+static inline uint64_t rsc_time(void) {
+    struct timespec now;
+    (void)clock_gettime(CLOCK_REALTIME, &now); /* cannot fail for this clock and a valid pointer */
     return (uint64_t)now.tv_sec * RSC_NS_PER_S + (uint64_t)now.tv_nsec;
 }
 

@@ -25,6 +25,10 @@ int rsc_poller_open(struct rsc_poller *poller) {
     return status;
 }
 
+void rsc_poller_forget(struct rsc_poller *poller) {
+    poller->epoll = poller->timerfd = poller->eventfd = -1;
+}
+
 void rsc_poller_close(struct rsc_poller *poller) {
     if (poller->kind != NULL) {
         poller->kind->close(poller);

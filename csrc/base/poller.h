@@ -60,6 +60,10 @@ int rsc_poller_open(struct rsc_poller *poller);
 /* Idempotent. Does not close the descriptors that were added. */
 void rsc_poller_close(struct rsc_poller *poller);
 
+/* In a forked child: forgets the parent's descriptors and closes none, so that rsc_poller_close changes nothing of the
+ * parent's. */
+void rsc_poller_forget(struct rsc_poller *poller);
+
 static inline bool rsc_poller_uses_epoll(const struct rsc_poller *poller) {
     return poller->kind != &rsc_poller_poll;
 }

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/descriptor.h"
+#include "base/process.h"
 
 #if !defined(POLLRDHUP)
 #    define POLLRDHUP POLLHUP /* macOS reports the end of a stream so */
@@ -22,9 +23,9 @@ struct waiter {
     pthread_t thread;
     pthread_mutex_t mutex;
     pthread_cond_t armed_or_ended;
-    pid_t process; /* a forked child has no such thread */
-    int wake[2];   /* ends the thread's poll(2), which reads its first end */
-    int ready[2];  /* the host polls the first end */
+    unsigned forks; /* rsc_forks at its start: a forked child has no such thread */
+    int wake[2];    /* ends the thread's poll(2), which reads its first end */
+    int ready[2];   /* the host polls the first end */
     uint64_t due;
     unsigned round; /* grows with every change: what the thread found in an earlier round is out of date */
     bool armed;     /* the thread is to make the pipe readable */
@@ -52,7 +53,7 @@ struct rsc_poll_set {
 
 /* Locks the waiter. Returns false if the thread does not exist in this process. */
 static bool enter(struct waiter *waiter) {
-    if (waiter == NULL || waiter->process != getpid()) {
+    if (waiter == NULL || waiter->forks != rsc_forks) {
         return false;
     }
     (void)pthread_mutex_lock(&waiter->mutex);
@@ -176,7 +177,7 @@ static int start_waiter(struct rsc_poll_set *set) {
     if (waiter == NULL) {
         return -1;
     }
-    waiter->process = getpid();
+    waiter->forks = rsc_process_current();
     waiter->due = RSC_NEVER;
     waiter->ready[0] = waiter->ready[1] = -1;
     if (rsc_descriptor_pipe(waiter->wake) != 0 || rsc_descriptor_pipe(waiter->ready) != 0) {

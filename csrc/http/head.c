@@ -10,6 +10,7 @@ static const char two_lengths[] = "Content-Length contradicts itself";
 static const char both_framings[] = "both Content-Length and Transfer-Encoding";
 static const char other_encoding[] = "a Transfer-Encoding other than chunked";
 static const char bad_status[] = "the status line is malformed";
+static const char upgrade[] = "an upgrade that nobody asked for";
 static const char bad_line[] = "a header line is malformed";
 
 static const char http_1_0[] = "1.0";
@@ -76,7 +77,7 @@ static const char *read_status(struct rsc_head *head, struct rsc_text line) {
         }
         head->status = (digits[0] - '0') * 100 + (digits[1] - '0') * 10 + (digits[2] - '0');
         head->http_version = versions[i];
-        return NULL;
+        return head->status == 101 ? upgrade : NULL;
     }
     return bad_status;
 }
@@ -137,6 +138,11 @@ static const char *read_field(struct rsc_head *head, char *line, size_t length) 
     } else if (is_word(name, "transfer-encoding")) {
         fault = head->chunked || head->http_version == http_1_0 || !is_word(value, "chunked") ? other_encoding : NULL;
         head->chunked = true;
+    } else if (is_word(name, "content-encoding")) {
+        head->encoding = head->encoding != RSC_ENCODING_NONE ? RSC_ENCODING_OTHER
+                         : is_word(value, "identity")        ? RSC_ENCODING_IDENTITY
+                         : is_word(value, RSC_ENCODING)      ? RSC_ENCODING_ASKED
+                                                             : RSC_ENCODING_OTHER;
     }
     if (fault == NULL && head->chunked && head->has_length) {
         return both_framings;

@@ -11,6 +11,9 @@
 #include "base/text.h"
 
 #define RSC_HEAD_LENGTH_HUGE UINT64_MAX /* a length of more than 15 digits */
+#define RSC_ENCODING         "gzip"     /* of compressed responses; JSON needs no other */
+
+enum rsc_encoding { RSC_ENCODING_NONE, RSC_ENCODING_IDENTITY, RSC_ENCODING_ASKED, RSC_ENCODING_OTHER };
 
 struct rsc_head {
     int status;
@@ -20,6 +23,7 @@ struct rsc_head {
     bool chunked;
     size_t digits;   /* of the length, for the comparison with a second one */
     uint64_t length; /* bytes of the body */
+    enum rsc_encoding encoding;
 };
 
 /* Whether the line begins a new head. */

@@ -56,6 +56,7 @@ static int open_multi(struct rsc_loop *loop, struct rsc_error *error) {
 
 int rsc_loop_open(struct rsc_loop *loop, long max_connections, struct rsc_error *error) {
     loop->opened = true;
+    loop->forks = rsc_process_current();
     loop->curl_due = RSC_NEVER;
     loop->connections = max_connections;
     rsc_link_init(&loop->origins);
@@ -71,11 +72,31 @@ int rsc_loop_open(struct rsc_loop *loop, long max_connections, struct rsc_error 
     return status;
 }
 
+/* Lets go of what libcurl and the system hold for the parent. libcurl's functions do nothing with NULL. */
+static void forget(struct rsc_loop *loop) {
+    for (struct rsc_link *i = loop->origins.next; i != &loop->origins; i = i->next) {
+        struct rsc_link *handles = &RSC_CONTAINER(i, struct rsc_origin, link)->handles;
+        for (struct rsc_link *j = handles->next; j != handles; j = j->next) {
+            struct rsc_handle *handle = RSC_CONTAINER(j, struct rsc_handle, handles);
+            handle->easy = NULL;
+            handle->shard->cache = NULL;
+        }
+    }
+    for (struct rsc_link *i = loop->watches.next; i != &loop->watches; i = i->next) {
+        RSC_CONTAINER(i, struct rsc_watch, watches)->duplicate = false;
+    }
+    loop->multi = NULL;
+    rsc_poller_forget(&loop->poller);
+}
+
 void rsc_loop_close(struct rsc_loop *loop) {
     if (!loop->opened || loop->closed) {
         return;
     }
     loop->closed = true;
+    if (rsc_loop_inherited(loop)) {
+        forget(loop);
+    }
     while (!rsc_list_empty(&loop->origins)) {
         rsc_origin_close(RSC_CONTAINER(loop->origins.next, struct rsc_origin, link));
     }

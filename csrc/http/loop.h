@@ -19,6 +19,7 @@
 #include "base/error.h"
 #include "base/list.h"
 #include "base/poller.h"
+#include "base/process.h"
 #include "http/operation.h"
 #include "http/sockets.h"
 #include "http/timers.h"
@@ -45,7 +46,14 @@ struct rsc_loop {
     long total_concurrency; /* sum over the origins */
 
     bool opened, closed;
+    unsigned forks; /* rsc_forks at its opening */
 };
+
+/* Whether this process is a forked child, and the loop is its parent's. Only functions that close or cancel may then be
+ * called. They close the loop, and touch neither its descriptors nor libcurl's handles, which stay allocated. */
+static inline bool rsc_loop_inherited(const struct rsc_loop *loop) {
+    return loop->forks != rsc_forks;
+}
 
 /* Opens a loop in zeroed memory. On a failure closes it and sets the error. */
 int rsc_loop_open(struct rsc_loop *loop, long max_connections, struct rsc_error *error);

@@ -78,6 +78,9 @@ static void cancel_watch(struct rsc_watch *watch) {
 
 void rsc_operation_cancel(struct rsc_operation *operation) {
     struct rsc_loop *loop = operation->loop;
+    if (rsc_loop_inherited(loop)) {
+        rsc_loop_close(loop);
+    }
     unsigned char state = operation->state;
     if (state == RSC_FINISHED) {
         unfinish(operation);

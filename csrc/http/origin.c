@@ -82,8 +82,8 @@ int rsc_origin_open(struct rsc_origin *origin, struct rsc_loop *loop, const stru
     int status = open_url(origin, options->base_url, error);
     if (status == RSC_OK) {
         origin->direct = !origin->tls && options->proxy == NULL;
-        bool sharded = rsc_curl_http_version(origin, options->http_version) == CURL_HTTP_VERSION_1_1 &&
-                       loop->connections == 0 && rsc_libcurl()->number >= RSC_LIBCURL_FINDS_SHARED;
+        origin->http_1 = rsc_curl_http_version(origin, options->http_version) == CURL_HTTP_VERSION_1_1;
+        bool sharded = origin->http_1 && loop->connections == 0 && rsc_libcurl()->number >= RSC_LIBCURL_FINDS_SHARED;
         origin->shard_handles = sharded ? RSC_SHARD_HANDLES : SIZE_MAX;
         status = rsc_curl_options_set(origin, options, error);
     }
@@ -118,6 +118,9 @@ static void free_shard(struct rsc_origin *origin, struct rsc_shard *shard) {
 }
 
 void rsc_origin_close(struct rsc_origin *origin) {
+    if (origin->loop != NULL && rsc_loop_inherited(origin->loop)) {
+        rsc_loop_close(origin->loop); /* which closes its origins, or is doing so */
+    }
     if (origin->loop == NULL || origin->closed) {
         return;
     }

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "base/buffer.h"
+#include "http/head.h"
 #include "http/loop.h"
 
 #define RSC_CONCURRENCY_MAX 10000         /* transfers in flight to one origin */
@@ -20,7 +21,6 @@
 #define RSC_HEADERS_MAX     (256u << 10)  /* bytes: the largest max_headers; libcurl's limit is 300 KB */
 #define RSC_ORIGIN_NAME_MAX 320           /* bytes: a host name, a port and a NUL */
 #define RSC_METHOD_MAX      16            /* bytes, with the final NUL */
-#define RSC_ENCODING        "gzip"        /* of compressed responses; JSON needs no other */
 
 #define RSC_READ_SIZE_MIN     1024        /* bytes that libcurl reads at once; the size of most responses raises it */
 #define RSC_TYPICAL_SIZE_MAX  (64u << 10) /* bytes to reserve at most for a response */
@@ -99,6 +99,7 @@ struct rsc_origin {
     size_t typical_size; /* bytes of the largest recent response */
     bool tls, local;     /* https; a Unix domain socket */
     bool compression;    /* compressed responses are asked for */
+    bool http_1;         /* HTTP/1 alone is spoken */
     bool direct;         /* neither TLS nor a proxy: libcurl leaves in the system what it does not ask for */
     bool closed;
     char name[RSC_ORIGIN_NAME_MAX]; /* host:port, for messages */

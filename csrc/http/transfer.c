@@ -146,7 +146,9 @@ static void fail_with_code(struct rsc_transfer *transfer, CURLcode code) {
     }
     char text[128];
     const struct rsc_failure_row *row = rsc_failure_find(code, handle->error);
-    const char *detail = handle->error[0] != '\0' ? handle->error : curl_easy_strerror(code);
+    /* libcurl shows the URL of a proxy that it cannot use, with its password. */
+    bool hidden = handle->error[0] == '\0' || strchr(handle->error, '@') != NULL;
+    const char *detail = hidden ? curl_easy_strerror(code) : handle->error;
     long number = 0;
     (void)curl_easy_getinfo(handle->easy, CURLINFO_OS_ERRNO, &number);
     if (code == CURLE_COULDNT_CONNECT && number != 0) {
@@ -324,8 +326,11 @@ void rsc_transfer_finish_failing(struct rsc_operation *operation) {
 }
 
 void rsc_transfer_cancel(struct rsc_transfer *transfer) {
-    unsigned char state = transfer->operation.state;
     struct rsc_loop *loop = transfer->operation.loop;
+    if (rsc_loop_inherited(loop)) {
+        rsc_loop_close(loop);
+    }
+    unsigned char state = transfer->operation.state;
     if (state != RSC_QUEUED && state != RSC_ACTIVE && state != RSC_FINISHED) {
         return;
     }

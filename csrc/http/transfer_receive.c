@@ -15,15 +15,23 @@ static bool admit(struct rsc_transfer *transfer, size_t used, size_t size, const
     return false;
 }
 
-/* Refuses a body above the limit before it arrives. The answer to HEAD, 204 and 304 have none. */
-static bool admit_length(struct rsc_transfer *transfer) {
+/* Refuses a complete head whose body is above the limit, or is encoded as nobody asked for: libcurl would pass on a
+ * body that it cannot decode. The answer to HEAD, 204 and 304 have none. */
+static bool admit_body(struct rsc_transfer *transfer) {
     const struct rsc_head *head = &transfer->head;
-    if (!head->complete || !head->has_length || head->status < 200 || head->status == 204 || head->status == 304 ||
-        strcmp(transfer->method, "HEAD") == 0) {
+    const struct rsc_origin *origin = transfer->origin;
+    if (origin->http_1 && head->http_version[0] != '1') {
+        transfer->malformed = "the status line is of another HTTP version";
+    } else if (!head->complete || head->status < 200 || head->status == 204 || head->status == 304 ||
+               strcmp(transfer->method, "HEAD") == 0) {
         return true;
+    } else if (head->encoding > (origin->compression ? RSC_ENCODING_ASKED : RSC_ENCODING_IDENTITY)) {
+        transfer->malformed = "a Content-Encoding that nobody asked for";
+    } else {
+        size_t length = head->length < SIZE_MAX ? (size_t)head->length : SIZE_MAX;
+        return !head->has_length || admit(transfer, 0, length, "max_body", origin->max_body);
     }
-    size_t length = head->length < SIZE_MAX ? (size_t)head->length : SIZE_MAX;
-    return admit(transfer, 0, length, "max_body", transfer->origin->max_body);
+    return false;
 }
 
 /* Takes a piece of the head. Only a line longer than libcurl's write buffer comes in several pieces. Returns whether
@@ -49,7 +57,7 @@ static bool take_head(struct rsc_transfer *transfer, struct rsc_text piece) {
     char *line = received->data + transfer->head_size;
     transfer->malformed = rsc_head_read(&transfer->head, line, received->length - transfer->head_size);
     transfer->head_size = received->length;
-    return transfer->malformed == NULL && admit_length(transfer);
+    return transfer->malformed == NULL && admit_body(transfer);
 }
 
 static bool take_body(struct rsc_transfer *transfer, struct rsc_text piece) {

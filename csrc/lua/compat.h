@@ -10,8 +10,8 @@
 #include <lauxlib.h>
 #include <lua.h>
 
-#if LUA_VERSION_NUM < 501 || LUA_VERSION_NUM > 504
-#    error "riskscreen supports Lua 5.1 to 5.4 and LuaJIT"
+#if LUA_VERSION_NUM < 501 || LUA_VERSION_NUM > 505
+#    error "riskscreen supports Lua 5.1 to 5.5 and LuaJIT"
 #endif
 
 _Static_assert(sizeof(lua_Number) == sizeof(double) &&

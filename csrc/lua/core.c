@@ -19,6 +19,11 @@ static int core_now(lua_State *L) {
     return 1;
 }
 
+static int core_time(lua_State *L) {
+    lua_pushnumber(L, (lua_Number)rsc_time() / 1e9);
+    return 1;
+}
+
 /* The function of core.made_of. Its upvalue tells for each byte whether it is one of the characters. */
 static int is_made(lua_State *L) {
     const bool *is_character = lua_touserdata(L, lua_upvalueindex(1));
@@ -49,13 +54,15 @@ static int core_made_of(lua_State *L) {
 
 int luaopen_riskscreen_core(lua_State *L) {
     luaL_checkversion(L);
-    lua_createtable(L, 0, 19);
+    lua_createtable(L, 0, 20);
     lua_pushliteral(L, RISKSCREEN_VERSION);
     lua_setfield(L, -2, "version");
     lua_pushstring(L, rsc_libcurl()->version);
     lua_setfield(L, -2, "curl_version");
     lua_pushcfunction(L, core_now);
     lua_setfield(L, -2, "now");
+    lua_pushcfunction(L, core_time);
+    lua_setfield(L, -2, "time");
     lua_pushcfunction(L, core_made_of);
     lua_setfield(L, -2, "made_of");
     rsc_decoder_register(L);

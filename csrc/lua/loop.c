@@ -14,7 +14,10 @@
 
 /* Keeping operations alive */
 
-void rsc_lua_check_open(lua_State *L, const struct rsc_loop *loop) {
+void rsc_lua_check_open(lua_State *L, struct rsc_loop *loop) {
+    if (rsc_loop_inherited(loop)) {
+        rsc_loop_close(loop);
+    }
     if (loop->closed) {
         luaL_error(L, "the loop is closed");
     }
@@ -31,7 +34,7 @@ void rsc_lua_release(lua_State *L, int registry_index, struct rsc_operation *ope
 }
 
 int rsc_lua_push_id(lua_State *L, const struct rsc_operation *operation) {
-    lua_pushinteger(L, operation->reference);
+    lua_pushinteger(L, operation->state == RSC_CANCELLED ? LUA_NOREF : operation->reference);
     return 1;
 }
 
@@ -127,10 +130,19 @@ static int loop_step(lua_State *L) {
     return 1;
 }
 
+/* loop:inherited(): whether it is that of a parent process. */
+static int loop_inherited(lua_State *L) {
+    lua_pushboolean(L, rsc_loop_inherited(rsc_lua_check_self(L, RSC_LOOP_TYPE)));
+    return 1;
+}
+
 /* loop:next(): the oldest finished operation and its id, or nil. */
 static int loop_next(lua_State *L) {
-    struct rsc_loop *loop = check_loop(L);
-    struct rsc_operation *operation = rsc_loop_first(loop);
+    struct rsc_loop *loop = rsc_lua_check_self(L, RSC_LOOP_TYPE);
+    if (!rsc_loop_inherited(loop)) {
+        rsc_lua_check_open(L, loop);
+    }
+    struct rsc_operation *operation = rsc_loop_inherited(loop) ? NULL : rsc_loop_first(loop);
     if (operation == NULL) {
         lua_pushnil(L);
         return 1;
@@ -272,17 +284,9 @@ static int watch_gc(lua_State *L) {
 
 void rsc_loop_register(lua_State *L) {
     static const luaL_Reg loop_methods[] = {
-        {"pollfd", loop_pollfd},
-        {"events", loop_events},
-        {"timeout", loop_timeout},
-        {"step", loop_step},
-        {"next", loop_next},
-        {"timer", loop_timer},
-        {"watch", loop_watch},
-        {"origin", rsc_origin_new},
-        {"stats", loop_stats},
-        {"close", loop_close},
-        {NULL, NULL},
+        {"pollfd", loop_pollfd},    {"events", loop_events},       {"timeout", loop_timeout}, {"step", loop_step},
+        {"next", loop_next},        {"inherited", loop_inherited}, {"timer", loop_timer},     {"watch", loop_watch},
+        {"origin", rsc_origin_new}, {"stats", loop_stats},         {"close", loop_close},     {NULL, NULL},
     };
     static const luaL_Reg timer_methods[] = {{"cancel", timer_cancel}, {"id", timer_id}, {NULL, NULL}};
     static const luaL_Reg watch_methods[] = {{"cancel", watch_cancel}, {"id", watch_id}, {NULL, NULL}};

@@ -30,8 +30,8 @@ int rsc_origin_new(lua_State *L);
 /* origin:send { … } */
 int rsc_transfer_new(lua_State *L);
 
-/* Raises if the loop is closed. */
-void rsc_lua_check_open(lua_State *L, const struct rsc_loop *loop);
+/* Raises if the loop is closed, or that of a parent process. */
+void rsc_lua_check_open(lua_State *L, struct rsc_loop *loop);
 
 /* Keeps the operation's userdata, at the top of the stack, alive in the registry. Raises if memory runs out. */
 void rsc_lua_anchor(lua_State *L, int registry_index, struct rsc_operation *operation);

@@ -55,10 +55,12 @@ static struct rsc_redis_connection *check_connection(lua_State *L) {
     if (connection->reader == NULL) {
         luaL_error(L, "the connection is closed");
     }
+    rsc_redis_check_process(connection);
     return connection;
 }
 
-/* connection:watch(): the socket, the events to poll it for, and the number of sockets so far. */
+/* connection:watch(): the socket, or -1 in a forked child of its process, the events to poll it for, and the number of
+ * sockets so far. */
 static int connection_watch(lua_State *L) {
     struct rsc_redis_connection *connection = check_connection(L);
     lua_pushinteger(L, connection->fd);
@@ -166,7 +168,9 @@ static int connection_next(lua_State *L) {
 }
 
 static int connection_close(lua_State *L) {
-    rsc_redis_close(rsc_lua_check_self(L, CONNECTION_TYPE));
+    struct rsc_redis_connection *connection = rsc_lua_check_self(L, CONNECTION_TYPE);
+    rsc_redis_check_process(connection);
+    rsc_redis_close(connection);
     return 0;
 }
 

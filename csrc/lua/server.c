@@ -67,6 +67,9 @@ static struct rsc_server *check_server(lua_State *L) {
     if (box->server == NULL) {
         luaL_error(L, "the server is closed");
     }
+    if (rsc_server_inherited(box->server)) {
+        luaL_error(L, "the server is that of the parent process");
+    }
     return box->server;
 }
 

@@ -100,6 +100,7 @@ static struct request_box *check_open(lua_State *L) {
     if (box->request == NULL || rsc_exchange_replied(box->request)) {
         luaL_error(L, "the request has been answered already");
     }
+    rsc_exchange_check_process(box->request);
     return box;
 }
 

@@ -131,6 +131,10 @@ static void check_request(lua_State *L, const struct rsc_origin *origin, struct 
 int rsc_transfer_new(lua_State *L) {
     struct rsc_origin *origin = rsc_lua_check_self(L, RSC_ORIGIN_TYPE);
     struct rsc_request request;
+    if (rsc_loop_inherited(origin->loop)) {
+        lua_pushnil(L);
+        return 1;
+    }
     rsc_lua_check_open(L, origin->loop);
     luaL_checktype(L, 2, LUA_TTABLE);
     lua_settop(L, 2);
@@ -187,10 +191,11 @@ static bool blank(char byte) {
     return byte == ' ' || byte == '\t' || byte == '\r' || byte == '\n';
 }
 
-/* Adds a header line to the table at the top. Skips lines without a field: the status line and the empty line. */
+/* Adds a header line to the table at the top. Skips lines without a field: the status line, whose reason may have a
+ * colon, and the empty line. */
 static void add_field(lua_State *L, const char *line, size_t length) {
     const char *colon = memchr(line, ':', length);
-    if (colon == NULL || colon == line || blank(line[0])) {
+    if (colon == NULL || colon == line || blank(line[0]) || rsc_head_begins((struct rsc_text){line, length})) {
         return;
     }
     const char *value = colon + 1, *end = line + length;

@@ -50,6 +50,14 @@ static int fail_by_errno(struct rsc_redis_connection *connection, const char *wh
     return end(connection);
 }
 
+void rsc_redis_check_process(struct rsc_redis_connection *connection) {
+    if (connection->forks != rsc_forks) {
+        connection->forks = rsc_forks;
+        connection->fd = -1;
+        (void)fail(connection, RSC_REDIS_NETWORK, "the connection is that of the parent process");
+    }
+}
+
 void rsc_redis_close(struct rsc_redis_connection *connection) {
     connection->state = RSC_REDIS_CLOSED;
     free_addresses(connection);
@@ -122,6 +130,7 @@ static int connect_host(struct rsc_redis_connection *connection, const char *hos
 int rsc_redis_open(struct rsc_redis_connection *connection, const struct rsc_redis_options *options,
                    struct rsc_error *error) {
     connection->fd = -1;
+    connection->forks = rsc_process_current();
     connection->budget.limit = connection->budget.left = options->max_reply;
     rsc_buffer_init(&connection->out, COMMANDS_LIMIT);
     connection->state = RSC_REDIS_CONNECTING;

@@ -14,6 +14,7 @@
 
 #include "base/buffer.h"
 #include "base/error.h"
+#include "base/process.h"
 #include "redis/value.h"
 
 enum rsc_redis_state { RSC_REDIS_CLOSED, RSC_REDIS_CONNECTING, RSC_REDIS_OPEN };
@@ -47,11 +48,16 @@ struct rsc_redis_connection {
     struct rsc_redis_value *taken;        /* by rsc_redis_take */
     bool broken;                          /* a taken reply may be lost: later ones would answer the wrong commands */
     struct rsc_error error;               /* why the connection is closed */
+    unsigned forks;                       /* rsc_forks at its opening */
 };
 
 /* Opens a connection in zeroed memory. On a failure closes it and sets the error. */
 int rsc_redis_open(struct rsc_redis_connection *connection, const struct rsc_redis_options *options,
                    struct rsc_error *error);
+
+/* Ends a connection that a forked child has inherited, and does not touch the parent's socket. Does nothing in the
+ * process that opened it. Call it before every other function. */
+void rsc_redis_check_process(struct rsc_redis_connection *connection);
 
 /* Closes the connection and frees its memory. Idempotent. */
 void rsc_redis_close(struct rsc_redis_connection *connection);

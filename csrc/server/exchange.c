@@ -107,7 +107,14 @@ void rsc_exchange_client_left(struct rsc_exchange *exchange) {
     }
 }
 
+void rsc_exchange_check_process(struct rsc_exchange *exchange) {
+    if (exchange->state == RSC_EXCHANGE_OPEN && exchange->connection != NULL) {
+        (void)rsc_server_inherited(exchange->connection->server);
+    }
+}
+
 void rsc_exchange_release(struct rsc_exchange *exchange) {
+    rsc_exchange_check_process(exchange);
     exchange->held = false;
     if (exchange->connection == NULL) {
         destroy(exchange);

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/list.h"
 #include "base/poller.h"
+#include "base/process.h"
 #include "server/server.h"
 
 /* Bytes of a body over max_body to read and discard. A client that is still sending would miss status 413 otherwise. */
@@ -89,6 +90,7 @@ struct rsc_server {
     struct rsc_link suspended; /* exchanges of suspended connections */
     struct rsc_link unwatched; /* suspended, but not yet in the poller */
     struct rsc_link timed;     /* suspended between two pieces, earliest first */
+    unsigned forks;            /* rsc_forks at its start */
 };
 
 /* server.c: suspend and resume an exchange's connection. */

@@ -176,6 +176,7 @@ struct rsc_server *rsc_server_new(const struct rsc_server_options *options, stru
         return NULL;
     }
     server->last = -1;
+    server->forks = rsc_process_current();
     server->max_body = options->max_body;
     server->max_connections = options->max_connections;
     rsc_link_init(&server->queue);
@@ -372,7 +373,24 @@ int rsc_server_step(struct rsc_server *server, double seconds, struct rsc_error 
     }
 }
 
+bool rsc_server_inherited(struct rsc_server *server) {
+    if (server->forks == rsc_forks) {
+        return false;
+    }
+    while (!rsc_list_empty(&server->suspended)) {
+        struct rsc_exchange *exchange = RSC_CONTAINER(server->suspended.next, struct rsc_exchange, suspended);
+        rsc_list_remove(&exchange->suspended);
+        rsc_list_remove(&exchange->unwatched);
+        rsc_list_remove(&exchange->timed);
+        rsc_exchange_detach(exchange);
+    }
+    server->daemon = NULL;
+    rsc_poller_forget(&server->poller);
+    return true;
+}
+
 void rsc_server_free(struct rsc_server *server) {
+    (void)rsc_server_inherited(server);
     if (server->daemon != NULL) {
         for (int pass = 0; pass < RSC_SERVER_MAX_PASSES && (time_left(server) == 0 || server->sends); pass++) {
             (void)run_once(server, 0);

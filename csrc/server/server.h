@@ -50,7 +50,12 @@ struct rsc_server_stats {
 /* Creates a server. Returns NULL with the error set if it cannot listen or memory runs out. */
 struct rsc_server *rsc_server_new(const struct rsc_server_options *options, struct rsc_error *error);
 
-/* Sends pending data without waiting, closes every connection and the descriptor, and frees the server. */
+/* Whether this process is a forked child, and the server is its parent's. It then ends the requests in this process,
+ * and touches neither the descriptors nor the clients. Only rsc_server_free may follow. */
+bool rsc_server_inherited(struct rsc_server *server);
+
+/* Sends pending data without waiting, closes every connection and the descriptor, and frees the server. A server that
+ * is inherited is freed alone. */
 void rsc_server_free(struct rsc_server *server);
 
 unsigned rsc_server_port(const struct rsc_server *server);
@@ -73,6 +78,9 @@ void rsc_server_stats(const struct rsc_server *server, struct rsc_server_stats *
 
 /* Returns the oldest waiting request, or NULL. The caller releases it with rsc_exchange_release. */
 struct rsc_exchange *rsc_server_next(struct rsc_server *server);
+
+/* Ends a request that a forked child has inherited. Call it before a reply. */
+void rsc_exchange_check_process(struct rsc_exchange *exchange);
 
 /* Releases an exchange. Without a reply, its connection is closed. */
 void rsc_exchange_release(struct rsc_exchange *exchange);

@@ -4,7 +4,7 @@ local tables = require "riskscreen.util.tables"
 
 ---@alias riskscreen.ErrorKind
 ---| "invalid_argument" | "unsupported" | "network" | "timeout" | "tls" | "unauthorized" | "rate_limited"
----| "bad_request" | "server" | "http" | "api" | "protocol" | "circuit_open" | "cancelled" | "storage"
+---| "bad_request" | "server" | "http" | "api" | "protocol" | "circuit_open" | "cancelled" | "list" | "storage"
 
 ---@class riskscreen.Error
 ---@field kind riskscreen.ErrorKind
@@ -13,6 +13,7 @@ local tables = require "riskscreen.util.tables"
 ---@field status? integer the HTTP status, only if there was one
 ---@field code? integer|string the service's own code; of Redis the first word of its error
 ---@field msg? string the service's own message
+---@field envelope_status? string the `status` in the service's envelope, such as FAIL
 ---@field timestamp? integer of a validation failure, as the service gave it
 ---@field retryable boolean the same call may succeed later
 ---@field retry_after? number seconds that the service asked to wait
@@ -27,7 +28,7 @@ local tables = require "riskscreen.util.tables"
 ---@field report? riskscreen.Additions of a bulk addition
 ---@field retry? fun(): any, any of a bulk call: repeats the failed part, with the results of the call
 ---@field uncertain? boolean a request that may have taken effect is not sent again
----@field ticket? string of a transaction whose submission is uncertain, for `client.kyt:resume`
+---@field ticket? string of a transaction that may come later, for `client.kyt:resume`
 ---@field request_id? string of a result that did not come in time
 ---@field last? table the last answer about a result that did not come in time
 ---@field cause? any the failure behind this one

@@ -6,7 +6,7 @@ description = {
   summary = "The JSON decoder of riskscreen alone: strict, fast, and without libcurl",
   license = "MIT",
 }
-dependencies = { "lua >= 5.1, < 5.5" }
+dependencies = { "lua >= 5.1, < 5.6" }
 build = {
   type = "cmake",
   variables = {

@@ -1,7 +1,9 @@
-/* The loop under signals, which a Lua program cannot send at a chosen moment. */
+/* The loop under signals, which a Lua program cannot send at a chosen moment, and after a fork. */
 #include <signal.h>
 #include <string.h>
 #include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "check.h"
 #include "http/loop.h"
@@ -21,7 +23,43 @@ static void start_alarms(void) {
     CHECK(setitimer(ITIMER_REAL, &often, NULL) == 0, "setitimer");
 }
 
+/* A child that ends what it has inherited takes nothing from the parent. */
+static void test_fork(bool cancels) {
+    struct rsc_loop loop;
+    struct rsc_watch watch;
+    struct rsc_error error;
+    int ends[2], status = -1;
+    memset(&loop, 0, sizeof loop);
+    memset(&watch, 0, sizeof watch);
+    CHECK(pipe(ends) == 0 && rsc_loop_open(&loop, 0, &error) == RSC_OK, "no loop");
+    rsc_operation_init(&watch.operation, &loop, RSC_WATCH);
+    CHECK(rsc_watch_start(&watch, ends[0], RSC_READABLE, &error) == RSC_OK, "%s", error.message);
+    pid_t child = fork();
+    CHECK(child >= 0, "fork");
+    if (child == 0) {
+        CHECK(rsc_loop_inherited(&loop), "the loop is not inherited");
+        if (cancels) {
+            rsc_operation_cancel(&watch.operation);
+        }
+        rsc_loop_close(&loop);
+        CHECK(watch.operation.state == RSC_CANCELLED, "the watch is left in a closed loop");
+        struct rsc_loop own;
+        memset(&own, 0, sizeof own);
+        CHECK(rsc_loop_open(&own, 0, &error) == RSC_OK && !rsc_loop_inherited(&own), "the child has no loop");
+        rsc_loop_close(&own);
+        _exit(0);
+    }
+    CHECK(waitpid(child, &status, 0) == child && status == 0, "the child failed");
+    CHECK(!rsc_loop_inherited(&loop) && write(ends[1], "", 1) == 1, "write");
+    CHECK(rsc_loop_step(&loop, UINT64_C(60) * RSC_NS_PER_S, RSC_NEVER) == 1, "the watch is not ready");
+    rsc_loop_close(&loop);
+    (void)close(ends[0]);
+    (void)close(ends[1]);
+}
+
 int main(void) {
+    test_fork(false);
+    test_fork(true);
     struct rsc_loop loop;
     struct rsc_operation timer;
     struct rsc_error error;

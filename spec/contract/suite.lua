@@ -202,6 +202,7 @@ return function(make_client)
           assert.equal(failure.status, err.status)
           assert.equal(failure.retry_after, err.retry_after)
           assert.equal(attempts, requests_of(operation))
+          assert.is_nil(err.message:find " at %a+ %d+.* at %a+ %d+", err.message)
         end)
 
         it("answers again after " .. failure.what, function()

@@ -17,6 +17,8 @@ local MANY = 150 -- addresses; the service takes 100 in one request
 ---@field call fun(client: riskscreen.Client, timeout: number): any, any
 
 local everything = policy.new {
+  not_offered = "skip",
+  extend = { category = { "exchange" } },
   rules = {
     { frozen = true, action = "block" },
     { category = "mixer", action = "block" },

@@ -120,6 +120,7 @@ local policies = {
       { no_risk = false, action = "allow", name = "other" },
     },
     extend = { level = { "other" }, type = { "other" } },
+    not_offered = "skip",
   },
 }
 

@@ -203,7 +203,7 @@ describe("a gate with the account's lists", function()
       ["account_lists = {}, dict = false"] = "account_lists needs dict",
       ["account_lists = { interval = 60, max_age = 60 }"] = "lists.max_age must be more than account_lists.interval",
       ["account_lists = { white = true }"] = "unknown",
-      ["account_lists = {}, client = { screen = function() end }"] = "account_lists needs a client with",
+      ["account_lists = {}, client = { identity = 'mine', screen = function() end }"] = "account_lists needs a client with",
     } do
       local ok, failure = running.nginx:eval("return pcall(new_gate, { " .. code .. " })")
       assert.is_false(ok)
@@ -275,7 +275,7 @@ describe("a gate with the account's lists", function()
     local holder = running.nginx:eval [[
       for _, key in ipairs(ngx.shared.riskscreen:get_keys(0)) do
         if key:find ":lease$" then
-          return tonumber(ngx.shared.riskscreen:get(key):match "^%d+")
+          return tonumber(ngx.shared.riskscreen:get(key):match "%d+$")
         end
       end]]
     running.service:clear_faults()

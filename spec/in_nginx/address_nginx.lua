@@ -120,6 +120,25 @@ describe("the gate finds the address", function()
     refuses_all { "/", "/?x=" }
   end)
 
+  it("in a capture of the location, unless the path can be read in two ways", function()
+    start("{ variable = 'captured' }", {
+      server = [[location ~ ^/withdraw/(?<captured>[^/]+) {
+        access_by_lua_block { gate:enforce() }
+        content_by_lua_block { ngx.say "ok" }
+      }]],
+    })
+    finds(function(address)
+      return "/withdraw/" .. address .. "/now"
+    end)
+    refuses_all {
+      "/withdraw/" .. HIGH .. "/../" .. CLEAN,
+      "/other/../withdraw/" .. CLEAN,
+      "/withdraw//" .. CLEAN,
+      "/withdraw/" .. CLEAN .. "/;x",
+      "/withdraw/" .. CLEAN .. "%2f..%2f" .. HIGH,
+    }
+  end)
+
   it("not in a variable that nginx does not define, and says so", function()
     start "{ variable = 'targte' }"
     refuses_all { "/" }

@@ -230,7 +230,7 @@ describe("a cached decision", function()
       [[return "\255" .. (...):sub(2)]],
       [[return (...):reverse()]],
       [[return ""]],
-      [[return 5]],
+      [[return -5]],
     } do
       assert.equal("block dict", seen(0, BAD))
       assert.equal(1, in_worker(0, damage, change))
@@ -247,7 +247,7 @@ describe("a cached decision", function()
         dict = ngx.shared.riskscreen,
         ttl = { allow = 100, block = 100, unknown = 1 },
         stale = { block = 100, allow = 0 },
-        now = function() return ngx.now() + ahead end,
+        clock = function() return require("riskscreen.runtime").nginx_time() + ahead end,
         fetch = function(address, network)
           asked = asked + 1
           return { action = answer, reasons = {}, address = address, network = network }

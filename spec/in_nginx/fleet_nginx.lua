@@ -121,7 +121,7 @@ describe("gates with one Redis", function()
       -- Two machines have had the lease one after the other. The first one answers last.
       local newest = first.run(
         [[
-        local fleet, key, now = gate.context.fleet, ..., ngx.now()
+        local fleet, key, now = gate.context.fleet, ..., require("riskscreen.runtime").nginx_time()
         local one = fleet:take_lease(key, "0xab", nil, 3)
         redis("DEL", key .. ":lease")
         local two = fleet:take_lease(key, "0xab", nil, 3)
@@ -460,7 +460,7 @@ describe("gates with one Redis", function()
         return first.count "redis_purges.heard" == 1
       end)
       -- As if the worker that listens had died: another one does not listen before the time of that worker is over.
-      first.run "ngx.shared.riskscreen:set(gate.context.fleet.purges.keys.listener, 'dead', 60)"
+      first.run "ngx.shared.riskscreen:set(gate.context.fleet.purges.keys.listener, '1e9 dead', 60)"
       fleet.redis:kill()
       fleet.redis:start()
       nginx.wait_for("a connection", function()

@@ -163,7 +163,7 @@ describe("the gate", function()
     start(
       [[
       local begun, both = 0, require("ngx.semaphore").new()
-      gate = new_gate { network = 'eth', timeout = 10, client = { screen = function(_, request)
+      gate = new_gate { network = 'eth', timeout = 10, client = { identity = 'two', screen = function(_, request)
         begun = begun + 1
         if begun == 2 then both:post(1) else assert(both:wait(10)) end
         return { action = "allow", reasons = { { action = "allow", message = "fine" } } }
@@ -224,7 +224,7 @@ describe("the gate", function()
   it("lets a request pass in monitor mode after misuse, or after a decision without a reason", function()
     start(
       [[gate = new_gate { network = 'eth', monitor = true }
-        mute = new_gate { network = 'eth', monitor = true, name = "mute", client = { screen = function()
+        mute = new_gate { network = 'eth', monitor = true, name = "mute", client = { identity = "mute", screen = function()
           return { action = "unknown", error = require("riskscreen.errors").new("unsupported", "not here") }
         end } }]],
       {
@@ -273,6 +273,37 @@ describe("the gate", function()
     start(GATE, {})
     local raised = running.nginx:eval [[return select(2, pcall(function() gate:location { network = "polygn" } end))]]
     assert.matches("^eval.*location: network must be one of .* %(got 'polygn'; did you mean 'polygon'%?%)", raised)
+  end)
+
+  it("has no field that leads to the access key, a password or another secret", function()
+    start(GATE, {})
+    local path = running.nginx:eval(([[
+      local secrecy = dofile "%s/spec/support/secrecy.lua"
+      local secret = "a-secret-that-is-not-shown-anywhere"
+      local made = require("riskscreen.nginx.gate").new {
+        name = "secretive", on_unknown = "block", dict = "riskscreen",
+        client = { base_url = "https://x.example", access_key = secret },
+        journal = { path = os.tmpname(), key = secret },
+        redis = { url = "redis://:" .. secret .. "@127.0.0.1:1", key = secret },
+      }
+      return secrecy.path_to(made, secret) or secrecy.path_to(made:location { on_review = "allow" }, secret) or "none"
+    ]]):format(assert(io.popen "pwd"):read "*l"))
+    assert.equal("none", path)
+  end)
+
+  it("refuses an address beside subjects, and options that a metatable adds, in a location and in a call", function()
+    start(GATE, { ["/both"] = "gate:enforce { address = 'x', subjects = { { address = ngx.var.arg_to } } }" })
+    local both = "{ address = 'x', subjects = { { address = 'y' } } }"
+    local inherited = "setmetatable({ address = 'x' }, { __index = { on_review = 'block' } })"
+    local messages = { [both] = "address and subjects exclude each other", [inherited] = "must be a plain table" }
+    for _, method in ipairs { "location", "decide", "enforce" } do
+      for code, message in pairs(messages) do
+        local call = ("return select(2, pcall(function() gate:%s(%s) end))"):format(method, code)
+        assert.matches("^eval.*" .. message, running.nginx:eval(call))
+      end
+    end
+    assert.equal(500, status_of("/both?to=" .. addresses["clean-eth"]))
+    stop { "lua entry thread aborted" }
   end)
 
   it("does not take a wrong network in a call for misuse, because it may come from the request", function()
@@ -435,7 +466,7 @@ describe("the gate", function()
           return { status = 200, headers = {}, value = { success = true, code = 1, data = data } }
         end
         local function gate_of(extend)
-          local client = require("riskscreen").new { access_key = "test-key", transport = answer, extend = extend }
+          local client = require("riskscreen").new { access_key = "test-key", transport = answer, identity = "one", extend = extend }
           return new_gate { network = "eth", client = client }
         end
         gate, strict = gate_of { risk_type = { "mixer" } }, gate_of()]],
@@ -443,6 +474,41 @@ describe("the gate", function()
     )
     assert.equal(200, status_of(to "clean-eth"))
     assert.equal(403, status_of("/strict?to=" .. addresses["clean-eth"]))
+  end)
+
+  it("shares decisions with gates of the same service and account alone", function()
+    start([[
+      function source_of(client)
+        local gate = new_gate { network = "eth", client = client }
+        return select(2, gate:decide { address = "]] .. addresses["clean-eth"] .. [[" })
+      end
+      function client(options)
+        local all = { base_url = service, access_key = key, account = "test", retry = false }
+        for name, value in pairs(options) do all[name] = value end
+        return all
+      end
+      function transport() return { status = 200, headers = {}, body = "{}" } end]], {})
+    running.nginx:eval(
+      "rawset(_G, 'service', (...)[1]) rawset(_G, 'key', (...)[2])",
+      { running.server.url, running.server.access_key }
+    )
+    local function source_of(options)
+      return running.nginx:eval("return source_of(client " .. options .. ")")
+    end
+    assert.equal("upstream", source_of "{}")
+    assert.equal("dict", source_of "{}")
+    assert.equal("dict", source_of "{ timeout = 3, retry = {} }")
+    for _, options in ipairs {
+      "{ account = 'live' }",
+      "{ base_url = 'SERVICE/live' }",
+      "{ account = 'other', timeout = 3 }",
+      "{ transport = transport, identity = 'live' }",
+      "{ transport = transport, identity = 'test' }",
+      "{ extend = { risk_type = { 'mixer' } } }",
+    } do
+      assert.equal("upstream", source_of(options:gsub("SERVICE", running.server.url)), options)
+    end
+    assert.equal("dict", source_of "{}")
   end)
 
   it("refuses a client with local lists, which would decide behind the cache", function()
@@ -506,6 +572,9 @@ describe("the gate", function()
     start(GATE, {})
     local client = "client = { base_url = 'https://x', access_key = 'test-key' }"
     local rest = ", " .. client .. ", on_unknown = 'block' }"
+    local own = ", client = { screen = function() end }, on_unknown = 'block' }"
+    local transport = ", " .. client:sub(1, -2) .. ", transport = function() end }, on_unknown = 'block' }"
+    local redis = "{ url = 'redis://127.0.0.1:1', key = 'a secret of the fleet' }"
     local nil_options = "client%.base_url and client%.access_key are nil; .* `env RISKSCREEN_BASE_URL"
     local wrong_network = "network must be one of .* %(got 'etherum'; did you mean 'ethereum'%?%)"
     for message, code in pairs {
@@ -521,6 +590,10 @@ describe("the gate", function()
       ["take { argument = 'to' }"] = "{ address = { variable = 'arg_to' }" .. rest,
       ["take { argument = 'pay' }"] = "{ address = { variable = 'Arg_pay' }" .. rest,
       ["take { header = 'x%-to' }"] = "{ address = { variable = 'http_x_to' }" .. rest,
+      ["redis needs a client with `account`"] = "{ dict = 'riskscreen', redis = " .. redis .. rest,
+      ["redis needs a client with `identity`"] = "{ dict = 'riskscreen', redis = " .. redis .. own,
+      ["dict needs a client with `identity`"] = "{ dict = 'riskscreen'" .. own,
+      ["dict needs a client with `identity`: "] = "{ dict = 'riskscreen'" .. transport,
       ["did you mean 'argument'"] = "{ address = { arguments = 'x' }" .. rest,
       ["max_body beside json or form only"] = "{ address = { argument = 'x', max_body = 5 }" .. rest,
       ["max_body between 1 and 16777216 bytes"] = "{ address = { json = 'x', max_body = 0.5 }" .. rest,

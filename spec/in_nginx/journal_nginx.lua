@@ -63,6 +63,19 @@ describe("the journal of a gate", function()
     assert.equal(count, report.lines)
   end
 
+  if not nginx.with_core then
+    it("is refused with the reason, because only the core can lock a file", function()
+      local ok, message = pcall(start)
+      assert.is_false(ok)
+      assert.matches(
+        "gate: journal: .*journal%.file needs riskscreen%.system, which is compiled with the library",
+        message
+      )
+    end)
+    pending "needs the core for everything else"
+    return
+  end
+
   it("has the address of a query", function()
     running = gates.start {
       init = GATE:format(path, ", interval = 0.05")

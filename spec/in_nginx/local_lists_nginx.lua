@@ -187,6 +187,9 @@ describe("a gate with local lists", function()
   end)
 
   it("kills no worker where a file is cut in place, and lets nobody pass until there is a new one", function()
+    if not nginx.with_core then
+      return pending "only a list that the core maps can be cut"
+    end
     start(("{ deny = '%s', interval = 0.1 }"):format(compiled("deny.rsl", many(1))))
     all_answer(403, address(LONG))
     local good, workers = directory:read "deny.rsl", running.nginx:workers()
@@ -206,7 +209,8 @@ describe("a gate with local lists", function()
 
   it("shows its lists to Prometheus and on the status page", function()
     local path = directory:write("allow.csv", "address\nabc\n" .. address(1) .. "\n")
-    start(("{ allow = '%s', max_age = 1e7 }"):format(path))
+    -- Without the core the age of a text file is not known: with max_age it would not count.
+    start(("{ allow = '%s'%s }"):format(path, nginx.with_core and ", max_age = 1e7" or ""))
     local metrics = prometheus.parse(running.get("/metrics").body)
     local labels = { gate = "default", kind = "allow", file = path }
     for name, value in pairs { entries = 1, invalid_rows = 1, stale = 0, faulty = 0 } do
@@ -221,6 +225,6 @@ describe("a gate with local lists", function()
   it("is not made with a list that cannot be loaded", function()
     local ok, message = pcall(start, ("{ deny = '%s' }"):format(directory:path "none.rsl"))
     assert.is_false(ok)
-    assert.matches("gate: the list '.*none.rsl' is not loaded: cannot read it: No such file", message)
+    assert.matches("gate: the list '.*none.rsl' is not loaded: cannot %a+ it: No such file", message)
   end)
 end)

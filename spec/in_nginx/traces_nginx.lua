@@ -31,7 +31,9 @@ init_by_lua_block {
   end, "trace")
   local function new_gate(dict, redis)
     return require("riskscreen.nginx.gate").new {
-      client = { base_url = "http://127.0.0.1", unix_socket = "DIR/service.sock", access_key = "key-71ab" },
+      client = {
+        base_url = "http://127.0.0.1", unix_socket = "DIR/service.sock", access_key = "key-71ab", account = "test",
+      },
       dict = dict, lru = 100, on_unknown = "block", redis = redis,
       address = { argument = "address" }, network = { argument = "network" },
     }

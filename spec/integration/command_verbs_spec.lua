@@ -298,3 +298,41 @@ describe("an example in the help", function()
     end)
   end
 end)
+
+describe("a command without what it needs", function()
+  local command_line = require "spec.support.command_line"
+  local temporary = require "spec.support.temporary"
+  after_each(temporary.clean)
+
+  local paths = "LUA_PATH='lua/?.lua;lua/?/init.lua;%s' LUA_CPATH='%s' lua5.4 bin/riskscreen.in "
+    .. "screen 0xf9410A55B94b72B3BE0e33912bE89D4F7dA143f3 -n eth"
+
+  it("names lua-argparse", function()
+    local output, status = command_line.run(paths:format("", "build/5.4/?.so"))
+    assert.equal("riskscreen: the Lua module argparse is not installed for Lua 5.4: apt install lua-argparse\n", output)
+    assert.equal(4, status)
+  end)
+
+  it("names the package of a library", function()
+    -- A core that needs a libcurl which is not there.
+    local place = temporary.directory()
+    assert(os.execute(("mkdir %s/riskscreen && cp build/5.4/riskscreen/system.so %s/riskscreen"):format(place, place)))
+    local compile = "cd %s && echo 'int f(void){return 0;}' >f.c"
+      .. " && cc -shared -fPIC -Wl,-soname,libcurl.so.99 f.c -o libf.so"
+      .. " && echo 'int f(void); int luaopen_riskscreen_core(void *L){return L != 0 && f();}' >core.c"
+      .. " && cc -shared -fPIC core.c -o riskscreen/core.so -L. -lf"
+    assert(os.execute(compile:format(place)))
+    local output, status = command_line.run(paths:format("/usr/share/lua/5.4/?.lua", place .. "/?.so"))
+    assert.equal(
+      "riskscreen: riskscreen.core needs libcurl.so.99, which is not installed: apt install libcurl4\n",
+      output
+    )
+    assert.equal(4, status)
+  end)
+
+  it("names itself where the library is not there", function()
+    local output, status = command_line.run "LUA_PATH=/none lua5.4 bin/riskscreen.in --version"
+    assert.matches("^riskscreen: [^\n]*'riskscreen.cli'[^\n]*\n$", output)
+    assert.equal(4, status)
+  end)
+end)

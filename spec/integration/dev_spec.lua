@@ -1,8 +1,11 @@
 -- The commands of ./dev as a person types them.
 local command_line = require "spec.support.command_line"
+local lfs = require "lfs"
 local socket = require "socket"
+local temporary = require "spec.support.temporary"
 
 local interrupt, run = command_line.interrupt, command_line.run
+local here = run("pwd"):match "[^\n]+"
 
 describe("./dev", function()
   it("names an unknown command and ends with status 2", function()
@@ -21,6 +24,7 @@ describe("./dev", function()
     "lint",
     "build",
     "packages",
+    "install",
     "release",
   } do
     it(command .. " -h explains the command", function()
@@ -47,6 +51,72 @@ describe("./dev env", function()
     local output, status = run [[sh -c 'eval "$(./dev env)"; cd /; riskscreen --version']]
     assert.matches("^riskscreen %d", output)
     assert.equal(0, status)
+  end)
+end)
+
+describe("./dev build", function()
+  after_each(temporary.clean)
+
+  it("installs what the build for that Lua needs, and nothing else", function()
+    -- A system on which no package is installed, and none can be.
+    local directory = temporary.directory()
+    for _, name in ipairs { "dpkg-query", "apt-get", "sudo" } do
+      temporary.write(directory .. "/" .. name, "#!/bin/sh\nexit 1\n")
+      assert(os.execute(("chmod +x %s/%s"):format(directory, name)))
+    end
+    local output, status = run(("PATH=%s:$PATH ./dev build luajit"):format(directory))
+    assert.equal(1, status)
+    local packages = output:match "Installing:([^\n]+)"
+    for name in packages:gmatch "%S+" do
+      local is_needed = name:find "^lib.*%-dev$" or ("gcc cmake ninja-build pkg-config"):find(name, 1, true)
+      assert.is_truthy(is_needed, name .. " is not needed for a build")
+    end
+    assert.matches("libluajit2-5.1-dev", packages, 1, true)
+  end)
+
+  it("builds in a checkout that was moved", function()
+    local directory = temporary.directory()
+    assert(lfs.mkdir(directory .. "/old"))
+    temporary.write(directory .. "/old/CMakeLists.txt", "cmake_minimum_required(VERSION 3.18)\nproject(p NONE)\n")
+    temporary.write(
+      directory .. "/old/CMakePresets.json",
+      [[{ "version": 3, "configurePresets": [
+        { "name": "p", "generator": "Ninja", "binaryDir": "${sourceDir}/build/${presetName}" } ] }]]
+    )
+    local build = ("sh -c 'cd %s/%%s && . %s/tools/common.sh && build_preset p'"):format(directory, here)
+    assert.equal(0, select(2, run(build:format "old")))
+    assert(os.rename(directory .. "/old", directory .. "/new"))
+    local output, status = run(build:format "new")
+    assert.equal("", output)
+    assert.equal(0, status)
+  end)
+end)
+
+describe("./dev install", function()
+  after_each(temporary.clean)
+
+  it("installs the library for one Lua below a prefix, which its uninstall target removes", function()
+    local prefix = temporary.directory() .. "/prefix"
+    local _, status = run(("sh -c 'umask 077; ./dev install 5.4 %s'"):format(prefix))
+    assert.equal(0, status)
+    local program = temporary.path "program.lua"
+    temporary.write(
+      program,
+      'print(require("riskscreen.core").version, package.searchpath("riskscreen", package.path))'
+    )
+    local paths = "LUA_PATH='%s/share/lua/5.4/?.lua;%s/share/lua/5.4/?/init.lua' LUA_CPATH='%s/lib/lua/5.4/?.so'"
+    assert.matches(
+      prefix .. "/share/lua/5.4/riskscreen/init.lua",
+      run(paths:gsub("%%s", prefix) .. " lua5.4 " .. program),
+      1,
+      true
+    )
+    -- Also where the installing user keeps its own files to itself.
+    assert.equal("", (run(("find %s/share %s/lib ! -perm -o=r"):format(prefix, prefix))))
+    assert.equal("", (run(("find %s -name bin -o -name man"):format(prefix))))
+
+    assert.equal(0, select(2, run "cmake --build build/5.4 --target uninstall"))
+    assert.equal("", (run(("find %s -type f -o -name riskscreen"):format(prefix))))
   end)
 end)
 

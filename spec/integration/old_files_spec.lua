@@ -1,4 +1,5 @@
--- Files that version 0.1.0 wrote are read, and files of a later format are refused. docs/stability.md promises both.
+-- Files that versions 0.1.0 and 0.9.0 wrote are read, and files of a later format are refused. docs/stability.md
+-- promises both.
 -- spec/support/old_files/write.lua has written them.
 local cache_world = require "spec.support.cache_world"
 local cli = require "spec.support.cli"
@@ -6,9 +7,12 @@ local commands = require "spec.support.page_commands"
 local digest = require "riskscreen.address.digest"
 local json = require "riskscreen.json"
 local pages = require "spec.support.pages"
+local recorder = require "spec.support.recorder"
+local redis_server = require "spec.support.redis"
 local riskscreen = require "riskscreen"
+local temporary = require "spec.support.temporary"
 
-local OLD = "spec/support/old_files/0.1.0"
+local OLD, RECENT = "spec/support/old_files/0.1.0", "spec/support/old_files/0.9.0"
 local JOURNAL_KEY = "a key of old files"
 
 describe("a file of version 0.1.0", function()
@@ -208,5 +212,201 @@ describe("a file of version 0.1.0", function()
       assert.same({ "allow", "upstream" }, { decision.action, source })
       assert.equal(1, #world.asked)
     end)
+  end)
+end)
+
+-- What 0.9.0 kept names no service and no account.
+describe("what version 0.9.0 has kept", function()
+  local directory, remove
+
+  before_each(function()
+    directory, remove = cli.directory()
+    commands.run(("cp %s/* %s"):format(RECENT, directory))
+  end)
+
+  after_each(function()
+    remove()
+  end)
+
+  it("in a watch is found: its verdicts are those before, and the cycle begins again", function()
+    local names, source, changes = { "type-sanction", "type-hack" }, {}, {}
+    for index, network in ipairs { "ethereum", "eth" } do
+      source[index] = { address = riskscreen.sandbox.scenario(names[index]).address, network = network }
+    end
+    local store = assert(riskscreen.store.sqlite(directory .. "/watch.db"))
+    local function watch(more)
+      return riskscreen.sandbox.client(more):watch {
+        source = source,
+        store = store,
+        on_change = function(change)
+          changes[#changes + 1] = change
+        end,
+      }
+    end
+    local summary = assert(watch():once())
+    assert.same({ 2, 0, true }, { summary.screened, summary.changed, summary.finished })
+    assert.same({}, changes)
+    assert.equal(2, store:space("watch:default:verdicts"):count())
+    local _, err = watch({ account = "other" }):once()
+    assert.matches("another service or account", err.message, 1, true)
+    store:close()
+  end)
+
+  it("in the state of a run is found, and the run goes on", function()
+    local before = pages.read(directory .. "/input.results.csv")
+    local status, _, err = cli.run { "screen", "--file", directory .. "/input.csv", "--resume" }
+    assert.is_true(status <= 3, err)
+    local after = pages.read(directory .. "/input.results.csv")
+    assert.equal(before, after:sub(1, #before))
+    assert.equal(41, select(2, after:gsub("\n", "")))
+  end)
+
+  it("in a journal is read, verified and continued by lines that name their identity", function()
+    local path = directory .. "/journal.jsonl"
+    local journal = assert(riskscreen.journal.file(path, { key = JOURNAL_KEY }))
+    riskscreen.sandbox.client({ journal = journal }):screen { address = "0x1", network = "eth" }
+    journal:close()
+    local report = riskscreen.journal.verify(path, { key = JOURNAL_KEY })
+    assert.same({ true, 4 }, { report.ok, report.lines })
+    local identities = {}
+    for entry in riskscreen.journal.entries(path) do
+      identities[entry.seq] = entry.identity or "none"
+    end
+    assert.same({ "none", "none", "none" }, { identities[1], identities[2], identities[3] })
+    assert.matches("^%x+$", identities[4])
+    assert.equal(32, #identities[4])
+  end)
+
+  local it_if = redis_server.is_installed() and it or pending
+
+  it_if("in a queue is worked off, and its outcomes are asked for again", function()
+    local server = redis_server.start()
+    finally(redis_server.stop_all)
+    local redis = riskscreen.redis.new { url = server.url }
+    for _, command in ipairs(assert(json.decode(pages.read(directory .. "/queue.json")))) do
+      assert(redis:call((table.unpack or unpack)(command))) -- luacheck: ignore 113 143
+    end
+    local queue = riskscreen.queue.new { redis = redis, claim_after = 1 }
+    local client, service = riskscreen.sandbox.client {}
+    assert(queue:add("new.csv", {
+      { address = riskscreen.sandbox.scenario("clean-eth").address, network = "eth" },
+      { address = riskscreen.sandbox.scenario("type-hack").address, network = "eth" },
+    }))
+    assert.equal(5, queue:worker({ client = client }):run { drain = true })
+    local actions = {}
+    for _, result in ipairs(assert(queue:results())) do
+      assert.is_nil(actions[result.id])
+      actions[result.id] = result.action
+    end
+    assert.same({
+      ["old.csv/1"] = "allow",
+      ["old.csv/2"] = "block",
+      ["old.csv/3"] = "block",
+      ["old.csv/4"] = "block",
+      ["new.csv/1"] = "allow",
+      ["new.csv/2"] = "block",
+    }, actions)
+    assert.is_true(#service:requests() >= 4)
+    assert.same({ 0, 0, 0 }, { queue:status().waiting, queue:status().following, queue:status().dead })
+    redis:close()
+  end)
+end)
+
+describe("a store of version 0.9.0", function()
+  local store
+
+  before_each(function()
+    local path = temporary.path "transactions.db"
+    commands.run(("cp spec/support/old_files/0.9.0/transactions.db %s"):format(path))
+    store = assert(riskscreen.store.sqlite(path))
+  end)
+
+  after_each(function()
+    store:close()
+    temporary.clean()
+  end)
+
+  local function start(base_url)
+    local transport, requests =
+      recorder.new(recorder.reply(200, { success = true, code = 1, data = { requestId = "new" } }))
+    local client = riskscreen.new {
+      base_url = base_url or "https://service.example",
+      access_key = "key-of-the-old-files",
+      account = "specs",
+      identity = "recorder",
+      transport = transport,
+      endpoints = { kyt_custom_score = { method = "POST", path = "/score" } },
+      store = store,
+    }
+    return client, requests
+  end
+
+  local first = { network = "eth", hash = "0x1", direction = "in", customId = "first" }
+  local second = { network = "eth", hash = "0x2", direction = "in" }
+
+  it("keeps its transactions from being submitted again", function()
+    local client, requests = start()
+    for id, parameters in pairs { r1 = first, r2 = second } do
+      local transaction, other = assert(client.kyt:submit(parameters))
+      assert.same({ id, true }, { transaction.requestId, other.kept })
+    end
+    local third = { network = "eth", hash = "0x3", direction = "in", customId = "third" }
+    assert.equal("7", client.kyt:submit(third):await().maxScore)
+    assert.equal("8", client.kyt:submit_custom_score({ hash = "0x6" }):await().maxScore)
+    for hash, kind in pairs { ["0x4"] = "api", ["0x5"] = "cancelled" } do
+      local transaction, err = client.kyt:submit { network = "eth", hash = hash, direction = "in" }
+      assert.is_nil(transaction)
+      assert.equal(kind, err.kind)
+    end
+    assert.equal(0, #requests)
+  end)
+
+  it("is told apart by its host alone, so that a client of a path refuses its transactions", function()
+    local client, requests = start "https://service.example/live"
+    for _, parameters in ipairs { first, second } do
+      local transaction, err = client.kyt:submit(parameters)
+      assert.is_nil(transaction)
+      assert.matches("client.kyt:kept()", err.message, 1, true)
+    end
+    assert.equal(0, #requests)
+    assert(client.kyt:forget(first))
+    assert.equal("new", client.kyt:submit(first).requestId)
+  end)
+
+  it("lists its transactions to clients of its host, until they are forgotten", function()
+    local function count(client)
+      local kept = 0
+      for _, transaction in client.kyt:kept() do
+        kept = kept + (transaction and 1 or 0)
+      end
+      return kept
+    end
+    assert.equal(0, count(start "https://another.example"))
+    local client = start()
+    assert.equal(4, count(client))
+    for _, transaction in client.kyt:kept() do
+      local _ = transaction and transaction:forget()
+    end
+    assert.equal(0, count(client))
+  end)
+
+  it("has the events of its inbox, handled and early", function()
+    local handled = 0
+    local inbox = riskscreen.webhook.inbox {
+      accept_unauthenticated = true,
+      store = store,
+      account = "specs",
+      handlers = {
+        ["*"] = function()
+          handled = handled + 1
+        end,
+      },
+    }
+    local body = '{"webhookId":"w1","eventType":"x","timestamp":"2026-01-01 00:00:00","data":{}}'
+    assert.equal(200, (inbox:deliver("POST", {}, body)))
+    assert.equal(0, handled)
+    local client =
+      riskscreen.new { base_url = "https://service.example", access_key = "key-of-the-old-files", inbox = inbox }
+    assert.equal("42", client.kyt:await("r9", { timeout = 1 }).maxScore)
   end)
 end)

@@ -6,7 +6,8 @@ local shared_dict = require "spec.support.shared_dict"
 
 local unpack = table.unpack or unpack -- luacheck: ignore 113 143
 
-local START = 1700000000 -- Unix seconds
+local START = 1000 -- seconds since the machine has started
+local DATE = 1700000000 -- Unix seconds at that time
 local MOST_STEPS = 1000000
 
 local M = {}
@@ -26,7 +27,8 @@ local function contain(fn, ...)
 end
 
 ---@class riskscreen.spec.CacheWorld
----@field time number Unix seconds
+---@field time number of the monotonic clock
+---@field date number Unix seconds at the time 0; the dict's entries expire by the date
 ---@field dict riskscreen.spec.SharedDict
 ---@field asked { address: any, network: any, seconds: number, at: number }[] of the service, so far
 ---@field answer fun(address: any, network: any, seconds: number): riskscreen.Decision|nil the answer; may wait
@@ -36,10 +38,10 @@ World.__index = World
 ---@param options? { seed?: integer } with a seed, threads take turns at random
 ---@return riskscreen.spec.CacheWorld
 function M.new(options)
-  local world = setmetatable({ time = START, threads = {}, asked = {}, workers = 0 }, World)
+  local world = setmetatable({ time = START, date = DATE - START, threads = {}, asked = {}, workers = 0 }, World)
   world.draw = options and options.seed and random.new(options.seed).integer
   world.dict = shared_dict.new(function()
-    return world.time
+    return world.date + world.time
   end)
   world.answer = function(address, network)
     return world.decision("allow", address, network)
@@ -119,6 +121,7 @@ end
 ---@return riskscreen.nginx.Cache
 function World:worker(settings)
   self.workers = self.workers + 1
+  local number = self.workers
   local given = settings or {}
   local function now()
     return self.time
@@ -128,7 +131,6 @@ function World:worker(settings)
       table.insert(self.asked, { address = address, network = network, seconds = seconds, at = self.time })
       return self.answer(address, network, seconds)
     end,
-    now = now,
     clock = now,
     sleep = function(seconds)
       wait(self, seconds)
@@ -144,6 +146,9 @@ function World:worker(settings)
     end,
     is_alone = function()
       return self.workers == 1
+    end,
+    holder = function()
+      return number
     end,
   }
   for name, value in pairs(given) do

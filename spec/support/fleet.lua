@@ -108,7 +108,7 @@ function Fleet:gate(options)
     )
   end
   function gate.wait_until_hearing()
-    local since = gate.run "ngx.update_time() return ngx.now()"
+    local since = gate.run "ngx.update_time() return require('riskscreen.runtime').nginx_time()"
     nginx.wait_for("the gate to hear of purges", function()
       return gate.run "return gate.context.fleet:heard_at()" > since
     end)

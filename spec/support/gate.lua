@@ -7,7 +7,8 @@ local HTTP = [[
   log_format decided '$uri $status $action $source $outcome';
   init_by_lua_block {
     function new_gate(options)
-      options.client = options.client or { base_url = "SERVICE", access_key = "ACCESSKEY", retry = false }
+      options.client = options.client
+        or { base_url = "SERVICE", access_key = "ACCESSKEY", account = "test", retry = false }
       if options.dict == nil then
         options.dict = "riskscreen"
       end

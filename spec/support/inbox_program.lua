@@ -10,6 +10,7 @@ local store = assert(riskscreen.store.redis(arg[1]))
 local inbox = riskscreen.webhook.inbox {
   accept_unauthenticated = true,
   store = store,
+  account = "specs",
   handlers = {
     ["*"] = function(event)
       print("handled " .. event.webhookId)

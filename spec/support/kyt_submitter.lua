@@ -14,6 +14,7 @@ local client = riskscreen.new {
   polling = { first = 0.001, growth = 1, ceiling = 0.001 },
   retry = false,
   store = store,
+  account = "specs",
 }
 
 local number = done:count() + 1

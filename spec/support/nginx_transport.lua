@@ -1,6 +1,7 @@
 -- Inside nginx: sends requests by the transport over cosockets; see cosocket_nginx.lua. Its results are what JSON can
 -- say.
 local cosocket = require "riskscreen.runtime.nginx.http"
+local outcome_of = require "spec.support.wire_outcome"
 
 local OPTIONS = { "unix_socket", "client_cert", "client_key", "concurrency" }
 
@@ -32,6 +33,16 @@ end
 function M.send(given)
   local reply, failure = transport_of(given)(given.request)
   return { reply = reply, failure = failure }
+end
+
+---@param given table as of `send`, with a list of requests
+---@return table[] outcomes
+function M.outcomes(given)
+  local outcomes = {}
+  for index, request in ipairs(given.requests) do
+    outcomes[index] = outcome_of(transport_of(given)(request))
+  end
+  return outcomes
 end
 
 ---Why a client with these options cannot be.

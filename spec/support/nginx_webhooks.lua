@@ -22,7 +22,7 @@ function M.start(options, redis)
     all[name] = value
   end
   if redis then
-    all.dict, all.store = nil, assert(riskscreen.store.redis(redis))
+    all.dict, all.store, all.account = nil, assert(riskscreen.store.redis(redis)), "specs"
   end
   M.inbox = (redis and riskscreen.webhook.inbox or require("riskscreen.nginx.inbox").new)(all)
 end

@@ -168,7 +168,8 @@ function M.run_shell(block, adapt)
     local command = line:gsub("%s+#.*$", ""):gsub("%s+&$", "")
     local kind = kind_of(command)
     if kind == "run" then
-      command = command:gsub("^lua5%.4 ", interpreter .. " ")
+      -- Lua 5.1 and LuaJIT write to a pipe at their end, and to a reader's terminal line by line.
+      command = command:gsub("^lua5%.4 ", interpreter .. " -e 'io.stdout:setvbuf \"line\"' ")
       -- The output is the same without optimization, which saves most of the build time.
       command = command:gsub("^cmake ", "CMAKE_BUILD_TYPE=Debug cmake ")
       local run = command:find "^riskscreen " and run_riskscreen or M.run

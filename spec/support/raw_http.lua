@@ -141,8 +141,8 @@ end
 function Client:receive_head()
   local head = self:receive_through("\r\n\r\n")
   local headers = {}
-  for name, value in head:gmatch("\r\n([^:\r\n]+):[ \t]*([^\r\n]-)[ \t]*%f[\r]") do
-    name = name:lower()
+  for written, value in head:gmatch("\r\n([^:\r\n]+):[ \t]*([^\r\n]-)[ \t]*%f[\r]") do
+    local name = written:lower()
     headers[name] = headers[name] and headers[name] .. "|" .. value or value
   end
   return tonumber(head:match("^HTTP/1%.1 (%d+) ")), headers, head

@@ -10,7 +10,7 @@ end
 
 ---A reply with a body that is not JSON.
 function M.page(status, text, headers)
-  local invalid = { message = "unexpected character", position = 1 }
+  local invalid = { message = "unexpected character at byte 1" }
   return { status = status, headers = headers or {}, invalid = invalid, excerpt = text:sub(1, 200), size = #text }
 end
 

@@ -21,4 +21,24 @@ function M.holds(value, secret, seen)
   return M.holds(getmetatable(value), secret, seen)
 end
 
+---The path of the fields that lead from a value to a text with a secret, or nil. Functions are not looked into.
+---@param value any
+---@param secret string
+---@return string|nil
+function M.path_to(value, secret, path, seen)
+  path, seen = path or "value", seen or {}
+  if type(value) == "string" then
+    return value:find(secret, 1, true) and path
+  elseif (type(value) ~= "table" and type(value) ~= "userdata") or seen[value] then
+    return nil
+  end
+  seen[value] = true
+  local found = type(getmetatable(value)) == "table" and M.path_to(getmetatable(value), secret, path .. "<meta>", seen)
+  for name, member in next, type(value) == "table" and value or {} do
+    local place = path .. "." .. tostring(name)
+    found = found or M.path_to(name, secret, place .. "<name>", seen) or M.path_to(member, secret, place, seen)
+  end
+  return found or nil
+end
+
 return M

@@ -15,7 +15,7 @@ description = {
   summary = "The JSON decoder of riskscreen alone: strict, fast, and without libcurl",
   license = "MIT",
 }
-dependencies = { "lua >= 5.1, < 5.5" }
+dependencies = { "lua >= 5.1, < 5.6" }
 build = {
   type = "cmake",
   variables = {
@@ -37,7 +37,8 @@ description = {
   summary = "]] .. SUMMARY .. [[",
   license = "MIT",
 }
-dependencies = { "lua >= 5.1, < 5.5", "argparse" }
+-- The command needs argparse, which is not named here: most systems have it as a package that LuaRocks does not see.
+dependencies = { "lua >= 5.1, < 5.6" }
 external_dependencies = {
   CURL = { library = "curl" },
 }
@@ -53,6 +54,7 @@ build = {
     RISKSCREEN_INTERPRETER = "$(LUA)",
   },
 }
+test = { type = "command", script = "spec/rock.lua" }
 ]]
 
 local DIST = [[

@@ -7,7 +7,9 @@ local operations = require "riskscreen.interface.operations"
 local INTRODUCTION = [[
 After reading this page you know every method, its parameters and its results. `tools/generate.lua` writes it from the
 tables of the interface and from the annotations in the source. Names, paths, fields and enumerations are those of the
-published interface, unless the text says that they are ours. [Assumptions](assumptions.md) lists what is not published.
+published interface, version %s, unless the text says that they are ours or *assumed*. [Assumptions](assumptions.md) lists what
+is not published. The interface has four groups: KYA is *Know Your Address*, KYT is *Know Your Transaction*, and the others are
+about the account and its lists. It does not show which parameters are required: what the tables call required is assumed.
 
 A method that takes a list of any length splits it into requests. `client:call` sends one request and refuses a longer
 list.
@@ -38,13 +40,23 @@ local function accepted(parameter)
   return enum and ("%s, of [%s](#%s)"):format(kind, enum, enum) or kind
 end
 
-local function parameter_table(parameters)
-  local rows = {}
+-- The rows of parameters, and of the fields of their items.
+local function parameter_rows(parameters, prefix, rows)
   for _, parameter in ipairs(parameters) do
-    local required = parameter.required and "required" or ""
-    rows[#rows + 1] = { "`" .. parameter.name .. "`", accepted(parameter), required, parameter.doc }
+    local path, doc = prefix .. parameter.name, parameter.doc
+    if parameter.setting and not parameter.renamed_by then
+      doc = doc .. " The name is ours, and the one on the wire is assumed: see the option `usage_parameters`."
+    end
+    rows[#rows + 1] = { "`" .. path .. "`", accepted(parameter), parameter.required and "required" or "", doc }
+    if parameter.items and parameter.items.fields then
+      parameter_rows(parameter.items.fields, path .. "[].", rows)
+    end
   end
-  return markdown.table({ "parameter", "type", "", "meaning" }, rows)
+  return rows
+end
+
+local function parameter_table(parameters)
+  return markdown.table({ "parameter", "type", "", "meaning" }, parameter_rows(parameters, "", {}))
 end
 
 local function record_rows(shape, prefix, rows)
@@ -64,10 +76,11 @@ end
 
 local function operation_entry(operation)
   local parts = { ("### `client.%s:%s`"):format(operation.namespace, operation.method), operation.doc }
-  local named = ("operation `%s`%s, section %s of the interface."):format(
+  local named = ("operation `%s`%s, %s."):format(
     operation.name,
     operation.is_named_here and " (our name: the interface gives none)" or "",
-    operation.section
+    operation.section and ("section %s of the interface"):format(operation.section)
+      or "which the interface does not list"
   )
   if operation.path then
     parts[#parts + 1] = ("%s `%s`, %s"):format(operation.http, operation.path, named)
@@ -212,7 +225,7 @@ end
 function M.page(index, surface)
   local parts = {
     "# Reference",
-    INTRODUCTION,
+    INTRODUCTION:format(operations.version),
     "A call of an operation returns `value, response`, or `nil, err`.",
   }
   local described = {}

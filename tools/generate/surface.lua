@@ -42,7 +42,7 @@ return {
       fn("riskscreen.new", "M.new", "client/init.lua"),
       fn("riskscreen.policy", "M.new", "policy/init.lua"),
       fn("riskscreen.score_policy", "M.new", "policy/score.lua"),
-      fn("riskscreen.map", "M.map"),
+      fn("riskscreen.map", "M.map", "client/map.lua"),
       fn("riskscreen.address.validate", "M.validate", "address/init.lua"),
       fn("riskscreen.address.normalize", "M.normalize", "address/init.lua"),
       fn("riskscreen.address.networks_of", "M.networks_of", "address/init.lua"),

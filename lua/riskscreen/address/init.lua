@@ -3,6 +3,7 @@
 -- formats are those of the networks (formats.lua); the interface publishes none.
 local foreign = require "riskscreen.address.foreign_characters"
 local formats = require "riskscreen.address.formats"
+local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 
 local byte, lower = string.byte, string.lower
@@ -20,13 +21,24 @@ local EVM_LENGTH = 42 -- bytes
 local is_hexadecimal = text.made_of "0-9a-fA-F"
 local is_lower_hexadecimal = text.made_of "0-9a-f"
 
-local networks = {}
-for network in pairs(formats) do
-  networks[#networks + 1] = network
-end
-table.sort(networks)
+-- Two names of one chain; an answer may have either.
+local aliases = { ethereum = "eth" }
 
-local M = {}
+local networks = tables.sorted_keys(formats)
+local chains = {} -- every network under its one name, the busiest first
+
+local M = {
+  ---The one name of each network, by each of its names.
+  ---@type table<string, string>
+  network_names = {},
+}
+
+for _, network in ipairs(networks) do
+  M.network_names[network] = aliases[network] or network
+  if not aliases[network] then
+    table.insert(chains, network == "eth" and 1 or #chains + 1, network)
+  end
+end
 
 -- Canonical addresses by format and text, for texts that have passed a check. A full table becomes the old one.
 local memories = {}
@@ -113,6 +125,57 @@ function M.normalize(address, network)
     remember(memory, format, address, canonical)
   end
   return canonical, begins_like_hexadecimal(canonical)
+end
+
+---The one name of a network, for comparisons. A name that is not known stays as it is.
+---@param network any
+---@return any
+function M.canonical_network(network)
+  return aliases[network or false] or network
+end
+
+---The key of a network and an address: the same for every spelling. Caches, lists and stores use it.
+---@param address any
+---@param network any
+---@param level? "checksum"|"format" how the address is checked; without it, any text has a key
+---@return string|nil key nil if the service cannot know the address or the network
+---@return string address canonical
+---@return string network canonical
+function M.key(address, network, level)
+  local canonical_network = network and M.network_names[network]
+  if type(address) ~= "string" or address == "" or #address > LONGEST or not canonical_network then
+    return nil, "", ""
+  end
+  local canonical
+  if level then
+    canonical = M.validate(address, network, level)
+  else
+    canonical = M.normalize(address, network)
+  end
+  if not canonical then
+    return nil, "", ""
+  end
+  return canonical_network .. ":" .. canonical, canonical, canonical_network
+end
+
+---The keys of an address on a network, or on all networks, and its different canonical spellings there.
+---@param address any
+---@param network? any without it, all networks
+---@return string[]|nil spellings nil if the service cannot know the address or the network
+---@return string[] keys
+function M.keys(address, network)
+  local keys, spellings, seen = {}, {}, {}
+  for _, name in ipairs(network and { network } or chains) do
+    local key, canonical = M.key(address, name)
+    if not key then
+      return nil, keys
+    elseif not seen[canonical] then
+      seen[canonical] = true
+      spellings[#spellings + 1] = canonical
+    end
+    keys[#keys + 1] = key
+  end
+  return spellings, keys
 end
 
 -- "looks like a tron address", where the text is valid on other networks.

@@ -4,6 +4,7 @@
 local costs = require "riskscreen.options.cost"
 local errors = require "riskscreen.errors"
 local hedge = require "riskscreen.call.hedge"
+local identity = require "riskscreen.call.identity"
 local reliability = require "riskscreen.options.reliability"
 local request = require "riskscreen.interface.request"
 local response = require "riskscreen.interface.response"
@@ -368,7 +369,14 @@ end
 
 -- The face: from parameters to the built request
 
-local M = { new_state = states.new, bind = states.bind, state_of = states.of, open = states.open, stats = states.stats }
+local M = {
+  new_state = states.new,
+  bind = states.bind,
+  state_of = states.of,
+  open = states.open,
+  stats = states.stats,
+  identity = identity,
+}
 
 -- How a client checks the addresses of an operation's calls.
 local function address_check_of(settings, operation)

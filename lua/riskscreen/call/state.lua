@@ -32,7 +32,7 @@ local NO_OPTIONS = {} -- a call's options have no defaults
 ---@field routes table<riskscreen.Operation, riskscreen.Route> of the operations called so far
 ---@field hide_key fun(foreign: string): string removes the key from a text about values of the service
 ---@field screening? riskscreen.Screening of the last request without options
----@field pendings? table<string, riskscreen.Pending> the awaited transactions by requestId; weak
+---@field pendings? { submissions: riskscreen.TtlQueue, by_name: table<string, riskscreen.Pending> } the transactions
 
 ---@type table<table, riskscreen.State> by client and by namespace
 local states = setmetatable({}, { __mode = "k" })
@@ -51,7 +51,7 @@ local M = {}
 ---@param transport function
 ---@return riskscreen.State
 function M.new(settings, runtime, transport)
-  settings.random = settings.random or random.new(random.seed(runtime.now()))
+  settings.random = settings.random or random.new(random.seed())
   local shared, name = settings.shared_dict, shared_name(settings)
   local takes_parts = not (settings.transport or settings.runtime)
   local state = {

@@ -136,7 +136,7 @@ function M.open(settings, world, changes, must_choose)
       "there is a base_url and no access key: set RISKSCREEN_ACCESS_KEY, access_key_file or access_key_command"
     )
   end
-  given.access_key = key
+  given.access_key, given.account = key, given.account or settings.account
   local checked, message = client_options.check_client(given)
   if not checked then
     status.misuse(with_source(settings, message))

@@ -186,7 +186,6 @@ local function read_profile(values, path)
   local number = 0
   for line in (read_file(path, "profile", LONGEST_PROFILE) .. "\n"):gmatch "([^\n]*)\n" do
     number = number + 1
-    line = line:gsub("\r$", "")
     local place = ("%s:%d"):format(path, number)
     if line:find "%S" and not line:find "^%s*#" then
       local name, written = line:match "^%s*([%w_.]+)%s*=%s*(.-)%s*$"
@@ -203,6 +202,7 @@ end
 ---@class riskscreen.cli.Configuration
 ---@field values table<string, riskscreen.cli.Value> by the setting's name
 ---@field profile? string the path of the profile that was read
+---@field account string the name of the account, where no setting names it: that of the profile
 ---@field is_simulated? boolean the sandbox answers, although nothing asks for it
 
 ---Reads the configuration.
@@ -238,7 +238,9 @@ function M.read(flags, pairs_given, getenv)
     end
     set(values, setting_of(key, "--set"), written, "--set")
   end
-  return { values = values, profile = profile }
+  -- Every profile is an account of its own, unless it names one.
+  local account = ((name or "default"):match("[^/]*$"):gsub("%.conf$", ""):gsub("[^%w_.-]", "_"))
+  return { values = values, profile = profile, account = account ~= "" and account or "default" }
 end
 
 local function strength(source)

@@ -1,6 +1,9 @@
 -- The `riskscreen` command: parses the arguments, runs the verb, and turns every outcome into a message and an exit
 -- status. The verbs are in commands/; parser.lua says how one declares itself.
 
+-- First: where the core cannot be loaded, its failure is the one to report, not that lua-cjson is missing as well.
+require "riskscreen.core"
+
 local clients = require "riskscreen.cli.client"
 local commands = require "riskscreen.cli.commands"
 local configuration = require "riskscreen.cli.configuration"

@@ -2,6 +2,7 @@
 
 local decisions = require "riskscreen.policy.decision"
 local errors = require "riskscreen.errors"
+local missing = require "riskscreen.util.missing"
 
 local M = {
   done = 0,
@@ -107,7 +108,7 @@ function M.of_failure(failure)
     message = message:gsub("^riskscreen: ", "")
     return failure.kind == "invalid_argument" and M.usage or M.unknown, message
   end
-  return M.unknown, "failed: " .. message
+  return M.unknown, missing.explain(message) or "failed: " .. message
 end
 
 ---@param value any

@@ -163,10 +163,10 @@ function lookup.report(call)
 end
 
 -- The different addresses of a list, and for each address of the list its position among them.
-local function distinct(list)
+local function distinct(list, network)
   local position_of, addresses, positions = {}, {}, {}
   for index, address in ipairs(list) do
-    local key = canonical_address(address)
+    local key = canonical_address(address, network)
     if not position_of[key] then
       addresses[#addresses + 1] = address
       position_of[key] = #addresses
@@ -287,7 +287,7 @@ function M.of(operation)
       elapsed = 0,
     }
     if operation.aligned then
-      call.items, call.positions = distinct(call.items)
+      call.items, call.positions = distinct(call.items, checked.network)
     end
     return settle(call)
   end

@@ -211,8 +211,12 @@ function M.new(given)
     error(problem, 2)
   end
   local state = calls.new_state(settings, runtime, transport)
+  problem = settings.store and calls.identity.problem(state, true)
+  if problem then
+    error("store " .. problem, 2)
+  end
   if settings.lists then
-    state.lists, problem = lists.open(settings.lists, state.clock, settings.address_check)
+    state.lists, problem = lists.open(settings.lists, state.clock, runtime.now, settings.address_check)
     if not state.lists then
       error(problem, 2)
     end

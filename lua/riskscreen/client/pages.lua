@@ -33,12 +33,12 @@ local walk_parameters = {
 ---@field operation string
 ---@field page integer|nil the page to read next; nil after the last
 ---@field first integer the page it began with
----@field fetch fun(page: integer): table[]|nil, riskscreen.Response|riskscreen.Error
+---@field fetch fun(page: integer, size?: integer): table[]|nil, riskscreen.Response|riskscreen.Error
 ---@field tasks table
 ---@field prefetch integer
 ---@field max_pages integer
 ---@field limit? integer
----@field asked_size? integer the caller's pageSize
+---@field asked_size? integer the caller's pageSize, unless the service refuses it
 ---@field ahead table<integer, table> the tasks that fetch pages ahead, by page
 ---@field seen table<string, true> the items so far, by fingerprint; max_pages bounds it
 ---@field reported integer items
@@ -168,8 +168,15 @@ function Walk:look_ahead()
   local wanted = self.limit and math.ceil((self.limit - self.reported) / self:page_size()) or math.huge
   local pages = math.min(self.prefetch, wanted, self.max_pages - self.pages_read)
   for page = self.page, math.min(self.page + pages - 1, self.total_pages or 0) do
-    self.ahead[page] = self.ahead[page] or self.tasks.spawn(self.fetch, page)
+    self.ahead[page] = self.ahead[page] or self.tasks.spawn(self.fetch, page, self.asked_size)
   end
+end
+
+-- Whether the service may have refused the first page for its size: the largest one is not published. A later page of
+-- another size would hold other items.
+function Walk:may_be_too_long(err)
+  local is_refused = err.kind == "bad_request" or err.kind == "api"
+  return is_refused and self.pages_read == 1 and self.first == 1 and (self.asked_size or 0) > DEFAULT_SIZE
 end
 
 function Walk:read()
@@ -184,7 +191,11 @@ function Walk:read()
   if task then
     items, response = task:await()
   else
-    items, response = self.fetch(page)
+    items, response = self.fetch(page, self.asked_size)
+    if not items and self:may_be_too_long(response) then
+      self.asked_size = nil
+      items, response = self.fetch(page)
+    end
   end
   if not items then
     response.page = page
@@ -215,14 +226,15 @@ end
 
 local function new_walk(operation, checked, fetch, tasks)
   local parameters = tables.copy(checked)
+  parameters.pageSize = nil
   for _, own in ipairs(walk_parameters) do
     parameters[own.name] = nil
   end
   local first = checked.page or 1
   return setmetatable({
     operation = operation.name,
-    fetch = function(page)
-      return fetch(tables.merge(parameters, { page = page }))
+    fetch = function(page, size)
+      return fetch(tables.merge(parameters, { page = page, pageSize = size }))
     end,
     tasks = tasks,
     asked_size = checked.pageSize,

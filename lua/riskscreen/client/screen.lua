@@ -96,6 +96,8 @@ local lookups_of = tables.memoize(lookups.wanted)
 ---@field wanted riskscreen.Lookup[]
 ---@field options table the checked options of each lookup's call
 ---@field address_check "checksum"|"format"|false
+---@field identified_by table the options of the screening
+---@field identity? string of its decisions, where they are recorded
 ---@field is_canonical? boolean the caller gives canonical addresses, and networks of the interface
 
 local function look_up_one(screening, lookup, subject, options)
@@ -207,11 +209,15 @@ local function redact_reasons(state, decision)
 end
 
 -- Records a decision in the client's journal, without the access key.
-local function record(screening, decision, canonical)
+local function record(screening, decision, canonical, source)
   local state = screening.state
+  screening.identity = screening.identity
+    or calls.identity.decision(state, screening.given_policy, screening.identified_by)
   state.settings.journal:append(decision, {
     address = canonical,
+    source = source,
     policy = screening.policy,
+    identity = screening.identity,
     request_id = screening.request_id,
     is_sandbox = state.is_sandbox,
     hide = state.hide_key,
@@ -279,6 +285,7 @@ local function new_screening(state, policy, checked)
     wanted = checked.include and lookups.wanted(policy, checked.include) or lookups_of(policy),
     options = options,
     request_id = checked.request_id,
+    identified_by = checked,
     address_check = level,
     is_canonical = checked.is_canonical,
   }
@@ -296,7 +303,7 @@ end
 
 -- Whether a request names an address and a network alone. Then there is nothing to check.
 local function is_plain(request)
-  if type(request) ~= "table" then
+  if type(request) ~= "table" or tables.inherits(request) then
     return false
   end
   for name in pairs(request) do
@@ -317,6 +324,7 @@ end
 ---riskscreen.Decision, string|nil decide
 ---the text is that of the service's answer, with the option `with_text` and where the decision follows from it alone
 ---@return fun(text: string): riskscreen.Decision decide_again from such a text, with no address and network
+---@return fun(decision: riskscreen.Decision) record_again a decision that is used again
 function M.decider(state, policy, checked)
   local screening = new_screening(state, checked.policy or policy or default_policy, checked)
   local last = {}
@@ -333,6 +341,8 @@ function M.decider(state, policy, checked)
     local decision = screening.policy:decide_record(json.decode(answer).data)
     redact_reasons(state, decision)
     return decision
+  end, function(decision)
+    record(screening, decision, nil, state.is_sandbox and "sandbox" or "cache")
   end
 end
 

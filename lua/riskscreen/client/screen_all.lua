@@ -4,7 +4,6 @@
 local build = require "riskscreen.options.build"
 local addresses = require "riskscreen.address"
 local decisions = require "riskscreen.policy.decision"
-local enums = require "riskscreen.interface.enums"
 local errors = require "riskscreen.errors"
 local maps = require "riskscreen.client.map"
 local options = require "riskscreen.options"
@@ -108,10 +107,10 @@ local LONGEST_TEXT = 4096 -- bytes
 
 ---@class riskscreen.Decided the last pairs of an address and a network that were decided, or are being decided
 ---@field private capacity integer
----@field private young table<string, table<string, integer>> by network and canonical address the number of the pair.
----At `capacity` pairs the table becomes the old one, because single removals are slow in a nearly full table: Lua
----rebuilds the table at nearly every insertion (spec/c/tables_test.c).
----@field private old table<string, table<string, integer>>
+---@field private young table<string, integer> by the key of network and address the number of the pair. At `capacity`
+---pairs the table becomes the old one, because single removals are slow in a nearly full table: Lua rebuilds the table
+---at nearly every insertion (spec/c/tables_test.c).
+---@field private old table<string, integer>
 ---@field private count integer of pairs so far: the number of the last one
 ---@field private kept table<integer, string|riskscreen.Decision|false> by the number modulo `capacity` the text of the
 ---answer, or the decision; false while it is being made
@@ -134,25 +133,19 @@ local function new_decided(capacity)
 end
 
 -- The number of a pair, unless `capacity` other pairs came later.
-function Decided:find(network, canonical)
-  local young, old = self.young[network], self.old[network]
-  local number = young and young[canonical] or old and old[canonical]
+function Decided:find(key)
+  local number = self.young[key] or self.old[key]
   return number and self.count - number < self.capacity and number or nil
 end
 
-function Decided:add(network, canonical, index)
+function Decided:add(key, index)
   local number = self.count + 1
   if number % self.capacity == 0 then
     self.young, self.old = {}, self.young
   end
-  local of_network = self.young[network]
-  if not of_network then
-    of_network = {}
-    self.young[network] = of_network
-  end
   local slot = number % self.capacity + 1
   self.kept[slot], self.indexes[slot] = false, index
-  of_network[canonical], self.count = number, number
+  self.young[key], self.count = number, number
   return number
 end
 
@@ -186,29 +179,44 @@ function Decided:recall(number, tasks)
   return kept, elapsed, index
 end
 
+-- Whether a decision may be used again: the local lists have not changed their answer since it was made.
+local function is_confirmed(lists, kept, canonical, network)
+  local listed, notes = lists:decide(canonical, network)
+  local noted = 0
+  for _, reason in ipairs(type(kept) == "table" and kept.reasons or {}) do
+    noted = noted + (reason.list and 1 or 0)
+  end
+  return not listed and kept.source ~= "list" and noted == #(notes or {})
+end
+
 -- Decides each pair of address and network once while it is among the last `capacity` pairs. Every spelling of an
 -- address is the same address; a text that is no address is not remembered. A repeat waits for a decision under way.
--- `is_canonical` tells that `decide` takes the canonical address without a further check.
-local function decide_once(tasks, decide, decide_again, capacity, level, is_canonical)
+local function decide_once(state, decide, decide_again, capacity, level)
+  -- An operator may add networks whose addresses are those of another network.
+  local tasks, lists, is_canonical = state.runtime.tasks, state.lists, state.settings.extend == nil
   local decided = new_decided(capacity)
 
   return function(address, network, index)
-    local canonical = capacity > 0 and addresses.validate(address, network, level) or nil
-    if not canonical then
+    local key, canonical
+    if capacity > 0 then
+      key, canonical = addresses.key(address, network, level)
+    end
+    if not key then
       return (decide(address, network))
     end
-    local key = enums.canonical_network(network)
-    local number = decided:find(key, canonical)
-    if not number then
-      number = decided:add(key, canonical, index)
-      local subject = is_canonical and { address = canonical, network = network } or nil
-      local decision, answer = decide(address, network, nil, subject)
-      decided:keep(number, decision, answer)
-      return decision
+    local number = decided:find(key)
+    if number then
+      local kept, elapsed, first = decided:recall(number, tasks)
+      if not lists or is_confirmed(lists, kept, canonical, network) then
+        local decision = type(kept) == "string" and decide_again(kept) or decisions.copy(kept)
+        decision.address, decision.network, decision.repeats, decision.elapsed = address, network, first, elapsed
+        return decision
+      end
     end
-    local kept, elapsed, first = decided:recall(number, tasks)
-    local decision = type(kept) == "string" and decide_again(kept) or decisions.copy(kept)
-    decision.address, decision.network, decision.repeats, decision.elapsed = address, network, first, elapsed
+    number = decided:add(key, index)
+    local subject = is_canonical and { address = canonical, network = network } or nil
+    local decision, answer = decide(address, network, nil, subject)
+    decided:keep(number, decision, answer)
     return decision
   end
 end
@@ -235,12 +243,9 @@ function M.install(Client)
       source, input = rows_of(source, checked)
     end
     local level = screen.address_check(state.settings, checked.address_check)
-    local policy = checked.policy or self.policy
     checked.with_text = checked.remember > 0
-    local decide_new, decide_again = screen.decider(state, self.policy, checked)
-    -- An operator may add networks whose addresses are those of another network.
-    local is_canonical = state.settings.extend == nil
-    local decide = decide_once(state.runtime.tasks, decide_new, decide_again, checked.remember, level, is_canonical)
+    local decide_new, decide_again, record_again = screen.decider(state, self.policy, checked)
+    local decide = decide_once(state, decide_new, decide_again, checked.remember, level)
     local run, message = maps.new(state.runtime, source, function(item, index)
       local address, network = subject_of(item, index, checked.network)
       local decision = decide(address, network, index)
@@ -249,11 +254,7 @@ function M.install(Client)
         count_invalid(input, decision, index)
       end
       if decision.repeats and state.settings.journal then
-        state.settings.journal:append(decision, {
-          source = state.is_sandbox and "sandbox" or "cache",
-          policy = policy,
-          hide = state.hide_key,
-        })
+        record_again(decision)
       end
       return not decision.error and decision or nil, decision.error, decision
     end, checked, decision_of)

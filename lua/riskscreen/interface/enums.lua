@@ -60,9 +60,6 @@ for name, values in pairs(enums) do
   sets[name] = tables.set(values)
 end
 
--- Two names of one chain; an answer may have either.
-local network_aliases = { ethereum = "eth" }
-
 local M = { values = enums }
 
 ---Whether a value belongs to an enumeration.
@@ -71,13 +68,6 @@ local M = { values = enums }
 ---@return boolean
 function M.has(name, value)
   return sets[name][value] == true
-end
-
----The canonical name of a network, for comparisons: "ethereum" and "eth" are the same chain.
----@param network string
----@return string
-function M.canonical_network(network)
-  return network_aliases[network] or network
 end
 
 return M

@@ -1,9 +1,9 @@
 -- Checks that an answer is about what was asked: a record about another address or network must never be used.
-local canonical_address = require("riskscreen.address").normalize
-local enums = require "riskscreen.interface.enums"
+local addresses = require "riskscreen.address"
 local tables = require "riskscreen.util.tables"
 
-local canonical = { address = canonical_address, network = enums.canonical_network }
+local canonical_address = addresses.normalize
+local canonical = { address = canonical_address, network = addresses.canonical_network }
 
 -- The message about the first of the named fields in which a record differs from the parameters.
 local function differs(names, parameters, record, path)
@@ -44,14 +44,14 @@ function M.check(operation, parameters, data)
 end
 
 ---The records in the order of the addresses asked; `false` where the service left one out.
----@param addresses string[] asked, repeats included
+---@param wanted string[] asked, repeats included
 ---@param records table[] answered, in any order
 ---@param network? string that was asked
 ---@return (table|false)[]|nil aligned
 ---@return string|nil message
-function M.align(addresses, records, network)
+function M.align(wanted, records, network)
   local asked, found = {}, {}
-  for _, address in ipairs(addresses) do
+  for _, address in ipairs(wanted) do
     asked[canonical_address(address, network)] = true
   end
   for index, record in ipairs(records) do
@@ -64,7 +64,7 @@ function M.align(addresses, records, network)
     found[key] = found[key] or record
   end
   local aligned = {}
-  for index, address in ipairs(addresses) do
+  for index, address in ipairs(wanted) do
     aligned[index] = found[canonical_address(address, network)] or false
   end
   return aligned

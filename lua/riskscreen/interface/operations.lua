@@ -31,7 +31,7 @@ local tables = require "riskscreen.util.tables"
 ---@field method string the method of that namespace
 ---@field http? "GET"|"POST" absent where the interface publishes no path
 ---@field path? string
----@field section string of the interface
+---@field section? string of the interface; absent where it does not name the operation
 ---@field parameters? riskscreen.Parameter[] absent where the interface lists none: any parameter is sent
 ---@field lookup? string of a lookup of one address on one network: the enumeration of its networks
 ---@field envelope "standard"|"usage"
@@ -63,16 +63,15 @@ local function network(enum, place)
   return parameter("network", place or "query", "string", "The chain's short name.", { enum = enum, required = true })
 end
 
-local function page_parameters()
-  return {
-    parameter("page", "query", "integer", "Page number; the service starts at 1.", { minimum = 1 }),
-    parameter("pageSize", "query", "integer", "Items on a page; by default 10.", { minimum = 1 }),
-  }
-end
-
 local function page(entry)
+  -- The interface shows no parameters of the whitelist.
+  local assumption = entry.namespace == "whitelist" and "; assumed to be as for the blacklist." or "."
   entry.method, entry.http, entry.envelope, entry.idempotent = "list", "GET", "standard", true
-  entry.parameters, entry.paginated = page_parameters(), true
+  entry.paginated = true
+  entry.parameters = {
+    parameter("page", "query", "integer", "Page number, by default 1" .. assumption, { minimum = 1 }),
+    parameter("pageSize", "query", "integer", "Items on a page, by default 10" .. assumption, { minimum = 1 }),
+  }
   return entry
 end
 
@@ -93,8 +92,8 @@ local listed_risk = {
   type = "object",
   open = true,
   fields = {
-    parameter("riskLevel", nil, "string", "The risk's level.", { enum = "risk_level" }),
-    parameter("riskType", nil, "string", "The risk's type.", { enum = "risk_type" }),
+    parameter("riskLevel", nil, "string", "The risk's level (an assumed field).", { enum = "risk_level" }),
+    parameter("riskType", nil, "string", "The risk's type (an assumed field).", { enum = "risk_type" }),
   },
 }
 
@@ -102,11 +101,11 @@ local blacklist_item = {
   type = "object",
   fields = {
     parameter("address", nil, "string", "The address.", { word = true, required = true, is_address = true }),
-    parameter("risks", nil, "array", "Its risks, with the fields of a listed item.", {
+    parameter("risks", nil, "array", "Its risks. Fields of other names are sent as given.", {
       items = listed_risk,
       may_be_empty = true,
     }),
-    parameter("network", nil, "string", "The item's own chain.", { enum = "network" }),
+    parameter("network", nil, "string", "The item's own chain (an assumed field).", { enum = "network" }),
   },
 }
 
@@ -133,7 +132,7 @@ local operations = {
         max_items = 100,
         items = blacklist_item,
       }),
-      parameter("network", "body", "string", "The chain of all the items.", { enum = "network" }),
+      parameter("network", "body", "string", "The chain of all the items (an assumed place).", { enum = "network" }),
     },
     envelope = "standard",
     reported = "list",
@@ -261,21 +260,33 @@ local operations = {
         word = true,
         is_address = "contract",
       }),
-      parameter("outputAddress", "body", "string", "The address that receives the transfer.", {
-        word = true,
-        is_address = true,
-      }),
+      parameter(
+        "outputAddress",
+        "body",
+        "string",
+        "The receiver (assumed); a deny list searches it in all directions.",
+        {
+          word = true,
+          is_address = true,
+        }
+      ),
       parameter(
         "direction",
         "body",
         "string",
-        "`received` or `sent`; any text is sent as given, because not all values are published."
+        "The interface shows `received`; `sent` is assumed. Any text is sent as given."
       ),
       -- The interface shows it in results alone, as an identifier that the client supplied.
-      parameter("customId", "body", "string", "The caller's own identifier, which the result repeats.", {
-        renamed_by = "transaction_parameters",
-        setting = "custom_id",
-      }),
+      parameter(
+        "customId",
+        "body",
+        "string",
+        "The caller's own identifier, which the result repeats; that a submission has it is assumed.",
+        {
+          renamed_by = "transaction_parameters",
+          setting = "custom_id",
+        }
+      ),
     },
     envelope = "standard",
     data = records.submission,
@@ -289,12 +300,13 @@ local operations = {
   unpublished("removeWhitelistAddresses", "whitelist", "remove", "4", false, "Removes addresses from the whitelist."),
   unpublished("getTransactionRisks", "kyt", "risks", "13", true, "The risks of a transaction."),
   unpublished("getCustomRiskScore", "kyt", "custom_score", "13", false, "Requests a transaction's custom risk score."),
-  unpublished("getCustomRiskScoreResult", "kyt", "custom_score_result", "13", true, "The result of a custom score."),
+  unpublished("getCustomRiskScoreResult", "kyt", "custom_score_result", nil, true, "The result of a custom score."),
   unpublished("getAddressRiskScore", "kya", "score", "13", true, "The risk score of an address."),
   unpublished("getAsynchronousResult", "kyt", "result", "13", true, "The result of an asynchronous request."),
 }
 
-local M = { list = operations, by_name = {} }
+---`version` is that of the interface's description.
+local M = { list = operations, by_name = {}, version = "1.0.0" }
 for _, operation in ipairs(operations) do
   M.by_name[operation.name] = operation
 end

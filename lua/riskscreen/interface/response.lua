@@ -17,7 +17,7 @@ local MAX_WAIT = 1e9 -- seconds; hundreds of digits would make an infinite one
 ---@field status integer
 ---@field headers table<string, string> lower-case names; a 200 has none where the request asked for the value only
 ---@field value? any the decoded body
----@field invalid? { message: string, position?: integer } the body is there but is not JSON
+---@field invalid? { message: string } the body is there but is not JSON; the message says where
 ---@field excerpt? string the beginning of such a body
 ---@field size? integer bytes of the body
 ---@field times? table<string, number> seconds
@@ -62,6 +62,7 @@ end
 ---@class riskscreen.Report what an envelope says about a failure, as far as the body is one
 ---@field code? integer
 ---@field msg? string on one line, bounded and without the key
+---@field status? string
 ---@field timestamp? integer
 ---@field is_envelope boolean the body is the service's own
 
@@ -75,6 +76,7 @@ local function report_of(body, context)
   return {
     code = shape.is_integer(body.code) and body.code or nil,
     msg = type(message) == "string" and quote(context, message) or nil,
+    status = type(body.status) == "string" and quote(context, body.status) or nil,
     timestamp = shape.is_integer(body.timestamp) and body.timestamp or nil,
     is_envelope = body.success == false and shape.is_integer(body.code),
   }
@@ -82,7 +84,13 @@ end
 
 -- The fields of an error about a reply with a report.
 local function fields_of(reply, report)
-  return { status = reply.status, code = report.code, msg = report.msg, timestamp = report.timestamp }
+  return {
+    status = reply.status,
+    code = report.code,
+    msg = report.msg,
+    envelope_status = report.status,
+    timestamp = report.timestamp,
+  }
 end
 
 -- Whether the envelope of an answer that refuses says at the same time that the request succeeded.
@@ -99,7 +107,7 @@ local function retry_after(reply, context)
     return math.min(tonumber(value), MAX_WAIT)
   end
   local at = date.parse_http_date(value)
-  return at and math.max(0, at - context.clock())
+  return at and math.min(math.max(0, at - context.clock()), MAX_WAIT)
 end
 
 local function redirect_error(reply, context, fields)
@@ -152,10 +160,9 @@ end
 -- The decoded body of a 200.
 local function body_of(reply, context)
   if reply.invalid then
-    local place = reply.invalid.position and (" at byte " .. reply.invalid.position) or ""
     local reason = quote(context, tostring(reply.invalid.message))
     local beginning = detail(reply, context, NO_REPORT)
-    return nil, protocol_error(reply, ("the body is not JSON: %s%s%s"):format(reason, place, beginning))
+    return nil, protocol_error(reply, ("the body is not JSON: %s%s"):format(reason, beginning))
   elseif reply.value == nil then
     return nil, protocol_error(reply, "the body is empty")
   end
@@ -197,9 +204,6 @@ local envelope_error = {}
 function envelope_error.standard(envelope, reply, context)
   local success, code, status, msg = envelope.success, envelope.code, envelope.status, envelope.msg
   if success == true and code == 1 then
-    if (status == nil or status == "SUCCESS") and (msg == nil or msg == "SUCCESS") then
-      return nil
-    end
     return not_success(status, "status", reply, context) or not_success(msg, "msg", reply, context)
   elseif type(success) ~= "boolean" then
     return ill_typed(reply, envelope, "success", "a boolean")

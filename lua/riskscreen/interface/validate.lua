@@ -73,6 +73,10 @@ end)
 ---@return table|nil checked a copy
 ---@return riskscreen.Problem|nil problem
 local function check_fields(specs, value, prefix, noun, check_value, extend)
+  if tables.inherits(value) then
+    local place = prefix == "" and "the table" or prefix:gsub("%.$", "")
+    return problem(place, place .. " " .. tables.INHERITS)
+  end
   local copy, fields = {}, fields_of(specs)
   local first_wrong, wrong_position = nil, math.huge
   for name, given in pairs(value) do

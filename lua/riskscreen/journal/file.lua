@@ -5,6 +5,8 @@
 local errors = require "riskscreen.errors"
 local json = require "riskscreen.json"
 local lines = require "riskscreen.journal.line"
+local optional = require "riskscreen.util.optional"
+local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 
 local BLOCK = 65536 -- bytes that are read at once to find the end of the last whole line
@@ -367,14 +369,14 @@ end
 ---@return riskscreen.journal.File|nil
 ---@return riskscreen.Error|nil err
 function M.new(path, settings)
-  local loaded, system = pcall(require, "riskscreen.system")
-  if not loaded then
+  local system = optional "riskscreen.system"
+  if not system then
     local message = "journal.file needs riskscreen.system, which is compiled with the library"
     return nil, errors.new("unsupported", message)
   end
   return setmetatable({
     path = path,
-    settings = settings,
+    settings = tables.without(settings, "key"),
     hash = lines.hasher(settings.key),
     system = system,
     settled_at = settings.now(),

@@ -7,6 +7,7 @@ local digest = require "riskscreen.address.digest"
 local errors = require "riskscreen.errors"
 local files = require "riskscreen.journal.file"
 local lines = require "riskscreen.journal.line"
+local random = require "riskscreen.util.random"
 local replay = require "riskscreen.journal.replay"
 local runtime = require "riskscreen.runtime"
 local stored = require "riskscreen.journal.stored"
@@ -84,19 +85,9 @@ local file_options = tables.concat(shared_options, {
   build.callback("sleep", "sleep(seconds): how to wait for that; by default as tasks do."),
 })
 
--- Random bytes, so that no other program has the same ids of lines.
-local function new_seed()
-  local file = io.open("/dev/urandom", "rb")
-  local random = file and file:read(16) or ""
-  if file then
-    file:close()
-  end
-  return random .. table.concat({ os.time(), runtime.now(), tostring({}), os.clock() }, " ")
-end
-
 local function new_id(self)
   -- At the first line, because the workers of nginx inherit a journal that was made before them.
-  self.seed = self.seed or new_seed()
+  self.seed = self.seed or random.token()
   self.count = self.count + 1
   return text.hex(digest.sha256(self.seed .. self.count):sub(1, 12))
 end
@@ -266,7 +257,7 @@ end
 local function new(target, settings)
   return setmetatable({
     target = target,
-    settings = settings,
+    settings = tables.without(settings, "key"),
     count = 0,
     buffer = {},
     first = 1,

@@ -34,6 +34,7 @@ local LONGEST_ENDING = #',"part":,"seq":,"prev":"","hash":""}' + 2 * MOST_DIGITS
 ---@field reasons string[] the worst first
 ---@field source "service"|"sandbox"|"list"|"cache"|"none" none: nothing was asked, because there was no valid address
 ---@field policy? string the fingerprint of the policy
+---@field identity? string of the decision: service, account, policy and options; 0.9.0 wrote none
 ---@field degraded? boolean
 ---@field stale? boolean
 ---@field request_id? string as the caller gave it
@@ -49,6 +50,7 @@ local LONGEST_ENDING = #',"part":,"seq":,"prev":"","hash":""}' + 2 * MOST_DIGITS
 ---@class riskscreen.JournalContext facts about a decision that the decision itself does not hold
 ---@field address? string the canonical address; otherwise the journal finds it
 ---@field policy? riskscreen.Policy
+---@field identity? string of the decision, by riskscreen.call's identity
 ---@field source? "service"|"sandbox"|"list"|"cache"|"none"
 ---@field is_sandbox? boolean the sandbox answered, and no service
 ---@field request_id? string
@@ -79,29 +81,11 @@ end
 
 local fingerprint_of = tables.memoize(M.policy_fingerprint)
 
--- JSON with the members in the order of their names, so that one answer has one text.
-local function canonical_json(value)
-  if type(value) ~= "table" then
-    return json.encode(value) or "null"
-  end
-  local parts = {}
-  if json.is_array(value) then
-    for index, member in ipairs(value) do
-      parts[index] = canonical_json(member)
-    end
-    return "[" .. table.concat(parts, ",") .. "]"
-  end
-  for index, name in ipairs(tables.sorted_keys(value)) do
-    parts[index] = json.encode(name) .. ":" .. canonical_json(value[name])
-  end
-  return "{" .. table.concat(parts, ",") .. "}"
-end
-
 ---The SHA-256 of an answer as JSON with sorted members and without spaces.
 ---@param answer table
 ---@return string
 function M.answer_digest(answer)
-  return hex(digest.sha256(canonical_json(answer)))
+  return hex(digest.sha256(json.ordered(answer)))
 end
 
 -- The fields that a policy needs to decide again.
@@ -125,6 +109,7 @@ local function record_of(decision)
       status = err.status,
       code = err.code,
       absent = err.absent,
+      operation = err.operation,
     }
   end
   return record
@@ -219,7 +204,9 @@ function M.body(decision, context, id, time, keep_record)
     version = version,
     record = keep_record and record_of(decision) or nil,
   }
-  return context.hide and context.hide(body) or body
+  body = context.hide and context.hide(body) or body
+  -- It has no key in it: looking for one would cost a tenth of a line.
+  return context.identity and ('%s,"identity":"%s"'):format(body, context.identity) or body
 end
 
 ---The text of a line that says how many decisions were lost before it.

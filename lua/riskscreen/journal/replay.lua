@@ -13,6 +13,7 @@ local verify = require "riskscreen.journal.verify"
 ---@field input any
 ---@field network? any
 ---@field address? string
+---@field identity? string of the recorded decision: service, account, policy and options
 ---@field before riskscreen.Action the action that was recorded
 ---@field after? riskscreen.Action the action of the policy; absent where the decision cannot be made again
 ---@field changed boolean
@@ -31,6 +32,7 @@ local function lookups_of(record)
       status = err.status,
       code = err.code,
       absent = err.absent,
+      operation = err.operation,
       sent = false,
     })
   end
@@ -56,6 +58,7 @@ local function row_of(entry, policy)
     input = entry.input,
     network = entry.network,
     address = entry.address,
+    identity = entry.identity,
     before = entry.action,
     changed = false,
     problem = problem_of(entry),

@@ -1,13 +1,10 @@
 -- JSON both ways: by riskscreen.core; where it is not compiled, by riskscreen.decoder or riskscreen.json.strict_cjson.
 local core = require "riskscreen.util.core"
 local kind_of = require("riskscreen.util.text").kind
+local optional = require "riskscreen.util.optional"
+local tables = require "riskscreen.util.tables"
 
-local function decoder_alone()
-  local found, decoder = pcall(require, "riskscreen.decoder")
-  return found and decoder
-end
-
-local json = core or decoder_alone() or require "riskscreen.json.strict_cjson"
+local json = core or optional "riskscreen.decoder" or require "riskscreen.json.strict_cjson"
 local empty_array_mt = json.empty_array_mt
 
 local M = {
@@ -46,6 +43,35 @@ function M.kind(value)
     return M.is_array(value) and "an array" or "an object"
   end
   return kind_of(value)
+end
+
+---The JSON text of a value with the members of each object in one order, so that equal values have one text. A value
+---that cannot be written is null.
+---@param value any
+---@param order? string[] the first members of the outermost object; all others follow by name
+---@return string
+function M.ordered(value, order)
+  if type(value) ~= "table" then
+    return json.encode(value) or "null"
+  end
+  local parts = {}
+  if M.is_array(value) then
+    for index, item in ipairs(value) do
+      parts[index] = M.ordered(item)
+    end
+    return "[" .. table.concat(parts, ",") .. "]"
+  end
+  local names = tables.sorted_keys(value)
+  local is_written = order and {}
+  for _, name in ipairs(order and tables.concat(order, names) or names) do
+    if not is_written or (value[name] ~= nil and not is_written[name]) then
+      if is_written then
+        is_written[name] = true
+      end
+      parts[#parts + 1] = json.encode(name) .. ":" .. M.ordered(value[name])
+    end
+  end
+  return "{" .. table.concat(parts, ",") .. "}"
 end
 
 ---The JSON text of a number that reads as the same number; nil for NaN and infinity.

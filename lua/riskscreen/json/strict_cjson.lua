@@ -36,6 +36,15 @@ local writer = cjson.new()
 
 local M = { null = cjson.null, empty_array_mt = {} }
 
+-- The result of a function of lua-cjson. Called by pcall it puts no file and line before its messages.
+local function plainly(fn, value)
+  local ok, result = pcall(fn, value)
+  if not ok then
+    error(result, 0)
+  end
+  return result
+end
+
 local function is_utf8(text)
   if text:find "^[\1-\127]*$" then
     return true
@@ -143,7 +152,7 @@ function M.decoder(options)
       members = members + select(2, outline:gsub("{[ \t\n\r]*}", ""))
       text = mark_empty_objects(text)
     end
-    local value = settle(parser.decode(text), limits.null == "keep", count)
+    local value = settle(plainly(parser.decode, text), limits.null == "keep", count)
     -- lua-cjson keeps the last of two members with one name.
     if limits.duplicates == "refuse" and count.members ~= members then
       error("duplicate name", 0)
@@ -235,7 +244,7 @@ local function encode(value)
   local tag = 0
   while true do
     local count = { 0 }
-    local text = writer.encode(mark(value, tag, count, 1))
+    local text = plainly(writer.encode, mark(value, tag, count, 1))
     if count[1] == 0 then
       return text
     end

@@ -9,11 +9,12 @@ local errors = require "riskscreen.errors"
 local operations = require "riskscreen.interface.operations"
 local options = require "riskscreen.options"
 local request = require "riskscreen.interface.request"
-local submission = require "riskscreen.kyt.submit"
-local submissions = require "riskscreen.kyt.submission_store"
+local submissions = require "riskscreen.kyt.submission"
+local submitting = require "riskscreen.kyt.submit"
+local submission_store = require "riskscreen.kyt.submission_store"
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
-local tickets = require "riskscreen.kyt.tickets"
+local ttl_queue = require "riskscreen.util.ttl_queue"
 
 ---@alias riskscreen.TransactionKind "transaction"|"custom_score"
 
@@ -25,11 +26,11 @@ local kinds = {
   },
   custom_score = {
     submit = operations.by_name.getCustomRiskScore,
-    ticket = "custom_score", -- tickets without a kind are those of transactions
     results = { operations.by_name.getCustomRiskScoreResult, operations.by_name.getAsynchronousResult },
   },
 }
 local LONGEST_WAIT = 30 * 86400 -- seconds
+local MAX_REMEMBERED = 4096 -- submissions of a client whose hash and network `await` still knows
 
 local wait_options = {
   build.seconds("timeout", nil, "How long to wait; by default `polling.deadline`.", 0, LONGEST_WAIT),
@@ -84,50 +85,56 @@ local function no_source(settings, request_id, kind)
   return errors.new("unsupported", message, { operation = kinds[kind].results[1].name, sent = false })
 end
 
----@class riskscreen.TransactionIds
----@field request_id? string
----@field custom_id? string
----@field kind riskscreen.TransactionKind
-
-local function key_of(ids)
-  return ids.request_id and ids.kind .. ":" .. ids.request_id
+-- The submissions and the pending results of a client, by the name of the submission.
+local function known_of(state)
+  state.pendings = state.pendings
+    or {
+      submissions = ttl_queue.new(MAX_REMEMBERED, LONGEST_WAIT, state.runtime.now),
+      by_name = setmetatable({}, { __mode = "v" }),
+    }
+  return state.pendings
 end
 
 -- A new pending result, which later transactions of its requestId share.
-local function new_pending(state, ids, delay, submitted)
-  local operation = ids.request_id and result_operation(ids.kind, state.settings)
+local function new_pending(state, submission, delay)
+  local operation = submission.requestId and result_operation(submission.kind, state.settings)
   local fetch = operation
       and function(call_options)
-        return calls.perform(state, operation, { requestId = ids.request_id }, call_options)
+        return calls.perform(state, operation, { requestId = submission.requestId }, call_options)
       end
     or nil
-  local pending = awaiting.new(state, ids, fetch, delay, submitted)
-  state.pendings = state.pendings or setmetatable({}, { __mode = "v" })
-  if ids.request_id then
-    state.pendings[key_of(ids)] = pending
+  local pending = awaiting.new(state, submission, fetch, delay)
+  if submission.requestId then
+    local name = submissions.name(submission)
+    known_of(state).by_name[name] = pending
+    known_of(state).submissions:put(name, submission)
   end
   return pending
 end
 
--- The one pending result of a requestId, which is polled at once.
-local function pending_of(state, ids, subject)
-  local found = ids.request_id and state.pendings and state.pendings[key_of(ids)]
-  if found and (not ids.custom_id or found.custom_id == ids.custom_id) then
+-- The pending result of a record, which is polled at once. A record of a requestId alone is that of this client's
+-- latest submission with it.
+local function pending_of(state, wanted)
+  local name, known = submissions.name(wanted), known_of(state)
+  local found = known.by_name[name]
+  if found and submissions.serves(found.submission, wanted) then
     found:poll_now()
     return found
   end
-  return new_pending(state, ids, 0, { subject = subject })
+  local earlier = wanted.requestId and known.submissions:get(name)
+  return new_pending(state, earlier and submissions.serves(earlier, wanted) and earlier or wanted, 0)
 end
 
-local function new_transaction(ids, pending)
-  local transaction = setmetatable({ requestId = ids.request_id, customId = ids.custom_id }, Transaction)
+local function new_transaction(pending)
+  local submission = pending.submission
+  local transaction = setmetatable({ requestId = submission.requestId, customId = submission.customId }, Transaction)
   pendings[transaction] = pending
   return transaction
 end
 
 local function await(transaction, seconds, call_options)
   local pending = pendings[transaction]
-  local err = not pending.outcome and no_source(pending.settings, transaction.requestId, pending.kind)
+  local err = not pending.outcome and no_source(pending.settings, transaction.requestId, pending.submission.kind)
   if err then
     return nil, err
   end
@@ -154,19 +161,13 @@ end
 ---@return string|nil
 ---@return riskscreen.Error|nil
 function Transaction:ticket()
-  if not (self.requestId or self.customId) then
+  if not pendings[self] then
+    error("call it with a colon: transaction:ticket()", 2)
+  elseif not (self.requestId or self.customId) then
     local message = "the transaction is finished and has no requestId: keep the result that await returns"
     return nil, errors.new("unsupported", message, { sent = false })
   end
-  local kind = pendings[self] and kinds[pendings[self].kind].ticket
-  local subject = pendings[self] and pendings[self].subject or {}
-  return tickets.encode {
-    requestId = self.requestId,
-    customId = self.customId,
-    hash = subject.hash,
-    network = subject.network,
-    kind = kind,
-  }
+  return submissions.encode(pendings[self].submission)
 end
 
 ---Removes the transaction from the client's store: its result is handled. Until then it is not submitted again.
@@ -187,72 +188,56 @@ local methods = {}
 
 -- The transaction of a ticket.
 local function resume(state, ticket)
-  local content, err = tickets.decode(ticket)
-  if not content then
+  local submission, err = submissions.decode(ticket, submitting.account_of(state))
+  return submission and new_transaction(pending_of(state, submission)), err
+end
+
+-- The transaction that the store keeps; or nil and an error where its result is not known, and cannot be awaited.
+local function kept_transaction(state, entry)
+  local content, submission = entry.content, entry.content.submission
+  local result, err = false, nil
+  if content.state == "finished" then
+    result, err = submitting.result_of(state, submission, content.result)
+  elseif content.state ~= "submitted" or not submission.requestId then
+    local message = "the transaction may have been submitted: another program or task submits it, or ended meanwhile"
+    local ticket = submitting.ticket_before(state, submission)
+    err = errors.new("cancelled", message, { uncertain = true, sent = true, ticket = ticket })
+  end
+  if err then
     return nil, err
   end
-  local kind = content.kind or "transaction"
-  local ids = { request_id = content.requestId, custom_id = content.customId, kind = kind }
-  local subject = { hash = content.hash, network = content.network }
-  return new_transaction(ids, pending_of(state, ids, subject))
+  local pending = result and awaiting.finished(state, submission, result, {}) or pending_of(state, submission)
+  local transaction = new_transaction(pending)
+  entries[transaction] = entry
+  return transaction
 end
 
--- The transaction that the store keeps; or nil and an error where it is not known whether it was submitted.
-local function kept_transaction(state, entry)
-  local content = entry.content
-  local transaction, err
-  if content.state == "submitted" then
-    transaction, err = resume(state, content.ticket)
-  elseif content.state == "finished" and type(content.result) == "table" then
-    local ids = { request_id = content.requestId, custom_id = content.customId, kind = "transaction" }
-    transaction = new_transaction(ids, awaiting.finished(state, ids, content.result, {}))
-  else
-    return nil, submissions.uncertain(content)
-  end
-  if transaction then
-    entries[transaction] = entry
-  end
-  return transaction, err
-end
-
-local function send(state, kind, parameters, call_options)
-  local inbox = state.settings.inbox
-  local mark = inbox and inbox.waiters:mark()
-  local submitted, other = submission.submit(state, kinds[kind].submit, parameters, call_options, kinds[kind].ticket)
-  if not submitted then
+local function send(state, submission, parameters, call_options)
+  local operation = kinds[submission.kind].submit
+  local result, other = submitting.submit(state, operation, submission, parameters, call_options)
+  if result then
+    return new_transaction(awaiting.finished(state, submission, result, other)), other
+  elseif result == nil then
     return nil, other
   end
-  local ids = { request_id = submitted.request_id, custom_id = parameters.customId, kind = kind }
-  if submitted.result then
-    return new_transaction(ids, awaiting.finished(state, ids, submitted.result, other)), other
-  end
   local delay = awaiting.interval(state.settings.polling, 1, state.settings.random)
-  local subject = { hash = parameters.hash, network = parameters.network }
-  return new_transaction(ids, new_pending(state, ids, delay, { subject = subject, mark = mark })), other
-end
-
--- Notes in the store how a submission went.
-local function note(entry, transaction, err)
-  if transaction then
-    entries[transaction] = entry
-    local outcome = pendings[transaction].outcome
-    local ids = { requestId = transaction.requestId, customId = transaction.customId }
-    entry:note(
-      outcome and tables.merge(ids, { state = "finished", result = outcome.result })
-        or { state = "submitted", ticket = transaction:ticket() }
-    )
-  elseif not err.uncertain then
-    entry:forget()
-  end
+  return new_transaction(new_pending(state, submission, delay)), other
 end
 
 -- Submits a transaction, unless the store keeps it from before.
 local function submit(state, kind, parameters, call_options)
-  if not state.settings.store then
-    return send(state, kind, parameters, call_options)
+  local err = submitting.denial(state, kinds[kind].submit, parameters)
+  local submission
+  if not err then
+    submission, err = submitting.record(state, kind, parameters)
   end
-  local ticket = submission.ticket_before(state, parameters, kinds[kind].ticket)
-  local entry, err = submissions.begin(state, kind, parameters, ticket)
+  if err then
+    return nil, err
+  elseif not state.settings.store then
+    return send(state, submission, parameters, call_options)
+  end
+  local entry
+  entry, err = submission_store.begin(state, submission, parameters, call_options.extra)
   if not entry then
     return nil, err
   elseif entry.content then
@@ -260,15 +245,21 @@ local function submit(state, kind, parameters, call_options)
     transaction, err = kept_transaction(state, entry)
     return transaction, err or { kept = true, attempts = 0 }
   end
-  local transaction, other = send(state, kind, parameters, call_options)
-  note(entry, transaction, other)
+  local transaction, other = send(state, submission, parameters, call_options)
+  if transaction then
+    entries[transaction] = entry
+    local outcome = pendings[transaction].outcome
+    entry:note(outcome and "finished" or "submitted", outcome and outcome.result)
+  elseif not other.uncertain then
+    entry:forget()
+  end
   return transaction, other
 end
 
 -- Submits and awaits the result within the call's time. Nothing is submitted where no result could come.
 local function screen(state, kind, parameters, call_options)
   local settings, now = state.settings, state.runtime.now
-  local err = submission.denial(state, kinds[kind].submit, parameters)
+  local err = submitting.denial(state, kinds[kind].submit, parameters)
     or not settings.immediate_results and no_source(settings, true, kind)
   if err then
     return nil, err
@@ -342,12 +333,12 @@ end
 ---@return table|riskscreen.Error
 function methods.await(self, request_id, await_options_given)
   local state, _, checked = open(self, nil, await_options, await_options_given)
-  if not tickets.is_id(request_id) then
+  if not submissions.is_id(request_id) then
     local message = "requestId must be a text (got " .. text.show(request_id) .. ")"
     return nil, errors.new("invalid_argument", message, { field = "requestId", sent = false })
   end
-  local ids = { request_id = request_id, kind = checked.kind or "transaction" }
-  return await(new_transaction(ids, pending_of(state, ids)), checked.timeout)
+  local wanted = { requestId = request_id, kind = checked.kind or "transaction" }
+  return await(new_transaction(pending_of(state, wanted)), checked.timeout)
 end
 
 ---Resumes a transaction that any process has submitted.
@@ -366,7 +357,7 @@ function methods.kept(self)
   if not state.settings.store then
     error("kept: the client has no store", 2)
   end
-  local each = submissions.each(state)
+  local each = submission_store.each(state)
   return function()
     local entry = each()
     if entry then
@@ -382,11 +373,11 @@ end
 ---@return boolean|nil ok
 ---@return riskscreen.Error|nil err
 function methods.forget(self, parameters, given)
-  local state, ids, checked = open(self, parameters, kind_options, given)
+  local state, its_parameters, checked = open(self, parameters, kind_options, given)
   if not state.settings.store then
     error("forget: the client has no store", 2)
   end
-  return submissions.forget(state, checked.kind or "transaction", ids)
+  return submission_store.forget(state, checked.kind or "transaction", its_parameters)
 end
 
 return { methods = methods }

@@ -1,29 +1,31 @@
 -- Keeps submissions in a store, so that a program that starts again goes on waiting and never sends one twice. The
 -- entry is written before the request is sent, and stays until the program has handled the result.
 
+local calls = require "riskscreen.call"
 local digest = require "riskscreen.address.digest"
 local errors = require "riskscreen.errors"
-local json = require "riskscreen.json"
+local kept = require "riskscreen.json.kept"
+local submit = require "riskscreen.kyt.submit"
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 
 local SPACE = "kyt"
 local TTL = 30 * 86400 -- seconds
-local SENDING = "sending" -- sent, or about to be: the answer is not known
+local KINDS = { "transaction", "custom_score" }
 
 ---@class riskscreen.kyt.Content
----@field state "sending"|"submitted"|"finished"
+---@field state "sending"|"submitted"|"finished" sending: sent, or about to be; the answer is not known
 ---@field parameters string their fingerprint
----@field ticket? string of a submitted transaction, or of one whose submission is uncertain
+---@field rest? string the fingerprint of the client's other options and of `extra`; entries of 0.9.0 have none
+---@field submission riskscreen.Submission
 ---@field result? table of a finished transaction
----@field requestId? string of a finished transaction
----@field customId? string of a finished transaction
 
 ---@class riskscreen.kyt.Entry
 ---@field content? riskscreen.kyt.Content what an earlier submission has left
 ---@field private space riskscreen.StoreSpace
 ---@field private key string
----@field private parameters string
+---@field private is_host_enough boolean whether the key of 0.9.0 can name no other service
+---@field private fresh riskscreen.kyt.Content of this submission
 local Entry = {}
 Entry.__index = Entry
 
@@ -33,56 +35,102 @@ local function hash_of(content)
   return text.hex(digest.sha256(content))
 end
 
-local function damaged(key)
-  return errors.new("storage", "the store's entry " .. key .. " of a transaction is damaged", { reason = "damaged" })
+local service_of = tables.memoize(calls.identity.service)
+
+-- The key of a submission, and the key under which 0.9.0 kept it: that one names the host alone.
+local function keys_of(state, kind, custom_id, fingerprint)
+  local settings = state.settings
+  local id = custom_id and "id " .. tostring(custom_id) or fingerprint
+  local host = settings.base_url and settings.base_url.origin or ""
+  return submit.account_of(state) .. " " .. hash_of(kind .. " " .. id), hash_of(table.concat({ host, kind, id }, " "))
 end
 
--- The content of an entry, or nil and an error.
+-- The content of an entry, or nil and an error. 0.9.0 kept a ticket, or beside a result its identifiers alone.
 local function decode(key, value)
-  local content = json.decode(value)
-  if type(content) ~= "table" or type(content.state) ~= "string" or type(content.parameters) ~= "string" then
-    return nil, damaged(key)
+  local content = kept.decode(value)
+  if type(content) == "table" and type(content.state) == "string" and type(content.parameters) == "string" then
+    local submission = content.submission or kept.decode(content.ticket)
+    if type(submission) ~= "table" then
+      submission = { requestId = content.requestId, customId = content.customId }
+    end
+    submission.kind = submission.kind or "transaction"
+    content.submission = submission
+    return content
   end
-  return content
+  local message = "the store's entry " .. key .. " of a transaction is damaged"
+  return nil, errors.new("storage", message, { reason = "damaged" })
 end
 
--- Reads what an earlier submission has left, or marks this one as being sent.
-local function claim(self, ticket)
-  local mark = json.encode { state = SENDING, parameters = self.parameters, ticket = ticket }
-  local added, err = self.space:add(self.key, mark, TTL)
-  if added then
-    return self
-  elseif err then
+local function conflict(message, field)
+  return nil, errors.new("invalid_argument", message, { field = field, sent = false })
+end
+
+-- The entry of an earlier submission, if it is the same one.
+local function found(self, key, value)
+  local content, err = decode(key, value)
+  if not content then
     return nil, err
-  end
-  local value
-  value, err = self.space:get(self.key)
-  if err then
-    return nil, err
-  elseif not value then
-    return claim(self, ticket) -- it was removed in between
-  end
-  self.content, err = decode(self.key, value)
-  if not self.content then
-    return nil, err
-  elseif self.content.parameters ~= self.parameters then
+  elseif content.parameters ~= self.fresh.parameters then
     local message = "customId names another transaction that was submitted; take another one, or forget that one"
-    return nil, errors.new("invalid_argument", message, { field = "customId", sent = false })
+    return conflict(message, "customId")
+  elseif not content.rest and not self.is_host_enough then
+    return conflict(
+      "riskscreen 0.9.0 has kept this transaction, or one of another path of this host; it is not sent again: await it "
+        .. "with client.kyt:kept(), or forget it"
+    )
+  elseif content.rest and content.rest ~= self.fresh.rest then
+    return conflict(
+      "the transaction was submitted with other options of the client, or another `extra`; it is not sent again: "
+        .. "await it with client.kyt:kept(), or forget it"
+    )
   end
+  content.submission.kind = self.fresh.submission.kind -- an entry of 0.9.0 may not tell it
+  self.key, self.content = key, content
   return self
 end
 
--- The entry of a submission.
-local function entry_of(state, kind, parameters)
-  local settings = state.settings
+-- Reads what an earlier submission has left, or marks this one as being sent.
+local function claim(self, old_key)
+  local key = old_key
+  local value, err = self.space:get(key)
+  while not value and not err do
+    key = self.key
+    value, err = self.space:add(key, assert(kept.encode(self.fresh)), TTL)
+    if value then
+      return self
+    elseif not err then
+      value, err = self.space:get(key) -- nil where it was removed in between
+    end
+  end
+  if err then
+    return nil, err
+  end
+  return found(self, key, value)
+end
+
+---Begins a submission: nothing is sent before this has succeeded.
+---@param state riskscreen.State
+---@param submission riskscreen.Submission
+---@param parameters table
+---@param extra? table of the call
+---@return riskscreen.kyt.Entry|nil entry its `content` is that of an earlier submission, which is not sent again
+---@return riskscreen.Error|nil err
+function M.begin(state, submission, parameters, extra)
   local fingerprint = hash_of(tables.fingerprint(parameters))
-  local service = settings.base_url and settings.base_url.origin or ""
-  local id = parameters.customId and "id " .. tostring(parameters.customId) or fingerprint
-  return setmetatable({
+  local key, old_key = keys_of(state, submission.kind, parameters.customId, fingerprint)
+  local settings = state.settings
+  local entry = setmetatable({
     space = settings.store:space(SPACE),
-    key = hash_of(table.concat({ service, kind, id }, " ")),
-    parameters = fingerprint,
+    key = key,
+    is_host_enough = not settings.unix_socket and (not settings.base_url or settings.base_url.prefix == ""),
+    fresh = {
+      state = "sending",
+      parameters = fingerprint,
+      rest = hash_of(tables.fingerprint { service_of(state), extra }),
+      submission = submission,
+    },
   }, Entry)
+  return claim(entry, old_key)
 end
 
 ---Removes what the store keeps of a submission.
@@ -92,24 +140,25 @@ end
 ---@return boolean|nil ok
 ---@return riskscreen.Error|nil err
 function M.forget(state, kind, parameters)
-  return entry_of(state, kind, parameters):forget()
-end
-
----Begins a submission: nothing is sent before this has succeeded.
----@param state riskscreen.State
----@param kind riskscreen.TransactionKind
----@param parameters table
----@param ticket? string by which the result may come although the answer to the submission is lost
----@return riskscreen.kyt.Entry|nil entry its `content` is that of an earlier submission, which is not sent again
----@return riskscreen.Error|nil err
-function M.begin(state, kind, parameters, ticket)
-  return claim(entry_of(state, kind, parameters), ticket)
+  local space = state.settings.store:space(SPACE)
+  local fingerprint = hash_of(tables.fingerprint(parameters))
+  for _, key in ipairs { keys_of(state, kind, parameters.customId, fingerprint) } do
+    local removed, err = space:delete(key)
+    if removed == nil then
+      return nil, err
+    end
+  end
+  return true
 end
 
 ---Notes the outcome of a submission. Where that fails the entry says that the outcome is not known, which is safe.
----@param content table
-function Entry:note(content)
-  self.space:put(self.key, json.encode(tables.merge(content, { parameters = self.parameters })), TTL)
+---@param state "submitted"|"finished"
+---@param result? table
+function Entry:note(state, result)
+  local content = kept.encode(tables.merge(self.fresh, { state = state, result = result }))
+  if content then
+    self.space:put(self.key, content, TTL)
+  end
 end
 
 ---Removes the entry: the transaction may be submitted again.
@@ -120,31 +169,36 @@ function Entry:forget()
   return removed ~= nil or nil, err
 end
 
----Iterates over what is kept: entries with their content.
+-- Whether 0.9.0 has kept an entry for a client of this one's host.
+local function is_old(state, key, content)
+  for _, kind in ipairs(KINDS) do
+    if select(2, keys_of(state, kind, content.submission.customId, content.parameters)) == key then
+      content.submission.kind = kind
+      return true
+    end
+  end
+end
+
+---Iterates over what is kept for the client's account: entries with their content.
 ---@param state riskscreen.State
 ---@return fun(): riskscreen.kyt.Entry|nil
 function M.each(state)
   local space = state.settings.store:space(SPACE)
+  local account = submit.account_of(state) .. " "
   local each = space:each()
   return function()
-    local key, value = each()
-    if not key then
-      return nil
+    for key, value in each do
+      local is_own = key:sub(1, #account) == account
+      if is_own or not key:find(" ", 1, true) then
+        local content, err = decode(key, value)
+        if not content then
+          error(err, 0)
+        elseif is_own or is_old(state, key, content) then
+          return setmetatable({ space = space, key = key, content = content }, Entry)
+        end
+      end
     end
-    local content, err = decode(key, value)
-    if not content then
-      error(err, 0)
-    end
-    return setmetatable({ space = space, key = key, parameters = content.parameters, content = content }, Entry)
   end
-end
-
----The error of a submission whose outcome is not known.
----@param content riskscreen.kyt.Content
----@return riskscreen.Error
-function M.uncertain(content)
-  local message = "the transaction may have been submitted: another program or task submits it, or ended meanwhile"
-  return errors.new("cancelled", message, { uncertain = true, sent = true, ticket = content.ticket })
 end
 
 return M

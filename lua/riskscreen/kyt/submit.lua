@@ -4,43 +4,48 @@ local addresses = require "riskscreen.address"
 local awaiting = require "riskscreen.kyt.await"
 local calls = require "riskscreen.call"
 local errors = require "riskscreen.errors"
-local records = require "riskscreen.interface.records"
-local shape = require "riskscreen.interface.shape"
+local submissions = require "riskscreen.kyt.submission"
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
-local tickets = require "riskscreen.kyt.tickets"
+
+local known = submissions.known
 
 local M = {}
 
-local function custom_id_problem(subject, answer)
-  local custom_id = awaiting.known(answer.customId)
-  if subject.customId and custom_id and custom_id ~= subject.customId then
-    return ("data.customId must be '%s' (got %s)"):format(subject.customId, text.show(custom_id))
-  end
+---The identity of a client's service and account.
+---@type fun(state: riskscreen.State): string
+M.account_of = tables.memoize(calls.identity.account)
+
+local function protocol_error(state, message)
+  return errors.new("protocol", text.printable(state.hide_key(message), 200), { sent = true })
 end
 
--- The requestId of an answer to a submission, the result that the answer carries, and the fault of the answer. With a
--- requestId an answer is a result only under a final status.
-local function read(settings, answer, subject)
-  local message = shape.check(records.submission, answer, "data")
-  if message then
-    return nil, nil, message
+---The result that the answer to a submission carries; false if it comes later. With a requestId an answer is a result
+---only under a final status, and without one it needs no status.
+---@param state riskscreen.State
+---@param submission riskscreen.Submission
+---@param answer any
+---@return table|false|nil result
+---@return riskscreen.Error|nil err the answer can be neither used nor waited for
+function M.result_of(state, submission, answer)
+  local owned, message = submissions.owns(submission, answer, "submission")
+  if not owned then
+    return nil, protocol_error(state, message)
   end
-  local request_id, status = awaiting.known(answer.requestId), awaiting.known(answer.status) or ""
-  local is_final = tables.set(settings.final_statuses)[status]
-  local has_result = (answer.risks ~= nil or answer.maxScore ~= nil) and (is_final or not request_id)
-  if not request_id and not has_result then
-    message = "data.requestId is empty"
-  elseif has_result and not is_final and tables.set(settings.pending_statuses)[status] then
-    message = ("data.status is %s, which is pending, and there is no requestId"):format(tostring(status))
+  local request_id, standing = known(answer.requestId), submissions.standing(state.settings, answer)
+  local is_decidable = known(answer.risks) ~= nil or known(answer.maxScore) ~= nil
+  if is_decidable and (standing == "final" or not request_id and standing == "missing") then
+    return answer
+  elseif request_id then
+    return false
+  elseif not is_decidable then
+    return nil, protocol_error(state, "data.requestId is empty")
+  elseif standing == "unknown" then
+    return nil, awaiting.ended(state.hide_key, "the transaction", answer)
   end
-  message = message or custom_id_problem(subject, answer) or awaiting.subject_problem(subject, answer)
-  return request_id, has_result and answer or nil, message
+  message = ("data.status is %s, which is pending, and there is no requestId"):format(tostring(answer.status))
+  return nil, protocol_error(state, message)
 end
-
----@class riskscreen.Submitted
----@field request_id? string
----@field result? table the result, if the service answered with it at once
 
 ---The error of a transaction whose receiving address a local deny list has; or nil. Nothing is sent then.
 ---@param state riskscreen.State
@@ -65,49 +70,49 @@ function M.denial(state, operation, parameters)
   return errors.new("list", decision.reasons[1].message, fields)
 end
 
+---The record of a transaction that is about to be submitted.
+---@param state riskscreen.State
+---@param kind riskscreen.TransactionKind
+---@param parameters table
+---@return riskscreen.Submission|nil
+---@return riskscreen.Error|nil err
+function M.record(state, kind, parameters)
+  local inbox = state.settings.inbox
+  local at = inbox and inbox.waiters:mark() or state.clock()
+  return submissions.new(kind, parameters, at, M.account_of(state))
+end
+
 ---The ticket of a submission without an answer, or nil: by the caller's own identifier an inbox may still receive the
 ---result.
 ---@param state riskscreen.State
----@param parameters table
----@param kind? riskscreen.TransactionKind for the ticket, where it is not the usual one
+---@param submission riskscreen.Submission
 ---@return string|nil
-function M.ticket_before(state, parameters, kind)
+function M.ticket_before(state, submission)
   local inbox = state.settings.inbox
-  if not (tickets.is_id(parameters.customId) and inbox and inbox.waiters.by_custom_id) then
-    return nil
-  end
-  return tickets.encode {
-    customId = parameters.customId,
-    hash = parameters.hash,
-    network = parameters.network,
-    kind = kind,
-  }
+  return submission.customId and inbox and inbox.waiters.by_custom_id and submissions.encode(submission) or nil
 end
 
 ---@param state riskscreen.State
 ---@param operation riskscreen.Operation
+---@param submission riskscreen.Submission gets the requestId
 ---@param parameters table
 ---@param options table checked
----@param kind? riskscreen.TransactionKind for the ticket, where it is not the usual one
----@return riskscreen.Submitted|nil submitted
+---@return table|false|nil result false if it comes later
 ---@return riskscreen.Response|riskscreen.Error
-function M.submit(state, operation, parameters, options, kind)
-  local denial = M.denial(state, operation, parameters)
-  if denial then
-    return nil, denial
-  end
+function M.submit(state, operation, submission, parameters, options)
   local answer, other = calls.perform(state, operation, parameters, options)
   if answer ~= nil then
-    local request_id, result, message = read(state.settings, answer, parameters)
-    if not message then
-      return { request_id = request_id, result = result }, other
+    local result, err = M.result_of(state, submission, answer)
+    if not err then
+      submission.requestId = known(answer.requestId)
+      return result, other
     end
-    local problem = text.printable(state.hide_key(message), 200)
-    other = errors.new("protocol", problem, { operation = operation.name, sent = true })
+    err.operation, err.uncertain = operation.name, true
+    other = err
   end
   if errors.is_uncertain(other) then
     other.uncertain = true
-    other.ticket = M.ticket_before(state, parameters, kind)
+    other.ticket = M.ticket_before(state, submission)
   end
   return nil, other
 end

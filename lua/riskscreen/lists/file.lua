@@ -9,6 +9,7 @@ local texts = require "riskscreen.lists.text"
 
 local LONGEST_TEXT = 16 * 1024 * 1024 -- bytes of a list that is not compiled
 local SLICE = 1048576 -- bytes of a compiled list that are verified before other work runs
+local SKEW = 60 -- seconds by which the machine that wrote a list may be ahead
 local ROWS = 200 -- entries that are read before other work runs
 local MAX_INVALID = 1000 -- rows that are no entries
 
@@ -176,11 +177,13 @@ function File:refresh(pause)
   return true
 end
 
----The age of the list in seconds: since it was built, or its text changed. Nil where that is not known.
+---The age of the list in seconds: since it was built, or its text changed. Nil where that is not known, or lies in the
+---future.
 ---@param now number Unix seconds
 ---@return number|nil
 function File:age(now)
-  return self.facts.built_at and math.max(0, now - self.facts.built_at)
+  local built_at = self.facts.built_at
+  return built_at and built_at <= now + SKEW and math.max(0, now - built_at) or nil
 end
 
 ---@param path string

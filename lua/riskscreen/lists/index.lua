@@ -9,32 +9,13 @@ local M = {
   ANY = "*",
 }
 
--- Every network once: two names of one chain have the same scope.
-local networks = {}
-for _, name in ipairs(enums.values.network) do
-  networks[#networks + 1] = enums.canonical_network(name) == name and name or nil
-end
-
 ---@class riskscreen.ListPlace where an entry is kept
 ---@field scope string a network, or "*" for every network
 ---@field address string canonical
 
--- The spellings of any text, also of one that is no address.
-local function any_spellings(address)
-  local list, seen = {}, {}
-  for _, network in ipairs(networks) do
-    local spelling = addresses.validate(address, network, false)
-    if spelling and not seen[spelling] then
-      seen[spelling] = true
-      list[#list + 1] = spelling
-    end
-  end
-  return list
-end
-
 local function everywhere(address, level)
   local places = {}
-  local spellings = level == false and any_spellings(address) or addresses.spellings(address, level)
+  local spellings = level == false and (addresses.keys(address) or {}) or addresses.spellings(address, level)
   for position, spelling in ipairs(spellings) do
     places[position] = { scope = M.ANY, address = spelling }
   end
@@ -59,7 +40,7 @@ function M.places(address, network, level)
     return nil, ("the network %s is not one that the service knows%s"):format(text.show(network), hint)
   end
   local canonical, problem = addresses.validate(address, network, level)
-  return canonical and { { scope = enums.canonical_network(network), address = canonical } }, problem
+  return canonical and { { scope = addresses.canonical_network(network), address = canonical } }, problem
 end
 
 ---The keys under which an entry about an address may be kept: on every network, and on this one.

@@ -1,8 +1,8 @@
 -- Local deny and allow lists: they decide about an address before the service is asked, also while the network is down.
 -- A deny list wins over an allow list. file.lua loads the files, index.lua says what an entry is about.
+local addresses = require "riskscreen.address"
 local builder = require "riskscreen.lists.build"
 local decisions = require "riskscreen.policy.decision"
-local enums = require "riskscreen.interface.enums"
 local errors = require "riskscreen.errors"
 local files = require "riskscreen.lists.file"
 local text = require "riskscreen.util.text"
@@ -25,7 +25,10 @@ local M = { build = builder.build, show_problem = texts.show }
 ---@field settings riskscreen.ListSettings
 ---@field private files riskscreen.ListFile[] deny lists first
 ---@field private now fun(): number Unix seconds
----@field private looked_at number Unix seconds
+---@field private clock fun(): number monotonic seconds
+---@field private latest number the latest date so far: an entry that has ended does not count again
+---@field private looked_at number monotonic seconds
+---@field generation integer greater after each change of a file
 ---@field private is_refreshing boolean
 ---@field private reported table<riskscreen.ListFile, string> the last problem of each file
 local Lists = {}
@@ -70,9 +73,15 @@ local function report(self, now)
   end
 end
 
-local function refresh_files(list, pause)
-  for _, file in ipairs(list) do
-    file:refresh(pause)
+local function refresh_file(self, file, pause)
+  local is_loaded = file:refresh(pause)
+  self.generation = self.generation + (is_loaded and 1 or 0)
+  return is_loaded
+end
+
+local function refresh_files(self, pause)
+  for _, file in ipairs(self.files) do
+    refresh_file(self, file, pause)
   end
 end
 
@@ -83,8 +92,8 @@ function Lists:refresh(pause)
     return
   end
   self.is_refreshing = true
-  self.looked_at = self.now()
-  local ok, failure = pcall(refresh_files, self.files, pause)
+  self.looked_at = self.clock()
+  local ok, failure = pcall(refresh_files, self, pause)
   self.is_refreshing = false
   if not ok then
     error(failure, 0)
@@ -114,9 +123,9 @@ local function unreadable(file, fault)
 end
 
 -- The entry of a file about an address. A file that was changed in place is loaded again first.
-local function find(file, address, network, now)
+local function find(self, file, address, network, now)
   local note, any_network, expires = file.list:find(address, network, now)
-  if note == nil and file:refresh() then
+  if note == nil and refresh_file(self, file) then
     note, any_network, expires = file.list:find(address, network, now)
   end
   return note, any_network, expires
@@ -128,7 +137,7 @@ local function denials(self, address, network, now)
   for _, file in ipairs(self.files) do
     local note, any_network, expires
     if file.kind == "deny" then
-      note, any_network, expires = find(file, address, network, now)
+      note, any_network, expires = find(self, file, address, network, now)
     end
     if note then
       reasons = reasons or {}
@@ -146,7 +155,7 @@ local function allowances(self, address, network, now)
   local reasons
   for _, file in ipairs(self.files) do
     if file.kind == "allow" and not is_stale(self, file, now) then
-      local note, any_network, expires = find(file, address, network, now)
+      local note, any_network, expires = find(self, file, address, network, now)
       if note then
         reasons = reasons or {}
         reasons[#reasons + 1] = reason_of(file, "allow", address, network, note, any_network, expires)
@@ -175,11 +184,11 @@ end
 ---@return riskscreen.Reason[]|nil notes
 function Lists:decide(address, network)
   local now = self.now()
-  -- Also where the clock was set back.
-  if not self.is_watched and math.abs(now - self.looked_at) >= self.settings.interval then
+  if not self.is_watched and self.clock() - self.looked_at >= self.settings.interval then
     self:refresh()
   end
-  network = enums.canonical_network(network)
+  self.latest = math.max(self.latest, now)
+  network = addresses.canonical_network(network)
   local reasons, err, stale = denials(self, address, network, now)
   if reasons then
     return decided("block", reasons, stale)
@@ -188,7 +197,7 @@ function Lists:decide(address, network)
   elseif not self.has_allow then
     return nil
   end
-  local notes = allowances(self, address, network, now)
+  local notes = allowances(self, address, network, self.latest)
   if notes and self.settings.allow_without_call then
     return decided("allow", notes, false)
   end
@@ -228,17 +237,21 @@ end
 
 ---Loads the lists.
 ---@param settings riskscreen.ListSettings
----@param now fun(): number Unix seconds
+---@param now fun(): number Unix seconds, for the age of lists and of their entries
+---@param clock fun(): number monotonic seconds
 ---@param level? "checksum"|"format"|false how the addresses of lists that are not compiled are checked
 ---@param is_watched? boolean whether the caller calls `refresh`; else `decide` does
 ---@return riskscreen.Lists|nil
 ---@return string|nil fault
-function M.open(settings, now, level, is_watched)
+function M.open(settings, now, clock, level, is_watched)
   local self = setmetatable({
     settings = settings,
     files = {},
     now = now,
-    looked_at = now(),
+    clock = clock,
+    latest = now(),
+    looked_at = clock(),
+    generation = 0,
     is_watched = is_watched,
     is_refreshing = false,
     has_allow = settings.allow[1] ~= nil,
@@ -271,8 +284,8 @@ function M.load(path)
     return nil, fault
   end
   local function find_here(address, network)
-    network = enums.canonical_network(network)
-    local note, any_network, expires = find(file, address, network, os.time())
+    network = addresses.canonical_network(network)
+    local note, any_network, expires = file.list:find(address, network, os.time())
     return note and reason_of(file, "block", address, network, note, any_network, expires) or nil
   end
   return { facts = file.facts, find = find_here }

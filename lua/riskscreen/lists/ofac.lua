@@ -1,6 +1,7 @@
 -- Reads the digital currency addresses in OFAC's lists, sdn.xml and sdn_advanced.xml, in pieces. An address counts on
 -- every network: the sanction is against the person who has its key. Needs lua-expat.
 local addresses = require "riskscreen.address"
+local optional = require "riskscreen.util.optional"
 local text = require "riskscreen.util.text"
 
 local PREFIX = "^Digital Currency Address %- (.+)$"
@@ -218,8 +219,8 @@ end
 ---@return true|nil
 ---@return string|nil problem
 function M.load(read, sink)
-  local has_lxp, lxp = pcall(require, "lxp")
-  if not has_lxp then
+  local lxp = optional "lxp"
+  if not lxp then
     return nil, "reading XML needs lua-expat: install it with luarocks install luaexpat, or Debian's package lua-expat"
   end
   local parser

@@ -5,6 +5,7 @@ local caches = require "riskscreen.nginx.cache"
 local calls = require "riskscreen.call"
 local clients = require "riskscreen.client"
 local fleets = require "riskscreen.nginx.fleet"
+local identity = require("riskscreen.call").identity
 local local_lists = require "riskscreen.nginx.local_lists"
 local journals = require "riskscreen.nginx.journal"
 local metrics = require "riskscreen.nginx.metrics"
@@ -14,16 +15,16 @@ local text = require "riskscreen.util.text"
 
 local ngx = _G.ngx
 
--- The client, and its base URL if that is known. A client made here shares one circuit over all workers.
+-- The client. One that is made here shares one circuit over all workers.
 local function client_of(value, dict, inbox)
   if type(value.screen) == "function" then
-    return value, ""
+    return value
   end
   local ok, client = pcall(clients.new, tables.merge({ shared_dict = dict, inbox = inbox }, value))
   if not ok then
     return nil, "client: " .. tostring(client):gsub("^[^\n]-:%d+: ", "")
   end
-  return client, value.base_url or ""
+  return client
 end
 
 -- Returns the canonical address, or nil and the reason why the text is not an address.
@@ -53,12 +54,19 @@ local function hide_key(client)
   return state and state.hide_key
 end
 
--- The options of the client that change a decision, beside its policy. Empty for a client that is not the library's.
-local function deciding_options(client)
-  local state = calls.state_of(client)
-  local settings = state and state.settings or {}
-  local base_url = settings.base_url
-  return { base_url and base_url.origin .. base_url.prefix, extend = settings.extend, endpoints = settings.endpoints }
+-- The owner of the identity of kept decisions: the client's state, or a client that is not the library's.
+local function owner_of(client)
+  return calls.state_of(client) or client
+end
+
+-- The reason why decisions of the client may not be kept where the options say; or nil.
+local function identity_problem(checked, client)
+  for _, name in ipairs { "redis", "dict" } do
+    local problem = checked[name] and identity.problem(owner_of(client), name == "redis")
+    if problem then
+      return name .. " " .. problem
+    end
+  end
 end
 
 ---@class riskscreen.nginx.Context
@@ -84,28 +92,23 @@ local M = {}
 local function fetcher(client, policy, is_canonical)
   local decide = clients.decider(client, policy, is_canonical)
   if decide and is_canonical then
-    return decide
-  elseif decide then
     return function(address, network, timeout)
-      return decide(address, network, timeout)
+      return decide(address, network, timeout, { address = address, network = network })
     end
   end
-  return function(address, network, timeout)
-    return client:screen { address = address, network = network, policy = policy, timeout = timeout }
-  end
+  return decide
+    or function(address, network, timeout)
+      return client:screen { address = address, network = network, policy = policy, timeout = timeout }
+    end
 end
 
----The cache for a policy. Policies, gates, services and clients with other `extend` share no cached decisions.
+---The cache for a policy. Decisions of another identity, or of another gate, are not found in it.
 ---@param policy riskscreen.Policy
 ---@return riskscreen.nginx.Cache
 function Context:cache_for(policy)
   local settings = self.settings
-  local fingerprint = tables.fingerprint {
-    policy.settings,
-    settings.name,
-    settings.version,
-    deciding_options(self.client),
-  }
+  local decision = identity.decision(owner_of(self.client), policy)
+  local fingerprint = tables.fingerprint { decision, settings.name, settings.version }
   -- 96 bits: the dict reads each byte of a key twice.
   local version = ngx.encode_base64(ngx.md5_bin(fingerprint):sub(1, 12))
   local cache = self.caches[version]
@@ -141,9 +144,9 @@ function Context:forget(address, network)
   return true
 end
 
-local function join_fleet(self, dict)
+local function join_fleet(self, dict, options)
   return fleets.new {
-    options = self.settings.redis,
+    options = options,
     dict = dict,
     name = self.settings.name,
     recorder = self.recorder,
@@ -161,10 +164,11 @@ end
 ---@return riskscreen.nginx.Context|nil
 ---@return string|nil problem
 function M.new(checked)
-  local client, base_url = client_of(checked.client, checked.dict, checked.webhook)
+  local client, failure = client_of(checked.client, checked.dict, checked.webhook)
   local state = client and calls.state_of(client)
-  if not client then
-    return nil, base_url
+  local problem = client and identity_problem(checked, client) or failure
+  if problem then
+    return nil, problem
   elseif state and state.lists then
     return nil, "give `lists` to the gate and not to its client: behind the cache a new list would come late"
   elseif checked.account_lists and not (client.blacklist and client.whitelist) then
@@ -175,13 +179,12 @@ function M.new(checked)
   local level = address_check(checked.address_check, client)
   local own_lists
   if checked.lists then
-    local problem
     own_lists, problem = local_lists.new(checked.lists, level)
     if not own_lists then
       return nil, problem
     end
   end
-  local list_id = ngx.md5(tables.fingerprint { base_url, checked.name, checked.version })
+  local list_id = ngx.md5(tables.fingerprint { identity.service(owner_of(client)), checked.name, checked.version })
   local refresher = checked.account_lists
     and account_lists.new(tables.merge({
       dict = dict,
@@ -201,8 +204,15 @@ function M.new(checked)
     local_lists = own_lists,
     has_redis = checked.redis ~= nil,
   }
+  local journal
+  if checked.journal then
+    journal, problem = journals.new(checked.journal, recorder, hide_key(client))
+    if not journal then
+      return nil, problem
+    end
+  end
   local self = setmetatable({
-    settings = checked,
+    settings = tables.without(checked, "client", "redis", "journal"), -- they have secrets
     client = client,
     policy = checked.policy or client.policy or policies.new(),
     read_address = address_reader(checked.is_address, level),
@@ -212,11 +222,11 @@ function M.new(checked)
     lists = refresher,
     local_lists = own_lists,
     inbox = checked.webhook,
-    journal = checked.journal and journals.new(checked.journal, recorder, hide_key(client)),
+    journal = journal,
     caches = {},
   }, Context)
   if checked.redis then
-    self.fleet = join_fleet(self, dict)
+    self.fleet = join_fleet(self, dict, checked.redis)
     recorder.fleet = self.fleet
     if refresher then
       refresher:share(self.fleet:lists(ngx.md5(tables.fingerprint { list_id, checked.account_lists.whitelist })))

@@ -56,7 +56,7 @@ M.options = {
     "A table is sent as JSON; false: nginx's own page, or the location's error_page."
   ),
   build.checked("content_type", "string", content_type, "The type of the body.", "application/json"),
-  build.checked("headers", "table", headers, "More headers.", {}),
+  build.dictionary("headers", headers, "More headers.", {}),
 }
 
 ---A function that sends the answer and ends the request.

@@ -1,5 +1,6 @@
 -- The gate denies requests whose address must not pass. It reads the address (input/), gets a decision (cache/), and
 -- acts on it (location.lua).
+local addresses = require "riskscreen.address"
 local check = require "riskscreen.options.check"
 local contexts = require "riskscreen.nginx.context"
 local decisions = require "riskscreen.policy.decision"
@@ -9,7 +10,6 @@ local locations = require "riskscreen.nginx.location"
 local metrics = require "riskscreen.nginx.metrics"
 local options = require "riskscreen.nginx.options"
 local runtime = require "riskscreen.runtime"
-local spellings_of = require("riskscreen.nginx.cache.subject").spellings
 local statuses = require "riskscreen.nginx.metrics.status"
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
@@ -20,9 +20,6 @@ local ngx = _G.ngx
 local getmetatable, type = getmetatable, type
 
 local LONGEST_REASON = 200 -- bytes in the log
-
--- LuaJIT compiles no trace with more constants than this: 500 by default, which the way of a request exceeds.
-local MOST_CONSTANTS = 1000
 
 local EXEMPT = decisions.new {
   action = "allow",
@@ -57,6 +54,18 @@ local function listed(self, address, network)
   return decision
 end
 
+-- The decision of the cache, unless an address has come onto a local list meanwhile.
+local function decide_by_cache(self, address, network)
+  local lists = self.local_lists
+  local generation = lists and lists:generation()
+  local decision, source = self.cache:get(address, network, self.own_location.timeout)
+  local changed = lists and lists:generation() ~= generation and listed(self, address, network)
+  if changed then
+    return changed, "list"
+  end
+  return decision, source
+end
+
 local function decide_one(self, address, network, problem)
   local decision, source, canonical
   if not problem then
@@ -68,7 +77,7 @@ local function decide_one(self, address, network, problem)
   if problem then
     decision, source = decisions.invalid(problem, address, network), "invalid"
   elseif not decision then
-    decision, source = self.cache:get(canonical, network, self.own_location.timeout)
+    decision, source = decide_by_cache(self, canonical, network)
   end
   self.recorder:decided(decision.action, source)
   if self.journal then
@@ -228,6 +237,9 @@ local function derive(self, given, level)
   if not checked then
     error(problem.message, level + 1)
   end
+  if checked.address and checked.subjects then
+    error(options.ONE_PLACE, level + 1)
+  end
   local base = tables.copy(self.options)
   if checked.address or checked.subjects then
     base.address, base.subjects = nil, nil
@@ -238,6 +250,11 @@ end
 -- Options of a location that stand in a call: what a call has beside the address and the network.
 local function options_in(request)
   local given
+  if tables.inherits(request) then
+    error("the table " .. tables.INHERITS, 4)
+  elseif request.address ~= nil and request.subjects ~= nil then
+    error(options.ONE_PLACE, 4)
+  end
   for name, value in pairs(request) do
     if name ~= "address" and name ~= "network" then
       given = given or {}
@@ -332,7 +349,7 @@ end
 ---@return riskscreen.Error|nil err
 function Gate:purge(address, network)
   local context = self.context
-  if not spellings_of(address, network) then
+  if not addresses.keys(address, network) then
     error("purge: expected an address and, at most, a network", 2)
   end
   local told, problem = true, nil
@@ -393,8 +410,7 @@ end
 
 local M = {}
 
----A gate. It sends nothing and waits for nothing: make it in init_by_lua. It raises LuaJIT's limit of constants in a
----trace, for all code of the worker (`./dev bench nginx`).
+---A gate. It sends nothing and waits for nothing: make it in init_by_lua.
 ---@param given riskscreen.nginx.GateOptions
 ---@return riskscreen.nginx.Gate
 function M.new(given)
@@ -407,8 +423,11 @@ function M.new(given)
   if not context then
     error("gate: " .. message, 2)
   end
-  require("jit.opt").start("maxirconst=" .. MOST_CONSTANTS)
-  return new_gate(context, checked)
+  local of_location = {} -- the others have secrets
+  for _, option in ipairs(options.location) do
+    of_location[option.name] = checked[option.name]
+  end
+  return new_gate(context, of_location)
 end
 
 return M

@@ -140,17 +140,18 @@ local M = { options = options }
 ---@param settings table the checked options
 ---@param recorder riskscreen.nginx.Recorder
 ---@param hide? fun(text: string): string removes the access key
----@return riskscreen.nginx.Journal
+---@return riskscreen.nginx.Journal|nil
+---@return string|nil problem
 function M.new(settings, recorder, hide)
   local self = setmetatable({
-    settings = settings,
+    settings = tables.without(settings, "key"),
     recorder = recorder,
     hide = hide,
     started = false,
     is_ending = false,
     lost = 0,
   }, Journal)
-  self.journal = assert(journals.file(settings.path, {
+  local journal, err = journals.file(settings.path, {
     record = settings.record,
     key = settings.key,
     max_size = settings.max_size,
@@ -158,18 +159,22 @@ function M.new(settings, recorder, hide)
     sync = false, -- a worker must not wait for the disk
     lock_timeout = LOCK_TIMEOUT,
     sleep = sleeper(self),
-    on_failure = function(err)
+    on_failure = function(failure)
       local lost = self.journal:stats().lost
       if lost > self.lost then
         self.recorder:recorded("lost", lost - self.lost)
       end
       -- One line for the first of many lost decisions.
       if lost == self.lost or self.lost == 0 then
-        ngx.log(ngx.WARN, "riskscreen: ", tostring(err))
+        ngx.log(ngx.WARN, "riskscreen: ", tostring(failure))
       end
       self.lost = lost
     end,
-  }))
+  })
+  if not journal then
+    return nil, "journal: " .. tostring(err)
+  end
+  self.journal = journal
   return self
 end
 

@@ -1,6 +1,7 @@
 -- The local lists of a gate. They are loaded before there are workers, which share the memory. Each worker looks at the
 -- files by a timer, and loads a new one in small steps between requests.
 local lists = require "riskscreen.lists"
+local runtime = require "riskscreen.runtime"
 local tables = require "riskscreen.util.tables"
 
 local ngx = _G.ngx
@@ -62,6 +63,18 @@ function LocalLists:decide(address, network)
   return decision
 end
 
+---A number that changes with the lists of this worker.
+---@return integer
+function LocalLists:generation()
+  return self.lists.generation
+end
+
+---A number that changes with the lists of this worker.
+---@return integer
+function LocalLists:generation()
+  return self.lists.generation
+end
+
 ---The state of each list in this worker.
 ---@return riskscreen.ListFacts[]
 function LocalLists:facts()
@@ -75,7 +88,8 @@ local M = {}
 ---@return riskscreen.nginx.LocalLists|nil
 ---@return string|nil problem
 function M.new(settings, level)
-  local opened, problem = lists.open(tables.merge({ on_problem = log }, settings), ngx.time, level, true)
+  local opened, problem =
+    lists.open(tables.merge({ on_problem = log }, settings), ngx.time, runtime.nginx_time, level, true)
   if not opened then
     return nil, problem
   end

@@ -20,7 +20,7 @@ local MAX_ENTRIES = 1000000
 local actions = { "block", "review", "allow" }
 local levels = { "debug", "info", "notice", "warn", "err" }
 
-local M = {}
+local M = { ONE_PLACE = "address and subjects exclude each other" }
 
 local function ttl(name, default, doc)
   return build.seconds(name, default, doc, 0, LONGEST_TTL)
@@ -246,7 +246,7 @@ end
 function M.contradiction(checked)
   local wanted = checked.account_lists
   if checked.address and checked.subjects then
-    return "address and subjects exclude each other"
+    return M.ONE_PLACE
   elseif checked.webhook and checked.dict and checked.webhook.dict == _G.ngx.shared[checked.dict] then
     return "the dict of webhook must be another one: decisions would push its events out"
   elseif checked.redis and not checked.dict then

@@ -1,5 +1,7 @@
 -- Builders of option entries. Every option table is made of these, so that an entry always has its unit and its limits.
 
+local tables = require "riskscreen.util.tables"
+
 local LONGEST_WAIT = 86400 -- seconds
 local SHORTEST_WAIT = 0.001 -- seconds
 local MAX_CONCURRENCY = 1024
@@ -126,6 +128,21 @@ function M.checked(name, kind, check, doc, default)
   return { name = name, type = kind, check = check, default = default, doc = doc }
 end
 
+---A table of names and values that a function checks.
+---@param name string
+---@param check fun(value: table): any, string?
+---@param doc string
+---@param default? table
+---@return riskscreen.Option
+function M.dictionary(name, check, doc, default)
+  return M.checked(name, "table", function(value)
+    if tables.inherits(value) then
+      return nil, tables.INHERITS
+    end
+    return check(value)
+  end, doc, default)
+end
+
 ---A text of a form.
 ---@param name string
 ---@param form { pattern: string, reason: string } one of `forms`
@@ -143,6 +160,7 @@ end
 
 M.forms = {
   word = { pattern = "^[%w_-]+$", reason = "must be of letters, digits, '_' and '-'" },
+  name = { pattern = "^[%w_.-]+$", reason = "must be of letters, digits, '_', '.' and '-'" },
   not_empty = { pattern = ".", reason = "must not be empty" },
   -- So many bytes, or more.
   key = { pattern = ("."):rep(SHORTEST_KEY), reason = ("must have at least %d bytes"):format(SHORTEST_KEY) },

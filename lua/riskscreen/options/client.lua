@@ -88,9 +88,8 @@ local function networks(value)
 end
 
 local extensions = {
-  build.checked(
+  build.dictionary(
     "network",
-    "table",
     networks,
     "Networks: a list, or a table from each to a known network with the same form of addresses: { sonic = 'eth' }."
   ),
@@ -149,7 +148,7 @@ M.options = tables.concat({
     1024 * MIB,
     "Longest answer that is read, after decompression."
   ),
-  build.checked("headers", "table", http.headers, "More headers for every request."),
+  build.dictionary("headers", http.headers, "More headers for every request."),
   build.checked(
     "user_agent",
     "string",
@@ -158,7 +157,12 @@ M.options = tables.concat({
   ),
   build.choice("http_version", { "auto", "1.1", "2" }, "auto", "HTTP version; auto takes 2 where TLS offers it."),
   build.flag("compression", true, "Whether compressed answers are accepted."),
-  build.checked("proxy", "string", http.proxy, "URL of a proxy; the environment's proxy variables are not read."),
+  build.checked(
+    "proxy",
+    "string",
+    http.proxy,
+    "URL of a proxy, with `@` as `%40` in a password; the environment's proxy variables are not read."
+  ),
   build.checked("ca_file", "string", http.file_name, "PEM file of the trusted authorities."),
   build.checked("client_cert", "string", http.file_name, "PEM file of the client's certificate."),
   build.checked("client_key", "string", http.file_name, "PEM file of that certificate's key."),
@@ -190,6 +194,17 @@ M.options = tables.concat({
   build.callback(
     "transport",
     "Sends requests in place of the library's HTTP: transport(request) --> reply | nil, failure."
+  ),
+  build.text(
+    "identity",
+    build.forms.name,
+    "Name of the service behind a `transport` of your own. Whatever is kept of its answers is kept under this name."
+  ),
+  build.text(
+    "account",
+    build.forms.name,
+    "Name of your account at the service, the same after the key is replaced. Required beside `store` and a queue, and "
+      .. "wherever decisions are kept in Redis. Where `headers` choose one of several tenants, each has its own name."
   ),
   M.policy,
   M.address_check,
@@ -248,6 +263,8 @@ function M.check(options, client_runtime)
     return nil, "a proxy on another machine needs an https base_url: it would be sent the access key in plain text"
   elseif settings.client_key and not settings.client_cert then
     return nil, "client_key needs client_cert"
+  elseif settings.identity and not settings.transport and not (settings.runtime and settings.runtime.transport) then
+    return nil, "identity names the service behind a transport of your own; without one, base_url is its name"
   elseif settings.shared_as and not settings.shared_dict then
     return nil, "shared_as needs shared_dict"
   elseif settings.shared_dict then

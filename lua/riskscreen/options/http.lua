@@ -35,11 +35,21 @@ local M = { methods = tables.set(METHODS) }
 
 -- Plain http to this machine does not cross a network.
 local function is_loopback(host)
-  if host == "localhost" or host == "[::1]" then
+  return host == "localhost" or host == "[::1]" or host:find "^127%.%d+%.%d+%.%d+$" ~= nil
+end
+
+local function is_byte(digits)
+  return digits ~= nil and tonumber(digits) < 256 and tostring(tonumber(digits)) == digits
+end
+
+-- Whether every program takes a host for the same one. Some read 127.1, 127.0.0.010 and 0x7f000001 as addresses.
+local function is_plain_host(host)
+  local last = host:match "([^.]*)%.?$"
+  if not last:find "^%d+$" and not last:find "^0[Xx]" then
     return true
   end
-  local a, b, c, d = host:match "^(%d%d?%d?)%.(%d%d?%d?)%.(%d%d?%d?)%.(%d%d?%d?)$"
-  return a == "127" and tonumber(b) < 256 and tonumber(c) < 256 and tonumber(d) < 256
+  local a, b, c, d = host:match "^(%d+)%.(%d+)%.(%d+)%.(%d+)$"
+  return is_byte(a) and is_byte(b) and is_byte(c) and is_byte(d)
 end
 
 -- A server or a proxy would resolve such a path to another one.
@@ -56,6 +66,33 @@ function M.is_path(path)
     and not path:find "[^!-~]"
     and not path:find '[?#\\"<>]'
     and not has_dot_segment(path)
+end
+
+---A host, perhaps in brackets, and a port; nil where another program could read another host.
+---@param authority string
+---@return string|nil host in lower case
+---@return integer|nil port where there is one
+function M.authority(authority)
+  local host, port = authority:match "^(%[[%x:.]+%]):?(%d*)$"
+  if not host then
+    host, port = authority:match "^([%w._-]+):?(%d*)$"
+  end
+  local number = tonumber(port)
+  if not host or #host > 255 or authority:find ":$" or not is_plain_host(host) then
+    return nil
+  elseif number and (#port > 5 or number < 1 or number > 65535) then
+    return nil
+  end
+  return host:lower(), number
+end
+
+---The user's part of an authority, with the password, and its rest. Both are nil if another "@" or a backslash hides
+---which host is meant.
+---@param authority string
+---@return string|nil user
+---@return string|nil rest
+function M.split_user(authority)
+  return ("@" .. authority):match "^@?([^@\\%s%c]*)@([^@]*)$"
 end
 
 ---@class riskscreen.BaseUrl
@@ -75,44 +112,43 @@ function M.base_url(value)
   elseif rest:find "[?#]" then
     return nil, "must not have a query or a fragment"
   end
-  local host, port = authority:match "^(%[[%x:.]+%]):?(%d*)$"
+  local host, port = M.authority(authority)
   if not host then
-    host, port = authority:match "^([%w._-]+):?(%d*)$"
-  end
-  if not host or authority:find ":$" or (port ~= "" and not (#port <= 5 and tonumber(port) <= 65535)) then
     return nil, ("has no valid host and port (got %s)"):format(text.show(authority))
-  elseif port ~= "" and tonumber(port) == 0 then
-    return nil, "must not name port 0"
   end
-  host = host:lower()
   local prefix = rest:gsub("/+$", "")
   if prefix ~= "" and not M.is_path(prefix) then
     return nil, ("has no valid path (got %s)"):format(text.show(prefix))
   elseif scheme == "http" and not is_loopback(host) then
     return nil, ("must be https: plain http is for this machine only (got %s)"):format(text.show(host))
   end
-  return { origin = scheme .. "://" .. host .. (port ~= "" and (":" .. port) or ""), prefix = prefix }
+  return { origin = scheme .. "://" .. host .. (port and (":" .. port) or ""), prefix = prefix }
+end
+
+local proxy_schemes = tables.set { "http", "https", "socks5", "socks5h" }
+
+-- The host of a proxy's URL, or nil. libcurl takes the same one from every text that is accepted here.
+local function proxy_host(value)
+  local scheme, rest = value:match "^(%l[%l%d]*)://([^/?#]+)/?$"
+  local _, authority = M.split_user(rest or "")
+  return proxy_schemes[scheme] and M.authority(authority or "")
 end
 
 ---@param value string
 ---@return string|nil checked
 ---@return string|nil reason
 function M.proxy(value)
-  local scheme, rest = value:match "^(%a[%w]*)://([^%s%c]+)$"
-  if not rest or not (scheme == "http" or scheme == "https" or scheme == "socks5" or scheme == "socks5h") then
-    return nil, "must be a URL such as http://host:port (http, https, socks5 or socks5h)"
+  if not proxy_host(value) then
+    return nil, "must be a URL such as http://host:port (http, https, socks5 or socks5h; '@' in a password is %40)"
   end
   return value
 end
 
----Whether a proxy's URL names this machine.
+---Whether a checked proxy's URL names this machine.
 ---@param url string
 ---@return boolean
 function M.is_local_proxy(url)
-  local authority = url:match "^%a%w*://([^/?#\\]*)"
-  local host = authority and authority:gsub("^.*@", "")
-  host = host and (host:match "^(%[[%x:.]+%]):?%d*$" or host:match "^([%w._-]+):?%d*$")
-  return host ~= nil and is_loopback(host:lower())
+  return is_loopback(proxy_host(url))
 end
 
 ---The fault of a key, or nil. Removing a shorter key from messages would damage their other words.
@@ -155,7 +191,7 @@ end
 function M.headers(value)
   local seen = {}
   for name, content in pairs(value) do
-    if type(name) ~= "string" or not name:find "^[%w!#$%%&'*+.^_`|~-]+$" then
+    if type(name) ~= "string" or not name:find(text.HEADER_NAME) then
       return nil, ("has a name that is no header name (got %s)"):format(text.show(name))
     elseif reserved_headers[name:lower()] then
       return nil, ("must not set %s: %s"):format(name, reserved_headers[name:lower()])

@@ -21,15 +21,15 @@ local M = {
 local of_any_call = tables.concat({
   build.seconds("timeout", nil, "Time limit of this call."),
   build.seconds("attempt_timeout", nil, "Time limit of one request of this call."),
-  build.checked("headers", "table", http.headers, "More headers for this call's requests."),
+  build.dictionary("headers", http.headers, "More headers for this call's requests."),
 }, reliability.call)
 
 ---@type riskscreen.Option[]
 M.call = tables.concat({
   M.address_check,
   build.group("extra", {
-    build.checked("query", "table", http.query, "Names to strings, numbers or booleans."),
-    build.checked("body", "table", http.query, "Names to values of JSON; of a request with a body."),
+    build.dictionary("query", http.query, "Names to strings, numbers or booleans."),
+    build.dictionary("body", http.query, "Names to values of JSON; of a request with a body."),
   }, "Parameters that the published interface does not list, such as the number of top counterparties."),
 }, of_any_call)
 
@@ -50,7 +50,7 @@ M.map = {
 ---The options of a request that no operation describes.
 ---@type riskscreen.Option[]
 M.request = tables.concat({
-  build.checked("query", "table", http.query, "Query parameters: names to strings, numbers or booleans."),
+  build.dictionary("query", http.query, "Query parameters: names to strings, numbers or booleans."),
   { name = "body", type = "table|string|number|boolean", doc = "The body, sent as JSON." },
 }, of_any_call)
 

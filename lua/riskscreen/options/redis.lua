@@ -1,7 +1,6 @@
 -- The options of a connection to Redis.
 local build = require "riskscreen.options.build"
 local http = require "riskscreen.options.http"
-local text = require "riskscreen.util.text"
 
 local DEFAULT_PORT = 6379
 local DEFAULT_SENTINEL_PORT = 26379
@@ -18,15 +17,8 @@ end
 
 -- A host and a port, or nil.
 local function host_of(authority, default_port)
-  local host, port = authority:match "^%[([%x:.]+)%]:?(%d*)$"
-  if not host then
-    host, port = authority:match "^([%w._-]+):?(%d*)$"
-  end
-  if not host or authority:find ":$" or #host > 255 or #port > 5 then
-    return nil
-  end
-  local number = port == "" and default_port or tonumber(port)
-  return number >= 1 and number <= 65535 and { host = host, port = number } or nil
+  local host, port = http.authority(authority or "")
+  return host and { host = host:match "^%[(.*)%]$" or host, port = port or default_port }
 end
 
 ---@class riskscreen.RedisAddress
@@ -54,11 +46,11 @@ local function url(value)
   if not scheme then
     return nil, WANTED:format "the scheme is another one"
   end
-  local user, host = authority:match "^(.*)@([^@]*)$"
-  local address = host_of(host or authority, DEFAULT_PORT)
+  local user, host = http.split_user(authority)
+  local address = host_of(host, DEFAULT_PORT)
   local database = rest:match "^/?$" and "0" or rest:match "^/(%d%d?%d?%d?)$"
   if not address then
-    return nil, WANTED:format "host and port are not valid"
+    return nil, WANTED:format "host and port are not valid; '@' in a password is %40"
   elseif not database then
     return nil, WANTED:format "after the host comes only the number of a database"
   end
@@ -84,7 +76,7 @@ local function sentinel_hosts(value)
   for index, entry in ipairs(value) do
     local address = type(entry) == "string" and host_of(entry, DEFAULT_SENTINEL_PORT)
     if not address then
-      return nil, "must be a list of texts such as host:26379 (got " .. text.show(entry) .. ")"
+      return nil, ("must be a list of texts such as host:26379 (entry %d is none)"):format(index)
     end
     list[index] = address
   end
@@ -108,7 +100,7 @@ return {
     "string",
     url,
     "`redis://[user:password@]host:port/database`, `rediss://` for TLS, or `unix:/path`. With `sentinels` the "
-      .. "host is not used.",
+      .. "host is not used. In a password `@` is `%40`.",
     url "redis://127.0.0.1:6379"
   ),
   build.checked("username", "string", password, "User of Redis' ACL; by default the one of the URL."),

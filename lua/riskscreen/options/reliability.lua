@@ -63,9 +63,8 @@ local rate_limit = {
   build.number("burst", "requests", nil, 1, MAX_COUNT, "Maximum at once; by default the requests of a second."),
   build.number("daily", "requests", nil, 1, MAX_DAILY, "Maximum in a day (UTC); then calls fail until the next one."),
   build.number("monthly", "requests", nil, 1, MAX_DAILY, "Maximum in a calendar month (UTC); needs `shared`."),
-  build.checked(
+  build.dictionary(
     "cost",
-    "table",
     cost.check,
     "What a request counts for in `rate`, `burst` and `daily`, by the operation's name: a number, or "
       .. "{ request = …, item = … } for a request with many items; by default 1.",

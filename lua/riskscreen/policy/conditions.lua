@@ -6,10 +6,13 @@ local check = require "riskscreen.options.check"
 local counterparties = require "riskscreen.policy.counterparties"
 local enums = require "riskscreen.interface.enums"
 local freeze = require "riskscreen.policy.freeze"
+local json = require "riskscreen.json"
+local logic = require "riskscreen.policy.logic"
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 
 local SMALLEST_SHARE = 1e-6
+local CATEGORY_FIELDS = { "entityCategory", "entityCategoryCode" }
 
 ---A rule is evaluated for one risk of the record, or for a record without risks.
 ---@class riskscreen.Case
@@ -68,15 +71,45 @@ function M.text_set(value, allowed)
   return tables.set(list)
 end
 
----The same set in lower case.
+---A name without its case, spaces, hyphens and underscores; nil if nothing is left or it is not a text.
+---@param value any
+---@return string|nil
+function M.plain(value)
+  local plain = type(value) == "string" and value:lower():gsub("[%s_-]", "") or ""
+  return plain ~= "" and plain or nil
+end
+
+---The set of the same names, as they are compared.
 ---@param set table<string, true>
 ---@return table<string, true>
-function M.lower_case(set)
-  local lower = {}
+function M.plain_set(set)
+  local plain = {}
   for one in pairs(set) do
-    lower[one:lower()] = true
+    plain[M.plain(one) or one] = true
   end
-  return lower
+  return plain
+end
+
+---The condition that matches every case.
+---@param part? integer of a transaction's result
+---@return riskscreen.Condition
+function M.any(part)
+  return {
+    name = "any",
+    lookup = "risk",
+    part = part,
+    option = function()
+      return build.checked("any", "boolean", function(value)
+        if value then
+          return true
+        end
+        return nil, "must be true, or absent"
+      end)
+    end,
+    matches = function()
+      return true
+    end,
+  }
 end
 
 ---The entry of an option that takes a text or a list of texts and becomes their set.
@@ -92,13 +125,13 @@ end
 -- Stands for the service's own name, which is on the wire in its place.
 local PROVIDER = "Provider"
 
----The same in lower case, for a comparison that ignores case.
+---The same for names, which are compared by `plain`.
 ---@param name string
 ---@return riskscreen.Option
-function M.lower_case_option(name)
+function M.name_option(name)
   return build.checked(name, "string|table", function(value)
     local set, message = M.text_set(value)
-    return set and M.lower_case(set), message
+    return set and M.plain_set(set), message
   end)
 end
 
@@ -169,30 +202,38 @@ local function record_flag(name, lookup)
   end)
 end
 
+-- The interface does not list the categories. One that no rule and no option names may be any of them.
 local function category_matches(set, case)
   local record = case.results.entity
-  local entity = type(record) == "table" and record.entity
-  if type(entity) ~= "table" then
-    if entity == nil and case.policy.settings.absent_entity == "none" then
+  if type(record) ~= "table" then
+    return nil
+  end
+  local entity = record.entity
+  if entity == nil or entity == json.null then
+    if case.policy.settings.absent_entity == "none" then
       return false
     end
     return nil
+  elseif type(entity) ~= "table" then
+    return nil
   end
-  local answer -- an entity with neither field may belong to any category
-  for _, field in ipairs { "entityCategory", "entityCategoryCode" } do
-    local value = entity[field]
-    if type(value) == "string" and value ~= "" then
-      if set[value:lower()] then
-        return true
-      end
-      answer = false
+  local cause
+  local answer = logic.any(CATEGORY_FIELDS, function(field)
+    local category = M.plain(entity[field])
+    if category and case.policy.recognised.category[category] then
+      return set[category] == true
     end
-  end
-  return answer
+    cause = cause
+      or category and ("the category %s is not known; extend = { category = … } adds it"):format(
+        text.show(entity[field])
+      )
+      or "the entity has no " .. field
+  end)
+  return answer, cause
 end
 
 local function category_option()
-  return M.lower_case_option "category"
+  return M.name_option "category"
 end
 
 local function source_option(settings)
@@ -247,6 +288,7 @@ end
 M.list = {
   risk_field("level", "riskLevel"),
   risk_field("type", "riskType"),
+  M.any(),
   { name = "source", lookup = "risk", option = source_option, matches = source_matches },
   flag("no_risk", "risk", function(case)
     return case.no_risk or false

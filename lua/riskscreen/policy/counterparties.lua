@@ -21,6 +21,7 @@ local M = {}
 ---@field level table<string, true>
 ---@field type table<string, true>
 ---@field source table<string, true>
+---@field category table<string, true> as conditions.plain makes them
 
 local function is_wanted(wanted, recognised, value)
   if not wanted then

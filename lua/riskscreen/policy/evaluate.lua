@@ -1,9 +1,10 @@
 -- Evaluates a policy's compiled rules for one case and gives the action with its reason. Pure. The first rule that
 -- matches decides. A rule is undetermined if it needs a failed lookup or an unknown field. If an earlier rule is
 -- undetermined and has another action, the result is unknown. There are two exceptions: the match blocks, or the
--- operator's `error` rules handle each failed lookup.
+-- operator's `error` rules handle each failed lookup; then the worst of the actions counts.
 
 local decision = require "riskscreen.policy.decision"
+local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 
 local worst = decision.worst
@@ -105,28 +106,44 @@ local function handled_reason(handler, err)
   return { action = handler.action, message = message, rule = handler.rule, error = err }
 end
 
--- Applies the operator's `error` rules to the failed lookups behind undetermined rules. The action is the worst of the
--- rules' actions and of the action decided without the lookups. Nil when no rule handles a failure, or a rule is
--- undetermined for another cause.
-local function handle_failures(rules, reason, undetermined)
-  local result = reason
-  for _, one in ipairs(undetermined) do
-    if not one.failures then
+-- The worst of the `error` rules that handle the failures behind an undetermined rule, and its failure. Nil when the
+-- rule has another cause, or no rule handles one of the failures.
+local function handler_of_all(rules, undetermined)
+  local worst_handler, failure
+  for _, err in ipairs(undetermined.failures or NONE) do
+    local handler = handler_of(rules, err)
+    if not handler then
       return nil
-    end
-    for _, err in ipairs(one.failures) do
-      local handler = handler_of(rules, err)
-      if not handler then
-        return nil
-      end
-      local action = worst(handler.action, result.action)
-      if not result.error or action ~= result.action then
-        result = handled_reason(handler, err)
-        result.action, result.risk = action, reason.risk
-      end
+    elseif not worst_handler or worst(worst_handler.action, handler.action) ~= worst_handler.action then
+      worst_handler, failure = handler, err
     end
   end
-  return result
+  return worst_handler, failure
+end
+
+-- The reason of a case whose action undetermined rules could change. The action is the worst of the one decided without
+-- them and, for each of them, that of the `error` rules, or unknown.
+local function settle(rules, case, reason, degraded, undetermined)
+  if not undetermined[1] then
+    return reason, degraded
+  end
+  local result, doubtful = reason, nil
+  for _, one in ipairs(undetermined) do
+    local handler, err = handler_of_all(rules, one)
+    doubtful = doubtful or not handler and one or nil
+    local action = worst(handler and handler.action or "unknown", result.action)
+    if handler and (action ~= result.action or not result.error) then
+      result, degraded = handled_reason(handler, err), true
+      result.risk = reason.risk
+    end
+    result = tables.merge(result, { action = action })
+  end
+  if result.action ~= "unknown" then
+    return result, degraded
+  elseif reason.action == "unknown" and (reason.error or case.unrecognised) then
+    return reason, false
+  end
+  return undetermined_reason(case, doubtful or undetermined[1])
 end
 
 ---Evaluates the rules for a case.
@@ -136,29 +153,19 @@ end
 ---@return boolean degraded
 function M.case(rules, case)
   local match, undetermined = M.first_match(rules, case)
-  if not match then
-    if case.unrecognised then
-      return unknown(case, case.unrecognised)
-    elseif undetermined[1] then
-      return undetermined_reason(case, undetermined[1])
-    end
-    return unknown(case, "no rule covers " .. describe(case))
+  local reason, degraded
+  if match then
+    reason, degraded = matched_reason(case, match)
+  else
+    reason, degraded = unknown(case, case.unrecognised or "no rule covers " .. describe(case))
   end
-  local reason, degraded = matched_reason(case, match)
-  undetermined = M.relevant(undetermined, reason.action)
-  if not undetermined[1] then
-    return reason, degraded
-  end
-  local handled = handle_failures(rules, reason, undetermined)
-  if handled and handled.action ~= "unknown" then
-    return handled, true
-  end
-  return undetermined_reason(case, undetermined[1])
+  return settle(rules, case, reason, degraded, M.relevant(undetermined, reason.action))
 end
 
----Evaluates the rules for a failure to get the risk assessment. The other lookups can only make the action worse.
+---Evaluates the rules for a failure to get the risk assessment. The other lookups can only make the action worse. An
+---`error` rule for this failure says nothing about theirs.
 ---@param rules riskscreen.CompiledRule[]
----@param case riskscreen.Case without a risk
+---@param case riskscreen.Case without a risk; the failure is among its failures
 ---@param err riskscreen.Error
 ---@return riskscreen.Reason reason
 ---@return boolean degraded
@@ -166,14 +173,16 @@ function M.failure(rules, case, err)
   local handler = handler_of(rules, err)
   local reason = handler and handled_reason(handler, err)
     or { action = "unknown", message = tostring(err), error = err }
-  for _, rule in ipairs(rules) do
-    local is_worse = rule:needs_other_lookups_only() and worst(rule.action, reason.action) ~= reason.action
-    if is_worse and rule:matches(case) then
-      local message = rule.label .. " matches without the risk assessment"
-      return { action = rule.action, message = message, rule = rule.rule, error = err }, false
-    end
+  local match, undetermined = M.first_match(rules, case)
+  if match and worst(match.action, reason.action) ~= reason.action then
+    local message = match.label .. " matches without the risk assessment"
+    reason, handler = { action = match.action, message = message, rule = match.rule, error = err }, nil
   end
-  return reason, handler ~= nil
+  local could_worsen = {}
+  for _, one in ipairs(undetermined) do
+    could_worsen[#could_worsen + 1] = worst(one.rule.action, reason.action) ~= reason.action and one or nil
+  end
+  return settle(rules, case, reason, handler ~= nil, could_worsen)
 end
 
 return M

@@ -1,12 +1,11 @@
 -- Policies for addresses: lookup results → decision. Pure: no client, no clock, no transport. The first matching rule
 -- decides a risk, and the worst action of all risks decides. A risk that no rule covers, a missing field and an
--- unrecognised value are `unknown`. The rules of the default policy are in default_rules.lua.
+-- unrecognised value are `unknown`.
 
 local build = require "riskscreen.options.build"
 local check = require "riskscreen.options.check"
 local conditions = require "riskscreen.policy.conditions"
 local decision = require "riskscreen.policy.decision"
-local default_rules = require "riskscreen.policy.default_rules"
 local enums = require "riskscreen.interface.enums"
 local errors = require "riskscreen.errors"
 local evaluate = require "riskscreen.policy.evaluate"
@@ -18,13 +17,25 @@ local text = require "riskscreen.util.text"
 
 local NONE = {}
 
+local default_rules = {
+  { name = "never at any level", type = { "sanction", "terrorist", "csam" }, action = "block" },
+  { name = "high risk", level = "high", action = "block" },
+  { name = "elevated risk", level = "generally-high", action = "review" },
+  { name = "low risk or whitelisted", level = { "low", "whitelist" }, action = "allow" },
+  { name = "no risk", no_risk = true, action = "allow" },
+}
+
 local function texts(name)
   return build.checked(name, "table", conditions.texts)
 end
 
 local function lower_case_set(value)
   local list, message = conditions.texts(value)
-  return list and conditions.lower_case(tables.set(list)), message
+  local set = {}
+  for _, one in ipairs(list or NONE) do
+    set[one:lower()] = true
+  end
+  return list and set, message
 end
 
 local function absent(name, situation)
@@ -33,13 +44,13 @@ end
 
 ---@class riskscreen.PolicySettings the checked options
 ---@field rules riskscreen.Rule[]
----@field extend { level?: string[], type?: string[], source?: string[] }
+---@field extend { level?: string[], type?: string[], source?: string[], category?: string[] }
 ---@field provider? string
 ---@field absent_entity "unknown"|"none"
 ---@field absent_risks "unknown"|"none"
 ---@field absent_opponents "unknown"|"none"
 ---@field absent_freeze_events "unknown"|"none"
----@field not_offered "none"|"unknown"
+---@field not_offered? "unknown"|"skip"
 ---@field lifting table<string, true> lower case
 
 ---@type riskscreen.Option[]
@@ -47,8 +58,8 @@ local policy_options = {
   rule.option(default_rules, "The rules, in the order in which they are tried."),
   build.group(
     "extend",
-    { texts "level", texts "type", texts "source" },
-    "Values that the service has added to its enumerations.",
+    { texts "level", texts "type", texts "source", texts "category" },
+    "Values that the service has added to its enumerations, and categories that no rule names.",
     {}
   ),
   {
@@ -62,9 +73,10 @@ local policy_options = {
   absent("absent_freeze_events", "an answer about freeze events without `data`"),
   build.choice(
     "not_offered",
-    { "none", "unknown" },
-    "none",
-    "The meaning of a condition where the service offers no such lookup for the network."
+    { "unknown", "skip" },
+    nil,
+    "The meaning of a rule where the service does not offer a lookup that it needs: it is undetermined, or skipped. "
+      .. "A rule's own `not_offered` goes before. Without either, such a rule is refused."
   ),
   build.checked(
     "lifting",
@@ -236,7 +248,6 @@ local function with_absent_lists(settings, results)
     if err and err.absent and settings[entry.setting] == "none" then
       results = tables.merge(results, { [lookup] = entry.empty(), errors = tables.copy(results.errors) })
       results.errors[lookup] = nil
-      results.errors = next(results.errors) and results.errors or nil
     end
   end
   return results
@@ -262,7 +273,9 @@ function Policy:decide(results, other)
   local reasons, degraded
   if err then
     local reason
-    reason, degraded = evaluate.failure(self.rules, new_case(self, results), err)
+    local case = new_case(self, results)
+    case.failures = tables.merge(failures, { risk = err })
+    reason, degraded = evaluate.failure(self.rules, case, err)
     reasons = { reason }
   else
     reasons, degraded = reasons_for(self, results)
@@ -309,7 +322,7 @@ function Policy:needs(lookup)
   return self.other_lookups[lookup] == true
 end
 
-local M = {}
+local M = { options = policy_options }
 
 ---The same policy with more recognised values.
 ---@param policy riskscreen.Policy
@@ -326,14 +339,31 @@ end
 
 ---@class riskscreen.PolicyOptions
 ---@field rules? riskscreen.Rule[] the default rules
----@field extend? { level?: string[], type?: string[], source?: string[] } values the service has added
+---@field extend? { level?: string[], type?: string[], source?: string[], category?: string[] } values the service has
+---added, and categories that no rule names
 ---@field provider? string the service's own name, as riskSource has it
 ---@field absent_entity? "unknown"|"none" the meaning of an entity record without an entity
 ---@field absent_risks? "unknown"|"none" the meaning of a risk assessment or a counterparty without `risks`
 ---@field absent_opponents? "unknown"|"none" the meaning of an answer about counterparties without `opponents`
 ---@field absent_freeze_events? "unknown"|"none" the meaning of an answer about freeze events without `data`
----@field not_offered? "none"|"unknown" the meaning of a condition where the service has no such lookup for the network
+---@field not_offered? "unknown"|"skip" the meaning of a rule where the service has no such lookup for the network
 ---@field lifting? string|string[] values of a freeze event's `type` or `event` that lift earlier freezes
+
+-- The lookup of a rule that the service does not offer on every network, and what the rule must say; nil without one.
+local function not_everywhere(needed)
+  for _, lookup in ipairs(lookups.list) do
+    local missing = {}
+    for _, network in ipairs(needed[lookup.name] and enums.values.network or NONE) do
+      missing[#missing + 1] = not lookups.applies(lookup, network) and network or nil
+    end
+    if missing[1] then
+      return (
+        "%s, which the service does not offer on %s. Say in the rule or the policy what it means there: not_offered "
+        .. "= 'unknown' (the condition is not known, so the rule never helps) or 'skip' (the rule is skipped)"
+      ):format(lookup.name, table.concat(missing, ", "))
+    end
+  end
+end
 
 ---Makes a policy. The default one blocks high risks and any sanction, terrorist or csam risk. It reviews generally-high
 ---risks and allows low and whitelist risks and an address without risks. Everything else is unknown.
@@ -346,9 +376,19 @@ function M.new(options)
     error("policy: " .. message, 2)
   end
   local other_lookups = {}
-  for _, compiled in ipairs(rules) do
+  local categories = conditions.plain_set(tables.set(settings.extend.category))
+  for index, compiled in ipairs(rules) do
+    message = not compiled.not_offered and not_everywhere(compiled.lookups)
+    if message then
+      error(("policy: rules[%d] needs %s"):format(index, message), 2)
+    end
     for lookup in pairs(compiled.lookups) do
       other_lookups[lookup] = lookup ~= "risk" or nil
+    end
+    for _, entry in ipairs(compiled.conditions) do
+      if entry.condition.name == "category" then
+        categories = tables.merge(categories, entry.wanted)
+      end
     end
   end
   local policy = {
@@ -358,6 +398,7 @@ function M.new(options)
       level = tables.set(conditions.recognised("level", settings)),
       type = tables.set(conditions.recognised("type", settings)),
       source = tables.set(conditions.sources(settings)),
+      category = categories,
     },
     other_lookups = other_lookups,
     cache = next(other_lookups) == nil and new_cache(settings) or nil,

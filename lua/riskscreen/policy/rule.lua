@@ -18,11 +18,13 @@ local text = require "riskscreen.util.text"
 ---@field unrecognised? boolean true: only a risk whose level or type is absent or not known to the library
 ---@field whitelist? boolean the record's flag
 ---@field contract? boolean the entity record's flag
----@field category? string|string[] the entity's category or its code; case is ignored
+---@field category? string|string[] the entity's category or its code; case, spaces, hyphens and underscores are ignored
 ---@field frozen? boolean whether a freeze is in force
 ---@field counterparty? riskscreen.CounterpartyRule a risky counterparty
 ---@field error? boolean|string|string[] true or error kinds: only a lookup that failed
 ---@field any? boolean true: every case; it stands alone, and replaces the conditions
+---@field not_offered? "unknown"|"skip" the meaning where the service does not offer a lookup that the rule needs; the
+---policy's, if absent
 
 ---@class riskscreen.CounterpartyRule matches counterparties by the `level`, the `type` or both of one of their risks
 ---@field direction? "in"|"out" absent: both
@@ -41,18 +43,11 @@ local function error_set(value)
   return conditions.text_set(value, error_kinds)
 end
 
-local function is_true(value)
-  if value then
-    return true
-  end
-  return nil, "must be true, or absent"
-end
-
 local common_options = {
   build.required(build.choice("action", { "allow", "review", "block" })),
   { name = "name", type = "string" },
   build.checked("error", "boolean|string|table", error_set),
-  build.checked("any", "boolean", is_true),
+  build.choice("not_offered", { "unknown", "skip" }),
 }
 
 ---@class riskscreen.CompiledRule
@@ -63,6 +58,7 @@ local common_options = {
 ---@field conditions { condition: riskscreen.Condition, wanted: any }[]
 ---@field lookups table<riskscreen.LookupName, true> the lookups that its conditions need
 ---@field handles_unrecognised boolean
+---@field not_offered? "unknown"|"skip" the meaning where the service does not offer a lookup that the rule needs
 local Rule = {}
 Rule.__index = Rule
 
@@ -72,14 +68,14 @@ local function combination_problem(compiled, any)
   local has_conditions = compiled.conditions[1] ~= nil
   if compiled.errors and has_conditions then
     return " mixes `error` with other conditions: a lookup that failed has nothing else to match"
-  elseif any and (has_conditions or compiled.errors) then
+  elseif any and compiled.conditions[2] then
     return " mixes `any` with conditions: `any = true` matches every case"
-  elseif not (any or has_conditions or compiled.errors) then
+  elseif not (has_conditions or compiled.errors) then
     return " has no condition (is one of its values nil?): name one, or `any = true` to match every case"
   end
 end
 
-local function compile(rule, index, options, all_conditions)
+local function compile(rule, index, options, all_conditions, not_offered)
   local place = "rules[" .. index .. "]"
   if type(rule) ~= "table" then
     return nil, place .. " must be a table (got " .. text.kind(rule) .. ")"
@@ -91,6 +87,7 @@ local function compile(rule, index, options, all_conditions)
   local compiled = { rule = rule, action = checked.action, errors = checked.error, conditions = {}, lookups = {} }
   compiled.label = "rule " .. (checked.name and text.show(checked.name) or index)
   compiled.handles_unrecognised = checked.unrecognised == true
+  compiled.not_offered = checked.not_offered or not_offered
   for _, condition in ipairs(all_conditions) do
     local wanted = checked[condition.name]
     if wanted ~= nil then
@@ -108,15 +105,17 @@ local function compile(rule, index, options, all_conditions)
 end
 
 -- Whether the condition holds; when that is not known, also the cause if there is something to say about it.
--- A condition on a lookup that the service does not offer is false, unless the operator made it undetermined.
-local function evaluate_condition(entry, case)
+-- Where the service does not offer its lookup the operator has said what that means.
+local function evaluate_condition(entry, case, not_offered)
   local condition = entry.condition
-  if not case.not_offered[condition.lookup] then
-    return condition.matches(entry.wanted, case)
-  elseif case.policy.settings.not_offered == "unknown" then
+  if case.failures[condition.lookup] then
     return nil
+  elseif not case.not_offered[condition.lookup] then
+    return condition.matches(entry.wanted, case)
+  elseif not_offered == "skip" then
+    return false
   end
-  return false
+  return nil, "the service does not offer this lookup for the network"
 end
 
 ---Whether the rule matches.
@@ -130,7 +129,7 @@ function Rule:matches(case)
   end
   local failures, other_cause, first_cause
   for _, entry in ipairs(self.conditions) do
-    local answer, cause = evaluate_condition(entry, case)
+    local answer, cause = evaluate_condition(entry, case, self.not_offered)
     if answer == false then
       return false
     elseif answer == nil then
@@ -147,12 +146,6 @@ function Rule:matches(case)
     return nil, failures
   end
   return true
-end
-
----Whether it has conditions, and none of them is on the risk assessment.
----@return boolean
-function Rule:needs_other_lookups_only()
-  return next(self.lookups) ~= nil and not self.lookups.risk
 end
 
 local M = {}
@@ -188,7 +181,7 @@ function M.compile_all(settings, all_conditions)
   end
   local compiled = {}
   for index, entry in ipairs(settings.rules) do
-    local one, message = compile(entry, index, options, all_conditions)
+    local one, message = compile(entry, index, options, all_conditions, settings.not_offered)
     if not one then
       return nil, message
     end

@@ -26,7 +26,7 @@ local text = require "riskscreen.util.text"
 ---@field score_below? string a decimal text
 ---@field direction? "in"|"out" a strategy's direction
 ---@field strategy? string|string[] a strategy's number
----@field strategy_name? string|string[] case is ignored, as in the next two
+---@field strategy_name? string|string[] case, spaces, hyphens and underscores are ignored, as in the next two
 ---@field detail? string|string[] a detail's code
 ---@field detail_name? string|string[]
 ---@field error? boolean|string|string[] true or error kinds: only a result that failed
@@ -53,6 +53,7 @@ end
 local function threshold(name, holds)
   return {
     name = name,
+    lookup = "risk",
     part = TRANSACTION,
     -- Any type: decimal.check has the message about a number, which would be a float.
     option = function()
@@ -65,18 +66,17 @@ local function threshold(name, holds)
   }
 end
 
-local function one_of(name, part)
+local function one_of(name, part, is_number)
   return {
     name = name,
+    lookup = "risk",
     part = part,
     option = function()
-      return conditions.lower_case_option(name)
+      return is_number and conditions.set_option(name) or conditions.name_option(name)
     end,
     matches = function(set, case)
-      if case[name] == nil then
-        return nil
-      end
-      return set[case[name]:lower()] == true
+      local value = conditions.plain(case[name])
+      return value and set[is_number and case[name] or value] == true
     end,
   }
 end
@@ -86,7 +86,9 @@ local function directions_of(settings)
   return tables.concat(enums.values.direction, settings.extend and settings.extend.direction or {})
 end
 
+-- The result of a transaction takes the place of the risk assessment.
 local score_conditions = {
+  conditions.any(TRANSACTION),
   threshold("score_at_least", function(order)
     return order >= 0
   end),
@@ -95,6 +97,7 @@ local score_conditions = {
   end),
   {
     name = "direction",
+    lookup = "risk",
     part = STRATEGY,
     option = function(settings)
       return build.choice("direction", directions_of(settings))
@@ -103,7 +106,7 @@ local score_conditions = {
       return case.direction == wanted
     end,
   },
-  one_of("strategy", STRATEGY),
+  one_of("strategy", STRATEGY, true),
   one_of("strategy_name", STRATEGY),
   one_of("detail", DETAIL),
   one_of("detail_name", DETAIL),
@@ -121,6 +124,12 @@ local policy_options = {
     { build.checked("direction", "table", conditions.texts) },
     "Directions that the service has added to `dirData`: { direction = { … } }."
   ),
+  build.choice(
+    "absent_score",
+    { "unknown", "none" },
+    "unknown",
+    "'none': a result with `risks` and without `maxScore` and `dirData` is decided by its risks alone."
+  ),
   build.object(
     "risks",
     "riskscreen.Policy",
@@ -135,6 +144,7 @@ local policy_options = {
 ---@field is_final table<integer, true>
 ---@field directions string[]
 ---@field is_direction table<string, true>
+---@field absent_score "unknown"|"none"
 ---@field risks riskscreen.Policy
 local ScorePolicy = {}
 ScorePolicy.__index = ScorePolicy
@@ -229,14 +239,11 @@ local function unusable(self, result)
     return message
   end
   local status, max_score = member(result, "status"), member(result, "maxScore")
-  local is_immediate = member(result, "risks") and not member(result, "requestId")
-  if not status and not is_immediate then
-    return "result.status is missing"
-  elseif status and not self.is_final[status] then
-    return ("result.status is %s, which is not known to be final"):format(tostring(status))
+  if not self.is_final[status or false] then
+    return ("result.status is %s, which is not known to be final"):format(status and tostring(status) or "missing")
   elseif not max_score then
-    local has_risks_alone = member(result, "risks") and not member(result, "dirData")
-    return not has_risks_alone and "result.maxScore is missing" or nil
+    local has_risks_alone = member(result, "risks") and not member(result, "dirData") and self.absent_score == "none"
+    return not has_risks_alone and "result.maxScore is missing (see the policy's option absent_score)" or nil
   elseif is_negative(max_score) then
     return "result.maxScore is negative: " .. max_score
   end
@@ -345,15 +352,20 @@ local function score_reasons(self, result)
   return reasons
 end
 
--- The reasons about the scores and about the risks of a result, the worst first, and whether they are degraded.
-local function reasons_for(self, result)
+-- The reasons about the scores or the failure, and about the risks of a result, the worst first; and whether they are
+-- degraded.
+local function reasons_for(self, result, err)
   local reasons, degraded = {}, false
-  if member(result, "maxScore") then
+  if err then
+    local case = new_case {}
+    case.failures = { risk = err }
+    reasons[1], degraded = evaluate.failure(self.rules, case, err)
+  elseif member(result, "maxScore") then
     reasons = score_reasons(self, result)
   end
-  if member(result, "risks") then
+  if type(result) == "table" and member(result, "risks") ~= nil then
     local about_risks = self.risks:decide { risk = result }
-    reasons, degraded = tables.concat(reasons, about_risks.reasons), about_risks.degraded
+    reasons, degraded = tables.concat(reasons, about_risks.reasons), degraded or about_risks.degraded
   end
   return decision.worst_first(reasons), degraded
 end
@@ -372,14 +384,7 @@ function ScorePolicy:decide(result, other)
     local message = unusable(self, result)
     err = message and errors.new("protocol", message)
   end
-  local reasons, degraded
-  if err then
-    local reason
-    reason, degraded = evaluate.failure(self.rules, new_case {}, err)
-    reasons = { reason }
-  else
-    reasons, degraded = reasons_for(self, result)
-  end
+  local reasons, degraded = reasons_for(self, result, err)
   return decision.new {
     action = reasons[1].action,
     reasons = reasons,
@@ -404,6 +409,7 @@ local M = {}
 ---@field rules riskscreen.ScoreRule[]
 ---@field final_statuses? integer[] the values of `status` of a final result; by default 1003
 ---@field extend? { direction?: string[] } directions that the service has added
+---@field absent_score? "unknown"|"none" the meaning of a result with `risks` and without `maxScore` and `dirData`
 ---@field risks? riskscreen.Policy decides about the risks of a result that has some; by default the default policy
 
 ---Makes a policy for transactions. A result that is malformed, not final or in contradiction with itself is unknown.
@@ -425,6 +431,7 @@ function M.new(given)
     is_final = tables.set(settings.final_statuses),
     directions = directions_of(settings),
     is_direction = tables.set(directions_of(settings)),
+    absent_score = settings.absent_score,
     risks = settings.risks or policies.new(),
   }, ScorePolicy)
 end

@@ -36,7 +36,8 @@ M.options = {
     600,
     0,
     86400,
-    "How long an address's outcome is used for further inputs with the same address; 0: not at all."
+    "How long an address's outcome is used for further inputs with the same address, by workers whose service, "
+      .. "account, policy and options are the same; 0: not at all."
   ),
   build.seconds("claim_after", 60, "Time after which the jobs of a silent worker are given to another.", 1, 3600),
   build.count("deliveries", "workers", 5, 1, 1000, "Workers that may get a job and die; then it is a dead letter."),
@@ -71,7 +72,7 @@ M.worker_options = workers.options
 ---@field reasons string[]
 ---@field risks string[] such as "high / hack"
 ---@field error? riskscreen.ErrorKind of an input that is invalid
----@field policy? string the fingerprint of the policy that decided about an address
+---@field identity? string the identity of the decision about an address: service, account, policy and options
 ---@field time integer Unix seconds
 
 ---@class riskscreen.Queue
@@ -134,11 +135,9 @@ local function read_input(input)
     item = item or "{}"
   end
   if not problem and type(input.transaction) ~= "table" then
-    local canonical
-    canonical, problem = addresses.validate(input.address, input.network, "format")
+    problem = select(2, addresses.validate(input.address, input.network, "format"))
     -- A worker may refuse a wrong checksum: such a text has no share in the outcome of the address.
-    local is_right = canonical and addresses.validate(input.address, input.network)
-    key = is_right and ("%s %s"):format(input.network, canonical) or ""
+    key = addresses.key(input.address, input.network, "checksum") or ""
   end
   if not problem then
     return key, item, ""
@@ -371,7 +370,8 @@ end
 ---@return riskscreen.QueueWorker
 function Queue:worker(given)
   local settings = check.arguments("queue:worker", workers.options, given)
-  return workers.new(self, settings)
+  local worker, misuse = workers.new(self, settings)
+  return worker or error("queue:worker: client " .. misuse, 2)
 end
 
 return M

@@ -1,12 +1,12 @@
 -- The scripts of a queue. Redis runs each as one step. So an input is always in one place. It is a job, a follower of a
--- job for the same subject, a result, or a dead letter.
+-- job for the same subject, a result, or a dead letter. An input whose subject has an outcome becomes a job with that
+-- outcome. Its worker asks the local lists. It uses the outcome only if the outcome's identity is its own.
 --
 -- Keys of a queue, all with its prefix:
 --   jobs, results, dead   streams
 --   sources               hash: the last row of each source that was added
 --   counts                hash
 --   seen:SUBJECT          "*" while a job is under way, then its outcome for some time
---   policy                fingerprint of the workers' policy: outcomes of another one are not used again
 --   followers:SUBJECT     list: ids and items of the inputs that wait for that job
 --   rate:MINUTE           inputs finished in that minute
 
@@ -24,31 +24,25 @@ local following = tonumber(redis.call('HGET', counts, 'following') or '0')
 local function count(name, number)
   if number ~= 0 then redis.call('HINCRBY', counts, name, number) end
 end
-local policy = redis.call('GET', base .. 'policy')
-local function enqueue(id, key, item)
-  local state = key ~= '' and redis.call('GET', base .. 'seen:' .. key)
+local function enqueue(id, key, item, outcome)
+  local state = outcome or key ~= '' and redis.call('GET', base .. 'seen:' .. key)
   if state == '*' then
     redis.call('RPUSH', base .. 'followers:' .. key, id, item)
     count('following', 1)
-    return 'following'
-  elseif state and string.match(state, '"policy":"(%x+)"') == policy then
-    redis.call('XADD', results, '*', 'id', id, 'item', item, 'outcome', state)
-    count('done', 1)
-    count('shared', 1)
-    return 'done'
+    return
+  elseif not state and key ~= '' then
+    redis.call('SET', base .. 'seen:' .. key, '*')
   end
-  if key ~= '' then redis.call('SET', base .. 'seen:' .. key, '*') end
-  redis.call('XADD', jobs, '*', 'id', id, 'key', key, 'item', item)
-  return 'added'
+  redis.call('XADD', jobs, '*', 'id', id, 'key', key, 'item', item, 'kept', state or '')
 end
 -- Calls finish(id, item) for the inputs that wait for the same subject.
 local function release(key, finish)
   if key == '' then return 0 end
   local list = redis.call('LRANGE', base .. 'followers:' .. key, 0, -1)
   if #list == 0 then return 0 end
-  for index = 1, #list, 2 do finish(list[index], list[index + 1]) end
   redis.call('DEL', base .. 'followers:' .. key)
   count('following', -#list / 2)
+  for index = 1, #list, 2 do finish(list[index], list[index + 1]) end
   return #list / 2
 end
 ]=]
@@ -68,7 +62,8 @@ for index = 5, #ARGV, 3 do
     if outcome ~= '' then
       redis.call('XADD', results, '*', 'id', id, 'item', item, 'outcome', outcome)
       invalid = invalid + 1
-    elseif enqueue(id, key, item) ~= 'done' then
+    else
+      enqueue(id, key, item)
       room = room - 1
     end
     added, position = added + 1, row
@@ -83,28 +78,30 @@ end
 return { position, added, invalid }
 ]=]
 
--- Arguments: prefix, group, seconds that outcomes are remembered; then entry, key, id, item and outcome of each job.
--- A job that another worker has finished is passed over. Returns how many inputs were
--- finished, and how many results wait.
+-- Arguments: prefix, group, seconds that outcomes are remembered; then entry, key, id, item, outcome and use of each
+-- job. The use of an outcome: 'shared', it came with the job; 'remember', other inputs may use it; 'own', they may not.
+-- A job that another worker has finished is passed over. Returns how many inputs were finished, and how many results
+-- wait.
 local done = [=[
 local group, remember = ARGV[2], tonumber(ARGV[3])
 local finished, entries = 0, {}
-for index = 4, #ARGV, 5 do
-  local entry, key, id, item, outcome = unpack(ARGV, index, index + 4)
-  local function finish(its_id, its_item)
-    redis.call('XADD', results, '*', 'id', its_id, 'item', its_item, 'outcome', outcome)
-  end
+for index = 4, #ARGV, 6 do
+  local entry, key, id, item, outcome, use = unpack(ARGV, index, index + 5)
   if redis.call('XACK', jobs, group, entry) == 1 then
-    finish(id, item)
+    redis.call('XADD', results, '*', 'id', id, 'item', item, 'outcome', outcome)
     entries[#entries + 1] = entry
-    if key ~= '' and remember > 0 then
+    finished = finished + 1
+    local is_kept = use == 'remember' and remember > 0
+    if use == 'shared' then
+      count('shared', 1)
+    elseif is_kept and key ~= '' then
       redis.call('SET', base .. 'seen:' .. key, outcome, 'PX', math.ceil(remember * 1000))
     elseif key ~= '' then
       redis.call('DEL', base .. 'seen:' .. key)
     end
-    local shared = release(key, finish)
-    count('shared', shared)
-    finished = finished + 1 + shared
+    release(use == 'shared' and '' or key, function(its_id, its_item)
+      enqueue(its_id, key, its_item, is_kept and outcome or nil)
+    end)
   end
 end
 if finished > 0 then

@@ -1,17 +1,17 @@
 -- A worker of a queue: takes jobs as a consumer of the stream's group, screens them and finishes them. A job stays the
 -- worker's until it is finished; the jobs of a worker that died are claimed by the others.
+local addresses = require "riskscreen.address"
 local build = require "riskscreen.options.build"
 local calls = require "riskscreen.call"
 local decisions = require "riskscreen.policy.decision"
-local digest = require "riskscreen.address.digest"
 local errors = require "riskscreen.errors"
 local json = require "riskscreen.json"
 local policies = require "riskscreen.policy"
+local random = require "riskscreen.util.random"
 local redis = require "riskscreen.redis"
 local runtime = require "riskscreen.runtime"
 local scripts = require "riskscreen.queue.scripts"
 local tables = require "riskscreen.util.tables"
-local text = require "riskscreen.util.text"
 
 local LONGEST_WAIT = 1 -- seconds that one command waits in Redis
 local SHORT_WAIT = 0.1 -- the same at the end of a queue, while other workers have its last jobs
@@ -62,15 +62,19 @@ M.options = {
 ---@field id string
 ---@field key string
 ---@field item string
+---@field kept string the outcome of an earlier input with the same subject, or ""
 ---@field input riskscreen.QueueInput
 ---@field outcome? string the JSON text of an ended job
+---@field use? "shared"|"remember"|"own" of the outcome, for scripts.done
 ---@field reason? string why an ended job is a dead letter
 
 ---@class riskscreen.QueueWorker
 ---@field name string
 ---@field finished integer results that it has made
 ---@field private queue riskscreen.Queue
----@field private fingerprint string of its policy about addresses
+---@field private state riskscreen.State of its client
+---@field private identity? string of its decisions about addresses
+---@field private decides? riskscreen.Policy the policy in `identity`
 ---@field private held table<string, riskscreen.QueueJob> by entry
 ---@field private count integer of held jobs
 ---@field private unfinished integer held jobs without an outcome
@@ -80,7 +84,6 @@ M.options = {
 ---@field private ended riskscreen.QueueJob[] whose ends are to be sent to Redis
 ---@field private is_full boolean nobody reads the results
 ---@field private screeners integer tasks that screen
----@field private is_announced? boolean Redis has its fingerprint
 ---@field private is_over boolean all jobs are finished, or given up
 ---@field private is_closing boolean no further jobs come
 ---@field private is_lost boolean Redis refuses to finish jobs
@@ -89,32 +92,21 @@ M.options = {
 local Worker = { __name = "riskscreen.QueueWorker" }
 Worker.__index = Worker
 
-local function own_name()
-  local seed = tostring({}) .. os.time() .. os.clock() .. runtime.now() .. os.tmpname()
-  return "worker-" .. text.hex(digest.sha256(seed):sub(1, 8))
-end
-
--- The fingerprint of what decides about addresses.
-local function fingerprint_of(settings)
-  local request = settings.request or {}
-  local policy = request.policy or settings.client.policy or policies.new()
-  local rules = tables.fingerprint {
-    policy.settings,
-    include = request.include,
-    check = request.address_check,
-    is_sandbox = calls.state_of(settings.client).is_sandbox,
-  }
-  return text.hex(digest.sha256(rules)):sub(1, 16)
-end
-
+---@return riskscreen.QueueWorker|nil
+---@return string|nil misuse of the client
 function M.new(queue, settings)
+  local state = calls.state_of(settings.client)
+  local misuse = not state and "must be made by riskscreen.new" or calls.identity.problem(state, true)
+  if misuse then
+    return nil, misuse
+  end
   return setmetatable({
+    state = state,
     queue = queue,
     redis = queue.redis,
     settings = settings,
     policy = settings.policy or policies.new(),
-    fingerprint = fingerprint_of(settings),
-    name = settings.name or own_name(),
+    name = settings.name or "worker-" .. random.token(8),
     finished = 0,
     held = {},
     count = 0,
@@ -140,16 +132,44 @@ end
 
 -- Outcomes
 
-local function outcome_of(self, decision, now, fingerprint)
-  local is_sandbox = calls.state_of(self.settings.client).is_sandbox
-  local reasons, risks = decisions.reasons(decision, is_sandbox), decisions.risks(decision)
+-- The identity of decisions about addresses. The program may give its client another policy while the worker runs.
+local function identity_of(self)
+  local request = self.settings.request or {}
+  local policy = request.policy or self.settings.client.policy
+  if not self.identity or policy ~= self.decides then
+    self.decides, self.identity = policy, calls.identity.decision(self.state, policy, request)
+  end
+  return self.identity
+end
+
+-- Whether the local lists say anything about an address. Then it has an outcome of its own.
+local function is_listed(self, input)
+  local lists = self.state.lists
+  if not lists then
+    return false
+  end
+  local decision, notes = lists:decide(addresses.normalize(input.address, input.network), input.network)
+  return decision ~= nil or notes ~= nil
+end
+
+-- The outcome that came with a job, if it may be used. One from the future is of a clock that was wrong.
+local function kept_outcome(self, job)
+  local outcome = job.kept ~= "" and json.decode(job.kept)
+  local is_own = type(outcome) == "table" and outcome.identity == identity_of(self)
+  local age = is_own and type(outcome.time) == "number" and os.time() - outcome.time
+  local is_fresh = age and age >= 0 and age <= self.queue.settings.remember
+  return is_fresh and not is_listed(self, job.input) and outcome or nil
+end
+
+local function outcome_of(self, decision, identity)
+  local reasons, risks = decisions.reasons(decision, self.state.is_sandbox), decisions.risks(decision)
   return {
     action = decision.action,
     reasons = reasons[1] and reasons or json.empty_array(),
     risks = risks[1] and risks or json.empty_array(),
     error = decision.error and decision.error.kind or nil,
-    policy = fingerprint,
-    time = now,
+    identity = identity,
+    time = os.time(),
   }
 end
 
@@ -157,9 +177,9 @@ end
 local function finish(self, jobs)
   local arguments = { self.queue.base, self.queue.group, self.queue.settings.remember }
   for index, job in ipairs(jobs) do
-    local last = 5 * index + 3
-    arguments[last - 4], arguments[last - 3], arguments[last - 2] = job.entry, job.key, job.id
-    arguments[last - 1], arguments[last] = job.item, job.outcome
+    local last = 6 * index + 3
+    arguments[last - 5], arguments[last - 4], arguments[last - 3] = job.entry, job.key, job.id
+    arguments[last - 2], arguments[last - 1], arguments[last] = job.item, job.outcome, job.use
   end
   local reply, err = self.redis:script(scripts.done, self.queue.keys, arguments)
   if not reply then
@@ -268,17 +288,31 @@ local function report(self, job, outcome)
   return runtime.tasks.contain(on_result, result)
 end
 
+-- The outcome of a job and its use; or nil and the error of the screening.
+local function decide(self, job)
+  local kept = kept_outcome(self, job)
+  if kept then
+    return kept, "shared"
+  end
+  local identity = not job.input.transaction and identity_of(self) or nil
+  local decision = screen(self, job.input)
+  local err = decision.error
+  if err and decision.action == "unknown" and err.kind ~= "invalid_argument" then
+    return nil, nil, err
+  end
+  local is_shared = identity and not err and not is_listed(self, job.input)
+  return outcome_of(self, decision, identity), is_shared and "remember" or "own"
+end
+
 -- Screens a job until it has an outcome or is a dead letter. Returns whether it has; it has not where the worker stops.
 local function work_on(self, job)
   local pause = FIRST_PAUSE
   while true do
-    local decision = screen(self, job.input)
-    local err = decision.action == "unknown" and decision.error or nil
-    if not err or err.kind == "invalid_argument" then
-      local outcome = outcome_of(self, decision, os.time(), not job.input.transaction and self.fingerprint or nil)
+    local outcome, use, err = decide(self, job)
+    if outcome then
       local ok, problem = report(self, job, outcome)
       if ok then
-        job.outcome = assert(json.encode(outcome))
+        job.outcome, job.use = assert(json.encode(outcome)), use
         return true
       end
       err = errors.new("api", "on_result failed: " .. tostring(problem), { retryable = true })
@@ -328,7 +362,8 @@ end
 -- Jobs
 
 local function job_of(entry)
-  local job, fields = { entry = entry[1], id = "", key = "", item = "", input = nil, outcome = nil }, entry[2]
+  local job, fields =
+    { entry = entry[1], id = "", key = "", item = "", kept = "", input = nil, outcome = nil }, entry[2]
   for index = 1, #fields, 2 do
     if job[fields[index]] == "" then
       job[fields[index]] = fields[index + 1]
@@ -406,18 +441,10 @@ local function read(self, free)
   return true
 end
 
--- Tells the policy to `add`, which does not use outcomes of another one. A full Redis takes neither it nor inputs.
-local function announce(self)
-  self.is_announced = self.is_announced or self.redis:call("SET", self.queue.base .. "policy", self.fingerprint) ~= nil
-end
-
 -- One round: claims what is due, then reads. Returns nil and an error.
 local function take(self, free)
   local queue, now = self.queue, runtime.now()
   local ok, err = queue:prepare()
-  if ok then
-    announce(self)
-  end
   if ok and now >= self.claim_at then
     ok, err = claim(self, free)
     self.claim_at = now + queue.settings.claim_after / 2
@@ -425,7 +452,7 @@ local function take(self, free)
     ok, err = read(self, free)
   end
   if err and err.code == "NOGROUP" then
-    queue.prepared, self.is_announced = false, false -- Redis has lost its data
+    queue.prepared = false -- Redis has lost its data
   end
   return ok, err
 end
@@ -519,9 +546,6 @@ function Worker:run(how)
   self.drains = how and how.drain
   self.screeners, self.is_closing, self.is_over = self.settings.concurrency, false, false
   self.claim_at = runtime.now()
-  if ok then
-    announce(self)
-  end
   remove_dead(self)
   local function bound(body)
     return function()

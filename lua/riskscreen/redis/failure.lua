@@ -54,7 +54,7 @@ end
 -- The text of an error, without the password.
 local function shown(place, message, advice, secret)
   if secret then
-    message = message:gsub(secret:gsub("%W", "%%%0"), "[redacted]")
+    message = message:gsub(secret():gsub("%W", "%%%0"), "[redacted]")
   end
   message = text.printable(message, LONGEST)
   return ("redis %s: %s%s"):format(place, message, advice and "; " .. advice or "")
@@ -63,7 +63,7 @@ end
 ---The error of an error reply.
 ---@param place string the server
 ---@param message string such as "WRONGTYPE Operation against a key holding the wrong kind of value"
----@param secret? string a password, which the message must not show
+---@param secret? fun(): string a password, which the message must not show
 ---@return riskscreen.Error
 function M.of_reply(place, message, secret)
   local code = message:match "^(%u[%u%d_]*)%f[^%w_]" or message:match "^(%u[%u%d_]*)$"
@@ -101,7 +101,7 @@ end
 ---The error of a failed connection.
 ---@param place string
 ---@param failure { kind: string, message: string, sent?: boolean }
----@param secret? string
+---@param secret? fun(): string
 ---@return riskscreen.Error
 function M.of_transport(place, failure, secret)
   local known = reasons[failure.kind] or reasons.network

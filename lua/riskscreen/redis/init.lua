@@ -320,7 +320,11 @@ function Redis:close()
   self.idle = {}
 end
 
-local M = { options = options }
+local M = {
+  options = options,
+  ---The script that ends a lease: it deletes a key that still has the holder's value.
+  RELEASE = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0",
+}
 
 ---A script for `redis:script`.
 ---@param name string
@@ -364,12 +368,17 @@ end
 ---@return riskscreen.Redis
 function M.with(settings)
   local url, sentinels = settings.url, tables.copy(settings.sentinels and settings.sentinels.hosts or {})
+  local shown = tables.without(settings, "password")
+  shown.url = tables.without(url, "password")
+  if settings.sentinels then
+    shown.sentinels = tables.merge(settings.sentinels, { password = servers.hidden(settings.sentinels.password) })
+  end
   return setmetatable({
-    settings = settings,
+    settings = shown,
     prefix = "{" .. settings.prefix .. "}:",
     login = {
       username = settings.username or url.username,
-      password = settings.password or url.password,
+      password = servers.hidden(settings.password or url.password),
       database = url.database,
     },
     place = servers.place_of(url.address),

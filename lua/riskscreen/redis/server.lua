@@ -11,6 +11,15 @@ function M.place_of(address)
   return address.path or (address.host .. ":" .. address.port)
 end
 
+---A password as a function, so that no field of a client leads to its text.
+---@param password string|function|nil
+---@return function|nil
+function M.hidden(password)
+  return type(password) == "string" and function()
+    return password
+  end or password
+end
+
 -- The password for a new connection, or nil and an error.
 local function read_password(self, given)
   if type(given) ~= "function" then
@@ -36,7 +45,7 @@ local function prepare(self, connection, login, wants_master)
   end
   local steps = {}
   if password then
-    self.secret = password
+    self.secret = M.hidden(password)
     steps[#steps + 1] = { name = "login", "AUTH", login.username or password, login.username and password }
   end
   if login.database and login.database > 0 then

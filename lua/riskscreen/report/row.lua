@@ -95,8 +95,8 @@ local function texts_of(value, field, separators)
       texts[#texts + 1] = text_of(item)
     end
   elseif value ~= nil and value ~= json.null then
-    for part in tostring(value):gmatch("[^" .. separators .. "]+") do
-      part = part:match "^%s*(.-)%s*$"
+    for piece in tostring(value):gmatch("[^" .. separators .. "]+") do
+      local part = piece:match "^%s*(.-)%s*$"
       if part ~= "" then
         texts[#texts + 1] = part
       end

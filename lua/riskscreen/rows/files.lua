@@ -1,5 +1,7 @@
 -- The bytes of a file of rows, in pieces: of a path, an open file or a pipe, plain or gzip. The first bytes tell its
 -- kind, and not its name.
+local optional = require "riskscreen.util.optional"
+
 local PIECE = 65536 -- bytes that are read at a time
 local NO_ZLIB = "reading .gz needs lua-zlib: apt install lua-zlib, or luarocks install lua-zlib"
 local HAS_WHOLE_LINES = _VERSION ~= "Lua 5.1" -- LuaJIT has the same version; both lose what follows a NUL byte
@@ -21,10 +23,10 @@ local M = {}
 
 -- The pieces of a gzip stream, which may consist of several members.
 local function inflated(read)
-  local loaded, zlib = pcall(require, "zlib")
+  local zlib = optional "zlib"
   local stream, given, rest = nil, 0, ""
   return function()
-    while loaded do
+    while zlib do
       local piece = rest
       rest = ""
       if piece == "" then
@@ -156,10 +158,10 @@ end
 ---@param other string|file*
 ---@return boolean
 function M.are_one(one, other)
-  local loaded, system = pcall(require, "riskscreen.system")
+  local system = optional "riskscreen.system"
   local function identity_of(file)
     local is_file = type(file) == "string" or io.type(file) == "file"
-    return loaded and is_file and system.identity(file) or nil
+    return system and is_file and system.identity(file) or nil
   end
   local identity = identity_of(one)
   return identity ~= nil and identity == identity_of(other)

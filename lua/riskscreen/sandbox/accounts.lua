@@ -1,6 +1,7 @@
 -- The sandbox's accounts: each has an access key, two lists, usage, a rate limit and a quota.
 local addresses = require "riskscreen.sandbox.scenario_addresses"
 local canonical_address = require("riskscreen.address").normalize
+local canonical_network = require("riskscreen.address").canonical_network
 local enums = require "riskscreen.interface.enums"
 local json = require "riskscreen.json"
 local tables = require "riskscreen.util.tables"
@@ -19,7 +20,7 @@ local List = {}
 List.__index = List
 
 local function key_of(address, network)
-  return canonical_address(address, network) .. "\0" .. (network and enums.canonical_network(network) or "")
+  return canonical_address(address, network) .. "\0" .. (canonical_network(network) or "")
 end
 
 local function new_list(entries, now)

@@ -2,6 +2,7 @@
 -- any other address are derived from its hash. The lists of an account are added in handlers.lua.
 local addresses = require "riskscreen.sandbox.scenario_addresses"
 local canonical_address = require("riskscreen.address").normalize
+local canonical_network = require("riskscreen.address").canonical_network
 local enums = require "riskscreen.interface.enums"
 local json = require "riskscreen.json"
 local scenarios = require "riskscreen.sandbox.scenarios"
@@ -160,7 +161,7 @@ end
 ---@param network string one of enums.values.activity_network
 ---@return table[] opponents
 function M.counterparties(address, network)
-  local canonical, chain = canonical_address(address, network), enums.canonical_network(network)
+  local canonical, chain = canonical_address(address, network), canonical_network(network)
   local draw = M.stream(chain .. canonical .. "counterparties")
   local family = peers[chain]
   local first, count = draw(#family), draw(MAX_COUNTERPARTIES + 1)
@@ -187,7 +188,7 @@ end
 ---@param network string one of enums.values.activity_network
 ---@return table
 function M.basic(address, network)
-  local chain = enums.canonical_network(network)
+  local chain = canonical_network(network)
   local draw = M.stream(chain .. canonical_address(address, network) .. "basic")
   local coin, token = coins[chain], tokens[chain]
   local basic = {
@@ -211,7 +212,7 @@ end
 ---@param network string one of enums.values.freeze_network
 ---@return table[]
 function M.freeze_events(address, network)
-  local chain = enums.canonical_network(network)
+  local chain = canonical_network(network)
   local draw = M.stream(chain .. canonical_address(address, network) .. "freezes")
   local time = milliseconds(draw)
   local events = json.empty_array()

@@ -36,6 +36,9 @@ end
 
 -- Splits options: the service, which is `service` or a new one of their settings, and the options that are no settings.
 local function split(options, level)
+  if tables.inherits(options) then
+    error("the table " .. tables.INHERITS, level + 1)
+  end
   local of_service, rest, given = {}, {}, options.service
   for name, value in pairs(options) do
     if is_service_setting[name] and not (name == "clock" and given) then
@@ -109,6 +112,7 @@ function M.client(options)
   given.sleep = nil
   given.clock = options.clock
   given.access_key = given.access_key or M.default_key
+  given.account, given.identity = given.account or "sandbox", given.identity or "sandbox"
   given.endpoints = all_endpoints(given.endpoints)
   if given.immediate_results == nil then
     given.immediate_results = its_service.results_at_once

@@ -139,9 +139,9 @@ local function read_query(operation, query)
 end
 
 local function read_body(body)
-  local value, message, position = json.decode(body)
+  local value, message = json.decode(body)
   if value == nil then
-    return nil, "the body must be JSON: " .. message .. " at byte " .. tostring(position)
+    return nil, "the body must be JSON: " .. message
   elseif type(value) ~= "table" or value[1] ~= nil then
     return nil, "the body must be a JSON object"
   end

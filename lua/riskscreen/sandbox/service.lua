@@ -32,7 +32,7 @@ local webhooks = require "riskscreen.sandbox.webhooks"
 ---@field fault? string the kind of its fault
 
 ---@class riskscreen.sandbox.Service
----@field private accounts table<string, riskscreen.sandbox.Account> by key
+---@field private account_of fun(key: string): riskscreen.sandbox.Account|nil no field leads to the keys
 local Service = {}
 Service.__index = Service
 
@@ -150,7 +150,7 @@ local function answer(self, request, seen)
   end
   local parameters, unreadable = routes.parameters(operation, request, query)
   seen.operation, seen.parameters = operation.name, parameters
-  local account = self.accounts[request.headers["x-access-key"] or ""]
+  local account = self.account_of(request.headers["x-access-key"] or "")
   if not account then
     local missing = not request.headers["x-access-key"]
     return refuse(401, missing and "X-Access-Key is missing" or "X-Access-Key is incorrect")
@@ -195,7 +195,7 @@ end
 ---@param key string
 ---@return riskscreen.sandbox.Account?
 function Service:account(key)
-  return self.accounts[key]
+  return self.account_of(key)
 end
 
 ---Makes all requests fail, or those that match.
@@ -249,6 +249,10 @@ local M = {}
 ---@param settings table checked by settings.lua
 ---@return riskscreen.sandbox.Service
 function M.new(settings)
+  local now, by_key = settings.clock(), {}
+  for key, account in pairs(settings.accounts) do
+    by_key[key] = accounts.new(account, now)
+  end
   local service = setmetatable({
     clock = settings.clock,
     credits = settings.credits,
@@ -256,16 +260,14 @@ function M.new(settings)
     log_size = settings.log_size,
     log = {},
     results_at_once = settings.kyt_results == "at_once",
-    accounts = {},
+    account_of = function(key)
+      return by_key[key]
+    end,
     faults = faults.new_rules(),
     webhook = settings.webhook,
     webhooks = webhooks.new(settings.webhook),
   }, Service)
   service.tasks = kyt.new(settings.kyt_delay, service.webhooks)
-  local now = settings.clock()
-  for key, account in pairs(settings.accounts) do
-    service.accounts[key] = accounts.new(account, now)
-  end
   for _, fault in ipairs(settings.faults) do
     service.faults:add(fault)
   end

@@ -84,9 +84,8 @@ local M = {}
 
 ---@type riskscreen.Option[]
 M.service = {
-  build.checked(
+  build.dictionary(
     "accounts",
-    "table",
     check_accounts,
     "Accounts by access key, each with `rate`, `burst`, `quota`, `blacklist` and `whitelist`; "
       .. "by default sandbox-key, with empty lists, and sandbox-lists-key, with filled ones."

@@ -37,9 +37,9 @@ local function reply_of(response, elapsed, keep_null)
     times = { total = elapsed },
   }
   if body ~= "" then
-    local value, message, position = (keep_null and null_decoder or decoder):decode(body)
+    local value, message = (keep_null and null_decoder or decoder):decode(body)
     if value == nil then
-      reply.invalid = { message = message, position = position }
+      reply.invalid = { message = message }
       reply.excerpt = body:sub(1, EXCERPT)
     else
       reply.value = value

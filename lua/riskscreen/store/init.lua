@@ -9,6 +9,7 @@ local redis = require "riskscreen.store.redis"
 local redis_client = require "riskscreen.redis"
 local sqlite = require "riskscreen.store.sqlite"
 local text = require "riskscreen.util.text"
+local time = require "riskscreen.util.time"
 
 local LONGEST_KEY = 1024 -- bytes
 local LONGEST_VALUE = 16 * 1024 * 1024 -- bytes
@@ -236,7 +237,7 @@ function Space:count(prefix)
   return backend_of(self.store):count(self.name, prefix or "", self.store.clock())
 end
 
-local clock = build.callback("clock", "Returns the time in seconds since 1970, for `ttl`.", os.time)
+local clock = build.callback("clock", "Returns the time in seconds since 1970, for `ttl`.", time)
 
 local options = {
   memory = { clock },

@@ -161,15 +161,11 @@ return token
 local RENEW = redis.script("renew", LOCKS .. "return is_held(KEYS[1], KEYS[2], ARGV[2], ARGV[1]) and 1 or 0")
 
 -- KEYS: lock. ARGV: token.
-local RELEASE = redis.script(
-  "release",
-  "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0"
-)
+local RELEASE = redis.script("release", redis.RELEASE)
 
 ---@class riskscreen.store.Redis: riskscreen.StoreBackend
 ---@field private redis riskscreen.Redis
 ---@field private settings { name: string, lock_ttl: number }
----@field private random fun(): number
 ---@field private owns_redis boolean whether `close` closes the connection
 ---@field private locks table<string, string> tokens by the name of the lock
 ---@field private checked boolean whether the data in Redis are known to be this library's
@@ -356,8 +352,7 @@ end
 ---sure that it is still held.
 function Redis:lock(name)
   local lock, counter = lock_keys(self, name)
-  local nonce = ("%.0f"):format(self.random() * 2 ^ 53)
-  local token, err = run(self, TAKE, { lock, counter }, { milliseconds(self.settings.lock_ttl), nonce })
+  local token, err = run(self, TAKE, { lock, counter }, { milliseconds(self.settings.lock_ttl), random.token() })
   if err then
     return nil, err
   elseif not token then
@@ -394,7 +389,6 @@ function M.new(settings)
     redis = settings.redis,
     owns_redis = settings.owns_redis,
     settings = settings,
-    random = random.new(random.seed(runtime.now())),
     locks = {},
   }, Redis)
   -- Where nothing can wait, as in init_by_lua of nginx, the first use checks.

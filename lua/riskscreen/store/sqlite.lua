@@ -5,6 +5,7 @@
 -- lua-sql 2.6 ignores bound values without an error. lua-dbi passes SQLite's messages on, but no result codes.
 
 local errors = require "riskscreen.errors"
+local optional = require "riskscreen.util.optional"
 local text = require "riskscreen.util.text"
 
 local APPLICATION_ID = 1381190483 -- "RSKS", in the header of the file
@@ -390,8 +391,8 @@ local M = {}
 ---@return riskscreen.store.Sqlite|nil
 ---@return riskscreen.Error|nil err
 function M.new(settings)
-  local loaded, driver = pcall(require, "dbd.sqlite3")
-  if not loaded then
+  local driver = optional "dbd.sqlite3"
+  if not driver then
     return nil, errors.new("unsupported", NO_BINDING)
   end
   local function open(path)

@@ -1,10 +1,13 @@
--- Random numbers for jitter, never for secrets. math.random belongs to the program, and not every Lua seeds it.
+-- Random numbers for jitter, and tokens that no other program has. math.random belongs to the program, and not every
+-- Lua seeds it.
+local text = require "riskscreen.util.text"
 
 local MULTIPLIER, MODULUS = 16807, 2147483647 -- of Park and Miller; products stay exact in a double
+local SOURCE = "/dev/urandom"
 
 local M = {}
 
----A new generator.
+---A new generator, for jitter and never for secrets.
 ---@param seed number
 ---@return fun(): number at least 0, less than 1
 function M.new(seed)
@@ -15,15 +18,21 @@ function M.new(seed)
   end
 end
 
----A seed that differs between processes and between clients. It mixes two times and the address of a new table.
----@param now number seconds with fractions
+---A new text from the system's random source. Two processes never have the same one, also after a fork.
+---@param bytes? integer of randomness; by default 16
+---@return string of hexadecimal digits, two for each byte
+function M.token(bytes)
+  local file = assert(io.open(SOURCE, "rb"))
+  file:setvbuf "no"
+  local content = file:read(bytes or 16)
+  file:close()
+  return text.hex(content)
+end
+
+---A seed that differs between processes and between clients.
 ---@return number
-function M.seed(now)
-  local seed = os.time() % MODULUS
-  for byte in tostring({}):gmatch "%x" do
-    seed = (seed * 31 + byte:byte()) % MODULUS
-  end
-  return (seed + math.floor(now * 1e6)) % MODULUS
+function M.seed()
+  return tonumber(M.token(4), 16)
 end
 
 return M

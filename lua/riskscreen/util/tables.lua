@@ -1,5 +1,7 @@
 -- Table helpers: copies, merges, lists, results that are kept. Pure.
 
+local EXACT = 2 ^ 53 -- every whole number below is exact in a double
+
 local M = {}
 
 ---A shallow copy.
@@ -135,14 +137,28 @@ function M.equal(left, right)
   return true
 end
 
----One text for tables with equal content, and another text for any other table.
----@param value any strings, numbers, booleans, and tables of them
+-- One text for each number, in every Lua: 1 and 1.0 are one number, and so are 0 and -0.
+local function number_text(value)
+  if value ~= value then
+    return "nan"
+  elseif value % 1 == 0 and math.abs(value) < EXACT then
+    return ("%.0f=%.0f"):format(value + 0, value + 0):gsub("-0", "0")
+  end
+  -- The first form alone shortens fractions, and the second one large integers.
+  return ("%s=%.17g"):format(tostring(value), value)
+end
+
+---One text for values with equal content, in any process, and another text for any other value. A function has no
+---content that can be compared: it raises.
+---@param value any strings, numbers, booleans, JSON's null, and tables of them
 ---@return string
 function M.fingerprint(value)
-  if type(value) ~= "table" then
-    -- `tostring` alone shortens fractions, and the format alone large integers.
-    local content = tostring(value) .. (type(value) == "number" and ("=%.17g"):format(value) or "")
-    return ("%s:%d:%s"):format(type(value), #content, content)
+  local kind = type(value)
+  if kind == "function" or kind == "thread" then
+    error("a " .. kind .. " has no fingerprint", 2)
+  elseif kind ~= "table" then
+    local content = kind == "number" and number_text(value) or kind == "userdata" and "null" or tostring(value)
+    return ("%s:%d:%s"):format(kind, #content, content)
   end
   local fields = {}
   for key, member in pairs(value) do
@@ -152,10 +168,39 @@ function M.fingerprint(value)
   return "{" .. table.concat(fields) .. "}"
 end
 
----The length of a proper list, or nil. `#` and `ipairs` would end a list with a hole early, without an error.
+---A copy without some fields, such as secrets.
+---@param fields table
+---@param ... string names
+---@return table
+function M.without(fields, ...)
+  local copy = M.copy(fields)
+  for index = 1, select("#", ...) do
+    copy[select(index, ...)] = nil
+  end
+  return copy
+end
+
+M.INHERITS = "must be a plain table: what it inherits by a metatable would be lost; copy the fields into it"
+
+---Whether a table may show more fields than it has, by its metatable. A copy of its fields would lose them silently.
+---@param value table
+---@return boolean
+function M.inherits(value)
+  local metatable = getmetatable(value)
+  if metatable == nil then
+    return false
+  end
+  return type(metatable) ~= "table" or metatable.__index ~= nil or metatable.__pairs ~= nil
+end
+
+---The length of a proper list, or nil. `#` and `ipairs` would end a list with a hole early, without an error. A table
+---that inherits fields is none.
 ---@param value table
 ---@return integer|nil
 function M.sequence_length(value)
+  if M.inherits(value) then
+    return nil
+  end
   local first = next(value)
   if first == 1 and next(value, first) == nil then
     return 1

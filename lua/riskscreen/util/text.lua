@@ -1,6 +1,7 @@
 -- Texts for messages (values, foreign text, suggestions for a misspelt name) and tests of characters.
 
 local core = require "riskscreen.util.core"
+local optional = require "riskscreen.util.optional"
 
 local MAX_NAME = 40 -- bytes; a longer word is no misspelt name, and `distance` takes the product of the lengths
 
@@ -130,8 +131,8 @@ end
 
 -- LuaJIT does not compile patterns, and elsewhere they are slow. C's strspn saves a tenth of a call on LuaJIT, and the
 -- core a twentieth on Lua 5.4 (`./dev bench layers`).
-local has_ffi, ffi = pcall(require, "ffi")
-if has_ffi then
+local ffi = rawget(_G, "jit") and optional "ffi"
+if ffi then
   ffi.cdef "size_t strspn(const char *text, const char *accepted);"
   local C, cast = ffi.C, ffi.cast
 
@@ -177,6 +178,9 @@ function M.lower_names(headers)
   end
   return lower
 end
+
+---The pattern of a header's name.
+M.HEADER_NAME = "^[A-Za-z0-9!#$%%&'*+.^_`|~-]+$"
 
 ---Whether a value may be the value of a header: a text without line ends and other control characters.
 ---@param value any

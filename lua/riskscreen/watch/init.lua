@@ -112,15 +112,24 @@ local function ensure(value, err)
   return value
 end
 
--- A text with a wrong checksum has a key of its own: its screening fails, and that of the address must not.
-local function key_of(address, network)
-  local canonical = addresses.validate(address, network)
-  local plain = canonical or "?" .. text.printable(tostring(address), 500)
-  return text.printable(tostring(network), 100) .. " " .. plain
+-- The key of an address, and its key in a store of 0.9.0. A text with a wrong checksum has a key of its own: its
+-- screening fails, and that of the address must not.
+local function keys_of(address, network)
+  local key, canonical = addresses.key(address, network, "checksum")
+  local plain = key and canonical or "?" .. text.printable(tostring(address), 500)
+  local old_key = text.printable(tostring(network), 100) .. " " .. plain
+  return key or old_key, old_key
 end
 
 local function id_of(self, key)
-  return text.hex(digest.sha256(("%s\n%s\n%d"):format(self.settings.name, key, self.cycle.number)):sub(1, 16))
+  local content = ("%s\n%s\n%s\n%d"):format(self.cycle.identity, self.settings.name, key, self.cycle.number)
+  return text.hex(digest.sha256(content):sub(1, 16))
+end
+
+-- The kept entry of an item, or nil.
+local function find(self, item)
+  local entry = ensure(self.verdicts:get(item.key)) or ensure(self.verdicts:get(item.old_key))
+  return entry and json.decode(entry)
 end
 
 local function list_of(texts)
@@ -169,8 +178,7 @@ end
 
 -- Keeps a verdict, the change in every outbox, and the count of the day: all or nothing.
 local function keep(self, item, decision)
-  local before = ensure(self.verdicts:get(item.key))
-  local entry, change = settle(self, item, decision, before and json.decode(before))
+  local entry, change = settle(self, item, decision, find(self, item))
   local today, meta = day_of(self.clock()), self.meta.name
   self.used = { day = today, count = (self.used.day == today and self.used.count or 0) + 1 }
   local changes = {
@@ -194,14 +202,14 @@ end
 
 local function deliver(self, at_once)
   for _, outbox in ipairs(self.outboxes) do
-    local problem = outbox:flush(self.clock(), at_once)
+    local problem = outbox:flush(self.runtime.now(), at_once)
     if problem and self.settings.on_failure then
       self.settings.on_failure(problem)
     end
   end
 end
 
--- Sleeps, and repeats deliveries meanwhile. The runtime's clock is finer than the one of dates.
+-- Sleeps, and repeats deliveries meanwhile.
 local function wait(self, seconds)
   local now = self.runtime.now
   local deadline = now() + seconds
@@ -210,7 +218,7 @@ local function wait(self, seconds)
     local pause = math.max(0, math.min(deadline - now(), LONGEST_SLEEP))
     for _, outbox in ipairs(self.outboxes) do
       local retry_at = outbox:retry_at()
-      pause = retry_at and math.min(pause, math.max(SHORTEST_SLEEP, retry_at - self.clock())) or pause
+      pause = retry_at and math.min(pause, math.max(SHORTEST_SLEEP, retry_at - now())) or pause
     end
     self.runtime.sleep(pause)
     deliver(self)
@@ -221,11 +229,11 @@ end
 local function remaining(self)
   local next_item = sources.open(self.settings)
   return function()
-    for item in next_item do
-      item = { address = item.address, network = item.network or self.settings.network, fields = item.fields }
-      item.key = key_of(item.address, item.network)
-      local entry = ensure(self.verdicts:get(item.key))
-      if not entry or json.decode(entry).cycle ~= self.cycle.number then
+    for given in next_item do
+      local item = { address = given.address, network = given.network or self.settings.network, fields = given.fields }
+      item.key, item.old_key = keys_of(item.address, item.network)
+      local entry = find(self, item)
+      if not entry or entry.cycle ~= self.cycle.number then
         return item
       end
     end
@@ -259,12 +267,18 @@ local function is_capped(self)
   return cap and self.used.day == day_of(self.clock()) and self.used.count >= cap
 end
 
+-- The seconds until the cycle has lasted so long. Its start is a date, because it outlives the program. Where the date
+-- was set back, the wait is no longer than a whole cycle.
+local function left_of(self, seconds)
+  return math.min(self.cycle.started + seconds - self.clock(), seconds)
+end
+
 -- Screens the items that remain. With `spread` the screenings fill the interval.
 local function pass(self, spread)
   local settings = self.settings
   local interval = 1 / settings.rate
   if spread then
-    local left = self.cycle.started + settings.every * SPREAD - self.clock()
+    local left = left_of(self, settings.every * SPREAD)
     interval = math.max(interval, left / math.max(1, count_of(remaining(self))))
   end
   local now = self.runtime.now
@@ -310,7 +324,22 @@ local function locked(self, run)
   return result
 end
 
+-- The identity of this watch's decisions. A cycle under another one is not gone on with.
+local function identity_of(self)
+  local settings = self.settings
+  local policy = settings.policy or self.client.policy
+  return calls.identity.decision(calls.state_of(self.client), policy, { include = settings.include })
+end
+
 local function load(self)
+  local account, own = ensure(self.meta:get "account"), calls.identity.account(calls.state_of(self.client))
+  if account and account ~= own then
+    local message = "the store's verdicts of the watch '%s' are of another service or account: give this watch another "
+      .. "name, or a store of its own"
+    error(errors.new("storage", message:format(self.settings.name), { reason = "other_account" }), 0)
+  elseif not account then
+    ensure(self.meta:put("account", own)) -- 0.9.0 kept none
+  end
   local cycle, used = ensure(self.meta:get "cycle"), ensure(self.meta:get "used")
   self.cycle = cycle and json.decode(cycle) or { number = 0, finished = true }
   self.used = used and json.decode(used) or { day = "", count = 0 }
@@ -319,8 +348,9 @@ end
 
 local function begin(self)
   self.summary = { screened = 0, changed = 0, failed = 0, waiting = 0, finished = false }
-  if self.cycle.finished then
-    self.cycle = { number = self.cycle.number + 1, started = self.clock(), finished = false }
+  local identity = identity_of(self)
+  if self.cycle.finished or self.cycle.identity ~= identity then
+    self.cycle = { number = self.cycle.number + 1, started = self.clock(), finished = false, identity = identity }
     save_cycle(self)
   end
 end
@@ -360,8 +390,8 @@ function Watch:run(on_cycle)
   return locked(self, function()
     load(self)
     while not self.stopped do
-      if self.cycle.finished and self.cycle.started then
-        wait(self, self.cycle.started + self.settings.every - self.clock())
+      if self.cycle.finished and self.cycle.started and self.cycle.identity == identity_of(self) then
+        wait(self, left_of(self, self.settings.every))
       end
       if not self.stopped then
         begin(self)
@@ -393,10 +423,14 @@ function M.new(client, state, request)
   elseif not (checked.on_change or checked.webhook) then
     return nil, "watch: on_change or webhook must say where changes go"
   end
+  problem = calls.identity.problem(calls.state_of(client), true)
+  if problem then
+    return nil, "watch: store " .. problem
+  end
   local prefix = "watch:" .. checked.name
   local self = setmetatable({
     client = client,
-    settings = checked,
+    settings = tables.without(checked, "webhook"), -- it has a secret
     store = checked.store,
     verdicts = checked.store:space(prefix .. ":verdicts"),
     meta = checked.store:space(prefix),

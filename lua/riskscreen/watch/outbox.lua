@@ -9,12 +9,12 @@ local LONGEST_PAUSE = 3600 -- seconds
 ---@field private space riskscreen.StoreSpace
 ---@field private deliver fun(change: table, text: string): any, any
 ---@field private failures integer in a row
----@field private next_at number of the clock: when it may try again
+---@field private next_at number monotonic seconds: when it may try again
 local Outbox = {}
 Outbox.__index = Outbox
 
 ---Delivers what waits. It ends at the first failure, because the order matters.
----@param now number Unix seconds
+---@param now number monotonic seconds
 ---@param at_once? boolean do not wait for the end of a pause
 ---@return string|nil problem of a delivery that failed
 function Outbox:flush(now, at_once)
@@ -28,7 +28,7 @@ function Outbox:flush(now, at_once)
       self.next_at = now + math.min(LONGEST_PAUSE, FIRST_PAUSE * 2 ^ (self.failures - 1))
       return tostring(not ok and taken or problem or "the change was refused")
     end
-    self.failures, self.next_at = 0, 0
+    self.failures, self.next_at = 0, -math.huge
     local deleted, err = self.space:delete(key)
     if deleted == nil then
       error(err, 0)
@@ -58,7 +58,10 @@ local M = {}
 ---@param deliver fun(change: table, text: string): any, any a failure raises, or returns false, or nil and a reason
 ---@return riskscreen.watch.Outbox
 function M.new(store, name, deliver)
-  return setmetatable({ name = name, space = store:space(name), deliver = deliver, failures = 0, next_at = 0 }, Outbox)
+  return setmetatable(
+    { name = name, space = store:space(name), deliver = deliver, failures = 0, next_at = -math.huge },
+    Outbox
+  )
 end
 
 return M

@@ -22,11 +22,8 @@ local MAX_NAME = 256 -- bytes of an identifier or a type
 -- The shape of `data` by type of event. The data of an unknown type may be anything.
 local data_shapes = { getTxHashCustomRiskScore = records.transaction_result }
 
--- The shape of the event's `data` as a field, or nil.
-local function data_field(event_type)
-  local wanted = data_shapes[event_type]
-  return wanted and tables.merge(wanted, { name = "data" })
-end
+-- Nulls are those of a result, whatever the type of the event: a transaction may take its data as one.
+local nulls = { fields = { tables.merge(records.transaction_result, { name = "data" }) } }
 
 local decoder = json.decoder {
   max_size = MAX_SIZE,
@@ -102,7 +99,7 @@ function M.parse(body, headers)
   elseif not shape.is_object(event) then
     return malformed("the body must be an object (got " .. json.kind(event) .. ")")
   end
-  shape.drop_nulls({ fields = { data_field(event.eventType) } }, event)
+  shape.drop_nulls(nulls, event)
   local problem, field = problem_of(event)
   if problem then
     return malformed(text.printable(problem, 200), field)

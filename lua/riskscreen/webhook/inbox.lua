@@ -4,11 +4,13 @@
 local auth = require "riskscreen.webhook.auth"
 local build = require "riskscreen.options.build"
 local check = require "riskscreen.options.check"
+local claims = require "riskscreen.webhook.claims"
+local digest = require "riskscreen.address.digest"
 local errors = require "riskscreen.errors"
 local event_parser = require "riskscreen.webhook.event"
-local event_store = require "riskscreen.webhook.event_store"
 local json = require "riskscreen.json"
 local listener = require "riskscreen.webhook.listener"
+local places = require "riskscreen.webhook.places"
 local runtime = require "riskscreen.runtime"
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
@@ -18,6 +20,7 @@ local waiters = require "riskscreen.webhook.waiters"
 local MAX_SIZE = event_parser.MAX_SIZE
 local MAX_REMEMBERED = 10000000 -- events
 local LONGEST_TTL = 30 * 86400 -- seconds
+local LEASE = 300 -- seconds after which another program may handle an event whose program has ended
 local RETRY_AFTER = "1" -- seconds, for a delivery of an event that is being handled
 
 ---@class riskscreen.InboxOptions
@@ -28,6 +31,7 @@ local RETRY_AFTER = "1" -- seconds, for a delivery of an event that is being han
 ---@field accept_unauthenticated? boolean
 ---@field fetch? fun(request_id: string): table|nil, any gives the result that is used in place of the event's data
 ---@field store? riskscreen.Store|riskscreen.WebhookStore
+---@field account? string required with a store of riskscreen.store
 ---@field remember? { limit?: integer, ttl?: number } of handled events
 ---@field early? { limit?: integer, ttl?: number } of events whose transaction is not awaited yet
 ---@field on_failure? fun(failure: any, event: riskscreen.WebhookEvent)
@@ -75,9 +79,8 @@ end
 ---The options of every inbox.
 ---@type riskscreen.Option[]
 local shared_options = tables.concat(auth.options, {
-  build.checked(
+  build.dictionary(
     "handlers",
-    "table",
     handlers,
     "Functions by type of event; `*` for all others. One that raises, or returns nil or false and an error, fails: "
       .. "the answer is 500 and the event may come again.",
@@ -95,6 +98,11 @@ local inbox_options = tables.concat(shared_options, {
     store_of_operator,
     "A store that keeps which events were handled, and early events; or a table with `claim`, `complete` and `release` "
       .. "for handled events alone. By default both are in memory."
+  ),
+  build.text(
+    "account",
+    build.forms.word,
+    "Name of the account whose events come here. Required beside `store`; inboxes of other accounts may share it."
   ),
   bounds("early", 1000, 3600, "How many events are kept for transactions that are awaited later, and for how long."),
   build.callback(
@@ -135,7 +143,7 @@ end
 
 ---@class riskscreen.Inbox
 ---@field dict? table the shared dict of nginx that holds the inbox's events
----@field waiters riskscreen.webhook.Waiters|riskscreen.nginx.Waiters the transactions that await events
+---@field waiters riskscreen.webhook.Waiters the transactions that await events
 ---@field private authenticate fun(delivery: riskscreen.Delivery): integer|nil, string|nil
 ---@field private handlers table<string, function>
 ---@field private store riskscreen.WebhookStore
@@ -189,19 +197,21 @@ local function with_fetched_data(self, event)
   elseif result.requestId ~= nil and result.requestId ~= request_id then
     return nil, errors.new("protocol", "fetch returned the result of another request")
   end
-  return tables.merge(event, { data = result })
+  return tables.merge(event, { data = tables.merge(result, { requestId = request_id }) })
+end
+
+-- The id under which an event is handled once. A delivery that is not trusted must not keep out the genuine one by its
+-- webhookId: where the data are fetched they make the id.
+local function id_of(self, event)
+  if not self.settings.fetch then
+    return event.webhookId
+  end
+  return text.hex(digest.sha256(tables.fingerprint { event.eventType, event.data }))
 end
 
 -- Handles an event. Returns the failure and the status to answer with, or nothing.
-local function process(self, event)
-  if self.settings.fetch then
-    local err
-    event, err = with_fetched_data(self, event)
-    if not event then
-      return err
-    end
-  end
-  local kept, problem = self.waiters:add(event)
+local function process(self, event, id)
+  local kept, problem = self.waiters:add(event, id)
   if not kept then
     return problem, 503
   end
@@ -214,8 +224,28 @@ local function process(self, event)
   end
 end
 
+local function refuse_failed(self, status, failure, event, stopped)
+  if stopped then
+    error(failure, 0)
+  end
+  self.settings.on_failure(failure, event)
+  return refuse(status, "the event could not be handled")
+end
+
 local function accept(self, event)
-  local id = event.webhookId
+  if self.settings.fetch then
+    local err
+    local ok, fetched, stopped = protected(function()
+      local found
+      found, err = with_fetched_data(self, event)
+      return found
+    end)
+    if not ok or not fetched then
+      return refuse_failed(self, 500, err or fetched, event, stopped)
+    end
+    event = fetched
+  end
+  local id = id_of(self, event)
   local state, problem = self.store:claim(id)
   if state == "done" then
     return answer(200, { received = true, duplicate = true })
@@ -227,7 +257,7 @@ local function accept(self, event)
   end
   local status = 500
   local ok, failure, stopped = protected(function()
-    local failure, its_status = process(self, event)
+    local failure, its_status = process(self, event, id)
     status = its_status or status
     return failure
   end)
@@ -236,11 +266,7 @@ local function accept(self, event)
     return answer(200, { received = true })
   end
   self.store:release(id)
-  if stopped then
-    error(failure, 0)
-  end
-  self.settings.on_failure(failure, event)
-  return refuse(status, "the event could not be handled")
+  return refuse_failed(self, status, failure, event, stopped)
 end
 
 -- Asks the operator's `verify`. Returns a status to refuse the delivery with, or nil.
@@ -249,7 +275,7 @@ local function verify(self, delivery)
   local ok, genuine, stopped = protected(function()
     local result
     result, reason = self.settings.verify(delivery.body, delivery.headers, delivery)
-    return result or false
+    return result == true
   end)
   if stopped then
     error(genuine, 0)
@@ -336,7 +362,7 @@ end
 ---Makes an inbox of checked options, a store and waiters.
 ---@param settings table
 ---@param handled riskscreen.WebhookStore the events that were handled
----@param awaited riskscreen.webhook.Waiters|riskscreen.nginx.Waiters the transactions that await events
+---@param awaited riskscreen.webhook.Waiters the transactions that await events
 ---@return riskscreen.Inbox
 function M.assemble(settings, handled, awaited)
   return setmetatable({
@@ -349,21 +375,39 @@ function M.assemble(settings, handled, awaited)
   }, Inbox)
 end
 
+-- What a store has of the inbox: the handled events, and those that are awaited later.
+local function in_store(store, account, remember, early)
+  local handled = claims.new(store:space "webhook:handled", {
+    prefix = places.prefix(account),
+    old_prefix = "id ",
+    ttl = remember.ttl,
+    lease = LEASE,
+    warn = function(message)
+      io.stderr:write("riskscreen: ", message, "\n")
+    end,
+  })
+  return handled, places.store(store, account, early.ttl, waiters.keys_of)
+end
+
 ---A new inbox.
 ---@param given riskscreen.InboxOptions
 ---@return riskscreen.Inbox
 function M.new(given)
   local settings, message = M.check(inbox_options, given)
-  if not settings then
+  if settings and settings.store and is_store(settings.store) and not settings.account then
+    message = "store needs `account`: a name for your account at the service, the same after the key is replaced"
+  end
+  if message then
     error("webhook.inbox: " .. message, 2)
   end
   local remember, early, clock = settings.remember, settings.early, settings.clock
-  if settings.store and is_store(settings.store) then
-    return M.assemble(settings, event_store.new(settings.store, remember, early, clock))
+  local handled, place = settings.store, places.memory(early, clock)
+  if not handled then
+    handled = setmetatable({ done = ttl_queue.new(remember.limit, remember.ttl, clock), claimed = {} }, Store)
+  elseif is_store(handled) then
+    handled, place = in_store(handled, settings.account, remember, early)
   end
-  local handled = settings.store
-    or setmetatable({ done = ttl_queue.new(remember.limit, remember.ttl, clock), claimed = {} }, Store)
-  return M.assemble(settings, handled, waiters.new(early.limit, early.ttl, clock))
+  return M.assemble(settings, handled, waiters.new(place, early.ttl))
 end
 
 return M

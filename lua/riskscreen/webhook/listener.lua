@@ -4,6 +4,7 @@
 local build = require "riskscreen.options.build"
 local errors = require "riskscreen.errors"
 local event = require "riskscreen.webhook.event"
+local optional = require "riskscreen.util.optional"
 local runtime = require "riskscreen.runtime"
 
 local DEFAULT_PATH = "/webhooks"
@@ -106,8 +107,8 @@ function M.new(inbox, place)
   if not runtime.attach then
     return unsupported "inside nginx call inbox:serve() in content_by_lua"
   end
-  local made, module = pcall(require, "riskscreen.server")
-  if not made then
+  local module = optional "riskscreen.server"
+  if not module then
     return unsupported "riskscreen.server is missing: build the library with libmicrohttpd"
   end
   local server, message = module.new { host = place.host, port = place.port, max_body = event.MAX_SIZE }

@@ -1,167 +1,238 @@
--- Passes events to the transactions that await them, by requestId or by customId. An event may come before its waiter:
--- events are kept for a time, up to a limit.
+-- Brings events to the transactions that await them. An event may come before its transaction is awaited: events are
+-- kept for a time, in the place that the inbox has for them (places.lua, nginx/webhook/dict.lua). Where other programs
+-- or workers receive events too, whoever waits looks for them there again and again.
 
-local tables = require "riskscreen.util.tables"
+local digest = require "riskscreen.address.digest"
+local errors = require "riskscreen.errors"
+local kept = require "riskscreen.json.kept"
+local runtime = require "riskscreen.runtime"
+local submissions = require "riskscreen.kyt.submission"
+local text = require "riskscreen.util.text"
+local time = require "riskscreen.util.time"
 local ttl_queue = require "riskscreen.util.ttl_queue"
 
-local MAX_EVENTS_OF_KEY = 16 -- events kept for one requestId or customId
+local LONGEST_ID = 200 -- bytes of an identifier in a key; of a longer one the key has a digest
+local MAX_OWNERS = 10000 -- events whose owner is remembered
+local GROWTH = 1.5 -- from one pause between two looks to the next
+local LATE = 15 -- seconds without a look after which the poller is taken for dead
+local COLLECTED_EVERY = 20 -- looks, in a worker of nginx that is about to exit
 
 ---@class riskscreen.Awaited an awaited result
----@field request_id? string
----@field custom_id? string
----@field offer fun(self, event: riskscreen.WebhookEvent) takes the event if it belongs to the result
+---@field submission riskscreen.Submission
+---@field offer fun(self, event: riskscreen.WebhookEvent) takes the event if it belongs to the submission
 
-local UNKNOWN = {} -- the owner of an event that was offered to a waiter without a requestId
-local NOBODY = {} -- the owner of an event that several waiters could claim
+---@class riskscreen.webhook.Place where events are kept
+---@field by_custom_id boolean whether an event may be found by its customId alone
+---@field pauses? number[] the first and the longest pause between two looks, where others add events, too
+---@field keep fun(self, keys: string[], id: string, content: string): boolean|nil, any adds an event, or replaces it
+---@field find fun(self, key: string, is_first: boolean): string[] what was kept under a key, the oldest first
+---@field time fun(self): number|nil, any Unix seconds: the same clock for all that share the place
+---@field sequence? fun(self): any another value after each event
+
+local NOBODY = "" -- the owner of an event that several submissions could claim
 
 ---@class riskscreen.webhook.Waiters
----@field by_custom_id boolean true: an event may be matched by its customId alone
----@field private keep_durably? fun(event: riskscreen.WebhookEvent): boolean|nil, riskscreen.Error|nil
----@field private owners table<riskscreen.WebhookEvent, any> weak: the requestId that an event belongs to
----@field private numbers table<riskscreen.WebhookEvent, integer> weak: the order in which events came
----@field private count integer of the events that came
----@field private kept riskscreen.TtlQueue lists of events by key
+---@field by_custom_id boolean
+---@field private place riskscreen.webhook.Place
+---@field private owners riskscreen.TtlQueue names of submissions by the id of the event that belongs to them
 ---@field private slots table<string, table<riskscreen.Awaited, true>> the waiters by key; weak, as are the sets: a set
 ---lives as long as one of its waiters
+---@field private seen table<riskscreen.Awaited, table<string, true>> weak: the events that were offered
+---@field private waiting table<table, true> weak: the waiter of an aborted request is collected
+---@field private poller? { looked: number } the task that looks for events
 local Waiters = {}
 Waiters.__index = Waiters
 
--- A prefix keeps the two kinds of identifier apart.
-local function keys_of(request_id, custom_id)
-  local function key(prefix, id)
-    return type(id) == "string" and id ~= "" and prefix .. id or nil
+-- The keys of an event or of a submission, the requestId's first. A prefix keeps the kinds of identifier apart.
+local function keys_of(ids)
+  local keys = {}
+  for _, name in ipairs { "requestId", "customId" } do
+    local id = ids[name]
+    if type(id) == "string" and id ~= "" then
+      local is_short = #id <= LONGEST_ID and not id:find "[%z\1]"
+      keys[#keys + 1] = name:sub(1, 1) .. (is_short and ":" .. id or "#" .. text.hex(digest.sha256(id)))
+    end
   end
-  return key("r:", request_id), key("c:", custom_id)
+  return keys
 end
 
-function Waiters:slot(key)
-  local slot = self.slots[key]
-  if not slot then
-    slot = setmetatable({}, { __mode = "k" })
-    self.slots[key] = slot
-  end
-  return slot
-end
-
----A mark of this moment, for `expect`.
----@return integer
+---The moment of a submission, by the clock of the events.
+---@return number
 function Waiters:mark()
-  return self.count
+  return self.place:time() or time()
 end
 
-function Waiters:keep(key, event)
-  local list = tables.copy(self.kept:get(key) or {})
-  if #list == MAX_EVENTS_OF_KEY then
-    table.remove(list, 1)
-  end
-  list[#list + 1] = event
-  self.kept:put(key, list)
-end
-
--- The waiters of a customId that an event may belong to.
-local function candidates(slot, event)
-  local found = {}
-  for awaited in pairs(slot or {}) do
-    if not awaited.request_id or not event.data.requestId or awaited.request_id == event.data.requestId then
-      found[#found + 1] = awaited
+-- Those who may claim an event: by its requestId, or where nobody has it, by its customId.
+local function claimants_of(self, event)
+  for _, key in ipairs(keys_of(event.data)) do
+    local found = {}
+    for awaited in pairs(self.slots[key] or {}) do
+      if submissions.owns(awaited.submission, event.data, "webhook") ~= false then
+        found[#found + 1] = awaited
+      end
+    end
+    if found[1] then
+      return found
     end
   end
-  return found
+  return {}
 end
 
--- The caller chooses customIds: when several transactions have the same one, the event is ambiguous and nobody gets it.
--- An event that once had an owner is never offered to another transaction.
-function Waiters:offer_by_custom_id(slot, event, to)
-  local found = candidates(slot, event)
-  local one = #found == 1 and found[1]
-  local owner = one and (one.request_id or UNKNOWN) or #found > 1 and NOBODY or nil
-  self.owners[event] = self.owners[event] or owner
-  if one and self.owners[event] == owner and (not to or to == one) then
-    one:offer(event)
+-- Offers an event to its waiters, or to one of them. Nobody gets an event that several submissions could claim: the
+-- caller chooses customIds, and may choose one twice. An event that once had an owner goes to no other submission.
+local function deliver(self, event, id, to)
+  local claimants, owner = claimants_of(self, event), self.owners:get(id)
+  if owner == nil and claimants[1] then
+    owner = submissions.name(claimants[1].submission)
+    for _, awaited in ipairs(claimants) do
+      owner = owner == submissions.name(awaited.submission) and owner or NOBODY
+    end
+    self.owners:put(id, owner)
+  end
+  for _, awaited in ipairs(claimants) do
+    local seen = self.seen[awaited]
+    if not seen[id] and (not to or to == awaited) and owner == submissions.name(awaited.submission) then
+      seen[id] = true
+      awaited:offer(event)
+    end
   end
 end
 
----Offers an event to its waiters and keeps it for later ones, in memory alone.
+---Keeps an event and offers it to its waiters.
 ---@param event riskscreen.WebhookEvent
-function Waiters:take(event)
-  self.count = self.count + 1
-  self.numbers[event] = self.count
-  local by_request, by_custom = keys_of(event.data.requestId, event.data.customId)
-  for _, key in pairs { by_request, by_custom } do
-    self:keep(key, event)
-  end
-  local slot = by_request and self.slots[by_request]
-  for awaited in pairs(slot or {}) do
-    awaited:offer(event)
-    self.owners[event] = event.data.requestId
-  end
-  if not self.owners[event] and by_custom then
-    self:offer_by_custom_id(self.slots[by_custom], event)
-  end
-end
-
----The same, after the event is where it lasts, too.
----@param event riskscreen.WebhookEvent
+---@param id string of the event
 ---@return boolean|nil kept
----@return riskscreen.Error|nil err
-function Waiters:add(event)
-  if self.keep_durably then
-    local kept, err = self.keep_durably(event)
-    if not kept then
-      return nil, err
+---@return any err
+function Waiters:add(event, id)
+  local at, err = self.place:time()
+  if not at then
+    return nil, err
+  end
+  local content, message = kept.encode { at = at, id = id, event = event }
+  if not content then
+    return nil, errors.new("storage", "the event cannot be kept: " .. message, { reason = "other" })
+  end
+  local added
+  added, err = self.place:keep(keys_of(event.data), id, content)
+  if not added then
+    return nil, err
+  end
+  deliver(self, event, id)
+  return true
+end
+
+-- Whether a kept event is not about an earlier transaction. One from the future was kept while the clock was wrong.
+local function is_later(self, entry, submission)
+  local at = entry.at
+  return not submission.at or type(at) == "number" and at >= submission.at and at <= (self.place:time() or -math.huge)
+end
+
+local function look(self, awaited, is_first)
+  for _, key in ipairs(keys_of(awaited.submission)) do
+    for _, content in ipairs(self.place:find(key, is_first)) do
+      local entry = kept.decode(content)
+      local event = type(entry) == "table" and entry.event
+      if type(event) == "table" and type(event.data) == "table" and is_later(self, entry, awaited.submission) then
+        deliver(self, event, entry.id or event.webhookId, awaited)
+      end
     end
   end
-  self:take(event)
-  return true
 end
 
 ---Offers `awaited` the kept events at once, and later ones for as long as the caller keeps the returned value.
 ---@param awaited riskscreen.Awaited
----@param since? integer a mark: events that were kept before it are about earlier transactions
 ---@return table hold
-function Waiters:expect(awaited, since)
-  local by_request, by_custom = keys_of(awaited.request_id, awaited.custom_id)
+function Waiters:expect(awaited)
   local hold = {}
-  for _, key in pairs { by_request, by_custom } do
-    local slot = self:slot(key)
-    slot[awaited] = true
+  self.seen[awaited] = {}
+  for _, key in ipairs(keys_of(awaited.submission)) do
+    local slot = self.slots[key] or setmetatable({}, { __mode = "k" })
+    self.slots[key], slot[awaited] = slot, true
     hold[#hold + 1] = slot
   end
-  for _, event in ipairs(by_request and self.kept:get(by_request) or {}) do
-    if self.numbers[event] > (since or 0) then
-      awaited:offer(event)
-    end
-  end
-  for _, event in ipairs(by_custom and self.kept:get(by_custom) or {}) do
-    if self.numbers[event] > (since or 0) then
-      self:offer_by_custom_id(self.slots[by_custom], event, awaited)
-    end
-  end
+  look(self, awaited, true)
   return hold
 end
 
----Nothing to do in one process: events are offered as they come. An inbox that several processes share polls here.
-function Waiters:attend() -- luacheck: ignore 212
-  return nil
+-- Looks for the events of all that wait. Returns whether somebody does.
+local function look_for_all(self)
+  local now, sequence = runtime.now(), self.place.sequence and self.place:sequence()
+  local list = {}
+  for waiting in pairs(self.waiting) do
+    list[#list + 1] = waiting
+  end
+  for _, waiting in ipairs(list) do
+    if waiting.ends <= now then
+      self.waiting[waiting] = nil
+    elseif waiting.due <= now then
+      waiting.due, waiting.pause = now + waiting.pause, math.min(waiting.pause * GROWTH, self.place.pauses[2])
+      if sequence == nil or sequence ~= waiting.sequence then
+        waiting.sequence = sequence
+        look(self, waiting.awaited, false)
+      end
+    end
+  end
+  return next(self.waiting) ~= nil
+end
+
+local function poll(self, poller)
+  local looks = 0
+  while self.poller == poller do
+    poller.looked = runtime.now()
+    if not look_for_all(self) then
+      self.poller = nil
+      return
+    end
+    looks = looks + 1
+    -- The waiters of aborted requests keep an exiting worker alive until they are collected.
+    if looks % COLLECTED_EVERY == 0 and runtime.is_exiting and runtime.is_exiting() then
+      collectgarbage()
+    end
+    runtime.sleep(self.place.pauses[1])
+  end
+end
+
+---Offers `awaited` the events that others keep from now on, until `leave`, or for so long at most.
+---@param awaited riskscreen.Awaited
+---@param seconds number
+---@return table|nil waiting nil where all events come to this program
+function Waiters:attend(awaited, seconds)
+  local place, now = self.place, runtime.now()
+  if not place.pauses then
+    return nil
+  end
+  local waiting = { awaited = awaited, ends = now + seconds, due = now + place.pauses[1], pause = place.pauses[1] }
+  self.waiting[waiting] = true
+  look(self, awaited, false)
+  -- nginx drops due timers silently when it has too many: a poller that has not looked for a while is replaced.
+  if not self.poller or now - self.poller.looked >= LATE then
+    self.poller = { looked = now }
+    if not runtime.defer(poll, self, self.poller) then
+      self.poller = nil
+    end
+  end
+  return waiting
+end
+
+---Ends `attend`.
+---@param waiting table
+function Waiters:leave(waiting)
+  self.waiting[waiting] = nil
 end
 
 local M = { keys_of = keys_of }
 
----No events yet.
----@param limit integer
----@param ttl number seconds
----@param now fun(): number
----@param keep_durably? fun(event: riskscreen.WebhookEvent): boolean|nil, riskscreen.Error|nil
+---@param place riskscreen.webhook.Place
+---@param ttl number seconds for which the place keeps events
 ---@return riskscreen.webhook.Waiters
-function M.new(limit, ttl, now, keep_durably)
+function M.new(place, ttl)
   return setmetatable({
-    by_custom_id = true,
-    keep_durably = keep_durably,
-    kept = ttl_queue.new(limit, ttl, now),
+    by_custom_id = place.by_custom_id,
+    place = place,
+    owners = ttl_queue.new(MAX_OWNERS, ttl, runtime.now),
     slots = setmetatable({}, { __mode = "v" }),
-    owners = setmetatable({}, { __mode = "k" }),
-    numbers = setmetatable({}, { __mode = "k" }),
-    count = 0,
+    seen = setmetatable({}, { __mode = "k" }),
+    waiting = setmetatable({}, { __mode = "k" }),
   }, Waiters)
 end
 

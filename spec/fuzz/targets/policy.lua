@@ -32,7 +32,7 @@ end
 
 local function has_condition(rule)
   for name in pairs(rule) do
-    if name ~= "action" and name ~= "name" then
+    if name ~= "action" and name ~= "name" and name ~= "not_offered" then
       return true
     end
   end

@@ -2,7 +2,6 @@
 local addresses = require "riskscreen.address"
 local parameters = require "riskscreen.nginx.input.parameters"
 local query_key = require "riskscreen.nginx.input.query_key"
-local subjects = require "riskscreen.nginx.cache.subject"
 
 local PREFIX = "riskscreen:"
 
@@ -23,7 +22,7 @@ return function(query)
       for _, level in ipairs { "checksum", "format", false } do
         assert(addresses.validate(address, network_name, level) == address, "an address that is not canonical")
       end
-      assert(subjects.network_names[network_name] == network, "another network")
+      assert(addresses.network_names[network_name] == network, "another network")
       assert(key == PREFIX .. network .. ":" .. address, "another key")
     end
   end

@@ -58,9 +58,9 @@ end
 local function reply_of(decoder, status, headers, body)
   local reply = { status = status, headers = headers, size = #body }
   if #body > 0 then
-    local value, message, position = decoder:decode(body)
+    local value, message = decoder:decode(body)
     if value == nil then
-      reply.invalid = { message = message, position = position }
+      reply.invalid = { message = message }
       reply.excerpt = body:sub(1, EXCERPT)
     end
     reply.value = value

@@ -45,8 +45,76 @@ local watch = keeping:watch {
 assert(watch:once())
 store:close()
 
+-- The verdicts of a watch that was stopped in its second cycle.
+local watched = assert(riskscreen.store.sqlite(path_of "watch.db"))
+local sanctioned, hacked = riskscreen.sandbox.scenario "type-sanction", riskscreen.sandbox.scenario "type-hack"
+local source = { { address = sanctioned.address, network = "ethereum" }, { address = hacked.address, network = "eth" } }
+local function nothing() end
+local first = keeping:watch { source = source, store = watched, on_change = nothing }
+assert(first:once())
+local second
+second = keeping:watch {
+  source = function()
+    local index = 0
+    return function()
+      index = index + 1
+      if index == 2 then
+        second:stop()
+      end
+      return source[index]
+    end
+  end,
+  store = watched,
+  on_change = nothing,
+}
+assert(second:once())
+watched:close()
+
+-- A queue, as the commands that make it again: one source with an outcome that is remembered, a job under way and its
+-- follower, and a job that waits.
+local server = require("spec.support.redis").start()
+local redis = riskscreen.redis.new { url = server.url }
+local queue = riskscreen.queue.new { redis = redis }
+local function input(name, network)
+  local scenario = riskscreen.sandbox.scenario(name)
+  return { address = scenario.address, network = network or scenario.network }
+end
+local rows = { input "clean-eth" }
+assert(queue:add("old.csv", rows))
+assert(queue:worker({ client = riskscreen.sandbox.client {}, name = "old" }):run { drain = true })
+rows[2], rows[3], rows[4] = input "type-hack", input "type-hack", input "type-sanction"
+assert(queue:add("old.csv", rows))
+local base = redis:key "queue:default:"
+redis:call("XREADGROUP", "GROUP", "workers", "dead", "COUNT", 1, "STREAMS", base .. "jobs", ">")
+local commands = {}
+for _, key in ipairs(redis:call("KEYS", base .. "*")) do
+  local kind = redis:call("TYPE", key)
+  if kind == "string" then
+    commands[#commands + 1] = { "SET", key, (redis:call("GET", key)) }
+  elseif kind == "hash" then
+    for name, value in pairs(require("riskscreen.redis").fields(redis:call("HGETALL", key))) do
+      commands[#commands + 1] = { "HSET", key, name, tostring(value) }
+    end
+  elseif kind == "list" then
+    for _, value in ipairs(redis:call("LRANGE", key, 0, -1)) do
+      commands[#commands + 1] = { "RPUSH", key, value }
+    end
+  else
+    for _, entry in ipairs(redis:call("XRANGE", key, "-", "+")) do
+      commands[#commands + 1] = { "XADD", key, entry[1] }
+      for _, value in ipairs(entry[2]) do
+        table.insert(commands[#commands], value)
+      end
+    end
+  end
+end
+commands[#commands + 1] = { "XGROUP", "CREATE", base .. "jobs", "workers", "0" }
+commands[#commands + 1] = { "XREADGROUP", "GROUP", "workers", "dead", "COUNT", "1", "STREAMS", base .. "jobs", ">" }
+write("queue.json", json.encode(commands))
+require("spec.support.redis").stop_all()
+
 -- A run over a file that was killed.
-local rows = { "address,network" }
+rows = { "address,network" }
 for number = 1, 40 do
   rows[#rows + 1] = ("0x%040x,eth"):format(number)
 end
@@ -85,6 +153,6 @@ end
 connection:close()
 ]]
 write("settle.lua", SETTLE)
-local command =
-  "cd %s && for name in store.db input.results.csv.state; do lua5.4 settle.lua $name; done; rm settle.lua *.lock*"
+local command = "cd %s && for name in store.db watch.db "
+  .. "input.results.csv.state; do lua5.4 settle.lua $name; done; rm settle.lua *.lock*"
 os.exit(os.execute(command:format(directory)), true)

@@ -66,6 +66,31 @@ describe("the configuration", function()
     assert.matches("cannot be read", err, 1, true)
   end)
 
+  it("names the account after the profile, unless the profile names it", function()
+    write("default.conf", "timeout = 5\n")
+    write("live.conf", "account = payments\n")
+    write("test.conf", "timeout = 5\n")
+    local identities = {}
+    local function add(...)
+      local path = directory .. "/decisions.jsonl"
+      local env =
+        { RISKSCREEN_BASE_URL = "http://127.0.0.1:1", RISKSCREEN_ACCESS_KEY = KEY, XDG_CONFIG_HOME = directory }
+      run({ "screen", "0x1", "-n", "eth", "--journal", path, "--set", "retry=false", ... }, { env = env })
+      for entry in require("riskscreen.journal").entries(path) do
+        identities[entry.seq] = entry.identity
+      end
+    end
+    add()
+    add "--profile=live"
+    add "--profile=test"
+    add "--set=account=payments"
+    add("--profile", home .. "/test.conf")
+    add("--set", "account=default")
+    local default, live, test = identities[1], identities[2], identities[3]
+    assert.same({ default, live, test, live, test, default }, identities)
+    assert.is_true(default ~= live and live ~= test and test ~= default)
+  end)
+
   it("names the line and the nearest name of a wrong setting", function()
     local path = write("default.conf", "\ntimout = 4")
     local status, _, err = run({ "config", "show" }, { env = { XDG_CONFIG_HOME = directory } })
@@ -74,6 +99,18 @@ describe("the configuration", function()
     write("default.conf", "timeout 4")
     _, _, err = run({ "config", "show" }, { env = { XDG_CONFIG_HOME = directory } })
     assert.matches("must be 'name = value'", err, 1, true)
+  end)
+
+  it("shows no password of a URL, not even of one that is refused", function()
+    for proxy, expected in pairs {
+      ["http://user:secret@proxy.example:1"] = "http://***@proxy.example:1",
+      ["http://user:a@secret@proxy.example"] = "http://***@proxy.example",
+      ["http://user/secret@proxy.example"] = "http://***@proxy.example",
+      ["user:secret@proxy.example"] = "***@proxy.example",
+    } do
+      local rows = shown({}, { RISKSCREEN_PROXY = proxy })
+      assert.equal(expected, rows.proxy.value)
+    end
   end)
 
   it("refuses a key in a profile or in an argument, without showing it", function()

@@ -1,4 +1,5 @@
 local riskscreen = require "riskscreen"
+local operations = require "riskscreen.interface.operations"
 local recorder = require "spec.support.recorder"
 local sandbox = require "riskscreen.sandbox"
 local support = require "spec.support.sandbox"
@@ -349,6 +350,57 @@ describe("a bulk call", function()
     assert.is_true(err.retryable)
     err.retry()
     assert.equal(5, count)
+  end)
+
+  it("was sent where any of its requests was, and counts all attempts", function()
+    local outcomes = { false, true }
+    local client = client_with(function()
+      return nil, { kind = "network", message = "no", sent = table.remove(outcomes, 1) }
+    end)
+    local _, err = client.kya:entities({ addresses = addresses(101), network = "eth" }, { concurrency = 1 })
+    assert.same({ true, 2 }, { err.sent, err.attempts })
+    outcomes = { false, false }
+    _, err = err.retry()
+    assert.same({ false, 4 }, { err.sent, err.attempts })
+  end)
+
+  it("tries halves only where the service may have refused it for some of its items", function()
+    for code, expected in pairs { [3016] = 3, [77] = 1 } do
+      local count = 0
+      local client = client_with(function()
+        count = count + 1
+        return recorder.reply(200, { success = false, code = code, msg = "no" })
+      end)
+      local _, err = client.blacklist:add { list = { { address = address(1) }, { address = address(2) } } }
+      assert.equal(2, #err.report.refused)
+      assert.equal(expected, count)
+    end
+  end)
+
+  it("says how many items were added, refused, uncertain and not sent", function()
+    local client = client_with(
+      recorder.reply(200, { success = true, code = 1, msg = "SUCCESS", status = "SUCCESS" }),
+      recorder.reply(200, { success = false, code = 77, msg = "no" }),
+      recorder.failure("network", "no", true),
+      recorder.failure("network", "no", false)
+    )
+    local list = {}
+    for number = 1, 310 do
+      list[number] = { address = address(number) }
+    end
+    local _, err = client.blacklist:add { list = list }
+    assert.matches("of 310 items 100 were added, 100 refused, 100 are uncertain, 10 were not sent; ", err.message)
+  end)
+
+  it("leaves the limit of the operation as it is", function()
+    for _, operation in ipairs(operations.list) do
+      local name = operation.aligned or operation.reported
+      for _, parameter in ipairs(operation.parameters or {}) do
+        if parameter.name == name then
+          assert.equal(100, parameter.max_items)
+        end
+      end
+    end
   end)
 
   it("counts a malformed answer as uncertain and a proxy's 403 as refused", function()

@@ -1,4 +1,6 @@
+local maps = require "riskscreen.client.map"
 local riskscreen = require "riskscreen"
+local virtual_time = require "spec.support.virtual_time"
 
 local map = riskscreen.map
 
@@ -344,6 +346,75 @@ describe("a run", function()
     assert.equal(1, calls[2].failed)
     assert.equal("number", type(calls[4].rate))
     assert.equal(0, calls[4].eta)
+  end)
+
+  it("tells the items a second, and the time that is left", function()
+    local time, told = virtual_time.new(), {}
+    function time.tasks.iterator(iterate)
+      return iterate
+    end
+    time.sleep(100)
+    local run = assert(maps.new(time, numbers(4), function(number)
+      time.sleep(2)
+      return number
+    end, {
+      concurrency = 1,
+      ordered = true,
+      on_progress = function(...)
+        told[#told + 1] = { ... }
+      end,
+    }))
+    time.tasks.run(function()
+      for _ = 1, 4 do
+        maps.next(run)
+      end
+    end)
+    assert.same({ { 1, 0, 0.5, 6 }, { 2, 0, 0.5, 4 }, { 3, 0, 0.5, 2 }, { 4, 0, 0.5, 0 } }, told)
+  end)
+
+  it("tells its progress for each of many items", function()
+    local told = 0
+    values(map(numbers(100), double, {
+      concurrency = 2,
+      on_progress = function(done)
+        told = told + 1
+        assert.equal(told, done)
+      end,
+    }))
+    assert.equal(100, told)
+  end)
+
+  it("reports an item once where several tasks take results and on_progress waits", function()
+    local seen = {}
+    local run = map(numbers(20), double, {
+      on_progress = function()
+        riskscreen.sleep(0)
+      end,
+    })
+    local function take_all()
+      for index, value in run do
+        assert.equal(2 * index, value)
+        seen[#seen + 1] = index
+      end
+    end
+    riskscreen.run(function()
+      riskscreen.gather { take_all, take_all, take_all }
+    end)
+    table.sort(seen)
+    assert.same(numbers(20), seen)
+  end)
+
+  it("gives each item its own result after one that left tasks behind", function()
+    for index, value in
+      map(numbers(40), function(number)
+        if number % 10 == 1 then
+          riskscreen.spawn(riskscreen.sleep, 0)
+        end
+        return number
+      end, { concurrency = 2 })
+    do
+      assert.equal(index, value)
+    end
   end)
 
   in_both("loses no result when on_progress raises", function()

@@ -105,6 +105,41 @@ describe("walking a list", function()
     assert.same(numbers(1, 25), addresses(collect(client.blacklist:each {})))
   end)
 
+  describe("in pages that the service finds too long", function()
+    local list = items(1, 25)
+    local function refusing(reply)
+      return client_of(function(page, size)
+        if size > 10 then
+          return nil, reply
+        end
+        return cut(list, page, size)
+      end)
+    end
+    local refusal = { success = false, code = 4001, msg = "pageSize is too large", status = "FAIL" }
+
+    for status, kind in pairs { [400] = "bad_request", [200] = "api" } do
+      it("goes on with the service's own length after a refusal of kind " .. kind, function()
+        local client, asked = refusing(recorder.reply(status, refusal))
+        assert.same(numbers(1, 25), addresses(client.blacklist:all { pageSize = 100, prefetch = 2 }))
+        assert.same({ 1, 1, 2, 3 }, asked)
+      end)
+    end
+
+    it("fails where a page of another length would hold other items", function()
+      local client, asked = refusing(recorder.reply(400, refusal))
+      local all, err = client.blacklist:all { pageSize = 100, page = 2 }
+      assert.is_nil(all)
+      assert.same({ "bad_request", 2 }, { err.kind, err.page })
+      assert.same({ 2 }, asked)
+    end)
+
+    it("fails after any other refusal at once", function()
+      local client, asked = refusing(recorder.reply(401, refusal))
+      assert.equal("unauthorized", select(2, client.blacklist:all { pageSize = 100 }).kind)
+      assert.same({ 1 }, asked)
+    end)
+  end)
+
   it("iterates over the pages and their responses", function()
     local client = client_of_list(items(1, 5))
     local seen = {}

@@ -380,6 +380,49 @@ describe("client:screen_all", function()
     assert.equal(1, #requests)
   end)
 
+  it("keeps no decision in the place of a later pair, however late it is made", function()
+    local held
+    local client = client_with(function(request)
+      local is_high = request.target:lower():find(high.address:lower(), 1, true)
+      if not is_high then
+        held:await()
+      end
+      local risks = { { riskLevel = is_high and "high" or "low", riskType = "scam", riskSource = "Provider" } }
+      local data = { address = is_high and high.address or clean.address, network = "eth", whitelist = false, risks = risks }
+      return recorder.reply(200, { success = true, code = 1, data = data })
+    end)
+    riskscreen.run(function()
+      held = riskscreen.spawn(riskscreen.sleep, 0.005)
+      local items, position, actions = { clean.address, high.address, high.address }, 0, {}
+      -- The repeat comes when the first decision has been made after the second one.
+      local function source()
+        position = position + 1
+        if position == 3 then
+          held:await()
+          riskscreen.sleep(0.005)
+        end
+        return items[position]
+      end
+      local run = client:screen_all { source = source, network = "eth", concurrency = 2, remember = 1 }
+      for decision in run do
+        actions[#actions + 1] = decision.action
+      end
+      assert.same({ "allow", "block", "block" }, actions)
+    end)
+  end)
+
+  it("shows the access key in no decision, a repeated one neither", function()
+    local risks = { { riskLevel = "test-key", riskType = "scam", riskSource = "Provider" } }
+    local data = { address = clean.address, network = "eth", whitelist = false, risks = risks }
+    local client = client_with(recorder.reply(200, { success = true, code = 1, data = data }))
+    local source = { clean.address, clean.address }
+    for _, decision in ipairs(collect(client:screen_all { source = source, network = "eth" })) do
+      assert.equal("unknown", decision.action)
+      assert.matches("%[redacted%]", decision.reasons[1].message)
+      assert.is_nil(decision.reasons[1].message:find("test-key", 1, true))
+    end
+  end)
+
   it("takes at most 8 times its concurrency from the source", function()
     local client = client_with(found)
     local taken, most = 0, 0

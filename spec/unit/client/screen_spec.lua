@@ -15,6 +15,7 @@ local function operations_seen(service)
 end
 
 local everything = riskscreen.policy {
+  not_offered = "skip",
   absent_entity = "none",
   rules = {
     { level = "high", action = "block" },
@@ -88,6 +89,18 @@ describe("the client option extend", function()
       assert.same({ "unknown", 0 }, { screen(extend, "scam", "sonik", EVM) })
     end
     assert.same({ "allow", 1 }, { screen({ network = { "sonic" } }, "scam", "sonic", ODD, { address_check = false }) })
+  end)
+
+  it("checks the addresses of an added network by the network that it is like, or else by all", function()
+    local bitcoin = "1BoatSLRHtKNngkdXEeobR76b53LETtpyT"
+    assert.same({ "unknown", 0 }, { screen({ network = { sonic = "eth" } }, "scam", "sonic", bitcoin) })
+    assert.same({ "allow", 1 }, { screen({ network = { "sonic" } }, "scam", "sonic", bitcoin) })
+  end)
+
+  it("screens no empty text, also where addresses are not checked", function()
+    local request = { address_check = false }
+    assert.same({ "unknown", 0 }, { screen({ network = { "sonic" } }, "scam", "sonic", "", request) })
+    assert.same({ "unknown", 0 }, { screen({ network = { "sonic" } }, "scam", "sonic", nil, request) })
   end)
 
   it("lets raw calls name them", function()
@@ -194,8 +207,10 @@ for _, way in ipairs(support.ways) do
     end)
 
     it("decides by the freeze events", function()
-      local policy =
-        riskscreen.policy { rules = { { frozen = true, action = "review" }, { any = true, action = "allow" } } }
+      local policy = riskscreen.policy {
+        not_offered = "unknown",
+        rules = { { frozen = true, action = "review" }, { any = true, action = "allow" } },
+      }
       local frozen = sandbox.scenario "frozen"
       local decision = client:screen { address = frozen.address, network = "eth", policy = policy }
       assert.equal("review", decision.action)

@@ -185,6 +185,12 @@ describe("an envelope", function()
     ["with a fraction for code"] = function(body)
       body.code = 1.5
     end,
+    ["of a failure without code"] = function()
+      return { success = false, msg = "no" }
+    end,
+    ["of a failure with a text for code"] = function()
+      return { success = false, code = "7", msg = "no" }
+    end,
     ["of success with another code"] = function(body)
       body.code = 3016
     end,
@@ -282,6 +288,13 @@ describe("a body", function()
     local err = refused("protocol", interpret(risk, recorder.page(200, "<!DOCTYPE html><html>")))
     assert.matches("<!DOCTYPE html>", err.message, 1, true)
     assert.matches("not JSON", err.message)
+  end)
+
+  it("that is not JSON is an error that says once where", function()
+    local _, message = json.decode '{"success":tru}'
+    local reply = recorder.page(200, '{"success":tru}')
+    reply.invalid.message = message
+    assert.matches("at byte 15 (the body begins", refused("protocol", interpret(risk, reply)).message, 1, true)
   end)
 
   it("that is empty is refused", function()

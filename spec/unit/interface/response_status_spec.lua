@@ -74,7 +74,10 @@ describe("a status", function()
     for _, status in ipairs { 200, 400, 403, 500 } do
       local _, err = of(status, nil, body)
       assert.same({ "RiskType is empty", 1700000000000, 3016 }, { err.msg, err.timestamp, err.code })
+      assert.same({ "FAIL", status }, { err.envelope_status, err.status })
     end
+    body.status = { "FAIL" }
+    assert.is_nil(select(2, of(400, nil, body)).envelope_status)
     body.timestamp = "today"
     assert.is_nil(select(2, of(400, nil, body)).timestamp)
   end)

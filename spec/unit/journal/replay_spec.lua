@@ -53,6 +53,7 @@ describe("a replay", function()
 
   it("uses every lookup that the policy had made", function()
     local policy = riskscreen.policy {
+      not_offered = "skip",
       rules = { { action = "block", frozen = true }, { action = "allow", any = true } },
     }
     local journal = assert(journals.file(path, { record = true }))

@@ -69,6 +69,13 @@ describe("decoding without the core", function()
     end
   end)
 
+  it("shows no path of a file in its messages", function()
+    for _, text in ipairs { "[1", "[01]", '{"a":tru}', "" } do
+      assert.matches("^Expected ", (select(2, strict_cjson.decode(text))))
+    end
+    assert.matches("^Cannot serialise function", (select(2, strict_cjson.encode { print })))
+  end)
+
   it("refuses whole numbers of more than 64 bits where lua-cjson clamps them", function()
     local decoder = decoder_over(lua_cjson_of_integers())
     for _, digits in ipairs { "1" .. ("0"):rep(31), ("7"):rep(308) } do

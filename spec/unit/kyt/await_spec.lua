@@ -81,6 +81,7 @@ local function new(answers, more)
     polling = polling,
     final_statuses = { 1003 },
     pending_statuses = { 1001, 1002 },
+    retry = { max_retry_after = 60 },
     inbox = more.waiters and { waiters = more.waiters },
     random = function()
       return 0
@@ -97,12 +98,15 @@ local function new(answers, more)
         end
         return answer, { status = 200, headers = {} }
       end
-  local ids = { request_id = more.request_id == nil and "r1" or more.request_id or nil, custom_id = more.custom_id }
+  local submission = { kind = "transaction", requestId = "r1", customId = more.custom_id }
+  for name, value in pairs(more.submission or {}) do
+    submission[name] = value or nil
+  end
   local function same(foreign)
     return foreign
   end
   local state = { settings = settings, runtime = runtime, hide_key = same }
-  return awaiting.new(state, ids, fetch or nil, more.delay or 1, more.submission), runtime
+  return awaiting.new(state, submission, fetch or nil, more.delay or 1), runtime
 end
 
 local function waiters()
@@ -171,6 +175,12 @@ describe("a pending result", function()
     assert.same({ 1, 21 }, runtime.polled_at)
   end)
 
+  it("is polled again after max_retry_after, however long the service asks to wait", function()
+    local one, runtime = new { errors.new("rate_limited", "slow", { retry_after = 1e9 }), result(1003) }
+    assert.equal(1003, one:await(100).status)
+    assert.same({ 1, 61 }, runtime.polled_at)
+  end)
+
   it("times out with the last failure as its cause", function()
     local one = new { errors.new("network", "cut") }
     local _, err = one:await(5)
@@ -222,9 +232,9 @@ describe("a pending result", function()
   end)
 
   it("is never taken from an answer about another hash or network", function()
-    local subject = { hash = "0xABCD", network = "eth" }
+    local submission = { hash = "0xABCD", network = "eth" }
     local function await(extra)
-      local one = new({ result(1003, extra) }, { submission = { subject = subject } })
+      local one = new({ result(1003, extra) }, { submission = submission })
       local value, err = one:await(10)
       return value and value.status or err.kind
     end
@@ -353,7 +363,7 @@ describe("an event for a pending result", function()
     local one = new(nil, { waiters = waiters(), custom_id = "c1" })
     one:offer(event { customId = "c1", status = 1003, maxScore = "4" })
     assert.equal("4", one:await(10).maxScore)
-    local unknown = new(nil, { waiters = waiters(), custom_id = "c1", request_id = false })
+    local unknown = new(nil, { waiters = waiters(), custom_id = "c1", submission = { requestId = false } })
     unknown:offer(event(result(1003, { customId = "c1" })))
     assert.equal("1", unknown:await(10).maxScore)
   end)

@@ -99,21 +99,27 @@ describe("a result that comes with the answer to the submission", function()
     end
   end)
 
-  it("may be of any status, but not of a pending one", function()
+  it("has a final status, or none", function()
     local function submit(status)
-      local client = new_client(nil, answer { status = status })
+      local client = new_client({ immediate_results = true }, answer { status = status })
       return client.kyt:submit { network = "eth", hash = "0xabc" }
     end
-    for _, status in ipairs { 1003, 200, "SUCCESS", "", json.null } do
+    for _, status in ipairs { 1003, "", json.null } do
       assert.is_table((submit(status)))
     end
-    local _, err = submit(1001)
-    assert.same({ "protocol", true }, { err.kind, err.uncertain })
+    for status, kind in pairs { [1001] = "protocol", [200] = "api", [2001] = "api", FAIL = "api", [false] = "api" } do
+      local transaction, err = submit(status)
+      assert.is_nil(transaction)
+      assert.same({ kind, true }, { err.kind, err.uncertain }, tostring(status))
+      assert.same(kind == "api" and risks or nil, err.last and err.last.risks)
+    end
   end)
 
   it("is decided by a policy for addresses and by one for transactions", function()
     local score_policy = riskscreen.score_policy { rules = { { score_below = "30", action = "allow" } } }
-    local policies = { riskscreen.policy(), score_policy }
+    local by_risks_alone =
+      riskscreen.score_policy { rules = { { any = true, action = "allow" } }, absent_score = "none" }
+    local policies = { riskscreen.policy(), by_risks_alone }
     local cases = {
       { answer(), "block" },
       { answer { risks = json.empty_array() }, "allow" },
@@ -290,8 +296,9 @@ describe("client.kyt:submit", function()
     assert.same({ false, 3 }, { err.sent, err.attempts })
   end)
 
-  it("shows the access key nowhere in the transaction", function()
-    local client = new_client({ endpoints = result_endpoint }, submitted)
+  it("shows the access key nowhere in the transaction, nor in the inbox", function()
+    local inbox = new_inbox()
+    local client = new_client({ endpoints = result_endpoint, inbox = inbox }, submitted)
     local seen = {}
     local function search(value)
       assert.is_true(type(value) ~= "string" or not value:find(KEY, 1, true))
@@ -303,7 +310,9 @@ describe("client.kyt:submit", function()
         end
       end
     end
-    search(client.kyt:submit(parameters))
+    local transaction = client.kyt:submit(parameters)
+    search(transaction)
+    search(inbox)
   end)
 
   it("raises misuse at the caller's line", function()

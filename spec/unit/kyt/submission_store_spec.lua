@@ -30,6 +30,8 @@ describe("a client with a store", function()
       polling = quick,
       endpoints = endpoints,
       store = store,
+      identity = "recorder",
+      account = "specs",
       retry = false,
     }
     return client, requests
@@ -135,7 +137,7 @@ describe("a client with a store", function()
     client.kyt:submit { network = "eth", hash = "0xabc", direction = "in", customId = "mine" }
     local transaction, err = client.kyt:submit { network = "eth", hash = "0xdef", direction = "in", customId = "mine" }
     assert.is_nil(transaction)
-    assert.equal("customId", err.field)
+    assert.same({ "invalid_argument", "customId", false }, { err.kind, err.field, err.sent })
   end)
 
   it("sends nothing when the store fails", function()
@@ -147,5 +149,8 @@ describe("a client with a store", function()
     assert.is_nil(transaction)
     assert.equal("full", err.reason)
     assert.equal(0, #requests)
+    local forgotten, problem = client.kyt:forget(parameters)
+    assert.is_nil(forgotten)
+    assert.equal("full", problem.reason)
   end)
 end)

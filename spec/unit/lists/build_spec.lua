@@ -108,6 +108,28 @@ describe("a build", function()
     assert.matches("did you mean 'eth'", report.problems[2].message)
   end)
 
+  it("counts the addresses of each symbol that the service does not screen", function()
+    local entry = "<id><idType>Digital Currency Address - %s</idType><idNumber>4Aexample</idNumber></id>"
+    local ids = entry:format "XMR" .. entry:format "ZEC" .. entry:format "XMR"
+    local path = directory:write("sdn.xml", "<sdnList><sdnEntry>" .. ids .. "</sdnEntry></sdnList>")
+    local report = build { output = directory:path "out.rsl", inputs = { path } }
+    assert.equal(0, report.entries)
+    assert.same({ { "XMR", 2 }, { "ZEC", 1 } }, {
+      { report.skipped[1].symbol, report.skipped[1].count },
+      { report.skipped[2].symbol, report.skipped[2].count },
+    })
+  end)
+
+  it("refuses a file of a kind that it cannot read", function()
+    for _, name in ipairs { "list.doc", "list.rsl" } do
+      local report, err = build { output = directory:path "out.rsl", inputs = { directory:write(name, "x") } }
+      assert.is_nil(report)
+      assert.equal("list", err.kind)
+      assert.same({ name }, directory:names())
+      os.remove(directory:path(name))
+    end
+  end)
+
   it("writes nothing in strict mode where a row is no entry", function()
     directory:write("out.rsl", "old")
     local report, err = compile({ strict = true }, ("address\n%s\nabc\n"):format(address(1)))

@@ -1,3 +1,5 @@
+local addresses = require "riskscreen.address"
+local enums = require "riskscreen.interface.enums"
 local index = require "riskscreen.lists.index"
 
 local EVM = "0x12ae66cdc592e10b60f9097a7b0d3c59fce29876"
@@ -26,6 +28,19 @@ describe("the place of a list entry", function()
       "*:3P14159f73E4gFr7JterCCQh9QjiTjiZrG",
       "*:MVDCJxZd4A5VUm81QmeC1qf6U7LASsr7LT",
     }, keys "3P14159f73E4gFr7JterCCQh9QjiTjiZrG")
+  end)
+
+  it("is every spelling of a text where addresses are not checked", function()
+    for _, address in ipairs { "cold-wallet-7", EVM:upper(), "3P14159f73E4gFr7JterCCQh9QjiTjiZrG" } do
+      local found = {}
+      for _, key in ipairs(keys(address, nil, false)) do
+        assert.is_nil(found[key])
+        found[key] = true
+      end
+      for _, network in ipairs(enums.values.network) do
+        assert.is_true(found["*:" .. addresses.validate(address, network, false)], network)
+      end
+    end
   end)
 
   it("is none for a text that is no address, or an unknown network", function()

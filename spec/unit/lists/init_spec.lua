@@ -6,11 +6,11 @@ local address = list_files.address
 local DAY = 86400
 
 describe("a client with local lists", function()
-  local directory, now, problems, sent
+  local directory, now, date_step, problems, sent
 
   before_each(function()
     directory = list_files.new()
-    now, problems, sent = os.time(), {}, {}
+    now, date_step, problems, sent = os.time(), 0, {}, {}
   end)
 
   after_each(function()
@@ -23,8 +23,14 @@ describe("a client with local lists", function()
       access_key = "key-of-lists",
       retry = false,
       clock = function()
-        return now
+        return now + date_step
       end,
+      -- Its clock is monotonic: no date that is set changes it.
+      runtime = setmetatable({
+        now = function()
+          return now
+        end,
+      }, { __index = require "riskscreen.runtime" }),
       transport = function(request)
         sent[#sent + 1] = request.target
         return nil, { kind = "network", message = "down" }
@@ -92,6 +98,34 @@ describe("a client with local lists", function()
     assert.equal(1, #sent)
   end)
 
+  it("asks about an address that is not on the allow list which passes others without a call", function()
+    local made = client { allow = csv("allow.csv", address(1) .. ",eth,ours,"), allow_without_call = true }
+    for count, asked in ipairs { { address(2), "eth" }, { address(1), "bsc" } } do
+      local decision = screen(made, asked[1], asked[2])
+      assert.same({ "unknown", "network", 1 }, { decision.action, decision.error.kind, #decision.reasons })
+      assert.equal(count, #sent)
+    end
+  end)
+
+  it("says where each list comes from, what it holds and how old it is", function()
+    local deny, allow = compiled("deny.rsl", address(1) .. ",,,"), compiled("allow.rsl", address(2) .. ",,,")
+    local made = client { deny = deny, allow = allow, max_age = DAY }
+    now = now + 60
+    local facts = made:stats().lists
+    for position, kind in ipairs { "deny", "allow" } do
+      local list = facts[position]
+      assert.same(
+        { directory:path(kind .. ".rsl"), kind, 1, 60 },
+        { list.file, list.kind, list.entries, list.age_seconds }
+      )
+      assert.same({ #directory:read(kind .. ".rsl"), false }, { list.bytes, list.stale })
+      assert.is_nil(list.problem)
+    end
+    now = now + DAY
+    assert.matches("is 1%.0 days old$", made:stats().lists[1].problem)
+    assert.matches("is 1%.0 days old, and does not count$", made:stats().lists[2].problem)
+  end)
+
   it("lets deny win over allow", function()
     local lists = { deny = csv("deny.csv", address(1) .. ",,,"), allow = csv("allow.csv", address(1) .. ",eth,,") }
     lists.allow_without_call = true
@@ -120,6 +154,27 @@ describe("a client with local lists", function()
     assert.equal("block", screen(made, address(1)).action)
     now = now + 1
     assert.equal("unknown", screen(made, address(1)).action)
+  end)
+
+  it("ends an allowing entry for good, also where the date is set back", function()
+    local path = csv("allow.csv", address(1) .. ",,," .. now + 100)
+    local made = client { allow = path, allow_without_call = true }
+    assert.equal("allow", screen(made, address(1)).action)
+    now = now + 100
+    assert.equal("unknown", screen(made, address(1)).action)
+    date_step = -3600
+    assert.equal("unknown", screen(made, address(1)).action)
+  end)
+
+  it("looks at its files on time, whatever date is set", function()
+    local path = csv("deny.csv", address(2) .. ",,,")
+    local made = client { deny = path, interval = 10 }
+    for index, step in ipairs { -1e6, 1e6 } do
+      assert.equal("unknown", screen(made, address(2 + index)).action)
+      csv("deny.csv", address(2 + index) .. ",,,")
+      date_step, now = step, now + 10
+      assert.equal("block", screen(made, address(2 + index)).action)
+    end
   end)
 
   it("refuses a transaction to an address on a deny list, also before it knows where results come from", function()
@@ -152,7 +207,52 @@ describe("a client with local lists", function()
         now = now + 1
         assert.equal("unknown", screen(made, address(1)).action)
         assert.equal("block", screen(made, address(2)).action)
+        write(address(3) .. ",,,")
+        now = now + 9
+        assert.equal("block", screen(made, address(2)).action)
         assert.same({}, problems)
+      end)
+
+      it("is asked again for each repeat of a run: " .. kind, function()
+        local made = client { deny = write(address(9) .. ",,,"), interval = 10 }
+        -- A run reads 8 items ahead: so many others stand between a change of the list and the address.
+        local function pause(change)
+          local list = {}
+          for index = 1, 20 do
+            list[index] = address(100 + index)
+          end
+          list.change = change
+          return list
+        end
+        local function deny(number)
+          return pause(function()
+            write(address(number) .. ",,,")
+            now = now + 10
+          end)
+        end
+        local rows, changes = {}, {}
+        local one = address(1)
+        for _, part in ipairs { { one, one }, deny(1), { one }, deny(9), { one, one } } do
+          changes[#rows + 10] = part.change
+          for _, row in ipairs(part) do
+            rows[#rows + 1] = row
+          end
+        end
+        local index, actions, repeats = 0, {}, {}
+        local function source()
+          index = index + 1
+          if changes[index] then
+            changes[index]()
+          end
+          return rows[index]
+        end
+        for decision in made:screen_all { source = source, network = "eth", concurrency = 1 } do
+          if decision.address == address(1) then
+            actions[#actions + 1], repeats[#repeats + 1] = decision.action, decision.repeats or false
+          end
+        end
+        assert.same({ "unknown", "unknown", "block", "unknown", "unknown" }, actions)
+        assert.same({ false, 1, false, false, 44 }, repeats)
       end)
 
       it("keeps the old list and reports it once, where the new file is damaged or gone: " .. kind, function()
@@ -199,6 +299,7 @@ describe("a client with local lists", function()
   describe("with max_age", function()
     it("goes on to block by a stale deny list, and warns", function()
       local made = client { deny = compiled("deny.rsl", address(1) .. ",,,"), max_age = DAY, interval = 10 }
+      assert.is_false(screen(made, address(1)).stale)
       now = now + 2 * DAY
       local decision = screen(made, address(1))
       assert.same({ "block", true }, { decision.action, decision.stale })
@@ -208,6 +309,16 @@ describe("a client with local lists", function()
       screen(made, address(1))
       assert.equal(1, #problems)
       assert.is_true(made:stats().lists[1].stale)
+    end)
+
+    it("lets an allow list from the future count for nothing, and a deny list block", function()
+      local allow = csv("allow.csv", address(1) .. ",,,")
+      local deny = csv("deny.csv", address(2) .. ",,,")
+      date_step = -3600
+      local made = client { allow = allow, deny = deny, allow_without_call = true, max_age = DAY }
+      assert.equal("unknown", screen(made, address(1)).action)
+      local decision = screen(made, address(2))
+      assert.same({ "block", true }, { decision.action, decision.stale })
     end)
 
     it("lets a stale allow list count for nothing", function()

@@ -131,6 +131,33 @@ describe("sdn.xml", function()
     assert.matches("does not screen", skipped[1].reason)
   end)
 
+  it("checks an address by the network of its symbol", function()
+    local networks =
+      { XBT = "btc", ETH = "eth", ETC = "etc", BSC = "bsc", ARB = "arbitrum", LTC = "ltc", DOGE = "doge" }
+    networks.TRX, networks.SOL = "tron", "solana"
+    for symbol, network in pairs(networks) do
+      local found, skipped = load(simple(id(symbol, "what")))
+      assert.matches("not an address of the network " .. network, found[1])
+      assert.same({}, skipped)
+    end
+  end)
+
+  it("does not guess at the addresses of networks that the service does not screen", function()
+    for _, symbol in ipairs { "XMR", "ZEC", "DASH", "BTG", "BSV", "BCH", "XVG", "XRP" } do
+      local found, skipped = load(simple(id(symbol, BTC)))
+      assert.same({ 0, symbol }, { #found, skipped[1].symbol })
+    end
+  end)
+
+  it("gives each entry its own number and name", function()
+    local function entry(number, name, ...)
+      return ("<sdnEntry><uid>%d</uid>%s<idList>%s</idList></sdnEntry>"):format(number, name, id(...))
+    end
+    local found =
+      load("<sdnList>" .. entry(1, "<lastName>ONE</lastName>", "ETH", EVM) .. entry(2, "", "TRX", TRON) .. "</sdnList>")
+    assert.same({ "OFAC SDN 1: ONE (ETH)", "OFAC SDN 2: ? (TRX)" }, { found[1][3], found[2][3] })
+  end)
+
   it("reports a symbol that is not known, and keeps its address where it fits a network", function()
     local found, skipped = load(simple(id("NEW", EVM), id("ODD", "what")))
     assert.same({ "*", EVM, "OFAC SDN 4711: EXAMPLE & SONS (NEW)" }, found[1])

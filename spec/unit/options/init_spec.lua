@@ -144,6 +144,23 @@ describe("a client's options", function()
     { "compression", 1 },
     { "proxy", "proxy.example:8080" },
     { "proxy", "ftp://proxy.example" },
+    { "proxy", "http://127.0.0.1\\@proxy.example:3128" },
+    { "proxy", "http://proxy.example\\@127.0.0.1" },
+    { "proxy", "http://127.0.0.1:1@@proxy.example" },
+    { "proxy", "http://user:p@ss@localhost:1" },
+    { "proxy", "http://proxy.example:1/@127.0.0.1" },
+    { "proxy", "http://proxy.example/path" },
+    { "proxy", "http://proxy.example?@127.0.0.1" },
+    { "proxy", "http://proxy.example#@127.0.0.1" },
+    { "proxy", "http://proxy.example:65536" },
+    { "proxy", "http://proxy.example:80:80" },
+    { "proxy", "http://[::1" },
+    { "proxy", "http://[::1]x:1" },
+    { "proxy", "http://[fe80::1%25eth0]:1" },
+    { "proxy", "http://127.0.0.010" },
+    { "proxy", "http://0x7f000001" },
+    { "proxy", "http://127.0.0.1\0.proxy.example" },
+    { "proxy", "http://127.0.0.1%40proxy.example" },
     { "ca_file", "" },
     { "ca_file", "a\0b" },
     { "client_key", "key.pem" },
@@ -186,7 +203,14 @@ describe("a client's options", function()
 
   it("never show a value of the wrong type, which may be a secret", function()
     assert.equal("access_key must be a string or a function (got a number)", refused { access_key = 12345 })
-    assert.is_nil(refused({ proxy = "ftp://user:secret@proxy" }):find "secret")
+    for _, proxy in ipairs {
+      "ftp://user:secret@proxy",
+      "http://user:secret@host\\",
+      "http://user/secret@host",
+      "secret@h",
+    } do
+      assert.is_nil(refused({ proxy = proxy }):find "secret")
+    end
     assert.is_nil(refused({ base_url = "https://user:secret@service.example" }):find "secret")
   end)
 
@@ -219,10 +243,8 @@ describe("a proxy", function()
     "socks5h://proxy.example:1080",
     "http://127.0.0.1@proxy.example:1",
     "http://127.0.0.1:1@proxy.example:1",
-    "http://proxy.example:1/@127.0.0.1",
     "http://localhost.proxy.example",
-    "http://proxy.example#@localhost",
-    "http://proxy.example\\@localhost",
+    "http://localhost:x@proxy.example",
   } do
     it("on another machine is refused for a plain base_url: " .. proxy, function()
       local settings, message = check("http://127.0.0.1:8080", proxy)
@@ -233,7 +255,7 @@ describe("a proxy", function()
     end)
   end
 
-  for _, proxy in ipairs { "http://127.0.0.1:3128", "http://user:p@ss@localhost:1", "socks5://[::1]:1080" } do
+  for _, proxy in ipairs { "http://127.0.0.1:3128", "http://user:p%40ss@localhost:1", "socks5://[::1]:1080" } do
     it("on this machine may have a plain base_url: " .. proxy, function()
       assert.is_table(check("http://127.0.0.1:8080", proxy))
     end)
@@ -269,6 +291,11 @@ describe("base_url", function()
     "http://127.0.0.256",
     "http://128.0.0.1",
     "http://127.1",
+    "http://127.0.0.01",
+    "https://10.1",
+    "https://service.0x7f",
+    "https://127.0.0.1\\@service.example",
+    "https://service.example\\path",
     "http://0x7f000001",
     "http://localhost.evil.example",
     "http://[::2]",

@@ -6,6 +6,7 @@ local record, risk = samples.record, samples.risk
 describe("a rule on counterparties", function()
   local function with(condition, opponents)
     local policy = policies.new {
+      not_offered = "skip",
       rules = { { counterparty = condition, action = "block" }, { no_risk = true, action = "allow" } },
     }
     return policy:decide({ risk = record {}, counterparties = { opponents = opponents } }).action
@@ -18,7 +19,9 @@ describe("a rule on counterparties", function()
   local bad, mild = { risk("high", "sanction") }, { risk("low", "scam") }
 
   it("makes the policy need the counterparties", function()
-    local policy = policies.new { rules = { { counterparty = { level = "high" }, action = "block" } } }
+    local policy = policies.new {
+      rules = { { counterparty = { level = "high" }, not_offered = "skip", action = "block" } },
+    }
     assert.is_true(policy:needs "counterparties")
   end)
 

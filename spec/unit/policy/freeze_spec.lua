@@ -6,6 +6,7 @@ local record = samples.record
 
 describe("a rule on a freeze in force", function()
   local policy = policies.new {
+    not_offered = "unknown",
     rules = {
       { frozen = true, action = "block" },
       { frozen = false, no_risk = true, action = "allow" },
@@ -62,6 +63,7 @@ describe("a rule on a freeze in force", function()
 
   describe("with the operator's `lifting` events", function()
     local lifting = policies.new {
+      not_offered = "unknown",
       lifting = { "RemoveFromList" },
       rules = { { frozen = true, action = "block" }, { no_risk = true, action = "allow" } },
     }

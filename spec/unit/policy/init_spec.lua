@@ -4,6 +4,8 @@ local samples = require "spec.support.risks"
 
 local record, risk = samples.record, samples.risk
 
+local EXCHANGE = { entityCategory = "Exchange", entityCategoryCode = "exchange" }
+
 local function decide(policy, risks, extra)
   return policy:decide { risk = record(risks, extra) }
 end
@@ -170,6 +172,26 @@ describe("rules", function()
     assert.equal("block", decide(policy, { { riskLevel = "high", riskType = "scam" } }).action)
   end)
 
+  it("do not matter while undetermined when they have the action of the rule that matches", function()
+    for _, action in ipairs { "allow", "review" } do
+      local policy = policies.new {
+        rules = { { source = "Community", action = action }, { level = "low", action = action } },
+      }
+      local decision = decide(policy, { { riskLevel = "low", riskType = "scam" } })
+      assert.equal(action, decision.action)
+      assert.equal("rule 2 matches low / scam", decision.reasons[1].message)
+    end
+  end)
+
+  it("that leave a risk unknown do not make the decision degraded", function()
+    local rules = { { source = "Community", action = "block" }, { any = true, action = "allow" } }
+    local policy = policies.new { rules = rules }
+    for _, one in ipairs { risk("medium", "scam"), risk("low", "scam", "Stranger") } do
+      local decision = decide(policy, { one })
+      assert.same({ "unknown", false }, { decision.action, decision.degraded })
+    end
+  end)
+
   it("accept values that the operator has added", function()
     local policy = policies.new {
       extend = { level = { "medium" } },
@@ -242,7 +264,7 @@ end)
 describe("a reason", function()
   local function message(rules, results)
     results.risk = results.risk or not results.errors and record {} or nil
-    return policies.new({ rules = rules }):decide(results).reasons[1].message
+    return policies.new({ rules = rules, not_offered = "skip" }):decide(results).reasons[1].message
   end
   local high = { risk = record { risk("high", "hack") } }
   local late = { risk = errors.new("timeout", "late") }
@@ -285,6 +307,7 @@ end)
 
 describe("rules on the entity", function()
   local policy = policies.new {
+    extend = { category = { "exchange" } },
     rules = {
       { category = { "Mixer", "gambling" }, action = "block" },
       { contract = true, action = "review" },
@@ -301,14 +324,56 @@ describe("rules on the entity", function()
     assert.is_true(policy:needs "entity")
   end)
 
-  it("ignore case in the category and its code", function()
+  it("ignore case, spaces, hyphens and underscores in the category and its code", function()
+    local online = policies.new { rules = { { category = "Online Gambling", action = "block" } } }
+    for _, category in ipairs { "online gambling", "ONLINE_GAMBLING", "Online-Gambling", "OnlineGambling" } do
+      for _, field in ipairs { "entityCategory", "entityCategoryCode" } do
+        local entity = { contract = false, entity = { [field] = category } }
+        assert.equal("block", online:decide({ risk = record {}, entity = entity }).action)
+      end
+    end
+  end)
+
+  it("are undetermined while the category or its code is missing and the other one does not match", function()
+    for _, entity in ipairs { { entityCategory = "exchange" }, { entityCategoryCode = "exchange" } } do
+      local decision = with_entity { contract = false, entity = entity }
+      assert.equal("unknown", decision.action)
+      assert.matches("the entity has no entityCategory", decision.reasons[1].message, 1, true)
+    end
+    assert.equal("block", with_entity({ contract = false, entity = { entityCategory = "mixer" } }).action)
+  end)
+
+  it("are undetermined for a category that neither a rule nor the policy names", function()
+    local function action(category, code)
+      return with_entity({ contract = false, entity = { entityCategory = category, entityCategoryCode = code } })
+    end
+    local decision = action("Coin Tumbler", "exchange")
+    assert.equal("unknown", decision.action)
+    assert.matches("the category 'Coin Tumbler' is not known", decision.reasons[1].message, 1, true)
+    assert.equal("unknown", action("Exchange", "tumbler").action)
+    assert.equal("allow", action("Exchange", "exchange").action)
+  end)
+
+  it("know a category that another rule names", function()
+    local named = policies.new {
+      rules = {
+        { category = "mixer", action = "block" },
+        { category = "exchange", level = "high", action = "review" },
+        { no_risk = true, action = "allow" },
+      },
+    }
+    local entity = EXCHANGE
+    assert.equal("allow", named:decide({ risk = record {}, entity = { entity = entity } }).action)
+  end)
+
+  it("match in any case", function()
     assert.equal("block", with_entity({ contract = false, entity = { entityCategory = "MIXER" } }).action)
     assert.equal("block", with_entity({ contract = false, entity = { entityCategoryCode = "Gambling" } }).action)
-    assert.equal("allow", with_entity({ contract = false, entity = { entityCategory = "exchange" } }).action)
+    assert.equal("allow", with_entity({ contract = false, entity = EXCHANGE }).action)
   end)
 
   it("match contracts", function()
-    assert.equal("review", with_entity({ contract = true, entity = { entityCategory = "exchange" } }).action)
+    assert.equal("review", with_entity({ contract = true, entity = EXCHANGE }).action)
   end)
 
   it("are undetermined when the lookup failed", function()
@@ -360,7 +425,7 @@ describe("a lookup besides the risk assessment", function()
     { level = "high", action = "block" },
     { level = "generally-high", action = "review" },
   }
-  local policy = policies.new { rules = frozen_first }
+  local policy = policies.new { rules = frozen_first, not_offered = "skip" }
 
   local function decide_with(results, which)
     results.risk = results.risk or record {}
@@ -386,7 +451,10 @@ describe("a lookup besides the risk assessment", function()
   end)
 
   it("that failed does not matter to rules before the one that needs it", function()
-    local early = policies.new { rules = { { no_risk = true, action = "allow" }, { frozen = true, action = "block" } } }
+    local early = policies.new {
+      not_offered = "unknown",
+      rules = { { no_risk = true, action = "allow" }, { frozen = true, action = "block" } },
+    }
     assert.equal("allow", decide_with({ errors = { freeze_events = late } }, early).action)
   end)
 
@@ -410,7 +478,7 @@ describe("a lookup besides the risk assessment", function()
         rules[index] = one
       end
       rules[#rules + 1] = { error = "timeout", action = action }
-      return policies.new { rules = rules }
+      return policies.new { rules = rules, not_offered = "skip" }
     end
 
     it("is handled by it, and the decision is degraded", function()
@@ -419,8 +487,21 @@ describe("a lookup besides the risk assessment", function()
       assert.equal("review", decision.action)
       assert.is_true(decision.degraded)
       assert.equal(late, decision.error)
-      assert.equal("allow", decide_with(results, with_error_rule "allow").action)
+      local allowed = decide_with(results, with_error_rule "allow")
+      assert.same({ "allow", true, late }, { allowed.action, allowed.degraded, allowed.error })
       assert.equal("block", decide_with(results, with_error_rule "block").action)
+    end)
+
+    it("leaves the worst of several such rules, which the reason names", function()
+      local rules, down = { { error = "server", name = "down", action = "review" } }, errors.new("server", "down")
+      for _, one in ipairs(frozen_first) do
+        rules[#rules + 1] = one
+      end
+      rules[#rules + 1] = { error = "timeout", name = "late", action = "allow" }
+      local lenient = policies.new { rules = rules, not_offered = "skip" }
+      local decision = decide_with({ errors = { freeze_events = late, counterparties = down } }, lenient)
+      assert.same({ "review", down }, { decision.action, decision.error })
+      assert.equal("rule 'down' handles server errors", decision.reasons[1].message)
     end)
 
     it("never makes the action milder than the one without the lookup", function()
@@ -456,6 +537,7 @@ describe("a lookup besides the risk assessment", function()
     assert.equal("block", decision.action)
     assert.equal(late, decision.error)
     local open = policies.new {
+      not_offered = "skip",
       rules = {
         { frozen = true, action = "block" },
         { any = true, action = "allow" },
@@ -464,6 +546,27 @@ describe("a lookup besides the risk assessment", function()
     }
     assert.equal("block", open:decide(results).action)
     assert.equal("allow", open:decide({ errors = { risk = late }, freeze_events = {} }).action)
+  end)
+
+  it("that failed, too, is not excused by an `error` rule for the risk assessment", function()
+    local lenient = policies.new {
+      not_offered = "unknown",
+      rules = {
+        { frozen = true, action = "block" },
+        { no_risk = true, action = "allow" },
+        { error = "timeout", action = "allow" },
+        { error = "server", action = "review" },
+      },
+    }
+    local function action(freeze_error, events)
+      return lenient:decide({ errors = { risk = late, freeze_events = freeze_error }, freeze_events = events }).action
+    end
+    assert.equal("allow", action(nil, {}))
+    assert.equal("allow", action(late))
+    assert.equal("review", action(errors.new("server", "no")))
+    assert.equal("unknown", action(errors.new("network", "no")))
+    assert.equal("unknown", action(nil, { { frozenBalance = 5 } }))
+    assert.equal("unknown", action(nil, nil))
   end)
 
   it("is needed for that: rules on the risk and rules for any case do not apply", function()
@@ -477,7 +580,7 @@ describe("a lookup besides the risk assessment", function()
 
   it("never makes the decision milder when the risk assessment failed", function()
     local trusting = policies.new { rules = { { category = "exchange", action = "allow" } } }
-    local entity = { entity = { entityCategory = "exchange" } }
+    local entity = { entity = EXCHANGE }
     assert.equal("unknown", trusting:decide({ errors = { risk = late }, entity = entity }).action)
   end)
 
@@ -486,8 +589,33 @@ describe("a lookup besides the risk assessment", function()
 
     it("makes conditions on it false, whatever value they ask for", function()
       assert.equal("allow", decide_with({ not_offered = not_offered }).action)
-      local wants_proof = policies.new { rules = { { frozen = false, no_risk = true, action = "allow" } } }
+      local wants_proof = policies.new {
+        not_offered = "skip",
+        rules = { { frozen = false, no_risk = true, action = "allow" } },
+      }
       assert.equal("unknown", decide_with({ not_offered = not_offered }, wants_proof).action)
+    end)
+
+    it("means what a rule says before what the policy says", function()
+      local rules =
+        { { frozen = true, not_offered = "unknown", action = "block" }, { no_risk = true, action = "allow" } }
+      local policy_of = policies.new { not_offered = "skip", rules = rules }
+      assert.equal("unknown", decide_with({ not_offered = not_offered }, policy_of).action)
+      rules[1].not_offered = "skip"
+      policy_of = policies.new { not_offered = "unknown", rules = rules }
+      assert.equal("allow", decide_with({ not_offered = not_offered }, policy_of).action)
+    end)
+
+    it("must have a meaning: without one the policy is refused, with the rule, the lookup and the networks", function()
+      local rules = { { no_risk = true, action = "allow" }, { frozen = true, action = "block" } }
+      local made, message = pcall(policies.new, { rules = rules })
+      assert.is_false(made)
+      assert.matches("rules[2] needs freeze_events", message, 1, true)
+      assert.matches("does not offer on btc, bsc, polygon, arbitrum", message, 1, true)
+      assert.matches("not_offered = 'unknown'", message, 1, true)
+      assert.is_false((pcall(policies.new, { rules = { { counterparty = { level = "high" }, action = "block" } } })))
+      assert.is_true((pcall(policies.new, { rules = { { category = "mixer", action = "block" } } })))
+      assert.is_false((pcall(policies.new, { rules = rules, not_offered = "none" })))
     end)
 
     it("is named in the decision", function()
@@ -513,8 +641,8 @@ describe("of all combinations of lookup results", function()
       odd = { risks = "none" },
     },
     entity = {
-      good = { contract = false, entity = { entityCategory = "exchange" } },
-      bad = { contract = false, entity = { entityCategory = "mixer" } },
+      good = { contract = false, entity = EXCHANGE },
+      bad = { contract = false, entity = { entityCategory = "mixer", entityCategoryCode = "MIXER" } },
       malformed = { contract = "no", entity = { entityCategory = 1 } },
       odd = {},
     },
@@ -534,6 +662,8 @@ describe("of all combinations of lookup results", function()
   local names = { "risk", "entity", "freeze_events", "counterparties" }
   local kinds = { "good", "bad", "malformed", "odd", "failed", "absent" }
   local policy = policies.new {
+    not_offered = "unknown",
+    extend = { category = { "exchange" } },
     rules = {
       { level = "high", action = "block" },
       { category = "mixer", action = "block" },
@@ -655,7 +785,13 @@ describe("a list that an answer leaves out", function()
     { counterparty = { level = "high" }, action = "block" },
     { no_risk = true, action = "allow" },
   }
-  local none = { rules = rules, absent_risks = "none", absent_opponents = "none", absent_freeze_events = "none" }
+  local none = {
+    rules = rules,
+    not_offered = "skip",
+    absent_risks = "none",
+    absent_opponents = "none",
+    absent_freeze_events = "none",
+  }
 
   local function lacking(changes)
     local results = { risk = record {}, freeze_events = {}, counterparties = { opponents = {} } }
@@ -687,13 +823,13 @@ describe("a list that an answer leaves out", function()
   }
   for name, case in pairs(cases) do
     it("is unknown by default, and empty if the operator says so: " .. name, function()
-      assert.equal("unknown", policies.new({ rules = rules }):decide(case.results).action)
+      assert.equal("unknown", policies.new({ rules = rules, not_offered = "skip" }):decide(case.results).action)
       local decision = policies.new(none):decide(case.results)
       assert.equal("allow", decision.action)
       assert.is_false(decision.degraded)
       assert.is_nil(decision.errors)
       for option in pairs { absent_risks = 1, absent_opponents = 1, absent_freeze_events = 1 } do
-        local policy = policies.new { rules = rules, [option] = "none" }
+        local policy = policies.new { rules = rules, not_offered = "skip", [option] = "none" }
         assert.equal(option == case.option and "allow" or "unknown", policy:decide(case.results).action)
       end
     end)

@@ -110,6 +110,33 @@ describe("a policy of score thresholds", function()
     end
   end)
 
+  it("is unknown for a result with risks whose score is missing, unless `absent_score` says otherwise", function()
+    local lenient = score_policy.new { rules = thresholds, absent_score = "none" }
+    for _, nothing in ipairs { json.null, false } do
+      local made = { requestId = "r1", status = 1003, maxScore = nothing or nil, dirData = nothing or nil }
+      made.risks = json.empty_array()
+      local decision = policy:decide(made)
+      assert.equal("unknown", decision.action)
+      assert.matches("absent_score", decision.reasons[1].message, 1, true)
+      assert.equal("allow", lenient:decide(made).action)
+      made.status = nothing or nil
+      assert.equal("unknown", lenient:decide(made).action)
+      made.requestId = nil
+      assert.equal("unknown", lenient:decide(made).action)
+    end
+    local scored = { requestId = "r1", status = 1003, dirData = { ["in"] = {} }, risks = json.empty_array() }
+    assert.equal("unknown", lenient:decide(scored).action)
+  end)
+
+  it("takes the risks of a result that failed into account", function()
+    local lenient = policy_with { error = true, action = "allow" }
+    local made = result("x", { risks = { { riskLevel = "high", riskType = "sanction" } } })
+    assert.equal("block", lenient:decide(made).action)
+    assert.equal("block", policy:decide(made).action)
+    made.risks = json.empty_array()
+    assert.same({ "allow", true }, { lenient:decide(made).action, lenient:decide(made).degraded })
+  end)
+
   it("does not need the directions when no rule is about them", function()
     assert.equal("allow", policy:decide(result("1", { dirData = json.null })).action)
   end)
@@ -185,6 +212,26 @@ describe("rules about strategies and details", function()
     assert.equal("unknown", action { ["1"] = { strategyNo = "1", score = 5 } })
     assert.equal("unknown", action { ["1"] = strategy("1", "6") })
     assert.equal("unknown", policy:decide(result("5", { dirData = { sideways = {} } })).action)
+  end)
+
+  it("do not see an empty code or name as another one", function()
+    for _, rule in ipairs { { detail = "mixer" }, { detail_name = "mixer" }, { strategy_name = "mixer" } } do
+      rule.action = "block"
+      local one = strategy("1", "5", { { code = "", name = " ", score = "5" } }, "-")
+      assert.equal("unknown", policy_with(rule):decide(result("5", with("in", one))).action)
+    end
+  end)
+
+  it("ignore spaces, hyphens and underscores in details and names of strategies", function()
+    local one = strategy("1", "5", { { code = "ONLINE_GAMBLING", name = "Online-Gambling", score = "5" } }, "The_List")
+    for _, rule in ipairs {
+      { detail = "online gambling" },
+      { detail_name = "online gambling" },
+      { strategy_name = "the list" },
+    } do
+      rule.action = "block"
+      assert.equal("block", policy_with(rule):decide(result("5", with("in", one))).action)
+    end
   end)
 
   it("match details and names of strategies in any case", function()

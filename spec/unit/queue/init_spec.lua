@@ -1,6 +1,9 @@
 -- The queue over a real redis-server, with the sandbox as the service.
+local addresses = require "riskscreen.address"
+local list_files = require "spec.support.list_files"
 local redis_server = require "spec.support.redis"
 local riskscreen = require "riskscreen"
+local spellings = require "spec.support.spellings"
 local tables = require "riskscreen.util.tables"
 
 local describe_if = redis_server.is_installed() and describe or pending
@@ -87,28 +90,98 @@ describe_if("a queue in Redis", function()
     queue:add("a", inputs_of(10))
     work()
     queue:add("b", inputs_of(10))
+    work()
     assert.equal(20, select(2, results_by_id()))
     assert.equal(10, #service:requests())
     assert.equal(10, queue:status().shared)
   end)
 
-  it("uses no outcome of a policy that the workers had before", function()
+  it("uses no outcome of another policy, account or service", function()
     local bad = riskscreen.sandbox.scenario "type-hack"
     local inputs = { { address = bad.address, network = bad.network } }
     client.policy = riskscreen.policy { rules = { { any = true, action = "allow" } } }
     queue:add("a", inputs)
     work()
     client.policy = nil
-    work() -- a worker with another policy has begun
     queue:add("b", inputs)
     work()
     local results = results_by_id()
     assert.equal("allow", results["a/1"].action)
     assert.equal("block", results["b/1"].action)
-    assert.not_equal(results["a/1"].policy, results["b/1"].policy)
+    assert.not_equal(results["a/1"].identity, results["b/1"].identity)
     queue:add("c", inputs)
+    work()
     assert.equal("block", results_by_id()["c/1"].action)
     assert.equal(2, #service:requests())
+    queue:add("d", inputs)
+    work { client = riskscreen.sandbox.client { service = service, account = "other" } }
+    assert.equal(3, #service:requests())
+  end)
+
+  it("gives an input no outcome of a job that was under way under another policy", function()
+    local bad = riskscreen.sandbox.scenario "type-hack"
+    local lenient = riskscreen.policy { rules = { { any = true, action = "allow" } } }
+    queue:add("file", { { address = bad.address, network = "eth" }, { address = bad.address, network = "eth" } })
+    local old
+    old = queue:worker {
+      client = client,
+      request = { policy = lenient },
+      on_result = function()
+        old:stop()
+      end,
+    }
+    assert.equal(1, old:run())
+    work()
+    local results = results_by_id()
+    assert.same({ "allow", "block" }, { results["file/1"].action, results["file/2"].action })
+  end)
+
+  it("asks the local lists of a worker before it uses an outcome, and shares none of theirs", function()
+    local directory = list_files.new()
+    finally(function()
+      directory:remove()
+    end)
+    local listed = riskscreen.sandbox.client {
+      service = service,
+      lists = { deny = directory:write("deny.csv", "address\n" .. address(1) .. "\n") },
+    }
+    local inputs = { { address = address(1), network = "eth" }, { address = address(1), network = "ethereum" } }
+    queue:add("a", inputs)
+    work()
+    queue:add("b", inputs)
+    work { client = listed }
+    queue:add("c", inputs)
+    work()
+    queue:add("d", inputs)
+    work()
+    local results, actions = results_by_id(), {}
+    for index, id in ipairs { "a/1", "a/2", "b/1", "b/2", "c/1", "c/2", "d/1", "d/2" } do
+      actions[index] = results[id].action
+    end
+    assert.same({ "allow", "allow", "block", "block", "allow", "allow", "allow", "allow" }, actions)
+    listed:close()
+  end)
+
+  it("uses no outcome whose moment lies in the future", function()
+    queue:add("a", inputs_of(1))
+    work()
+    local keys = redis:call("KEYS", redis:key "queue:default:seen:*")
+    assert.equal(1, #keys)
+    local later = redis:call("GET", keys[1]):gsub('"time":%d+', ('"time":%d'):format(os.time() + 1000))
+    redis:call("SET", keys[1], later)
+    queue:add("b", inputs_of(1))
+    work()
+    assert.equal(2, #service:requests())
+  end)
+
+  it("needs a client whose service and account have names", function()
+    local unnamed = riskscreen.new { base_url = "https://service.example", access_key = "key-of-queues" }
+    local transport = riskscreen.new { transport = function() end, access_key = "key-of-queues", account = "a" }
+    for name, other in pairs { account = unnamed, identity = transport } do
+      local ok, message = pcall(queue.worker, queue, { client = other })
+      assert.is_false(ok)
+      assert.matches("queue:worker: client needs a client with `" .. name .. "`", message, 1, true)
+    end
   end)
 
   it("names the sandbox in its results, and uses none of them for a service", function()
@@ -116,7 +189,8 @@ describe_if("a queue in Redis", function()
     finally(function()
       server_of_sandbox:close()
     end)
-    local options = { base_url = server_of_sandbox.url, access_key = server_of_sandbox.access_key, retry = false }
+    local options =
+      { base_url = server_of_sandbox.url, access_key = server_of_sandbox.access_key, account = "a", retry = false }
     queue:add("a", inputs_of(1))
     work()
     local of_service = riskscreen.new(options)
@@ -161,6 +235,19 @@ describe_if("a queue in Redis", function()
     queue:add("b", inputs_of(5))
     work()
     assert.equal(10, #service:requests())
+  end)
+
+  it("asks once for all spellings of an address on every network", function()
+    local inputs, chains = {}, {}
+    for network, list in pairs(spellings) do
+      chains[addresses.canonical_network(network)] = true
+      for _, spelling in ipairs(list) do
+        inputs[#inputs + 1] = { address = spelling, network = network }
+      end
+    end
+    queue:add("file", inputs)
+    assert.equal(#inputs, work())
+    assert.equal(#tables.sorted_keys(chains), #service:requests())
   end)
 
   it("treats the spellings of an address as one, and networks apart", function()
@@ -363,6 +450,24 @@ describe_if("a queue in Redis", function()
     )
     assert.equal("server", problems[1])
     assert.same({}, queue:dead())
+  end)
+
+  it("leaves a job to another worker where one is stopped while the service is down", function()
+    service:fault { kind = "status", status = 503 }
+    queue:add("file", inputs_of(1))
+    riskscreen.run(function()
+      local worker
+      worker = queue:worker {
+        client = client,
+        on_problem = function()
+          worker:stop()
+        end,
+      }
+      assert.equal(0, worker:run())
+    end)
+    service:clear_faults()
+    assert.equal(1, work())
+    assert.same({ "allow", {} }, { results_by_id()["file/1"].action, queue:dead() })
   end)
 
   it("ends a worker whose access key is wrong, and keeps the jobs", function()

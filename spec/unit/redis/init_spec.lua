@@ -170,6 +170,9 @@ describe("the options of Redis", function()
     for _, url in ipairs {
       "http://secret@host",
       "redis://user:secret@host:70000",
+      "redis://user:p@secret@host",
+      "redis://127.0.0.1\\@secret",
+      "redis://127.0.0.010:secret@127.0.0.010",
       "redis://secret@:1",
       "redis://secret@host/x",
       "redis://secret@host/0?a=1",
@@ -187,12 +190,14 @@ describe("the options of Redis", function()
     for _, given in ipairs {
       { uri = "redis://host" },
       { sentinels = { hosts = {}, name = "x" } },
-      { sentinels = { hosts = { "a b" }, name = "x" } },
+      { sentinels = { hosts = { "a:1", "user:secret@b:1" }, name = "x" } },
       { sentinels = { hosts = { "a:1" } } },
       { prefix = "a{b}" },
       { password = "" },
     } do
-      assert.is_false(pcall(riskscreen.redis.new, given))
+      local ok, message = pcall(riskscreen.redis.new, given)
+      assert.is_false(ok)
+      assert.is_nil(message:find "secret")
     end
   end)
 end)

@@ -1,4 +1,5 @@
 local errors = require "riskscreen.errors"
+local patience = require "spec.support.patience"
 local riskscreen = require "riskscreen"
 local tasks = require("riskscreen.runtime").tasks
 
@@ -573,14 +574,17 @@ describe("the loop", function()
   end)
 
   it("wakes timers in the order of their times", function()
-    local order = {}
-    run(function()
-      for index, seconds in ipairs { 0.15, 0.05, 0.1 } do
-        spawn(function()
-          sleep(seconds)
-          order[#order + 1] = index
-        end)
-      end
+    local order = patience(function(seconds)
+      local order = {}
+      run(function()
+        for index, share in ipairs { 1, 1 / 3, 2 / 3 } do
+          spawn(function()
+            sleep(share * seconds)
+            order[#order + 1] = index
+          end)
+        end
+      end)
+      return table.concat(order) == "231", order
     end)
     assert.same({ 2, 3, 1 }, order)
   end)

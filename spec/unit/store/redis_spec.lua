@@ -283,11 +283,14 @@ describe_if("a store whose Redis is replaced by a replica", function()
     local client = riskscreen.new {
       transport = transport,
       access_key = "key-of-the-store-specs",
+      identity = "recorder",
+      account = "specs",
       store = store,
     }
     local inbox = riskscreen.webhook.inbox {
       accept_unauthenticated = true,
       store = store,
+      account = "specs",
       handlers = {
         ["*"] = function()
           handled = handled + 1

@@ -21,6 +21,32 @@ describe("tools/generate.lua", function()
   end)
 end)
 
+describe("the reference", function()
+  local file = assert(io.open "docs/reference.md")
+  local page = file:read "*a"
+  file:close()
+
+  it("says of which version the interface is, and what its abbreviations mean", function()
+    assert.matches("published interface, version 1.0.0", page, 1, true)
+    assert.matches("KYA is *Know Your Address*", page, 1, true)
+    assert.matches("KYT is *Know Your Transaction*", page, 1, true)
+  end)
+
+  it("has the fields of the items of a list", function()
+    assert.matches("`list[].address` | string | required", page, 1, true)
+    assert.matches("`list[].risks[].riskType`", page, 1, true)
+  end)
+
+  it("calls what the interface leaves open assumed", function()
+    for _, name in ipairs { "start_date", "customId", "outputAddress", "direction", "list[].network" } do
+      assert.matches("assumed", page:match("| `" .. name:gsub("%p", "%%%0") .. "` |[^\n]+"), 1, true)
+    end
+    local whitelist = page:match "### `client.whitelist:list`.-\n### "
+    assert.equal(2, select(2, whitelist:gsub("assumed", "")))
+    assert.matches("`getCustomRiskScoreResult`[^\n]*the interface does not list", page)
+  end)
+end)
+
 describe("annotations", function()
   local annotations = dofile "tools/generate/annotations.lua"
 

@@ -32,7 +32,7 @@ describe("a generator", function()
     math.randomseed(7)
     local expected = math.random(1000000)
     math.randomseed(7)
-    random.new(random.seed(1.5))()
+    random.new(random.seed())()
     assert.equal(expected, math.random(1000000))
   end)
 end)
@@ -40,11 +40,25 @@ end)
 describe("a seed", function()
   it("differs from client to client of one process", function()
     local seeds, different = {}, 0
-    for index = 1, 20 do
-      local seed = random.seed(index / 1000)
+    for _ = 1, 20 do
+      local seed = random.seed()
       different = different + (seeds[seed] and 0 or 1)
       seeds[seed] = true
     end
     assert.equal(20, different)
+  end)
+end)
+
+describe("a token", function()
+  it("is another one each time, with as many bytes as asked for", function()
+    local seen = {}
+    for _ = 1, 100 do
+      local token = random.token(8)
+      assert.matches("^%x+$", token)
+      assert.equal(16, #token)
+      assert.is_nil(seen[token])
+      seen[token] = true
+    end
+    assert.equal(32, #random.token())
   end)
 end)

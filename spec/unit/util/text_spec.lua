@@ -90,3 +90,43 @@ describe("a check of a text's characters", function()
     assert.is_false(is_made("0xad", 3))
   end)
 end)
+
+describe("a text in UTF-8", function()
+  -- The limits of table 3-7 of the Unicode standard.
+  it("keeps every well-formed sequence", function()
+    for _, sequence in ipairs {
+      "\194\128",
+      "\223\191",
+      "\224\160\128",
+      "\237\159\191",
+      "\238\128\128",
+      "\239\191\191",
+      "\240\144\128\128",
+      "\244\143\191\191",
+    } do
+      local content = "a" .. sequence .. sequence .. "z"
+      assert.equal(content, text.utf8(content))
+    end
+  end)
+
+  it("has U+FFFD for each byte of another sequence", function()
+    for _, sequence in ipairs {
+      "\128",
+      "\191",
+      "\192\128",
+      "\193\191",
+      "\194",
+      "\224\160",
+      "\224\159\191",
+      "\237\160\128",
+      "\237\191\191",
+      "\240\144\128",
+      "\240\143\191\191",
+      "\244\144\128\128",
+      "\245\128\128\128",
+      "\255",
+    } do
+      assert.equal("a" .. ("\239\191\189"):rep(#sequence) .. "z", text.utf8("a" .. sequence .. "z"))
+    end
+  end)
+end)

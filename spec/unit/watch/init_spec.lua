@@ -1,6 +1,8 @@
+local addresses = require "riskscreen.address"
 local decisions = require "riskscreen.policy.decision"
 local errors = require "riskscreen.errors"
 local riskscreen = require "riskscreen"
+local spellings = require "spec.support.spellings"
 local temporary = require "spec.support.temporary"
 local virtual_time = require "spec.support.virtual_time"
 
@@ -143,6 +145,78 @@ describe("a watch", function()
     assert.same({ A, B, C }, world.screened)
   end)
 
+  local strict = riskscreen.policy { rules = { { any = true, action = "block" } } }
+
+  it("screens every address again where the policy is another one, and finds the verdicts before", function()
+    local world = new_world { [A] = "block", [B] = "allow" }
+    local cut
+    cut = watch_of(world, {
+      source = { A, B },
+      on_change = function(change)
+        world.changes[1] = change
+        cut:stop()
+      end,
+    })
+    cut:run()
+    assert.equal(1, #world.screened)
+    local first = world.changes[1].id
+    told(world)
+    world.answers = { [A] = "allow", [B] = "block" }
+    watch_of(world, { source = { A, B }, policy = strict }):once()
+    assert.same({ A, A, B }, world.screened)
+    local second = world.changes[2].id
+    assert.same({ "0xf9 block>allow", "0xa4 >block" }, told(world))
+    local other = new_world { [A] = "allow", [B] = "block" }
+    watch_of(other, { source = { A, B } }):once()
+    watch_of(other, { source = { B } }):once()
+    assert.not_equal(second, first)
+    assert.not_equal(second, other.changes[1].id)
+  end)
+
+  it("gives changes of another account or policy other ids", function()
+    local ids = {}
+    for _, case in ipairs { { "a" }, { "b" }, { "a", strict } } do
+      local world = new_world {}
+      world.client = riskscreen.sandbox.client { account = case[1], clock = world.clock, runtime = world.runtime }
+      watch_of(world, { source = { riskscreen.sandbox.scenario("type-hack").address }, policy = case[2] }):once()
+      local id = assert(world.changes[1]).id
+      assert.is_nil(ids[id])
+      ids[id] = true
+    end
+  end)
+
+  it("refuses verdicts of another account, and names the remedy", function()
+    local world = new_world { [A] = "block" }
+    watch_of(world, { source = { A } }):once()
+    world.client = riskscreen.sandbox.client { account = "other", clock = world.clock, runtime = world.runtime }
+    local summary, err = watch_of(world, { source = { A } }):once()
+    assert.is_nil(summary)
+    assert.equal("storage", err.kind)
+    assert.matches("give this watch another name", err.message, 1, true)
+    assert.is_truthy(watch_of(world, { source = { A }, name = "another" }):once())
+  end)
+
+  it("screens an address once whatever the spelling of address and network", function()
+    local world = new_world(setmetatable({}, {
+      __index = function()
+        return "allow"
+      end,
+    }))
+    local source, chains = {}, {}
+    for network, list in pairs(spellings) do
+      chains[addresses.canonical_network(network)] = true
+      for _, spelling in ipairs(list) do
+        source[#source + 1] = { address = spelling, network = network }
+      end
+    end
+    local watch = watch_of(world, { source = source, rate = 1000 })
+    local count = 0
+    for _ in pairs(chains) do
+      count = count + 1
+    end
+    assert.equal(count, watch:once().screened)
+  end)
+
   it("forgets addresses that have left the source", function()
     local world = new_world { [A] = "block", [B] = "allow" }
     watch_of(world, { source = { A, B } }):once()
@@ -170,6 +244,29 @@ describe("a watch", function()
       end
     end))
     assert.same({ 0, 900, 1800, 3000, 3900, 4800 }, world.times)
+  end)
+
+  it("begins its next cycle on time, whatever date is set meanwhile", function()
+    for _, step in ipairs { -1e8, -4000, 4000 } do
+      local world = new_world { [A] = "allow", [B] = "allow" }
+      local clock, is_set = world.clock, false
+      world.client = riskscreen.sandbox.client {
+        runtime = world.runtime,
+        clock = function()
+          return clock() + (is_set and step or 0)
+        end,
+      }
+      local watch = watch_of(world, { source = { A, B }, every = 3000 })
+      local ends = {}
+      assert(watch:run(function()
+        ends[#ends + 1] = world.runtime.now()
+        is_set = true
+        if #ends == 3 then
+          watch:stop()
+        end
+      end))
+      assert.is_true(ends[2] - ends[1] <= 6000 and ends[3] - ends[2] <= 6000, step)
+    end
   end)
 
   it("ends a day at the daily cap", function()

@@ -17,6 +17,7 @@ describe("an inbox with a store", function()
     return riskscreen.webhook.inbox {
       accept_unauthenticated = true,
       store = store,
+      account = "specs",
       on_failure = function() end,
       handlers = {
         [TYPE] = handler or function(event)
@@ -56,6 +57,26 @@ describe("an inbox with a store", function()
     assert.same({}, handled)
     assert.equal(200, deliver(inbox, "w2"))
     assert.same({ "w2" }, handled)
+  end)
+
+  it("is apart from the inbox of another account with the same store", function()
+    local inbox = start()
+    deliver(inbox, "w1", { requestId = "r1", maxScore = "42", status = 1003 })
+    local other = riskscreen.webhook.inbox { accept_unauthenticated = true, store = store, account = "other" }
+    local status, _, body = other:deliver(
+      "POST",
+      {},
+      json.encode {
+        webhookId = "w1",
+        eventType = TYPE,
+        timestamp = "2026-01-01 00:00:00",
+        data = { requestId = "r2", maxScore = "1", status = 1003 },
+      }
+    )
+    assert.same({ 200, { received = true } }, { status, json.decode(body) })
+    local client = riskscreen.new { transport = print, access_key = "key-of-the-durable-specs", inbox = other }
+    assert.equal("timeout", select(2, client.kyt:await("r1", { timeout = 0 })).kind)
+    assert.equal("1", client.kyt:await("r2", { timeout = 0 }).maxScore)
   end)
 
   it("takes an event again whose handler failed", function()
@@ -101,7 +122,12 @@ describe("an inbox with a store", function()
       end,
     }
     for ttl = 1, 10 do
-      local inbox = riskscreen.webhook.inbox { accept_unauthenticated = true, store = store, remember = { ttl = ttl } }
+      local inbox = riskscreen.webhook.inbox {
+        accept_unauthenticated = true,
+        store = store,
+        account = "specs",
+        remember = { ttl = ttl },
+      }
       for _ = 1, 20 do
         assert.equal(200, deliver(inbox, "w" .. ttl, {}))
       end

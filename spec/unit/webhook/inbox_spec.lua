@@ -400,6 +400,18 @@ describe("a verify function", function()
     assert.equal(200, (deliver(inbox, "w1", nil, where, { ["X-Signature"] = "good" })))
   end)
 
+  it("accepts by true alone", function()
+    for _, answer in ipairs { "yes", 1, {}, "the signature is bad" } do
+      local inbox, handled = new_inbox {
+        verify = function()
+          return answer
+        end,
+      }
+      assert.equal(401, (deliver(inbox, "w1")))
+      assert.equal(0, #handled)
+    end
+  end)
+
   it("that raises leads to a 500, so that the sender tries again", function()
     local inbox, handled, failures = new_inbox {
       verify = function()
@@ -441,6 +453,23 @@ describe("an inbox that fetches", function()
     end)
   end
 
+  it("handles the genuine event after a forged delivery with its webhookId", function()
+    local inbox, handled = new_inbox {
+      fetch = function(request_id)
+        return { requestId = request_id, maxScore = request_id == "r1" and "90" or "0", status = 1003 }
+      end,
+    }
+    for _, forged in ipairs { { "r2", TYPE }, { "r1", "another" } } do
+      local body = body_of("w1", { requestId = forged[1], maxScore = "0", status = 1003 }, forged[2])
+      assert.equal(200, (inbox:deliver("POST", {}, body)))
+    end
+    local genuine = { requestId = "r1", maxScore = "90", status = 1003 }
+    assert.equal(200, (deliver(inbox, "w1", genuine)))
+    local _, _, again = deliver(inbox, "w1", genuine)
+    assert.is_true(json.decode(again).duplicate)
+    assert.same({ 2, "r2", "r1" }, { #handled, handled[1].data.requestId, handled[2].data.requestId })
+  end)
+
   it("refuses an event without a requestId", function()
     local inbox, handled = new_inbox {
       fetch = function()
@@ -456,8 +485,7 @@ describe("a waiter", function()
   local function awaited(request_id, custom_id)
     local offered = {}
     return {
-      request_id = request_id,
-      custom_id = custom_id,
+      submission = { kind = "transaction", requestId = request_id, customId = custom_id },
       offer = function(_, event)
         offered[#offered + 1] = event.webhookId
       end,
@@ -595,6 +623,11 @@ describe("webhook.inbox", function()
     { "an empty allow-list", { allow = {} }, "at least one address" },
     { "a handler that is not a function", { handlers = { x = 1 } }, "types of events to functions" },
     { "an unknown option", { secrets = {} }, "did you mean 'secret'" },
+    {
+      "a store without the name of an account",
+      { accept_unauthenticated = true, store = riskscreen.store.memory() },
+      "store needs `account`",
+    },
   }
   for _, case in ipairs(refused) do
     it("refuses " .. case[1] .. " at the caller's line", function()

@@ -48,6 +48,7 @@ describe_if("programs that share an inbox in Redis", function()
     local inbox = riskscreen.webhook.inbox {
       accept_unauthenticated = true,
       store = store,
+      account = "specs",
       remember = { ttl = 0.05 },
       handlers = {
         ["*"] = function()
@@ -73,6 +74,7 @@ describe_if("programs that share an inbox in Redis", function()
     local inbox = riskscreen.webhook.inbox {
       accept_unauthenticated = true,
       store = store,
+      account = "specs",
       on_failure = function()
         failures = failures + 1
       end,

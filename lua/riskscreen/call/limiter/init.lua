@@ -125,7 +125,7 @@ function M.new(settings, runtime, shared, name, clock)
     limiter.bucket = leases.new(settings, runtime.now, clock, name)
   else
     limiter.bucket = buckets.new(settings, runtime.now, shared, name)
-    limiter.daily = settings.daily and daily_cap.new(settings.daily, clock, shared, name)
+    limiter.daily = settings.daily and daily_cap.new(settings.daily, clock, runtime.now, shared, name)
   end
   return limiter
 end

@@ -4,9 +4,10 @@ local configuration = require "riskscreen.cli.configuration"
 
 local columns = { { name = "name", whole = true }, "value", "source" }
 
--- A password in a proxy's URL is not shown.
+-- A password in a URL is not shown, not even in one that is refused.
 local function shown(value)
-  return type(value) == "string" and (value:gsub("^(%a%w*://)[^/@]*@", "%1***@")) or value
+  local host = type(value) == "string" and value:match "@[^@]*$"
+  return host and (value:match "^%a[%w+.-]*://" or "") .. "***" .. host or value
 end
 
 local function default_of(option)

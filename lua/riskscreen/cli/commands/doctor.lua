@@ -3,6 +3,7 @@
 local addresses = require "riskscreen.address"
 local configuration = require "riskscreen.cli.configuration"
 local date = require "riskscreen.util.date"
+local optional = require "riskscreen.util.optional"
 local status = require "riskscreen.cli.status"
 local version = require "riskscreen.version"
 
@@ -14,10 +15,6 @@ local columns = { "check", "result", "detail", "advice" }
 
 -- Each check returns a result ("ok", "warning", "failed" or "skipped"), a detail and advice.
 local checks = {}
-
-local function has(module)
-  return (pcall(require, module))
-end
 
 function checks.installation()
   local core = require "riskscreen.core"
@@ -34,7 +31,7 @@ function checks.modules()
     { "zlib", ".gz files need lua-zlib: apt install lua-zlib" },
     { "lxp", "OFAC's XML needs lua-expat: apt install lua-expat" },
   } do
-    if not has(entry[1]) then
+    if not optional(entry[1]) then
       missing[#missing + 1] = entry[2]
     end
   end

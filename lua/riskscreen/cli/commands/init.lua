@@ -16,6 +16,7 @@ local files = {
   require "riskscreen.cli.commands.webhook",
   require "riskscreen.cli.commands.sandbox",
   require "riskscreen.cli.commands.call",
+  require "riskscreen.cli.commands.repl",
   require "riskscreen.cli.commands.doctor",
   require "riskscreen.cli.commands.config",
   require "riskscreen.cli.commands.completion",

@@ -1,22 +1,13 @@
--- The facts that must be the same when a run over a file is resumed: input, network, policy, service and others.
+-- The facts that must be the same when a run over a file is resumed: what the file and the output are, and the identity
+-- of the decisions. Local lists are none of them: they are asked for every row, and may change during a run.
+local calls = require "riskscreen.call"
 local core = require "riskscreen.core"
 local text = require "riskscreen.util.text"
 
-local NAMES =
-  { "input", "format", "network", "policy", "lists", "include", "address_check", "service", "columns", "content" }
+-- The identity covers policy, include, address_check and service; they stand here for a message that names the cause.
+local NAMES = "input format network policy include address_check service columns content identity"
+local LATER = { content = true, identity = true } -- earlier versions kept none
 local PIECE = 65536 -- bytes
-
--- The paths of the local lists. Their content may change during a run.
-local function lists_of(context)
-  local parts = {}
-  for _, name in ipairs { "deny", "allow", "allow_without_call" } do
-    local value = context:setting("lists." .. name)
-    if value ~= nil then
-      parts[#parts + 1] = name .. " " .. (type(value) == "table" and table.concat(value, ",") or tostring(value))
-    end
-  end
-  return parts[1] and table.concat(parts, "; ") or nil
-end
 
 -- The digest of a whole file, in constant memory.
 local function digest_of(path)
@@ -34,9 +25,10 @@ local M = {}
 ---@param context riskscreen.cli.Context
 ---@param input riskscreen.Rows
 ---@param format "csv"|"jsonl"
+---@param client riskscreen.Client
 ---@param source? "sandbox"
 ---@return table<string, string>
-function M.of(context, input, format, source)
+function M.of(context, input, format, client, source)
   local options = context.options
   local policy = context:setting "policy"
   local file = policy and io.open(policy, "rb")
@@ -54,7 +46,7 @@ function M.of(context, input, format, source)
     address_check = options.address_check ~= nil and tostring(options.address_check) or nil,
     service = source and "the sandbox" or context:setting "base_url",
     source = source, -- not compared: 0.1.0 has no such column
-    lists = lists_of(context),
+    identity = calls.identity.decision(calls.state_of(client), client.policy, options),
     content = input.size and digest_of(options.file) or nil, -- not of a pipe
     columns = table.concat({
       options.address_column or "",
@@ -71,10 +63,11 @@ end
 ---@param now table<string, string>
 ---@return string|nil
 function M.difference(before, now)
-  for _, name in ipairs(NAMES) do
-    -- The first version kept no digest of the whole file.
-    local is_known = name ~= "content" or before.content ~= nil
-    if is_known and before[name] ~= now[name] then
+  for name in NAMES:gmatch "%S+" do
+    if before[name] ~= now[name] and not (LATER[name] and before[name] == nil) then
+      if name == "identity" then
+        return "the account, or another setting that decisions depend on, is another one"
+      end
       local was, is = text.show(before[name] or "none"), text.show(now[name] or "none")
       return ("%s was %s and is %s"):format(name, was, is)
     end

@@ -44,7 +44,7 @@ end
 
 ---The decision of the lists about an address: block or allow. Nil where the service must be asked.
 ---@param subject riskscreen.nginx.Subject
----@param now number Unix seconds
+---@param now number seconds
 ---@return { decision: riskscreen.Decision, valid_until: number }|nil
 function Lists:find(subject, now)
   local store, settings = self.refresher.store, self.refresher.settings
@@ -59,6 +59,12 @@ function Lists:find(subject, now)
   end
   local allow = store:whitelisted(own_key) and allow_for(self, subject)
   return allow and listed(subject, allow, false, math.min(valid_until, now + settings.interval)) or nil
+end
+
+---A number that changes with the lists.
+---@return number|nil
+function Lists:generation()
+  return self.refresher.store:changed()
 end
 
 ---Starts refreshing in this worker.

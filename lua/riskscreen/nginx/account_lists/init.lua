@@ -1,7 +1,8 @@
 -- The account's blacklist and whitelist, fetched by one worker for all. An address on a list needs no look-up. This
--- file decides when they are fetched; lease.lua chooses the worker, store.lua keeps them, decision.lua decides by them.
+-- file decides when they are fetched; store.lua keeps them, decision.lua decides by them.
 local items = require "riskscreen.nginx.account_lists.items"
-local leases = require "riskscreen.nginx.account_lists.lease"
+local leases = require "riskscreen.nginx.lease"
+local runtime = require "riskscreen.runtime"
 local show = require("riskscreen.util.text").show
 local stores = require "riskscreen.nginx.account_lists.store"
 local tables = require "riskscreen.util.tables"
@@ -9,6 +10,7 @@ local verdicts = require "riskscreen.nginx.account_lists.decision"
 
 local TRIES = 4 -- attempts of each worker in an interval to take the lease
 local BATCH = 200 -- entries that are written before other requests run
+local SLACK = 2 -- times a page's timeout: the length of the lease
 
 ---@class riskscreen.nginx.ListSettings
 ---@field dict table an ngx.shared dict
@@ -20,7 +22,7 @@ local BATCH = 200 -- entries that are written before other requests run
 ---@field page_size integer
 ---@field timeout number seconds for a page
 ---@field refreshed? fun(result: "success"|"failure") called after every refresh
----@field now? fun(): number Unix seconds
+---@field now? fun(): number monotonic seconds
 ---@field every? fun(seconds: number, callback: fun(premature: boolean)): any ngx.timer.every
 ---@field at? fun(seconds: number, callback: fun(premature: boolean)): any ngx.timer.at
 ---@field log? fun(message: string)
@@ -30,13 +32,32 @@ local BATCH = 200 -- entries that are written before other requests run
 
 ---@class riskscreen.nginx.ListRefresher
 ---@field private store riskscreen.nginx.ListStore
----@field private lease riskscreen.nginx.ListLease
+---@field private lease_key string in the dict
+---@field private lease? string while this worker fetches
 ---@field private reported? string|false the last message about items that are no address
 ---@field private started boolean
 ---@field private running boolean
 ---@field private shared? riskscreen.nginx.SharedLists
 local Refresher = {}
 Refresher.__index = Refresher
+
+-- Renews the lease. Returns false where it is another worker's by now.
+local function renew(self)
+  local settings = self.settings
+  self.lease = leases.renew(settings.dict, self.lease_key, self.lease, settings.now(), settings.timeout * SLACK)
+    or self.lease
+  return settings.dict:get(self.lease_key) == self.lease
+end
+
+-- Ends the lease. No worker takes the next one before the time is over.
+local function finish(self, seconds)
+  local settings = self.settings
+  if seconds > 0 then
+    leases.renew(settings.dict, self.lease_key, self.lease, settings.now(), seconds)
+  else
+    leases.release(settings.dict, self.lease_key, self.lease)
+  end
+end
 
 -- Fetches one list. The lease is renewed with every page.
 local function fetch_list(self, list, content, pages)
@@ -45,7 +66,7 @@ local function fetch_list(self, list, content, pages)
   for page in self.settings.client[list]:pages({ pageSize = settings.page_size }, call) do
     content[list](content, page)
     pages[#pages + 1] = { list = list, items = page }
-    if settings.exiting() or not self.lease:renew() then
+    if settings.exiting() or not renew(self) then
       error("another worker has taken over", 0)
     end
   end
@@ -58,7 +79,7 @@ local function new_pacer(self)
     written = written + 1
     if written % BATCH == 0 then
       self.settings.pause()
-      return self.lease:renew()
+      return renew(self)
     end
     return true
   end
@@ -77,7 +98,7 @@ end
 -- Fetches the lists for all machines, unless another one does so. Returns whether this one did.
 local function fetch(self, at, content)
   local settings, shared, pages = self.settings, self.shared, {}
-  if shared and not shared:take_lease(self.lease.length) then
+  if shared and not shared:take_lease(settings.timeout * SLACK) then
     return false
   end
   local ok, failure = pcall(function()
@@ -123,7 +144,7 @@ local function fetch_and_keep(self, at)
   elseif not fetch(self, at, content) then
     return nil
   end
-  local kept, message = self.store:keep(content, at, new_pacer(self))
+  local kept, message = self.store:keep(content, at, self.settings.now(), new_pacer(self))
   if not kept then
     error(message, 0)
   end
@@ -142,22 +163,24 @@ function Refresher:refresh()
   if self.running then
     return
   end
-  local taken, message = self.lease:take()
-  if not taken then
+  local dict, holder, seconds = settings.dict, settings.identity(), settings.timeout * SLACK
+  local lease, message = leases.take(dict, self.lease_key, holder, settings.now(), seconds)
+  if not lease then
     return message and report_failure(self, "the dict has no room for the lists: " .. message)
   end
+  self.lease = lease
   self.running = true
   local at = settings.now()
   local ok, result = pcall(fetch_and_keep, self, at)
   self.running = false
   if not ok and settings.exiting() then
-    return self.lease:finish(0)
+    return finish(self, 0)
   end
   at = ok and result or at
   -- A refresh that took longer than the interval still leaves a pause before the next one.
   local is_waiting = ok and not result
   local pause = is_waiting and 0 or at + settings.interval - settings.now()
-  self.lease:finish(math.max(pause, settings.interval / TRIES))
+  finish(self, math.max(pause, settings.interval / TRIES))
   if not ok then
     report_failure(self, result)
   elseif not is_waiting then
@@ -225,7 +248,7 @@ local M = {}
 local function of_nginx()
   local ngx = _G.ngx
   return {
-    now = ngx.now,
+    now = runtime.nginx_time,
     every = ngx.timer.every,
     at = ngx.timer.at,
     identity = ngx.worker.pid,
@@ -249,7 +272,7 @@ function M.new(given)
   return setmetatable({
     settings = settings,
     store = stores.new(settings.dict, prefix),
-    lease = leases.new(settings, prefix .. "lease"),
+    lease_key = prefix .. "lease",
     started = false,
     running = false,
   }, Refresher)

@@ -1,16 +1,14 @@
 -- The lists in the shared dict: an entry for each address with its generation, and the number of the last complete
 -- generation. The dict may lose any of these; then the service is asked.
-local epochs = require "riskscreen.nginx.cache.epoch"
 local json = require "riskscreen.json"
 
-local KEPT = 30 * 86400 -- seconds for which the blacklist holds while the service is unreachable
-local SKEW = 60 -- seconds that a refresh may seem to come from the future, after a clock was set back
+local LAG = 1 -- seconds that the clock of another worker may be ahead
 
 local letters = { blacklist = "b", whitelist = "w" }
 
 ---@class riskscreen.nginx.ListState
 ---@field generation integer
----@field refreshed_at number Unix seconds when the service was asked
+---@field refreshed_at number seconds when the service was asked
 ---@field blacklist integer entries
 ---@field whitelist integer entries
 ---@field invalid integer items that are no address
@@ -26,9 +24,9 @@ local function read(self, key)
   return type(text) == "string" and text or ""
 end
 
--- May push out decisions, which can be fetched again.
+-- May push out decisions, which can be fetched again. The blacklist holds while the service is unreachable.
 local function write(self, key, text)
-  local ok, message = self.dict:set(self.prefix .. key, text, KEPT)
+  local ok, message = self.dict:set(self.prefix .. key, text)
   return ok, message and "the dict has no room for the lists: " .. message
 end
 
@@ -74,12 +72,12 @@ function Store:whitelisted(key)
 end
 
 ---The time until which the last refresh counts.
----@param now number Unix seconds
+---@param now number seconds
 ---@param max_age number seconds
----@return number|nil until Unix seconds; nil where the refresh is too old, or lies in the future
+---@return number|nil until seconds; nil where the refresh is too old, or lies in the future
 function Store:valid_until(now, max_age)
   local state = self:state()
-  if state and state.refreshed_at <= now + SKEW and now < state.refreshed_at + max_age then
+  if state and state.refreshed_at <= now + LAG and now < state.refreshed_at + max_age then
     return state.refreshed_at + max_age
   end
 end
@@ -93,9 +91,9 @@ local function put(self, key, entry, generation, last)
   return ok, message, same
 end
 
--- Tells all workers to clear their LRU.
-local function announce(self, now)
-  local told, message = epochs.advance(self.dict, now)
+-- Tells all workers that the lists have changed.
+local function announce(self, generation)
+  local told, message = self.dict:set(self.prefix .. "changed", generation)
   if not told then
     -- The next refresh must try it again.
     self.dict:delete(self.prefix .. "state")
@@ -104,27 +102,23 @@ local function announce(self, now)
   return true
 end
 
--- A number above those of all refreshes so far, also of failed ones. The state may be lost, and the clock be set back.
-local function next_generation(self, last, at)
-  local key = self.prefix .. "generation"
-  local least = math.max(math.floor(at * 1000), last and last.generation + 1 or 0)
-  local generation = self.dict:incr(key, 1, least)
-  if not generation or generation < least then
-    self.dict:set(key, least)
-    return least
-  end
-  return generation
+---The number of the last generation that differs from the one before; nil where none is known.
+---@return number|nil
+function Store:changed()
+  return (self.dict:get(self.prefix .. "changed"))
 end
 
 ---Keeps the result of a refresh as the next generation. An address that is not in it is no longer on a list.
 ---@param content riskscreen.nginx.ListContent
----@param at number Unix seconds when the service was asked
+---@param at number seconds when the service was asked
+---@param now number seconds
 ---@param pause fun(): boolean called before each entry; false stops
 ---@return boolean|nil ok
 ---@return string|nil message
-function Store:keep(content, at, pause)
+function Store:keep(content, at, now, pause)
   local last, counts = self:state(), content.counts
-  local generation = next_generation(self, last, at)
+  -- Above the numbers of all refreshes so far, also of failed ones and of those that the dict has lost.
+  local generation = math.floor(now * 1000)
   local changed = not last or last.blacklist ~= counts.blacklist or last.whitelist ~= counts.whitelist
   for _, key in ipairs(content.overruled) do
     self.dict:delete(self.prefix .. key)
@@ -142,7 +136,7 @@ function Store:keep(content, at, pause)
   local state = ("%.0f %.3f %d %d %d"):format(generation, at, counts.blacklist, counts.whitelist, #content.invalid)
   local ok, message = write(self, "state", state)
   if ok and changed then
-    return announce(self, at)
+    return announce(self, generation)
   end
   return ok, message
 end

@@ -12,7 +12,7 @@ function M.current(dict)
 end
 
 ---@param dict table an ngx.shared dict
----@param now number Unix seconds: if the dict has lost the counter, it goes on above every earlier number
+---@param now number seconds: if the dict has lost the counter, it goes on above every earlier number
 ---@return number|nil epoch the new one
 ---@return string|nil message
 function M.advance(dict, now)

@@ -1,6 +1,7 @@
 -- The cache of decisions. `get` tries the LRU of this worker, then the dict of all workers; then it fetches once for
 -- all callers. Entries are in entry.lua, the dict is in dict.lua. Callers of one worker wait in single_flight.lua;
 -- workers wait for each other here (`fetch_locked`), by a lock in the dict.
+local addresses = require "riskscreen.address"
 local decisions = require "riskscreen.policy.decision"
 local dicts = require "riskscreen.nginx.cache.dict"
 local entries = require "riskscreen.nginx.cache.entry"
@@ -8,15 +9,13 @@ local errors = require "riskscreen.errors"
 local lrus = require "riskscreen.nginx.cache.lru"
 local runtime = require "riskscreen.runtime"
 local single_flight = require "riskscreen.nginx.cache.single_flight"
-local subjects = require "riskscreen.nginx.cache.subject"
 local tables = require "riskscreen.util.tables"
 
 local sub = string.sub
 
 local TICK = single_flight.TICK
-local CLOCK_STEP = 1 -- seconds; a clock that goes back by more was set
+local LAG = entries.LAG
 local START_PATIENCE = 0.05 -- seconds for which a fetch may wait for its timer
-local UNSET = nil -- for a field that comes later: LuaJIT makes no room for a constant nil (`./dev bench nginx`)
 local FIRST_PAUSE, GROWTH, LONGEST_PAUSE = 0.002, 1.5, 0.05 -- seconds between looks for another worker's entry
 
 local is_action = tables.set { "allow", "review", "block", "unknown" }
@@ -26,9 +25,10 @@ local is_action = tables.set { "allow", "review", "block", "unknown" }
 ---@class riskscreen.nginx.Cache
 ---@field prefix string of keys
 ---@field private shared table the ngx.shared dict, or one without entries
----@field private seen_at? number Unix seconds when the epoch was last looked up
+---@field private seen_at? number when the epoch was last looked up
 ---@field private epoch? number
----@field private heard_at? number Unix seconds until which it has heard of the fleet's purges
+---@field private generation? number of the account's lists
+---@field private heard_at? number until which it has heard of the fleet's purges
 ---@field private is_deaf? boolean it has not heard of them for longer than the fleet's `delay`
 local Cache = {}
 
@@ -43,9 +43,10 @@ Request.__index = Request
 ---@field address string canonical
 ---@field network string canonical
 ---@field expired? riskscreen.nginx.Entry
----@field began number Unix seconds
+---@field began number
+---@field generation? number of the lists that did not have the address
 ---@field epoch number
----@field lock riskscreen.nginx.Lock|false|nil of all workers, if it has the lock
+---@field lock string|false|nil of all workers, if it has the lock
 ---@field shared_key? string in Redis
 ---@field purge? number the last purge that the machine had heard of before it fetched
 ---@field purge_mark? string of its record
@@ -62,8 +63,9 @@ Request.__index = Request
 local function hear(self, now)
   local fleet, was_deaf = self.fleet, self.is_deaf
   fleet:start()
-  self.heard_at = fleet:heard_at()
-  self.is_deaf = now >= self.heard_at + fleet.delay or self.heard_at > now + CLOCK_STEP
+  local heard_at = fleet:heard_at()
+  self.heard_at = heard_at <= now + LAG and heard_at or -fleet.delay
+  self.is_deaf = now >= self.heard_at + fleet.delay
   if self.is_deaf and not was_deaf then
     self.lru:clear()
   end
@@ -74,8 +76,7 @@ local function heard_until(self, entry)
   if not self.is_deaf or entry.decision.action == "block" then
     return math.huge
   end
-  local heard_at = self.heard_at > entry.at and self.heard_at <= self.now() and self.heard_at or entry.at
-  return heard_at + self.fleet.delay
+  return math.max(self.heard_at, entry.at) + self.fleet.delay
 end
 
 local function limit(self, entry)
@@ -83,29 +84,26 @@ local function limit(self, entry)
   return entry
 end
 
--- Empties the LRU if anything was purged, or the clock was set back. Checks once per clock value.
+-- Empties the LRU if anything was purged. Checks once per clock value.
 local function catch_up(self)
-  local now, seen_at = self.now(), self.seen_at
+  local now, seen_at = self.clock(), self.seen_at
   if now == seen_at then
     return now
   end
   local epoch = self.dict:epoch()
   self.seen_at = now
-  -- Entries that had expired by the later time would be served again.
-  local is_set_back = seen_at and now < seen_at - CLOCK_STEP
-  if is_set_back then
-    self.dict:forget_all(now)
-    epoch = self.dict:epoch()
-  end
   if self.fleet then
     hear(self, now)
   end
-  if epoch ~= self.epoch or is_set_back then
+  if epoch ~= self.epoch then
     self.epoch = epoch
     self.lru:clear()
   end
-  if not seen_at and self.lists then
-    self.lists:start()
+  if self.lists then
+    if not seen_at then
+      self.lists:start()
+    end
+    self.generation = self.lists:generation()
   end
   return now
 end
@@ -121,77 +119,73 @@ local function find_in_lists(self, address, network, now)
   return self.lists:find({ key = network .. ":" .. address, address = address, network = network }, now)
 end
 
--- The entry that all workers share, unless the address was purged since. Few values are alive before the dict is read,
--- because LuaJIT needs the registers for the dict's own code (`./dev bench nginx`).
+-- The decision of the lists about the subject of a key; or nil.
+local function listed(self, key, network, now)
+  local found = find_in_lists(self, self:address_of(key, network), network, now)
+  if found then
+    local entry = { decision = found.decision, expires_at = found.valid_until, at = 0, source = "list" }
+    entry.generation = self.generation
+    self.lru:set(key, entry)
+    return found.decision
+  end
+end
+
+-- The entry that all workers share, unless the address was purged since.
 local function entry_in_dict(self, key, network, now)
-  local value, flags = self.shared:get(key)
-  if not value then
+  local text = self.shared:get(key)
+  if not text then
     return nil
   end
   local address = self:address_of(key, network)
-  local entry, epoch = self.entries:decode(value, now, address, network, flags)
+  local entry, epoch = self.entries:decode(text, now, address, network)
   if entry and (epoch == self.epoch or not self.dict:was_purged(address, epoch)) then
     return self.is_deaf and limit(self, entry) or entry
   end
 end
 
 -- Whether an expired decision may be served instead of one about a failure.
-local function stands_in(self, entry, action, now)
-  return self.entries:stands_in(entry, action, now) and not (self.is_deaf and now >= heard_until(self, entry))
+local function stands_in(self, entry, failed, now)
+  return self.entries:stands_in(entry, failed, now) and not (self.is_deaf and now >= heard_until(self, entry))
 end
 
 -- The newer one of two entries. An expired decision that only this worker knows outlives another worker's failure.
 local function newer(self, own, shared, now)
   if not own or not shared then
     return own or shared
-  elseif shared.failed and stands_in(self, own, shared.decision.action, now) then
+  elseif shared.failed and stands_in(self, own, shared.decision, now) then
     return self.entries:stale(own, shared.at)
   end
   return own.at > shared.at and own or shared
 end
 
 -- The expired decision that may be served instead of one about a failure. A purge ends it, also during the fetch.
-local function stand_in(request, action, now)
+local function stand_in(request, failed, now)
   local self, expired = request.cache, request.expired
-  if stands_in(self, expired, action, now) and not self.dict:was_purged(request.address, request.epoch) then
+  if stands_in(self, expired, failed, now) and not self.dict:was_purged(request.address, request.epoch) then
     return self.entries:stale(expired, now)
   end
 end
 
--- Writes an entry for all workers. Returns whether the dict has it.
-local function write(request, entry, lifetime, now)
-  local self, epoch = request.cache, request.epoch
-  local reference = self.entries.reference(entry, epoch)
-  if reference and self.dict:keep_reference(reference, now) then
-    self.entries:refer(reference)
-    return self.dict:set(request.key, entry.at, lifetime, reference.flags)
-  end
-  return self.dict:set(request.key, self.entries.encode(entry, epoch), lifetime, 0)
-end
-
--- Stores an entry for all workers. It gets its decision only if this worker serves it: most decisions are used once.
+-- Stores an entry for all workers. It gets its decision only if this worker serves it.
 local function store(request, entry, now)
   local self = request.cache
   local lifetime = self.entries:usable_until(entry) - now
-  local is_written = lifetime > 0 and write(request, entry, lifetime, now)
-  if is_written and request.lock == request.key then
-    request.lock = false -- the entry has replaced it
-  end
-  -- In another epoch the address may have been purged, or be on a list.
+  local is_written = lifetime > 0 and self.dict:set(request.key, self.entries:encode(entry, request.epoch), lifetime)
+  -- In another epoch the address may have been purged.
   local is_kept = lifetime > 0 and self.epoch == request.epoch and (not is_written or self.lru:takes(request.key))
   if is_kept or request.waiting > 0 then
     self.entries.complete(entry, request.address, request.network)
   end
   if is_kept then
+    entry.generation = request.generation
     self.lru:set(request.key, self.is_deaf and limit(self, entry) or entry)
   end
 end
 
--- Stores the answer or the failure. Returns the entry as other workers will decode it, but for a decision that nobody
--- needs.
+-- Stores the answer or the failure. Returns the entry as other workers will decode it.
 local function keep(request, decision, failed)
-  local self, now = request.cache, request.cache.now()
-  local entry = failed and stand_in(request, decision.action, now)
+  local self, now = request.cache, request.cache.clock()
+  local entry = failed and stand_in(request, decision, now)
   if failed and not entry then
     entry = self.entries:failure(decision, now)
   elseif not failed then
@@ -241,12 +235,10 @@ local function overtaken(request)
   if self.epoch == request.epoch and self.clock() < request.dead_at then
     return nil
   end
-  local now = self.now()
+  local now = self.clock()
   local entry = newer(self, self.lru:get(request.key), entry_in_dict(self, request.key, request.network, now), now)
   if not entry or entry.failed or entry.at <= request.began or now >= entry.expires_at then
     return nil
-  elseif request.lock == request.key then
-    request.lock = false -- the entry has replaced it
   end
   if request.purge then
     share(request, nil, true)
@@ -261,7 +253,7 @@ local function ask(request, deadline, seconds)
   if self.metrics then
     self.metrics:begin(request)
   end
-  local decision = self.fetch(request.address, request.network, seconds, request)
+  local decision = self.fetch(request.address, request.network, seconds)
   if type(decision) ~= "table" or not is_action[decision.action] then
     error("fetch must return a decision", 0)
   end
@@ -283,9 +275,6 @@ local function ask(request, deadline, seconds)
     share(request, entry, failed)
   end
   request.decision, request.own = entry and entry.decision or decision, decision
-  if entry then
-    self.entries:recycle(entry)
-  end
   request.source = failure and failure.kind == "invalid_argument" and "invalid" or "upstream"
   if failed then
     request.failed, request.is_private = true, is_private
@@ -295,11 +284,12 @@ end
 
 -- The entry that another worker has fetched meanwhile.
 local function found(request)
-  local self, now = request.cache, request.cache.now()
+  local self, now = request.cache, request.cache.clock()
   local entry = entry_in_dict(self, request.key, request.network, now)
   if not entry or now >= entry.expires_at then
     return nil
   elseif self.epoch == request.epoch then
+    entry.generation = request.generation
     self.lru:set(request.key, entry)
   end
   local result = conclude(request, entry, entry.source or "dict")
@@ -317,7 +307,7 @@ local function fetch_from_fleet(request, seconds)
     lease, verdict = fleet:take_lease(key, address, refused, seconds)
     entry = verdict and self.entries:restore(verdict, address, request.network)
   end
-  local now = self.now()
+  local now = self.clock()
   if entry and now < math.min(entry.expires_at, heard_until(self, entry)) then
     store(request, entry, now)
     local result = conclude(request, entry, "redis")
@@ -331,7 +321,7 @@ end
 -- when the time is up.
 local function fetch_locked(request, deadline, seconds)
   local self, remaining, pause = request.cache, seconds, FIRST_PAUSE
-  request.lock = self.dict:lock(request.key, remaining + single_flight.GRACE)
+  request.lock = self.dict:lock(request.key, deadline - remaining, remaining + single_flight.GRACE)
   while request.lock == false do
     self.sleep(math.min(pause, remaining))
     pause, remaining = math.min(pause * GROWTH, LONGEST_PAUSE), deadline - self.clock()
@@ -339,10 +329,10 @@ local function fetch_locked(request, deadline, seconds)
     if result or remaining < TICK then
       return result
     end
-    request.lock = self.dict:lock(request.key, remaining + single_flight.GRACE)
+    request.lock = self.dict:lock(request.key, deadline - remaining, remaining + single_flight.GRACE)
   end
-  -- Another worker may have had the lock until just now. Where the entry's own key is the lock, there was no entry.
-  local result = request.lock and request.lock ~= request.key and found(request)
+  -- Another worker may have had the lock until just now.
+  local result = request.lock and found(request) or nil
   if not result and self.fleet then
     result = fetch_from_fleet(request, remaining)
     remaining = deadline - self.clock()
@@ -361,7 +351,7 @@ end
 local function finish(request, result)
   local self = request.cache
   if request.lock then
-    self.dict:unlock(request.lock)
+    self.dict:unlock(request.key, request.lock)
   end
   if self.metrics then
     self.metrics:finish(request)
@@ -448,8 +438,7 @@ end
 local function fetch_once(self, request, timeout)
   local result, has_led = lead_or_wait(self, request, timeout)
   if not result or result.failed then
-    local action = result and result.decision.action or "unknown"
-    local entry = stand_in(request, action, self.now())
+    local entry = stand_in(request, result and result.decision, self.clock())
     if entry then
       return entry.decision, "stale"
     end
@@ -466,6 +455,7 @@ end
 -- Serves an expired block for a moment, and fetches in the background.
 local function serve_stale(self, request, timeout, now)
   local entry = self.entries:stale(request.expired, now)
+  entry.generation = request.generation
   self.lru:set(request.key, entry)
   if not self.flights:find(request.key, request.epoch) then
     self.spawn(function()
@@ -483,6 +473,13 @@ function Cache:address_of(key, network)
   return sub(key, #self.prefix + #network + 2)
 end
 
+local function hit(self, entry)
+  if self.metrics then
+    self.metrics:lookup("lru", true)
+  end
+  return entry.decision, entry.source or "lru"
+end
+
 ---The decision about the subject of a key: `prefix`, the network, ":" and the canonical address. It is shared: do not
 ---change it. A cached one has no records.
 ---@param key string
@@ -492,18 +489,19 @@ end
 ---@return riskscreen.nginx.CacheSource source
 function Cache:get_by_key(key, network, timeout)
   local now, own = catch_up(self), self.lru:get(key)
-  if own and now < own.expires_at then
-    if self.metrics then
-      self.metrics:lookup("lru", true)
-    end
-    return own.decision, own.source or "lru"
+  if own and now < own.expires_at and own.generation == self.generation then
+    return hit(self, own)
   end
 
-  local listed = self.lists and find_in_lists(self, self:address_of(key, network), network, now)
-  if listed then
-    self.lru:set(key, { decision = listed.decision, expires_at = listed.valid_until, at = 0, source = "list" })
+  local on_list = self.lists and listed(self, key, network, now)
+  if on_list then
     count_lookups(self, true)
-    return listed.decision, "list"
+    return on_list, "list"
+  elseif own and own.source == "list" then
+    own = nil
+  elseif own and now < own.expires_at then
+    own.generation = self.generation
+    return hit(self, own)
   end
 
   -- Asked here, so that LuaJIT compiles one way that makes no entry.
@@ -511,6 +509,7 @@ function Cache:get_by_key(key, network, timeout)
   local entry = newer(self, own, entry_in_dict(self, key, network, now), now)
   if entry and now < entry.expires_at then
     if is_taken then
+      entry.generation = self.generation
       self.lru:set(key, entry)
     end
     count_lookups(self, true)
@@ -526,22 +525,24 @@ function Cache:get_by_key(key, network, timeout)
     expired = entry,
     began = now,
     epoch = self.epoch,
+    generation = self.generation,
     lock = false,
     dead_at = 0,
     is_begun = false,
-    -- With room for the result.
-    result = UNSET,
-    decision = UNSET,
-    own = UNSET,
-    source = UNSET,
-    failed = UNSET,
-    slot = UNSET,
   }, Request)
   timeout = timeout or self.timeout
   if entry and entry.decision.action == "block" and now < self.entries:usable_until(entry) then
     return serve_stale(self, request, timeout, now)
   end
-  return fetch_once(self, request, timeout)
+  local decision, source = fetch_once(self, request, timeout)
+  -- The lists may have changed during the fetch.
+  if self.lists and self.lists:generation() ~= request.generation then
+    on_list = listed(self, key, network, catch_up(self))
+    if on_list then
+      return on_list, "list"
+    end
+  end
+  return decision, source
 end
 
 ---The decision about an address, as `get_by_key`.
@@ -551,7 +552,7 @@ end
 ---@return riskscreen.Decision decision
 ---@return riskscreen.nginx.CacheSource source
 function Cache:get(address, network_name, timeout)
-  local network = subjects.network_names[network_name]
+  local network = addresses.network_names[network_name]
   return self:get_by_key(self.prefix .. network .. ":" .. address, network, timeout)
 end
 
@@ -561,13 +562,13 @@ end
 ---@return riskscreen.Decision|nil
 function Cache:blacklisted(address, network_name)
   local now = catch_up(self)
-  local listed = self.lists and find_in_lists(self, address, subjects.network_names[network_name], now)
+  local listed = self.lists and find_in_lists(self, address, addresses.network_names[network_name], now)
   return listed and listed.decision.action == "block" and listed.decision or nil
 end
 
 ---Forgets all addresses in all workers.
 function Cache:forget_all()
-  self.dict:forget_all(self.now())
+  self.dict:forget_all(self.clock())
 end
 
 ---Forgets an address in all workers. A list that has the address still counts.
@@ -576,11 +577,11 @@ end
 ---@return boolean|nil ok
 ---@return riskscreen.Error|nil err
 function Cache:purge(address, network)
-  local spellings, keys = subjects.spellings(address, network)
+  local spellings, keys = addresses.keys(address, network)
   if not spellings then
     error("purge: expected an address and, at most, a network", 2)
   end
-  local ok, message = self.dict:purge(spellings, keys, self.now())
+  local ok, message = self.dict:purge(spellings, keys, self.clock())
   self.epoch = self.dict:epoch()
   self.lru:clear()
   if not ok then
@@ -592,8 +593,7 @@ end
 local M = {}
 
 ---@class riskscreen.nginx.CacheSettings
----@field fetch fun(address: string, network: string, seconds: number, subject: { address: string, network: string }):
----riskscreen.Decision asks the service
+---@field fetch fun(address: string, network: string, seconds: number): riskscreen.Decision asks the service
 ---@field dict? table an ngx.shared dict
 ---@field lru? integer addresses that each worker caches itself; 0: none
 ---@field ttl? table<riskscreen.Action, number> seconds
@@ -603,8 +603,7 @@ local M = {}
 ---@field lists? riskscreen.nginx.Lists
 ---@field fleet? riskscreen.nginx.Fleet
 ---@field metrics? riskscreen.nginx.Recorder
----@field now? fun(): number Unix seconds by which entries expire
----@field clock? fun(): number seconds by which callers wait
+---@field clock? fun(): number monotonic seconds, the same in all workers
 ---@field sleep? fun(seconds: number)
 ---@field pcall? fun(fn: function, ...): boolean, any pcall of functions that may wait
 ---@field new_semaphore? fun(): { wait: fun(self, seconds: number), post: fun(self, count: integer) }
@@ -612,6 +611,7 @@ local M = {}
 ---@field hold? fun(request: { abandon: fun(self) }): any see runtime/tasks.lua
 ---@field release? fun(request: table, hold: any)
 ---@field is_alone? fun(): boolean whether there is one worker
+---@field holder? fun(): string|number unique to this worker
 ---@field background? riskscreen.nginx.Background runs fetches outside of requests
 
 local TTL = { allow = 300, review = 300, block = 3600, unknown = 1 }
@@ -625,7 +625,6 @@ local NO_LRU = { get = nothing, set = nothing, takes = nothing, clear = nothing 
 local function of_nginx()
   local ngx = _G.ngx
   return {
-    now = runtime.nginx_time,
     clock = runtime.nginx_time,
     sleep = ngx.sleep,
     pcall = pcall,
@@ -640,6 +639,7 @@ local function of_nginx()
     is_alone = function()
       return ngx.worker.count() == 1
     end,
+    holder = ngx.worker.pid,
     hold = runtime.tasks.hold,
     release = runtime.tasks.release,
     background = require "riskscreen.nginx.cache.background",
@@ -651,10 +651,8 @@ end
 ---@return riskscreen.nginx.Cache
 function M.new(given)
   local self = tables.object(Cache, tables.merge(tables.merge(DEFAULTS, _G.ngx and of_nginx()), given))
-  self.entries = entries.new(tables.merge(TTL, given.ttl), tables.merge(STALE, given.stale), function(flags)
-    return self.dict:reasons(flags)
-  end)
-  self.dict = dicts.new(given.dict, self.version, self.entries:longest(), self.is_alone)
+  self.entries = entries.new(tables.merge(TTL, given.ttl), tables.merge(STALE, given.stale))
+  self.dict = dicts.new(given.dict, self.version, self.is_alone, self.holder)
   self.shared, self.prefix = given.dict or NO_DICT, self.dict.prefix
   self.lru = self.lru > 0 and lrus.new(self.lru) or NO_LRU
   self.flights = single_flight.new(self.clock, self.new_semaphore)

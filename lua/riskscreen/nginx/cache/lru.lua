@@ -2,13 +2,11 @@
 -- becomes young again, and an entry that is not used for a whole generation is dropped. For entries that are used once,
 -- this is five times cheaper than resty.lrucache with its exact order (`./dev bench nginx`).
 
+local optional = require "riskscreen.util.optional"
 local tables = require "riskscreen.util.tables"
 
-local has_new_table, new_table = pcall(require, "table.new")
-if not has_new_table then
-  function new_table()
-    return {}
-  end
+local new_table = optional "table.new" or function()
+  return {}
 end
 
 local TAKEN = 4 -- a full LRU takes one of so many entries that the dict has

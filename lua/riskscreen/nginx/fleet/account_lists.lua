@@ -1,7 +1,9 @@
 -- The account's lists in Redis: one machine fetches them, and the others take its pages from there. Each page is sealed
 -- with the number of its run, so that no page of another run can take its place.
+local clock = require "riskscreen.nginx.fleet.clock"
 local errors = require "riskscreen.errors"
 local json = require "riskscreen.json"
+local redis = require "riskscreen.redis"
 local seals = require "riskscreen.nginx.fleet.seal"
 
 local VERSION = "1"
@@ -12,8 +14,6 @@ local BATCH = 50 -- pages that are read or written at once
 
 local is_list = { blacklist = true, whitelist = true }
 
-local RELEASE = [[if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end]]
-
 ---@class riskscreen.nginx.ListPage
 ---@field list "blacklist"|"whitelist"
 ---@field items table[] as the service lists them
@@ -22,8 +22,8 @@ local RELEASE = [[if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.cal
 ---@field private client riskscreen.Redis
 ---@field private seal riskscreen.nginx.Seal
 ---@field private key string
----@field private skew number seconds by which two clocks may differ
----@field private now fun(): number Unix seconds
+---@field private skew number seconds by which two machines may differ in the time of Redis
+---@field private now fun(): number monotonic seconds
 ---@field private holder string this machine and this worker
 local SharedLists = {}
 SharedLists.__index = SharedLists
@@ -65,14 +65,15 @@ end
 ---The pages that another machine has fetched lately.
 ---@param max_age number seconds
 ---@return riskscreen.nginx.ListPage[]|nil
----@return number at Unix seconds of the fetch, as early as it can have been by this machine's clock
+---@return number at seconds of the fetch, as early as it can have been by this machine's clock
 function SharedLists:read(max_age)
+  local offset = clock.offset(self.client, self.now, self.skew)
   local sealed = self.client:call("GET", self.key)
   local head = type(sealed) == "string" and self.seal:open(self.key, sealed)
   local at, count = (head or ""):match(HEAD_PATTERN)
   at, count = tonumber(at), tonumber(count)
-  local now = self.now()
-  if not at or count > MAX_PAGES or at > now + self.skew or now >= at - self.skew + max_age then
+  local now = offset and self.now() + offset
+  if not now or not at or count > MAX_PAGES or at > now + self.skew or now >= at - self.skew + max_age then
     return nil, 0
   end
   local commands, pages = {}, {}
@@ -86,7 +87,7 @@ function SharedLists:read(max_age)
       return nil, 0
     end
   end
-  return replies and pages, at - self.skew
+  return replies and pages, at - offset - self.skew
 end
 
 ---Takes the lease of all machines.
@@ -98,16 +99,20 @@ function SharedLists:take_lease(seconds)
 end
 
 function SharedLists:end_lease()
-  self.client:call("EVAL", RELEASE, 1, self.key .. ":lease", self.holder)
+  self.client:call("EVAL", redis.RELEASE, 1, self.key .. ":lease", self.holder)
 end
 
 ---Writes the pages of a fetch. The head comes last, so that it never names pages that are not there yet.
 ---@param pages riskscreen.nginx.ListPage[]
----@param at number Unix seconds of the fetch
+---@param asked_at number seconds of the fetch
 ---@param seconds number that they are kept
-function SharedLists:write(pages, at, seconds)
+function SharedLists:write(pages, asked_at, seconds)
   local commands, milliseconds = {}, math.ceil(seconds * 1000)
-  at = tonumber(("%.3f"):format(at))
+  local offset = clock.offset(self.client, self.now, self.skew)
+  if not offset then
+    return
+  end
+  local at = tonumber(("%.3f"):format(asked_at + offset))
   for number, page in ipairs(pages) do
     local key = page_key(self, at, number)
     commands[number] = { "SET", key, self.seal:close(key, assert(json.encode(page))), "PX", milliseconds }

@@ -1,6 +1,7 @@
 -- The third tier of a gate's cache: verdicts that several machines share in Redis. Their text is in verdict.lua, and is
 -- outside input. The commands go through pipeline.lua, within `deadline`. A purge reaches every machine by purges.lua.
 local account_lists = require "riskscreen.nginx.fleet.account_lists"
+local addresses = require "riskscreen.address"
 local breakers = require "riskscreen.call.breaker"
 local errors = require "riskscreen.errors"
 local pipelines = require "riskscreen.nginx.fleet.pipeline"
@@ -8,11 +9,11 @@ local purges = require "riskscreen.nginx.fleet.purges"
 local random = require "riskscreen.util.random"
 local redis = require "riskscreen.redis"
 local runtime = require "riskscreen.runtime"
-local subjects = require "riskscreen.nginx.cache.subject"
 local tables = require "riskscreen.util.tables"
 local verdicts = require "riskscreen.nginx.fleet.verdict"
 
 local ngx = _G.ngx
+local now = runtime.nginx_time
 
 local CIRCUIT = { failures = 3, share = 0.5, minimum = 20, window = 10, cooldown = 1, probes = 1 }
 local SLOWEST = 1 -- seconds for what no request waits for
@@ -41,8 +42,6 @@ if is_kept then redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) end
 if redis.call('GET', KEYS[2]) == ARGV[3] then redis.call('DEL', KEYS[2]) end
 return is_kept and 1 or 0]]):format(verdicts.LEASE_FIRST, verdicts.LEASE_LAST)
 
-local RELEASE = [[if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end]]
-
 ---@class riskscreen.nginx.Fleet
 ---@field delay number seconds; see the option `purge_delay`
 ---@field private settings table the checked options
@@ -59,13 +58,13 @@ Fleet.__index = Fleet
 
 -- Runs a command of a request. Counts the failure.
 local function call(self, command)
-  local started = ngx.now()
+  local started = now()
   local reply, problem = self.pipeline:call(self.settings.deadline, command)
   if reply == nil then
     self.recorder:count("redis_errors", problem)
     return nil
   end
-  self.recorder:redis(ngx.now() - started)
+  self.recorder:redis(now() - started)
   if errors.is(reply) then
     self.recorder:count("redis_errors", "reply")
     return nil
@@ -75,7 +74,11 @@ end
 
 -- The verdict that a text of Redis holds, or nil where it does not count.
 local function open(self, key, address, sealed)
-  local verdict, reason = self.verdicts:decode(key, sealed, ngx.now())
+  local offset = self.purges:offset()
+  local verdict, reason = nil, "future"
+  if offset then
+    verdict, reason = self.verdicts:decode(key, sealed, now(), offset)
+  end
   if verdict and self.purges:is_purged(address, verdict.purge) then
     verdict, reason = nil, "purged"
   end
@@ -114,7 +117,7 @@ end
 ---@return riskscreen.nginx.SharedVerdict|nil
 function Fleet:take_lease(key, address, refused, seconds)
   local settings = self.settings
-  local deadline, pause = ngx.now() + math.min(settings.lease, seconds / 2), FIRST_PAUSE
+  local deadline, pause = now() + math.min(settings.lease, seconds / 2), FIRST_PAUSE
   local milliseconds = ("%.0f"):format(math.ceil(settings.lease * 1000))
   repeat
     local reply = call(self, { "EVAL", TAKE_LEASE, "2", key, key .. ":lease", milliseconds, refused or "" })
@@ -131,7 +134,7 @@ function Fleet:take_lease(key, address, refused, seconds)
     end
     ngx.sleep(pause)
     pause = math.min(pause * GROWTH, LONGEST_PAUSE)
-  until ngx.now() >= deadline
+  until now() >= deadline
   return 0
 end
 
@@ -142,8 +145,8 @@ end
 ---Writes a verdict later, and ends the lease.
 ---@param key string
 ---@param known riskscreen.nginx.KnownDecision
----@param at number Unix seconds of the fetch
----@param valid_until number Unix seconds
+---@param at number seconds of the fetch
+---@param valid_until number seconds
 ---@param purge number the last one before the fetch
 ---@param mark string of its record
 ---@param lease number 0 without one
@@ -151,8 +154,10 @@ function Fleet:share(key, known, at, valid_until, purge, mark, lease)
   if self.pipeline:refuses() then
     return post(self, nil)
   end
-  local milliseconds = math.floor((valid_until - ngx.now()) * 1000)
-  local text = milliseconds > 0 and self.verdicts:encode(key, known.json, at, valid_until, purge, lease)
+  local milliseconds, offset = math.floor((valid_until - now()) * 1000), self.purges:offset()
+  local text = milliseconds > 0
+    and offset
+    and self.verdicts:encode(key, known.json, at, valid_until, offset, purge, lease)
   if text then
     local lifetime, number, id = ("%.0f"):format(milliseconds), ("%016.0f"):format(lease), ("%.0f-0"):format(purge)
     post(self, { "EVAL", SHARE, "3", key, key .. ":lease", self.stream, text, lifetime, number, id, mark })
@@ -163,7 +168,7 @@ end
 ---@param key string
 ---@param lease number
 function Fleet:release(key, lease)
-  post(self, { "EVAL", RELEASE, "1", key .. ":lease", ("%016.0f"):format(lease) })
+  post(self, { "EVAL", redis.RELEASE, "1", key .. ":lease", ("%016.0f"):format(lease) })
 end
 
 ---The last purge that this machine has heard of; nil before it hears any.
@@ -178,7 +183,7 @@ function Fleet:purge_mark()
   return self.purges:mark()
 end
 
----Unix seconds: every purge that had reached Redis by then has been heard of.
+---Seconds: every purge that had reached Redis by then has been heard of.
 ---@return number
 function Fleet:heard_at()
   return self.purges:heard_at()
@@ -198,8 +203,7 @@ end
 ---@return riskscreen.nginx.SharedLists
 function Fleet:lists(id)
   local settings = self.settings
-  local holder = ("%d %d"):format(ngx.worker.pid(), random.seed(ngx.now()))
-  return account_lists.new(self.slow_client, settings.key, id, settings.clock_skew, ngx.now, holder)
+  return account_lists.new(self.slow_client, settings.key(), id, settings.clock_skew, now, random.token())
 end
 
 ---Starts listening for purges in this worker.
@@ -224,7 +228,7 @@ end
 function Fleet:facts()
   return {
     circuit = self.breaker:status(),
-    unheard_seconds = math.max(0, ngx.now() - self:heard_at()),
+    unheard_seconds = math.max(0, now() - self:heard_at()),
     purge_delay = self.delay,
   }
 end
@@ -244,16 +248,21 @@ local M = { options = require "riskscreen.nginx.fleet.options" }
 ---@return riskscreen.nginx.Fleet
 function M.new(given)
   local options, recorder = given.options, given.recorder
-  local client = redis.with(tables.merge(options, { timeout = options.deadline }))
-  local slow = redis.with(tables.merge(options, { timeout = options.timeout + purges.LONGEST_BLOCK }))
+  local of_redis = tables.without(options, "key")
+  local client = redis.with(tables.merge(of_redis, { timeout = options.deadline }))
+  local slow = redis.with(tables.merge(of_redis, { timeout = options.timeout + purges.LONGEST_BLOCK }))
   local stream = slow:key "purges"
   local dict_prefix = ("riskscreen:fleet:%s:%s:"):format(given.name, options.prefix)
-  local breaker = breakers.new(CIRCUIT, runtime.nginx_time, given.dict, dict_prefix, runtime.nginx_time)
+  local breaker = breakers.new(CIRCUIT, now, given.dict, dict_prefix, now)
   local function log(problem)
     ngx.log(ngx.WARN, "riskscreen: redis: ", tostring(problem))
   end
   return setmetatable({
-    settings = options,
+    settings = tables.merge(client.settings, {
+      key = function()
+        return options.key
+      end,
+    }),
     delay = options.purge_delay,
     recorder = recorder,
     breaker = breaker,
@@ -271,8 +280,9 @@ function M.new(given)
       client = slow,
       forget = given.forget,
       forget_all = given.forget_all,
-      spellings = subjects.spellings,
-      now = ngx.now,
+      spellings = addresses.keys,
+      now = now,
+      skew = options.clock_skew,
       identity = ngx.worker.pid,
       exiting = ngx.worker.exiting,
       count = function(result)

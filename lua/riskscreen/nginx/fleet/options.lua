@@ -22,6 +22,6 @@ return tables.concat({
     0.1,
     3600
   ),
-  build.seconds("clock_skew", 1, "How far the clocks of two machines may differ.", 0, 60),
+  build.seconds("clock_skew", 1, "How far two machines may differ in the time that they take from Redis.", 0, 60),
   build.seconds("lease", 1, "How long other machines wait for the one that asks about an address.", 0.01, 60),
 }, connection)

@@ -1,5 +1,7 @@
 -- Commands of this worker's requests to Redis. A timer sends the waiting ones in one piece. So a request waits on a
 -- semaphore, never longer than its deadline. A worker has one connection, however slow Redis is.
+local clock = require("riskscreen.runtime").nginx_time
+
 local ngx = _G.ngx
 
 local LONGEST_BATCH = 128 -- commands
@@ -21,7 +23,7 @@ local MOST_FAILURES = 10 -- that the circuit is told of one batch
 ---@field private longest number seconds that a batch may take
 ---@field private failed fun(problem: string) told of the first batch that fails after others
 ---@field private is_failing? boolean
----@field private looked_at? number Unix seconds when the circuit was last looked at
+---@field private looked_at? number when the circuit was last looked at
 ---@field private is_open? boolean the circuit, by then
 ---@field private jobs riskscreen.nginx.PipelineJob[]
 ---@field private runner? { is_begun: boolean } the timer
@@ -156,7 +158,7 @@ end
 ---Whether the circuit is open. It is looked up once per clock value. Only one command at a time probes it.
 ---@return boolean
 function Pipeline:refuses()
-  local now = ngx.now()
+  local now = clock()
   if now ~= self.looked_at then
     self.looked_at, self.is_open = now, self.breaker:refuses() ~= nil
   end

@@ -2,9 +2,13 @@
 -- machine listens. A record that is missing means that purges may be missing: then the machine forgets all verdicts.
 -- Redis may lose its last records, and their numbers are used again. So a number alone does not name a record: its mark
 -- does, which is the end of the seal.
+local clock = require "riskscreen.nginx.fleet.clock"
 local errors = require "riskscreen.errors"
+local leases = require "riskscreen.nginx.lease"
 local random = require "riskscreen.util.random"
+local runtime = require "riskscreen.runtime"
 local seals = require "riskscreen.nginx.fleet.seal"
+local tables = require "riskscreen.util.tables"
 
 local BUCKETS = 256 -- by address; see `floor`
 local KEPT = 10000 -- records of the stream
@@ -29,7 +33,8 @@ local BEGIN, PURGE = "begin", "purge"
 ---@field forget fun(address: string, network?: string) in all workers of this machine; raises if that fails
 ---@field forget_all fun() in all workers of this machine
 ---@field spellings fun(address: string, network?: string): string[] the canonical address, on each network
----@field now fun(): number Unix seconds
+---@field now fun(): number monotonic seconds
+---@field skew number seconds that the time of Redis may be wrong
 ---@field identity fun(): string|number unique to this worker
 ---@field exiting fun(): boolean
 ---@field count fun(result: "heard"|"published"|"failed"|"lost")
@@ -68,10 +73,16 @@ function Purges:mark()
   return self.settings.dict:get(self.keys.mark) or ""
 end
 
----Unix seconds: this machine has heard of every purge that had reached Redis by then.
+---Seconds: this machine has heard of every purge that had reached Redis by then.
 ---@return number
 function Purges:heard_at()
-  return number_of(self, self.keys.heard_at) or 0
+  return number_of(self, self.keys.heard_at) or -self.settings.delay
+end
+
+---The time of Redis minus this machine's; nil before it is known.
+---@return number|nil
+function Purges:offset()
+  return number_of(self, self.keys.offset)
 end
 
 ---Whether an address may have been purged after a fetch.
@@ -134,7 +145,7 @@ end
 local function append(self, kind, content)
   local settings, client, problem = self.settings, self.settings.client, nil
   -- A random number tells apart two records with the same number and the same content.
-  local text = ("%s%s %d\n%s"):format(VERSION, kind, random.seed(settings.now()), content)
+  local text = ("%s%s %d\n%s"):format(VERSION, kind, random.seed(runtime.now()), content)
   local least = self:number() or 0
   for try = 1, TRIES do
     local last, failure = client:call("XREVRANGE", settings.stream, "+", "-", "COUNT", 1)
@@ -143,7 +154,11 @@ local function append(self, kind, content)
     end
     local number = math.max(parts_of(last[1]) or 0, least)
     if number == 0 or try > TRIES / 2 then
-      number = math.max(number, math.floor(settings.now() * 1000))
+      local offset, failed = clock.offset(client, settings.now, math.huge)
+      if not offset then
+        return nil, tostring(failed)
+      end
+      number = math.max(number, math.floor((settings.now() + offset) * 1000))
     end
     number = number + 1
     local sealed = self.seal:close(label_of(self, number), text)
@@ -301,15 +316,39 @@ local function read(self, number, block)
   return replies[2], replies[3] and replies[3][1] and replies[3][1][2] or {}
 end
 
+-- Learns the time of Redis. Where its clock was set back, no verdict from before counts: it would count for too long.
+local function learn_time(self)
+  local settings, known = self.settings, self:offset()
+  local offset, problem = clock.offset(settings.client, settings.now, settings.skew)
+  if not offset then
+    return nil, problem
+  end
+  local is_set_back = known and offset < known - settings.skew
+  if is_set_back then
+    settings.log "the clock of Redis was set back: all verdicts are forgotten"
+  end
+  if is_set_back and not begin(self) then
+    return nil, "the purges cannot begin anew"
+  end
+  set(self, self.keys.offset, offset)
+  return true
+end
+
 -- Listens for a moment. Returns nil and the reason if Redis fails.
 local function listen_once(self, block)
-  local settings, number = self.settings, self:number()
+  local settings = self.settings
   publish_pending(self)
+  local learned, problem = learn_time(self)
+  if not learned then
+    return nil, problem
+  end
+  local number = self:number()
   if not number then
     return begin(self)
   end
   local asked_at = settings.now()
-  local own, records, problem = read(self, number, block)
+  local own, records
+  own, records, problem = read(self, number, block)
   if not own then
     return nil, problem
   elseif not is_continued(self, own) then
@@ -318,7 +357,6 @@ local function listen_once(self, block)
     return begin(self)
   end
   for _, record in ipairs(records) do
-    local learned
     learned, problem = learn(self, record)
     if not learned then
       return nil, problem
@@ -334,9 +372,10 @@ end
 function Purges:listen(rounds)
   local settings, keys = self.settings, self.keys
   local block = math.min(LONGEST_BLOCK, settings.delay / 4)
-  local holder = tostring(settings.identity())
   local lifetime = block * 2 + 2
-  if self.is_listening or not settings.dict:add(keys.listener, holder, lifetime) then
+  local lease = not self.is_listening
+    and leases.take(settings.dict, keys.listener, settings.identity(), settings.now(), lifetime)
+  if not lease then
     return
   end
   self.is_listening = true
@@ -345,19 +384,20 @@ function Purges:listen(rounds)
     local ran
     ran, ok, problem = pcall(listen_once, self, block)
     ok, problem = ran and ok, tostring(ran and problem or ok)
-    if not ok or settings.exiting() or settings.dict:get(keys.listener) ~= holder then
+    local renewed = ok
+      and not settings.exiting()
+      and leases.renew(settings.dict, keys.listener, lease, settings.now(), lifetime)
+    if not renewed then
       break
     end
-    settings.dict:set(keys.listener, holder, lifetime)
+    lease = renewed
   end
   self.is_listening = false
   if not ok and problem ~= self.reported then
     settings.log("purges are not heard: " .. problem)
   end
   self.reported = not ok and problem or nil
-  if settings.dict:get(keys.listener) == holder then
-    settings.dict:delete(keys.listener)
-  end
+  leases.release(settings.dict, keys.listener, lease)
 end
 
 local M = { LONGEST_BLOCK = LONGEST_BLOCK }
@@ -366,14 +406,14 @@ local M = { LONGEST_BLOCK = LONGEST_BLOCK }
 ---@return riskscreen.nginx.Purges
 function M.new(settings)
   local keys, floor_keys = {}, {}
-  for _, name in ipairs { "number", "mark", "heard_at", "pending", "listener" } do
+  for _, name in ipairs { "number", "mark", "heard_at", "offset", "pending", "listener" } do
     keys[name] = settings.prefix .. name
   end
   for bucket = 0, BUCKETS - 1 do
     floor_keys[bucket] = settings.prefix .. "floor:" .. bucket
   end
   return setmetatable({
-    settings = settings,
+    settings = tables.without(settings, "keys"),
     seal = seals.new(settings.keys, "purge"),
     keys = keys,
     floor_keys = floor_keys,

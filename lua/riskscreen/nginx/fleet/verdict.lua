@@ -1,6 +1,6 @@
 -- A verdict's text in Redis. Anyone who can write to Redis could have written it, so it is sealed. The seal covers its
--- key, which names the policy, the network and the address. It covers its times, and the last purge before the fetch.
--- The text is parsed strictly, and machines may have different clocks. Pure.
+-- key, which names the policy, the network and the address. It covers its times by the clock of Redis, and the last
+-- purge before the fetch. The text is parsed strictly. Pure.
 local sub = string.sub
 local seals = require "riskscreen.nginx.fleet.seal"
 
@@ -17,14 +17,14 @@ local LONGEST = 8192 -- bytes
 local MAX_NUMBER = 2 ^ 53
 
 ---@class riskscreen.nginx.SharedVerdict
----@field at number Unix seconds of the fetch, as early as it can have been by this machine's clock
----@field valid_until number Unix seconds, as early as it can be by this machine's clock
+---@field at number seconds of the fetch, as early as it can have been by this machine's clock
+---@field valid_until number seconds, as early as it can be by this machine's clock
 ---@field purge number the last purge before the fetch
 ---@field json string the decision
 
 ---@class riskscreen.nginx.Verdicts
 ---@field private seal riskscreen.nginx.Seal
----@field private skew number seconds by which two clocks may differ
+---@field private skew number seconds by which two machines may differ in the time of Redis
 local Verdicts = {}
 Verdicts.__index = Verdicts
 
@@ -36,13 +36,14 @@ end
 
 ---@param key string in Redis
 ---@param json string
----@param at number Unix seconds
----@param valid_until number Unix seconds
+---@param at number seconds by this machine's clock
+---@param valid_until number
+---@param offset number the time of Redis minus this machine's
 ---@param purge number
 ---@param lease number 0 without one
 ---@return string|nil text nil if it is too long
-function Verdicts:encode(key, json, at, valid_until, purge, lease)
-  local text = VERSION .. json .. TAIL:format(at, valid_until, purge, lease)
+function Verdicts:encode(key, json, at, valid_until, offset, purge, lease)
+  local text = VERSION .. json .. TAIL:format(at + offset, valid_until + offset, purge, lease)
   if #text + seals.SIZE <= LONGEST then
     return self.seal:close(key, text)
   end
@@ -50,10 +51,11 @@ end
 
 ---@param key string in Redis
 ---@param sealed any
----@param now number Unix seconds
+---@param now number seconds by this machine's clock
+---@param offset number the time of Redis minus this machine's
 ---@return riskscreen.nginx.SharedVerdict|nil
 ---@return "malformed"|"forged"|"future"|"expired"|nil reason
-function Verdicts:decode(key, sealed, now)
+function Verdicts:decode(key, sealed, now, offset)
   if type(sealed) ~= "string" or #sealed < SHORTEST or #sealed > LONGEST or sub(sealed, 1, 1) ~= VERSION then
     return nil, "malformed"
   elseif not self.seal:holds(key, sealed) then
@@ -63,7 +65,9 @@ function Verdicts:decode(key, sealed, now)
   local purge = number_in(sealed, PURGE_AT, LEASE_AT - 1)
   if not (at and valid_until and purge) then
     return nil, "malformed"
-  elseif at > now + self.skew then
+  end
+  at, valid_until = at - offset, valid_until - offset
+  if at > now + self.skew then
     return nil, "future"
   elseif now >= valid_until - self.skew then
     return nil, "expired"

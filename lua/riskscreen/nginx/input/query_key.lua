@@ -3,13 +3,13 @@
 -- address/ read it, with the same result where both know it (spec/fuzz/targets/query_key.lua).
 local addresses = require "riskscreen.address"
 local core = require "riskscreen.util.core"
-local subjects = require "riskscreen.nginx.cache.subject"
+local optional = require "riskscreen.util.optional"
 local tables = require "riskscreen.util.tables"
 
 local KEY_SIZE = 256 -- bytes, more than RSC_QUERY_KEY_MAX in csrc/base/query.h
 local ADDRESS_SIZE = 42 -- bytes of an EVM address
 
-local has_ffi, ffi = pcall(require, "ffi")
+local ffi = optional "ffi"
 
 -- The method of the core, and the same by LuaJIT's FFI, which does not leave compiled code (`./dev bench nginx`).
 local function by_method(reader)
@@ -19,7 +19,7 @@ local function by_method(reader)
 end
 
 local by_ffi
-if has_ffi and core then
+if ffi and core then
   local buffer = ffi.new("char[?]", KEY_SIZE)
   local read = ffi.cast("int (*)(const void *, const char *, size_t, char *)", core.query_read)
   local ffi_string = ffi.string
@@ -48,8 +48,8 @@ function M.reader(address, network, prefix)
     return nil
   end
   local canonical, lengths = {}, {}
-  for _, name in ipairs(tables.sorted_keys(subjects.network_names)) do
-    local its_name = subjects.network_names[name]
+  for _, name in ipairs(tables.sorted_keys(addresses.network_names)) do
+    local its_name = addresses.network_names[name]
     if addresses.is_evm(name) and reader:add_network(name, its_name) then
       canonical[#canonical + 1] = its_name
       lengths[#canonical] = #(prefix .. its_name .. ":") + ADDRESS_SIZE

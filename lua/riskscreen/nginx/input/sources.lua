@@ -76,7 +76,9 @@ local function variable(name)
     return nil, ("must not be the variable %s, which silently holds the first of two: take %s"):format(name, source)
   end
   local place = "the variable " .. name
-  if prefix == "cookie" then
+  if name:find "^%d+$" then
+    return nil, ("must not be the capture $%s, which any later match replaces: take { path = N }"):format(name)
+  elseif prefix == "cookie" then
     return cookie(name:sub(#"cookie_" + 1), place)
   end
   return function()
@@ -86,6 +88,9 @@ local function variable(name)
       return nil, place .. " is missing, or nginx.conf does not define it"
     elseif value == "" then
       return missing(place)
+    elseif url.is_doubtful() and ngx.var.uri:find(value, 1, true) then
+      -- A location may have captured it from the path.
+      return nil, place .. " is in a path that can be read in two ways"
     end
     return value
   end
@@ -158,6 +163,9 @@ local function is_size(value)
 end
 
 local function compile_table(source)
+  if tables.inherits(source) then
+    return nil, tables.INHERITS
+  end
   local longest = source.max_body
   local key, name = next(source)
   if key == "max_body" then

@@ -52,13 +52,19 @@ local function is_plain(path)
     and not (lower:find "/%.%.?[^%w]" or lower:find "/%.%.?$")
 end
 
+---Whether the path can be read in two ways.
+---@return boolean
+function M.is_doubtful()
+  return is_cut() or not is_plain(ngx.var.request_uri:match "^[^?]*")
+end
+
 ---A reader of a segment of the path.
 ---@param position integer
 ---@return riskscreen.nginx.Reader
 function M.path_segment(position)
   local place = ("segment %d of the path"):format(position)
   return function()
-    if is_cut() or not is_plain(ngx.var.request_uri:match "^[^?]*") then
+    if M.is_doubtful() then
       return nil, place .. " is in a path that can be read in two ways"
     end
     local count = 0

@@ -1,5 +1,5 @@
 -- The runtime of a plain Lua program: requests over the core's HTTP, tasks and time of the scheduler.
-local core = require "riskscreen.core"
+local core = assert(require "riskscreen.util.optional"("riskscreen.core"))
 local redis = require "riskscreen.runtime.native.redis"
 local scheduler = require "riskscreen.runtime.native.scheduler"
 
@@ -47,9 +47,9 @@ local function reply_of(transfer, request, max_size)
     return nil, failure
   end
   if reply.size > 0 then
-    local value, message, position = decode(transfer, request.keep_null, max_size)
+    local value, message = decode(transfer, request.keep_null, max_size)
     if value == nil then
-      reply.invalid = { message = message, position = position }
+      reply.invalid = { message = message }
       reply.excerpt = transfer:body():sub(1, EXCERPT)
     end
     reply.value = value
@@ -120,6 +120,10 @@ function M.transport(settings)
     options.timeout, options.connect_timeout = timeout or request.timeout, connect_timeout or request.connect_timeout
     options.fresh = fresh or request.fresh
     local transfer = origin:send(options)
+    if not transfer then -- the origin is that of a parent process
+      origin = new_origin(settings)
+      transfer = origin:send(options)
+    end
     scheduler.await(transfer)
     if value_only and not request.keep_null then
       local value, size, body = transfer:take(value_only == "text")

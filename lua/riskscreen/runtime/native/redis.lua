@@ -1,6 +1,7 @@
 -- The transport to Redis of a plain Lua program: hiredis' parser on the scheduler's loop. Tasks share a connection.
 -- Their commands are written together, and the replies come in the order of the commands.
 
+local optional = require "riskscreen.util.optional"
 local scheduler = require "riskscreen.runtime.native.scheduler"
 
 local tasks = scheduler.tasks
@@ -163,7 +164,7 @@ function Connection:command(command, timeout)
 end
 
 function Connection:is_open()
-  return self.open and not self.failure
+  return self.open and not self.failure and self.core:watch() >= 0
 end
 
 function Connection:reused() -- luacheck: ignore 212
@@ -219,8 +220,8 @@ local M = {}
 ---@return table|nil
 ---@return string|nil message
 function M.transport(settings)
-  local loaded, hiredis = pcall(require, "riskscreen.hiredis")
-  if not loaded then
+  local hiredis = optional "riskscreen.hiredis"
+  if not hiredis then
     return nil, "Redis needs the module riskscreen.hiredis: build the library with libhiredis-dev"
   elseif settings.tls then
     return nil, "rediss:// works inside nginx only; elsewhere connect through a TLS proxy such as stunnel"

@@ -1,7 +1,7 @@
 -- The event loop of a Lua state and the tasks on it. Only `step` resumes tasks. A wait outside of tasks steps the loop
 -- until it ends.
 
-local core = require "riskscreen.core"
+local core = assert(require "riskscreen.util.optional"("riskscreen.core"))
 local tables = require "riskscreen.util.tables"
 local task = require "riskscreen.runtime.tasks"
 
@@ -56,7 +56,13 @@ local tasks
 
 local M = { now = core.now }
 
+-- A forked child has the task that forked, and begins a loop of its own. Everything else is left to the parent.
 local function the_loop()
+  if loop and loop:inherited() then
+    loop:close()
+    loop, handlers, waiting, attached = nil, {}, {}, {}
+    first_ready, last_ready, head, nudge = false, nil, tail + 1, nil
+  end
   loop = loop or core.loop {}
   return loop
 end
@@ -102,6 +108,7 @@ local function lua_function(body)
 end
 
 function runtime.start(started, body, ...)
+  the_loop()
   started.coroutine = coroutine.create(lua_function(body))
   started.arguments = { n = select("#", ...), ... }
   started.next_ready = false

@@ -1,6 +1,6 @@
 -- Tasks inside nginx. Each has a light thread of the request or timer that spawned it. The request or timer does
 -- not end before its tasks. Every wait, in a task or outside of tasks, yields to nginx.
-local nginx_now = require("riskscreen.runtime.nginx.clock").now
+local now = require("riskscreen.runtime.nginx.clock").precise
 local ffi = require "ffi"
 local semaphore = require "ngx.semaphore"
 local task = require "riskscreen.runtime.tasks"
@@ -13,7 +13,6 @@ local thread = ngx.thread
 
 local SHORTEST_WAIT = 0.001 -- seconds: the resolution of nginx's timers
 local LONGEST_WAIT = 86400 -- seconds of one wait in nginx
-local MONOTONIC = { Linux = 1, OSX = 6 } -- the number of CLOCK_MONOTONIC
 
 -- The phases in which nginx can wait.
 local waiting_phases = {
@@ -72,24 +71,6 @@ getmetatable(prototype).__gc = function(guard)
   end
 end
 
--- Seconds of the monotonic clock. nginx's own time follows the wall clock, and stands still while a worker is busy. It
--- serves only on systems whose monotonic clock is not known here.
-local function monotonic_clock()
-  local clock = ffi.abi "64bit" and MONOTONIC[ffi.os]
-  if not clock then
-    return nginx_now
-  end
-  -- The name is the library's own, because another library may declare the function differently.
-  ffi.cdef [[int riskscreen_clock_gettime(int clock, void *time) __asm__("clock_gettime");]]
-  local time = ffi.new "int64_t[2]" -- seconds, nanoseconds
-  local clock_gettime = ffi.C.riskscreen_clock_gettime
-  return function()
-    clock_gettime(clock, time)
-    return tonumber(time[0]) + tonumber(time[1]) * 1e-9
-  end
-end
-
-local now = monotonic_clock()
 local tasks
 
 local M = { now = now }

@@ -110,6 +110,21 @@ for kind, new_memory in pairs(kinds) do
         assert.equal(12, limiter:status().left_today)
       end)
 
+      it("waits no longer than a day where the date was far ahead, and gives nothing twice before", function()
+        local ahead = 1e9
+        local function clock()
+          return 1e8 + ahead + time.now()
+        end
+        limiter = limiters.new({ rate = 1000, burst = 1000, daily = 12 }, time, new_memory(), "name", clock)
+        assert(limiter:acquire("normal", 1000, 12))
+        ahead = 0
+        local taken, retry_after = limiter:acquire("normal", 1e9, 1)
+        assert.is_nil(taken)
+        assert.is_true(retry_after <= 86400)
+        time.sleep(86400)
+        assert.is_true(limiter:acquire("normal", 1000, 12))
+      end)
+
       it("saves no more than a burst while nothing is sent", function()
         new(10, 3)
         time.sleep(100)

@@ -39,7 +39,7 @@ describe_if("a rate limit in a real Redis", function()
         local limiter = new_limiter { rate = settings.rate, burst = settings.burst, daily = settings.daily }
         for _ = 1, 3 do
           riskscreen.spawn(function()
-            local taken, cap = true, nil
+            local taken, _, cap = true, nil, nil
             while taken and #sent < count do
               taken, _, cap = limiter:acquire("normal", runtime.now() + PATIENCE)
               sent[#sent + 1] = taken and runtime.now() or nil

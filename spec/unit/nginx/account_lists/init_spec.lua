@@ -1,9 +1,9 @@
+local addresses = require "riskscreen.address"
 local caches = require "riskscreen.nginx.cache"
 local epochs = require "riskscreen.nginx.cache.epoch"
 local lists = require "riskscreen.nginx.account_lists"
 local policies = require "riskscreen.policy"
 local shared_dict = require "spec.support.shared_dict"
-local subjects = require "riskscreen.nginx.cache.subject"
 
 local INTERVAL, MAX_AGE, TIMEOUT = 60, 300, 10
 local PAGE = 2 -- items
@@ -11,7 +11,7 @@ local ONE = "0x7582aE01C28c381B8aE1263231c68669Be79fCfB"
 local OTHER = "0x5eF2562A16fea6b5915c7bcAd7D264c7EB2b4482"
 local TRON = "TDFavbNnDVaqmMWSBMJeq52VxeKpfdFhEn"
 
-local now, dict, service, log
+local now, date, dict, service, log
 
 local function high(kind)
   return { { riskLevel = "high", riskType = kind } }
@@ -77,16 +77,16 @@ end
 local worker
 
 before_each(function()
-  now, log = 1000000, {}
+  now, date, log = 1000000, 1700000000, {}
   dict = shared_dict.new(function()
-    return now
+    return date + now
   end)
   service = { blacklist = {}, whitelist = {}, pages = 0 }
   worker = new_worker "one"
 end)
 
 local function found(address, network, policy)
-  local key, canonical_address, canonical_network = subjects.key(address, network or "eth")
+  local key, canonical_address, canonical_network = addresses.key(address, network or "eth")
   local subject = { key = assert(key), address = canonical_address, network = canonical_network }
   return worker:under(policy or policies.new()):find(subject, now)
 end
@@ -102,16 +102,19 @@ local function refresh(some)
 end
 
 describe("lists of another machine", function()
-  local pages, pages_at
+  local pages, pages_at, is_taken, results
 
   before_each(function()
-    pages = nil
+    pages, is_taken, results = nil, false, {}
+    worker.settings.refreshed = function(result)
+      table.insert(results, result)
+    end
     worker:share {
       read = function()
         return pages, pages_at
       end,
       take_lease = function()
-        return true
+        return not is_taken
       end,
       write = function() end,
       end_lease = function() end,
@@ -121,6 +124,17 @@ describe("lists of another machine", function()
   it("are taken in place of a fetch", function()
     pages, pages_at = { { list = "blacklist", items = { { address = ONE, network = "eth" } } } }, now + INTERVAL - 5
     refresh()
+    assert.equal("block", action(ONE))
+    assert.equal(0, service.pages)
+  end)
+
+  it("are refreshed only once they are there", function()
+    is_taken = true
+    refresh()
+    assert.same({}, results)
+    pages, pages_at = { { list = "blacklist", items = { { address = ONE, network = "eth" } } } }, now
+    refresh()
+    assert.same({ "success" }, results)
     assert.equal("block", action(ONE))
     assert.equal(0, service.pages)
   end)
@@ -312,47 +326,57 @@ describe("a refresh", function()
     assert.same({ "block", true }, { action(ONE), found(ONE).decision.stale })
   end)
 
-  it("does not count for longer when the clock is set back", function()
-    now = now - 86400
+  it("holds and ends whatever date is set", function()
+    for _, step in ipairs { -1e6, -86400, 86400, 1e9 } do
+      date = date + step
+      assert.equal("block", action(ONE))
+      refresh()
+      assert.same({ "block", "allow" }, { action(ONE), action(OTHER) })
+    end
+    service.before_page = function()
+      error("the service is down", 0)
+    end
+    date = date - 86400
+    now = now + MAX_AGE
+    assert.is_nil(action(OTHER))
+    assert.same({ "block", true }, { action(ONE), found(ONE).decision.stale })
+  end)
+
+  it("is made on time, whatever date is set", function()
+    for _, step in ipairs { -86400, 86400 } do
+      date = date + step
+      local pages = service.pages
+      refresh()
+      assert.is_true(service.pages > pages)
+    end
+  end)
+
+  it("of a release that wrote dates lets no address pass", function()
+    now = date
+    refresh()
+    now = 1000
     assert.is_nil(action(OTHER))
     assert.equal("block", action(ONE))
   end)
 
-  it("is made on time although the clock was set back", function()
-    now = now - 86400
-    service.blacklist[4] = { address = OTHER, network = "eth", risks = high "scam" }
-    worker:refresh()
-    assert.equal("block", action(OTHER))
-    assert.is_false(found(ONE).decision.stale)
-    local pages = service.pages
-    worker:refresh()
-    assert.equal(pages, service.pages)
-  end)
-
-  it("forgets what a failed one wrote, also when the clock was set back since", function()
+  it("forgets what a failed one wrote, also where the dict has lost the state", function()
     local third = "0x" .. ("2"):rep(40)
-    for _, breaks in ipairs { "state", "announcement" } do
+    for _, breaks in ipairs { "state", "changed" } do
       now = now + 1000
       service.blacklist[4] = { address = third, network = "eth", risks = high "scam" }
-      local at, set, incr = now, dict.set, dict.incr
+      local set = dict.set
       dict.set = function(self, key, ...)
-        if breaks == "state" and key:find "state$" then
+        if key:find(breaks .. "$") then
           return nil, "no memory"
         end
         return set(self, key, ...)
       end
-      dict.incr = function(self, key, ...)
-        if breaks == "announcement" and key == "riskscreen:epoch" then
-          return nil, "no memory"
-        end
-        return incr(self, key, ...)
-      end
       refresh()
-      dict.set, dict.incr = nil, nil
+      dict.set = nil
       assert.equal("block", action(third), breaks)
       dict:delete "riskscreen:list:account:state"
       table.remove(service.blacklist)
-      now = at - 500
+      now = now + 1
       dict:delete "riskscreen:list:account:lease"
       worker:refresh()
       assert.is_true(action(third) ~= "block", breaks)
@@ -374,10 +398,11 @@ describe("a refresh", function()
     assert.equal(2, #log)
   end)
 
-  it("clears the LRU of the workers only when a list changed", function()
-    local epoch = epochs.current(dict)
+  it("has a new number only when a list changed", function()
+    local view = worker:under(policies.new())
+    local number, epoch = view:generation(), epochs.current(dict)
     refresh()
-    assert.equal(epoch, epochs.current(dict))
+    assert.equal(number, view:generation())
     for _, change in ipairs {
       function()
         table.remove(service.blacklist, 1)
@@ -392,8 +417,9 @@ describe("a refresh", function()
     } do
       change()
       refresh()
-      assert.not_equal(epoch, epochs.current(dict))
-      epoch = epochs.current(dict)
+      assert.not_equal(number, view:generation())
+      number = view:generation()
+      assert.equal(epoch, epochs.current(dict)) -- nothing that is cached is forgotten
     end
   end)
 
@@ -486,6 +512,15 @@ describe("lists of which the dict has lost an entry", function()
     assert.equal("allow", action(OTHER))
   end)
 
+  it("let no address pass that was taken off the whitelist while all but its entry was lost", function()
+    service.whitelist = {}
+    dict:evict ":state$"
+    dict:evict ":changed$"
+    refresh()
+    assert.is_nil(action(OTHER))
+    assert.equal("block", action(ONE))
+  end)
+
   it("let no address pass that was on the blacklist of an incomplete refresh", function()
     service.blacklist = { { address = OTHER, risks = medium() }, { address = TRON, risks = high "scam" } }
     local before_writing = dict.set
@@ -561,9 +596,6 @@ describe("a cache with lists", function()
       is_alone = function()
         return true
       end,
-      now = function()
-        return now
-      end,
       clock = function()
         return now
       end,
@@ -573,6 +605,12 @@ describe("a cache with lists", function()
       end,
       pcall = pcall,
     }
+  end
+
+  -- The action and the source.
+  local function answer(cache, address)
+    local decision, source = cache:get(address:lower(), "eth")
+    return decision.action, source
   end
 
   it("keeps no allow for an address that was blacklisted during the fetch", function()
@@ -585,11 +623,35 @@ describe("a cache with lists", function()
       assert.equal("block", cache:get(ONE:lower(), "bsc").action)
       return { action = "allow", reasons = { { action = "allow", message = "no risk" } }, degraded = false }
     end)
-    assert.equal("allow", cache:get(ONE:lower(), "eth").action)
-    local decision, source = cache:get(ONE:lower(), "eth")
-    assert.same({ "block", "list" }, { decision.action, source })
+    for _ = 1, 2 do
+      assert.same({ "block", "list" }, { answer(cache, ONE) })
+    end
     assert.is_true(cache:purge(ONE))
-    decision, source = cache:get(ONE:lower(), "eth")
-    assert.same({ "block", "list" }, { decision.action, source })
+    assert.same({ "block", "list" }, { answer(cache, ONE) })
+  end)
+
+  it("asks them before what it keeps, and keeps it when they change", function()
+    worker.started = true
+    refresh()
+    local asked = 0
+    local cache = new_cache(function(address, network)
+      asked = asked + 1
+      local reasons = { { action = "allow", message = "no risk" } }
+      return { action = "allow", reasons = reasons, degraded = false, address = address, network = network }
+    end)
+    for _, address in ipairs { ONE, OTHER } do
+      assert.same({ "allow", "upstream" }, { answer(cache, address) })
+    end
+    service.blacklist = { { address = ONE, risks = high "scam" } }
+    refresh()
+    assert.same({ "block", "list" }, { answer(cache, ONE) })
+    assert.same({ "allow", "lru" }, { answer(cache, OTHER) })
+    assert.same({ "block", "list" }, { answer(new_cache(), ONE) })
+    service.blacklist = {}
+    refresh()
+    -- The decision of the list went into the LRU in place of the kept one, which the dict has.
+    assert.same({ "allow", "dict" }, { answer(cache, ONE) })
+    assert.same({ "allow", "lru" }, { answer(cache, ONE) })
+    assert.equal(2, asked)
   end)
 end)

@@ -199,6 +199,27 @@ describe("a purge", function()
     assert.equal(2, seen_version(decide(second)))
   end)
 
+  it("holds whatever date is set meanwhile", function()
+    for _, step in ipairs { -1e6, -1000, 1000, 1e6 } do
+      begin()
+      local first, second = world:worker(), world:worker()
+      world:run {
+        function()
+          first:get(ADDRESS, NETWORK)
+        end,
+        function()
+          world:sleep(0.2)
+          assert.is_true(second:purge(ADDRESS))
+          world.date = world.date + step
+        end,
+      }
+      version, world.time = 2, world.time + 1
+      for _, cache in ipairs { first, second, world:worker() } do
+        assert.equal(2, seen_version(decide(cache)))
+      end
+    end
+  end)
+
   it("makes later callers fetch anew instead of waiting for the earlier fetch", function()
     local cache = world:worker()
     local later
@@ -292,7 +313,7 @@ describe("a purge", function()
     end
   end)
 
-  it("leaves the newer mark if two purges write it at once", function()
+  it("leaves the newer floor if two purges write it at once", function()
     local first, second = world:worker(), world:worker()
     local set = world.dict.set
     world.dict.set = function(dict, ...)
@@ -301,8 +322,11 @@ describe("a purge", function()
       return set(dict, ...)
     end
     assert.is_true(first:purge(ADDRESS))
-    local mark, epoch = world.dict:get("riskscreen:purged:" .. ADDRESS), world.dict:get "riskscreen:epoch"
-    assert.equal(epoch, mark + 1)
+    local floor
+    for key, entry in pairs(world.dict.entries) do
+      floor = key:find("riskscreen:floor:", 1, true) and entry.value or floor
+    end
+    assert.equal(world.dict:get "riskscreen:epoch", floor + 1)
   end)
 
   it("returns an error if it cannot reach the other workers", function()

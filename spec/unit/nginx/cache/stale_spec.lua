@@ -182,7 +182,7 @@ describe("an expired block", function()
     decide(first)
     fail()
     for _ = 1, 10 do
-      world.time = world.time + (world.time < 1700000100 and 100 or 5)
+      world.time = world.time + (world.time < 1100 and 100 or 5)
       assert.equal("block stale", seen(first))
       assert.equal("block stale", seen(second))
     end
@@ -361,6 +361,43 @@ describe("an expired verdict milder than a block", function()
     assert.equal("block", (decide(cache)).action)
     world.time = world.time + 1
     assert.equal("block", (decide(cache)).action)
+  end)
+
+  it("is served for each failure to ask the service, and not for an answer that is not understood", function()
+    local outages = { network = true, timeout = true, rate_limited = true, server = true, circuit_open = true }
+    outages.cancelled = true
+    for _, entry in ipairs(errors.kinds) do
+      world = worlds.new()
+      answer_with "allow"
+      local first, second = new_worker { stale = { allow = 50 } }, new_worker { stale = { allow = 50 } }
+      decide(first)
+      decide(second)
+      world.time = world.time + 100
+      fail(0, entry.kind)
+      local expected = outages[entry.kind] and "allow" or "unknown"
+      assert.equal(expected, (decide(first)).action, entry.kind)
+      assert.equal(expected, (decide(second)).action, entry.kind)
+    end
+  end)
+
+  it("is not served when a value of the answer, or the answer of another lookup, is not understood", function()
+    answer_with "allow"
+    local first, second = new_worker { stale = { allow = 50 } }, new_worker { stale = { allow = 50 } }
+    decide(first)
+    decide(second)
+    world.time = world.time + 100
+    answer_with "unknown"
+    assert.equal("unknown", (decide(first)).action)
+    assert.equal("unknown", (decide(second)).action)
+    world.time = world.time + 10
+    fail()
+    local timeout = world.answer
+    world.answer = function(...)
+      local decision = timeout(...)
+      decision.errors = { risk = decision.error, entity = errors.new("protocol", "malformed") }
+      return decision
+    end
+    assert.equal("unknown", (decide(first)).action)
   end)
 
   it("is served at the caller's deadline, and not to a later caller without asking", function()

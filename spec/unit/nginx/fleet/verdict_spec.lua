@@ -4,7 +4,8 @@ local seals = require "riskscreen.nginx.fleet.seal"
 local verdicts = require "riskscreen.nginx.fleet.verdict"
 
 local KEY, LABEL = "a secret of the fleet's gates", "{riskscreen}:verdict:policy:eth:0xab"
-local NOW = 1700000000 -- Unix seconds
+local NOW = 100000 -- seconds
+local OFFSET = 1700000000 -- of the clock of Redis
 local JSON = '{"action":"allow"}'
 local SKEW = 2 -- seconds
 
@@ -13,18 +14,18 @@ local function codec(keys)
 end
 
 local function text_of(at, valid_until, purge)
-  return codec():encode(LABEL, JSON, at or NOW, valid_until or NOW + 300, purge or 41, 7)
+  return codec():encode(LABEL, JSON, at or NOW, valid_until or NOW + 300, OFFSET, purge or 41, 7)
 end
 
 local function reason(label, text, now, keys)
-  local verdict, why = codec(keys):decode(label, text, now or NOW)
+  local verdict, why = codec(keys):decode(label, text, now or NOW, OFFSET)
   assert.is_nil(verdict)
   return why
 end
 
 describe("a verdict in Redis", function()
   it("has its decision, its times and the last purge before it", function()
-    local verdict = codec():decode(LABEL, text_of(), NOW)
+    local verdict = codec():decode(LABEL, text_of(), NOW, OFFSET)
     assert.same({ at = NOW - SKEW, valid_until = NOW + 300 - SKEW, purge = 41, json = JSON }, verdict)
   end)
 
@@ -54,20 +55,20 @@ describe("a verdict in Redis", function()
 
   it("is refused after its time, which its seal covers", function()
     local text = text_of(NOW, NOW + 300)
-    assert.is_table(codec():decode(LABEL, text, NOW + 300 - SKEW - 0.001))
+    assert.is_table(codec():decode(LABEL, text, NOW + 300 - SKEW - 0.001, OFFSET))
     assert.equal("expired", reason(LABEL, text, NOW + 300 - SKEW))
     assert.equal("expired", reason(LABEL, text, NOW + 1e6))
   end)
 
   it("is refused if it comes from the future, by more than the clocks may differ", function()
-    assert.is_table(codec():decode(LABEL, text_of(NOW + SKEW), NOW))
+    assert.is_table(codec():decode(LABEL, text_of(NOW + SKEW), NOW, OFFSET))
     assert.equal("future", reason(LABEL, text_of(NOW + SKEW + 0.001)))
   end)
 
   it("is never taken for younger than it is, whatever the clocks say within the limit", function()
     for shift = -SKEW, SKEW, 0.5 do
       -- The other machine's clock is wrong by `shift`. By this machine's clock the fetch was at NOW.
-      local verdict = codec():decode(LABEL, text_of(NOW + shift, NOW + shift + 300), NOW + 5)
+      local verdict = codec():decode(LABEL, text_of(NOW + shift, NOW + shift + 300), NOW + 5, OFFSET)
       assert.is_true(verdict.at <= NOW)
       assert.is_true(verdict.valid_until <= NOW + 300)
     end
@@ -76,9 +77,9 @@ describe("a verdict in Redis", function()
   it("counts under each of several keys, and the first one seals", function()
     local OTHER = "another secret of the gates"
     local both, reversed = { OTHER, KEY }, { KEY, OTHER }
-    assert.is_table(codec(both):decode(LABEL, text_of(), NOW))
-    local text = codec(both):encode(LABEL, JSON, NOW, NOW + 300, 41, 7)
-    assert.is_table(codec(reversed):decode(LABEL, text, NOW))
+    assert.is_table(codec(both):decode(LABEL, text_of(), NOW, OFFSET))
+    local text = codec(both):encode(LABEL, JSON, NOW, NOW + 300, OFFSET, 41, 7)
+    assert.is_table(codec(reversed):decode(LABEL, text, NOW, OFFSET))
     assert.equal("forged", reason(LABEL, text, NOW, { KEY }))
   end)
 
@@ -92,7 +93,7 @@ describe("a verdict in Redis", function()
     for _, other in ipairs { "", "1", ("1"):rep(100), ("x"):rep(9000), false, 7, {} } do
       assert.is_truthy(reason(LABEL, other))
     end
-    assert.is_nil(codec():encode(LABEL, ("x"):rep(8192), NOW, NOW + 1, 1, 0))
+    assert.is_nil(codec():encode(LABEL, ("x"):rep(8192), NOW, NOW + 1, OFFSET, 1, 0))
   end)
 
   it("is the one that was written, or none, for any change of its bytes", function()
@@ -104,7 +105,7 @@ describe("a verdict in Redis", function()
         bytes[draw(#bytes)] = draw(256) - 1
       end
       local text = string.char((table.unpack or unpack)(bytes)) -- luacheck: ignore 113 143
-      assert.equal(text == good, codec():decode(LABEL, text, NOW) ~= nil)
+      assert.equal(text == good, codec():decode(LABEL, text, NOW, OFFSET) ~= nil)
     end
   end)
 end)

@@ -1,6 +1,8 @@
 -- The head of an HTTP/1.1 answer, from its bytes to its status, its headers and the length of its body. Pure. It is
 -- stricter than a browser: a head that two programs could read in two ways is refused.
 
+local is_header_value = require("riskscreen.util.text").is_header_value
+
 local find, sub = string.find, string.sub
 
 local MAX_CACHED_HEAD = 2048 -- bytes
@@ -19,7 +21,7 @@ local MAX_DIGITS = 15 -- of a length; a longer one exceeds every limit, and a do
 -- The name and the value of a line, or nil. A pattern such as "(.-)[ \t]*$" would take quadratic time on a long line.
 local function parse_field(line)
   local name, value = line:match "^([A-Za-z0-9!#$%%&'*+.^_`|~-]+):[ \t]*(.*)$"
-  if not name or find(value, "[%z\1-\8\10-\31\127]") then
+  if not name or not is_header_value(value) then
     return nil
   end
   return name:lower(), value:match "^.*[^ \t]" or ""
@@ -28,7 +30,7 @@ end
 -- The version and the status of the first line, or nil.
 local function parse_status(line)
   local version, status, rest = line:match "^HTTP/(1%.[01]) ([1-9]%d%d)(.*)$"
-  if not version or not (rest == "" or find(rest, "^ ")) or find(rest, "[%z\1-\8\10-\31\127]") then
+  if not version or not (rest == "" or find(rest, "^ ")) or not is_header_value(rest) then
     return nil
   end
   return version, tonumber(status)

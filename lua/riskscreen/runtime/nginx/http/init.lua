@@ -19,9 +19,9 @@ local function new_reply(its_head, body, times, decoder)
     reply.http_version, reply.times = its_head.http_version, times
   end
   if body ~= "" then
-    local value, message, position = decoder:decode(body)
+    local value, message = decoder:decode(body)
     if value == nil then
-      reply.invalid = { message = message, position = position }
+      reply.invalid = { message = message }
       reply.excerpt = sub(body, 1, EXCERPT)
     end
     reply.value = value

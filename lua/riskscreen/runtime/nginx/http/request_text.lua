@@ -1,6 +1,6 @@
 -- The bytes of a request. Pure. No part of a request can begin another header or another request.
 
-local made_of = require("riskscreen.util.text").made_of
+local text = require "riskscreen.util.text"
 
 local byte, find = string.byte, string.find
 
@@ -15,7 +15,7 @@ for method in pairs(announces_body) do
   beginnings[method] = method .. " "
 end
 
-local is_visible = made_of "!-~"
+local is_visible = text.made_of "!-~"
 
 local M = {}
 
@@ -26,9 +26,9 @@ local function lines_of(headers, key)
     lines[1] = "X-Access-Key: " .. key .. "\r\n"
   end
   for name, value in pairs(headers) do
-    if not find(name, "^[A-Za-z0-9!#$%%&'*+.^_`|~-]+$") then
+    if not find(name, text.HEADER_NAME) then
       return nil, "the name of a header is malformed"
-    elseif find(value, "[%z\1-\8\10-\31\127]") then
+    elseif not text.is_header_value(value) then
       return nil, "the value of the header " .. name .. " has control characters"
     end
     lines[#lines + 1] = name .. ": " .. value .. "\r\n"

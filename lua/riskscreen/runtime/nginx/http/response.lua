@@ -1,6 +1,8 @@
 -- Reads an answer from a connection. Interim answers are skipped, the head says where the body ends, and every size is
 -- bounded. A connection has the methods of connection.lua.
 
+local is_header_value = require("riskscreen.util.text").is_header_value
+
 local concat = table.concat
 local find, sub = string.find, string.sub
 
@@ -158,7 +160,11 @@ local function read_line(connection, text, position, limit)
     position = 1
     first = find(text, "\r\n", 1, true)
   end
-  return sub(text, position, first - 1), text, first + 2
+  local line = sub(text, position, first - 1)
+  if not is_header_value(line) then
+    return connection:refuse "bad chunked encoding"
+  end
+  return line, text, first + 2
 end
 
 -- Adds `length` bytes to the pieces; returns the text and the position after their line end.

@@ -1,0 +1,130 @@
+-- The identity of a client's service and account, and of its decisions. Everything that is kept and used again is kept
+-- under one of these texts: cached decisions, submissions, events, outcomes, runs. Local lists are no part of it: they
+-- are asked afresh before anything kept is used.
+local digest = require "riskscreen.address.digest"
+local policies = require "riskscreen.policy"
+local tables = require "riskscreen.util.tables"
+local text = require "riskscreen.util.text"
+
+local LENGTH = 32 -- hexadecimal digits: 128 bits
+local SANDBOX_KEY = "^sandbox%-" -- the keys of the sandbox's own accounts, also of a served sandbox
+
+-- The options that change what the service is asked, or how its answers are read.
+local EXTENSIONS = {
+  "extend",
+  "endpoints",
+  "usage_parameters",
+  "transaction_parameters",
+  "immediate_results",
+  "final_statuses",
+}
+
+---The owner of what is kept: a client's state; or a client that is not the library's, by its field `identity`.
+---@alias riskscreen.IdentityOwner riskscreen.State|{ identity?: string }
+
+local default_policy = policies.new()
+
+local M = {}
+
+local function named(facts)
+  return text.hex(digest.sha256(tables.fingerprint(facts))):sub(1, LENGTH)
+end
+
+local function has_own_transport(settings)
+  return settings.transport ~= nil or (settings.runtime ~= nil and settings.runtime.transport ~= nil)
+end
+
+local function is_sandbox(state)
+  local key = state.settings.access_key
+  return state.is_sandbox or (type(key) == "string" and key:find(SANDBOX_KEY) ~= nil)
+end
+
+local function account_facts(owner)
+  local settings = owner.settings
+  if not settings then
+    return { identity = owner.identity }
+  end
+  local base_url = settings.base_url
+  return {
+    service = base_url and base_url.origin .. base_url.prefix,
+    unix_socket = settings.unix_socket,
+    identity = settings.identity,
+    account = settings.account,
+    is_sandbox = is_sandbox(owner),
+  }
+end
+
+local function service_facts(owner)
+  local facts = account_facts(owner)
+  for _, name in ipairs(owner.settings and EXTENSIONS or {}) do
+    facts[name] = owner.settings[name]
+  end
+  return facts
+end
+
+---The service and the account. A kept submission is found by it, also after other options have changed.
+---@param owner riskscreen.IdentityOwner
+---@return string
+function M.account(owner)
+  return named(account_facts(owner))
+end
+
+---The service, the account, and the client's options that change requests or the reading of answers.
+---@param owner riskscreen.IdentityOwner
+---@return string
+function M.service(owner)
+  return named(service_facts(owner))
+end
+
+-- Most screenings have no options of their own: their identities, by owner and policy.
+local without_options = tables.memoize(function()
+  return setmetatable({}, { __mode = "k" })
+end)
+
+local rules_of = tables.memoize(function(policy)
+  return named(policy.settings)
+end)
+
+---The identity of decisions: `service`, the policy, and the options of the screening.
+---@param owner riskscreen.IdentityOwner
+---@param policy? riskscreen.Policy the default policy
+---@param options? { include?: string[], address_check?: "checksum"|"format"|false }
+---@return string
+function M.decision(owner, policy, options)
+  policy = policy or default_policy
+  local include, address_check = nil, owner.settings and owner.settings.address_check
+  if options then
+    include = options.include
+    if options.address_check ~= nil then
+      address_check = options.address_check
+    end
+  end
+  local is_plain = not include and address_check == nil
+  local known = is_plain and without_options(owner)[policy]
+  if known then
+    return known
+  end
+  local facts = service_facts(owner)
+  facts.policy, facts.include, facts.address_check = rules_of(policy), tables.set(include), address_check
+  local identity = named(facts)
+  if is_plain then
+    without_options(owner)[policy] = identity
+  end
+  return identity
+end
+
+---The reason why nothing of this owner may be kept outside of its program, or nil. The text follows an option's name.
+---Without a name, one service's answers would pass for another's.
+---@param owner riskscreen.IdentityOwner
+---@param leaves_machine boolean it is kept in a store or in Redis, and not in memory that one nginx shares
+---@return string|nil
+function M.problem(owner, leaves_machine)
+  local settings = owner.settings
+  if settings and has_own_transport(settings) and not settings.identity or not settings and not owner.identity then
+    return "needs a client with `identity`: a name for the service behind a transport or a client of your own"
+  elseif settings and leaves_machine and not settings.account then
+    return "needs a client with `account`: a name for your account at the service, the same after the key is replaced"
+  end
+end
+
+return M

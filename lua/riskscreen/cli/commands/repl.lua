@@ -1,0 +1,71 @@
+-- riskscreen repl: a Lua prompt with the library and a client.
+
+local status = require "riskscreen.cli.status"
+local text = require "riskscreen.util.text"
+
+local GREETING = "riskscreen is the library, and client asks %s. Try: "
+  .. 'print(client:screen { address = "0x16e998a4a64a384aa74dd757e5a6858ab909262e", network = "eth" })'
+
+local compile = loadstring or load -- luacheck: ignore 113
+
+-- The chunk of some lines. An expression is printed, as Lua's own prompt does.
+local function chunk_of(lines)
+  local chunk = compile("return " .. lines, "=stdin")
+  if chunk then
+    return chunk
+  end
+  return compile(lines, "=stdin")
+end
+
+local function show(out, ok, ...)
+  local shown = {}
+  for index = 1, select("#", ...) do
+    shown[index] = tostring((select(index, ...)))
+  end
+  if not ok or shown[1] then
+    out:write(table.concat(shown, "\t"), "\n")
+  end
+end
+
+local function run(context)
+  local world = context.world
+  local client, source = context:client()
+  local prompt = world.columns(world.out) and true
+  rawset(_G, "riskscreen", require "riskscreen")
+  rawset(_G, "client", client)
+  context:tell(GREETING:format(source and "the sandbox" or "the service"))
+  local lines = ""
+  while true do
+    if prompt then
+      world.out:write(lines == "" and "> " or ">> ")
+      world.out:flush()
+    end
+    local line = world.input:read()
+    if not line then
+      return status.done
+    end
+    lines = lines .. line .. "\n"
+    local chunk, message = chunk_of(lines)
+    local is_unfinished = not chunk and message:find "<eof>['\"]?$"
+    if not is_unfinished then
+      lines = ""
+      if chunk then
+        show(world.out, pcall(chunk))
+      else
+        world.out:write(text.printable(message), "\n")
+      end
+      world.out:flush()
+    end
+  end
+end
+
+return {
+  name = "repl",
+  summary = "A Lua prompt with the library as `riskscreen` and a client as `client`.",
+  description = "The client is that of the configuration, or of the sandbox. The end of the input (Ctrl-D) ends it.",
+  examples = {
+    { line = "repl --sandbox", what = "Try the library without a service" },
+  },
+  statuses = { { status = status.done, what = "the input has ended" } },
+  run = run,
+}

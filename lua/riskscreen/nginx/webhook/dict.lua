@@ -1,0 +1,159 @@
+-- A shared dict as the space of an inbox's claims, and as the place of its events. Nothing that was accepted is pushed
+-- out: where the dict is full, expired values and the oldest handled events go, or the write fails.
+
+local claims = require "riskscreen.webhook.claims"
+
+local LONGEST_LIST = 16 -- events of one requestId; of more, the oldest are removed
+local EXPIRED_AT_ONCE = 256 -- values that are removed at once
+local FORGOTTEN_AT_ONCE = 64 -- handled events that are forgotten at once
+local ROUNDS = 16 -- attempts to make room for one value
+local QUEUE = "claims" -- the keys of claims, the oldest first
+local SEQUENCE = "sequence" -- counts the events that were kept
+
+---@class riskscreen.nginx.InboxDict: riskscreen.webhook.Place
+---@field private dict table an ngx.shared dict with no other user
+---@field private settings { limit: integer, ttl: number, poll: number, time: fun(): number }
+local Dict = { by_custom_id = false }
+Dict.__index = Dict
+
+-- Forgets the oldest event if it is handled. Returns whether that made room.
+local function forget_oldest(self)
+  local key = self.dict:lpop(QUEUE)
+  local value = key and self.dict:get(key)
+  if value and claims.is_done(value) then
+    self.dict:delete(key)
+  elseif value then
+    -- It is being handled now, so it stays.
+    self.dict:rpush(QUEUE, key)
+    return false
+  end
+  return key ~= nil
+end
+
+local function make_room(self)
+  local made = self.dict:flush_expired(EXPIRED_AT_ONCE) > 0
+  for _ = 1, made and 0 or FORGOTTEN_AT_ONCE do
+    made = forget_oldest(self) or made
+  end
+  return made
+end
+
+-- Writes by a method of the dict that pushes nothing out.
+local function write(self, method, key, ...)
+  local dict = self.dict
+  local result, message = dict[method](dict, key, ...)
+  for _ = 1, ROUNDS do
+    if result or message ~= "no memory" or not make_room(self) then
+      break
+    end
+    result, message = dict[method](dict, key, ...)
+  end
+  if not result and message ~= "exists" then
+    return nil, "the shared dict cannot keep the event: " .. message
+  end
+  return result or false
+end
+
+function Dict:get(key)
+  return (self.dict:get(key))
+end
+
+function Dict:add(key, value, ttl)
+  local added, message = write(self, "safe_add", key, value, ttl)
+  if not added then
+    return added, message
+  end
+  -- Queued now, because there may be no room once the event is handled.
+  local length
+  length, message = write(self, "rpush", QUEUE, key)
+  if not length then
+    self.dict:delete(key)
+    return nil, message
+  end
+  for _ = 1, math.min(length - self.settings.limit, FORGOTTEN_AT_ONCE) do
+    forget_oldest(self)
+  end
+  return true
+end
+
+function Dict:put(key, value, ttl)
+  return write(self, "safe_set", key, value, ttl)
+end
+
+function Dict:replace(key, expected, value, ttl)
+  return self.dict:get(key) == expected and self:put(key, value, ttl)
+end
+
+function Dict:delete(key, expected)
+  if self.dict:get(key) == expected then
+    self.dict:delete(key)
+  end
+end
+
+local function slot_key(key, slot)
+  return ("event:%d:%s"):format(slot, key)
+end
+
+-- Keeps an event of a requestId in a free slot, in that of the same event, which comes again after its handler failed,
+-- or in that of the oldest. A value begins with the number of events before it, so that values sort by their age.
+local function keep_in_slot(self, key, id, content)
+  local head = ("%016d"):format(self:sequence())
+  local value, ttl, oldest, place = head .. id .. "\n" .. content, self.settings.ttl, nil, nil
+  for slot = 1, LONGEST_LIST do
+    local added, message = write(self, "safe_add", slot_key(key, slot), value, ttl)
+    if added ~= false then
+      return added, message
+    end
+    local other = self:get(slot_key(key, slot))
+    if other and other:sub(#head + 1, #head + #id + 1) == id .. "\n" then
+      return self:put(slot_key(key, slot), value, ttl)
+    elseif other and (not oldest or other < oldest) then
+      oldest, place = other, slot_key(key, slot)
+    end
+  end
+  return self:put(place or slot_key(key, 1), value, ttl)
+end
+
+function Dict:keep(keys, id, content)
+  local key = keys[1] and keys[1]:find "^r" and keys[1]
+  if key then
+    local made, message = keep_in_slot(self, key, id, content)
+    if not made then
+      return nil, message
+    end
+  end
+  local counted, message = write(self, "safe_add", SEQUENCE, 0, 0)
+  return counted ~= nil and self.dict:incr(SEQUENCE, 1), message
+end
+
+function Dict:find(key)
+  local values, contents = {}, {}
+  for slot = 1, LONGEST_LIST do
+    values[#values + 1] = self:get(slot_key(key, slot))
+  end
+  table.sort(values)
+  for index, value in ipairs(values) do
+    contents[index] = value:match "\n(.*)$"
+  end
+  return contents
+end
+
+function Dict:sequence()
+  return self:get(SEQUENCE) or 0
+end
+
+function Dict:time()
+  return self.settings.time()
+end
+
+local M = {}
+
+---@param dict table an ngx.shared dict with no other user
+---@param settings { limit: integer, ttl: number, poll: number, time: fun(): number } `limit` of handled events, `ttl`
+---of kept ones, `poll`: seconds between two looks
+---@return riskscreen.nginx.InboxDict
+function M.new(dict, settings)
+  return setmetatable({ dict = dict, settings = settings, pauses = { settings.poll, settings.poll } }, Dict)
+end
+
+return M

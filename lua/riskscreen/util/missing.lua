@@ -1,0 +1,42 @@
+-- Names the package that brings a module or a shared library which is not installed.
+
+-- Debian's packages.
+local packages = {
+  argparse = "lua-argparse",
+  cjson = "lua-cjson",
+  libcurl = "libcurl4",
+  libhiredis = "libhiredis0.14",
+  libmicrohttpd = "libmicrohttpd12",
+}
+
+local built_with = {
+  ["riskscreen.hiredis"] = "libhiredis-dev",
+  ["riskscreen.server"] = "libmicrohttpd-dev",
+}
+
+local M = {}
+
+local function remedy(name)
+  if packages[name] then
+    return (": apt install %s"):format(packages[name])
+  elseif built_with[name] then
+    return (": build the library with %s"):format(built_with[name])
+  end
+  return name:find "^riskscreen" and ": build the library for this Lua" or ""
+end
+
+---A line for a person about a failure of `require`, or nil for another failure.
+---@param failure any
+---@return string|nil
+function M.explain(failure)
+  local message = tostring(failure)
+  local library = message:match "%f[%w](lib[%w.+-]-%.so[%d.]*): cannot open shared object file"
+  if library then
+    local module = message:match "error loading module '([^']+)'" or "a module"
+    return ("%s needs %s, which is not installed%s"):format(module, library, remedy(library:match "^[^.]+"))
+  end
+  local module = message:match "module '([^']+)' not found"
+  return module and ("the Lua module %s is not installed for %s%s"):format(module, _VERSION, remedy(module))
+end
+
+return M

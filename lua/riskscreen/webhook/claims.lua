@@ -1,0 +1,98 @@
+-- Which events were handled, for all programs that share a store, or all workers that share a dict. A program that
+-- handles an event has a claim, and renews it meanwhile. The claim of a program that has ended expires.
+
+local random = require "riskscreen.util.random"
+local runtime = require "riskscreen.runtime"
+
+local RENEWALS = 3 -- within a lease
+local DONE = ("done"):rep(8) -- as long as a claim: it needs no more room
+
+---@class riskscreen.webhook.ClaimSettings
+---@field prefix string of the keys
+---@field old_prefix? string of the keys of 0.9.0, which knew no accounts
+---@field ttl number seconds for which a handled event is remembered
+---@field lease number seconds after which the claim of a program that has ended expires
+---@field warn fun(message: string)
+
+---@class riskscreen.webhook.Claims: riskscreen.WebhookStore
+---@field private space riskscreen.StoreSpace|riskscreen.nginx.InboxDict
+---@field private settings riskscreen.webhook.ClaimSettings
+---@field private held table<string, { token: string, task: riskscreen.Task }> this program's claims by id
+local Claims = {}
+Claims.__index = Claims
+
+local M = {}
+
+---Whether a value says that the event was handled. Claims are hexadecimal.
+---@param value string
+---@return boolean
+function M.is_done(value)
+  return value:sub(1, 4) == "done"
+end
+
+local function renew(self, key, token)
+  repeat
+    runtime.sleep(self.settings.lease / RENEWALS)
+  until self.space:replace(key, token, token, self.settings.lease) == false
+end
+
+-- Ends this program's claim. Returns its token.
+local function let_go(self, id)
+  local claim = self.held[id]
+  self.held[id] = nil
+  if claim then
+    claim.task:cancel()
+    return claim.token
+  end
+end
+
+local function unknown(err)
+  return nil, "the store cannot say whether the event was handled: " .. tostring(err)
+end
+
+function Claims:claim(id)
+  local settings, space = self.settings, self.space
+  local key, token = settings.prefix .. id, random.token()
+  local old = settings.old_prefix and space:get(settings.old_prefix .. id)
+  if old and M.is_done(old) then
+    return "done"
+  end
+  local value
+  local added, err = space:add(key, token, settings.lease)
+  if added then
+    self.held[id] = { token = token, task = runtime.tasks.spawn(renew, self, key, token) }
+    return "new"
+  elseif not err then
+    value, err = space:get(key)
+  end
+  if err then
+    return unknown(err)
+  elseif not value then
+    return self:claim(id) -- it was forgotten in between
+  end
+  return M.is_done(value) and "done" or "busy"
+end
+
+function Claims:complete(id)
+  let_go(self, id)
+  local made, err = self.space:put(self.settings.prefix .. id, DONE, self.settings.ttl)
+  if not made then
+    self.settings.warn("a handled webhook cannot be remembered: " .. tostring(err))
+  end
+end
+
+function Claims:release(id)
+  local token = let_go(self, id)
+  if token then
+    self.space:delete(self.settings.prefix .. id, token)
+  end
+end
+
+---@param space riskscreen.StoreSpace|riskscreen.nginx.InboxDict
+---@param settings riskscreen.webhook.ClaimSettings
+---@return riskscreen.webhook.Claims
+function M.new(space, settings)
+  return setmetatable({ space = space, settings = settings, held = {} }, Claims)
+end
+
+return M

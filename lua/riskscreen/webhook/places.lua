@@ -1,0 +1,123 @@
+-- The places in which an inbox keeps events: this program's memory, or a store.
+
+local errors = require "riskscreen.errors"
+local kept = require "riskscreen.json.kept"
+local runtime = require "riskscreen.runtime"
+local time = require "riskscreen.util.time"
+local ttl_queue = require "riskscreen.util.ttl_queue"
+
+local MAX_EVENTS_OF_KEY = 16 -- events that the memory keeps for one requestId or customId
+local SPACE = "webhook:events" -- of a store
+local OLD_SPACE = "webhook:early" -- where 0.9.0 kept events in a store of one machine
+local END = "\1" -- ends the account and the requestId or customId in a key
+local PAUSES = { 0.2, 2 } -- seconds between two looks at a store
+
+---@class riskscreen.webhook.Memory: riskscreen.webhook.Place
+---@field private lists riskscreen.TtlQueue
+local Memory = { by_custom_id = true, time = time }
+Memory.__index = Memory
+
+function Memory:keep(keys, id, content)
+  for _, key in ipairs(keys) do
+    local list = {}
+    for _, entry in ipairs(self.lists:get(key) or {}) do
+      list[#list + 1] = entry.id ~= id and entry or nil
+    end
+    if #list == MAX_EVENTS_OF_KEY then
+      table.remove(list, 1)
+    end
+    list[#list + 1] = { id = id, content = content }
+    self.lists:put(key, list)
+  end
+  return true
+end
+
+function Memory:find(key)
+  local contents = {}
+  for index, entry in ipairs(self.lists:get(key) or {}) do
+    contents[index] = entry.content
+  end
+  return contents
+end
+
+---@class riskscreen.webhook.InStore: riskscreen.webhook.Place
+---@field private store riskscreen.Store
+---@field private prefix string of the keys
+---@field private ttl number seconds
+local InStore = { by_custom_id = true }
+InStore.__index = InStore
+
+function InStore:keep(keys, id, content)
+  local changes = {}
+  for index, key in ipairs(keys) do
+    key = self.prefix .. key .. END .. id
+    changes[index] = { kind = "put", space = SPACE, key = key, value = content, ttl = self.ttl }
+  end
+  return self.store:batch(changes)
+end
+
+-- Finds nothing where the store fails: the next look finds what this one has missed. Events of 0.9.0 have keys without
+-- an account.
+function InStore:find(key, is_first)
+  local contents = {}
+  local ok, failure = pcall(runtime.tasks.iterator(function()
+    for _, prefix in ipairs { self.prefix, is_first and "" or nil } do
+      for _, content in self.store:space(SPACE):each { prefix = prefix .. key .. END } do
+        contents[#contents + 1] = content
+      end
+    end
+  end))
+  if not ok and not (errors.is(failure) and failure.kind == "storage") then
+    error(failure, 0)
+  end
+  return contents
+end
+
+function InStore:time()
+  return self.store:time()
+end
+
+local M = {}
+
+---@param early { limit: integer, ttl: number }
+---@param clock fun(): number
+---@return riskscreen.webhook.Place
+function M.memory(early, clock)
+  return setmetatable({ lists = ttl_queue.new(early.limit, early.ttl, clock) }, Memory)
+end
+
+---The start of an account's keys in a store.
+---@param account string
+---@return string
+function M.prefix(account)
+  return "account " .. account .. END
+end
+
+-- Moves the events that 0.9.0 has kept by their webhookId. They came at a time that is not known.
+local function adopt(place, keys_of)
+  local old = place.store:space(OLD_SPACE)
+  for key, content in old:each() do
+    local event = kept.decode(content)
+    if type(event) == "table" and type(event.data) == "table" then
+      place:keep(keys_of(event.data), event.webhookId, kept.encode { event = event })
+    end
+    old:delete(key)
+  end
+end
+
+---@param store riskscreen.Store
+---@param account string
+---@param ttl number seconds
+---@param keys_of fun(ids: table): string[] of an event's data
+---@return riskscreen.webhook.Place
+function M.store(store, account, ttl, keys_of)
+  local place = setmetatable({ store = store, prefix = M.prefix(account), ttl = ttl }, InStore)
+  if store:is_shared() then
+    place.pauses = PAUSES
+  else
+    adopt(place, keys_of)
+  end
+  return place
+end
+
+return M

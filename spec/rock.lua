@@ -1,0 +1,94 @@
+-- Run by `luarocks test` after `luarocks make`: the specs of the library with busted, rock or package, and without a
+-- network. A spec file that needs a module or a program which is not installed is pending, and named.
+
+-- Modules of the tests alone, with the packages that bring them.
+local modules = {
+  cjson = "lua-cjson",
+  cqueues = "lua-cqueues",
+  DBI = "lua-dbi-sqlite3",
+  lxp = "lua-expat",
+  luv = "lua-luv",
+  posix = "lua-posix",
+  socket = "lua-socket",
+  zlib = "lua-zlib",
+}
+-- Programs, by the file of spec/support that starts them.
+local programs = {
+  ["spec.support.libcurl"] = "cc",
+  ["spec.support.nginx"] = "nginx",
+  ["spec.support.redis"] = "redis-server",
+  ["spec.support.tls_server"] = "openssl",
+  ["spec.support.unanswered_names"] = "cc",
+}
+
+local built = "build.luarocks/?.so"
+local core = io.open((built:gsub("?", "riskscreen/core")))
+if not core then
+  io.stderr:write "run `luarocks make` first: there is no build.luarocks/riskscreen/core.so\n"
+  os.exit(1)
+end
+core:close()
+package.path = "./lua/?.lua;./lua/?/init.lua;./?.lua;" .. package.path
+package.cpath = "./" .. built .. ";" .. package.cpath
+
+local function read(path)
+  local file = io.open(path)
+  local text = file and file:read "*a"
+  return text, file and file:close()
+end
+
+local function has_program(name)
+  local found = os.execute(("command -v %s >/dev/null 2>&1"):format(name))
+  return found == true or found == 0
+end
+
+local known = {}
+
+-- The packages without which a file cannot run.
+local function missing_for(path, seen)
+  local missing = {}
+  seen[path] = true
+  for name in (read(path) or ""):gmatch "require%s*%(?%s*['\"]([%w_.]+)['\"]" do
+    local package_name, program = modules[name:match "^[^.]+"], programs[name]
+    if known[name] == nil then
+      known[name] = not (package_name and not pcall(require, name)) and not (program and not has_program(program))
+    end
+    if not known[name] then
+      missing[package_name or program] = true
+    end
+    local file = name:gsub("%.", "/") .. ".lua"
+    if name:find "^spec%." and not seen[file] then
+      for other in pairs(missing_for(file, seen)) do
+        missing[other] = true
+      end
+    end
+  end
+  return missing
+end
+
+local files, pending = {}, 0
+local list = assert(io.popen "find spec/unit spec/contract -name '*_spec.lua' ! -path '*/unit/tools/*' | sort")
+for path in list:lines() do
+  local names = {}
+  for name in pairs(missing_for(path, {})) do
+    names[#names + 1] = name
+  end
+  if names[1] then
+    table.sort(names)
+    print(("pending: %s needs %s"):format(path, table.concat(names, ", ")))
+    pending = pending + 1
+  else
+    files[#files + 1] = path
+  end
+end
+list:close()
+print(("%d spec files run, %d are pending"):format(#files, pending))
+
+-- By variables, because some specs start other programs.
+local interpreter = arg[-1]
+local command = "echo 'require [[busted.runner]] { standalone = false }' | "
+  .. "LUA_PATH='%s' LUA_CPATH='%s' RISKSCREEN_LUA=%s %s - %s"
+local ran = os.execute(
+  command:format(package.path, package.cpath, interpreter, interpreter, table.concat(#arg > 0 and arg or files, " "))
+)
+os.exit((ran == true or ran == 0) and 0 or 1)

@@ -1,0 +1,165 @@
+-- A program that forks, and whose parent and child both use what was made before; see fork_spec.lua. Its arguments: the
+-- way, the URL of the service, how the child ends, and the URL of Redis. It prints "done" if everything was right.
+local fork = require "spec.support.fork"
+local riskscreen = require "riskscreen"
+
+local way, url, ending, redis_url = arg[1], arg[2], arg[3], arg[4]
+local ROUNDS = 20
+
+local client = riskscreen.new { base_url = url, access_key = "test-key", retry = false, timeout = 20 }
+
+-- Every answer names its request.
+local function ask(target)
+  local value, err = client:request("GET", target)
+  assert(value and value.target == target, value and value.target or tostring(err))
+end
+
+local function ask_many(name)
+  for round = 1, ROUNDS do
+    ask(("/%s/%d"):format(name, round))
+  end
+end
+
+local function finish()
+  collectgarbage()
+  if ending == "plain" then
+    os.exit(0)
+  elseif ending == "closing" then
+    os.exit(0, true)
+  end
+  error "an ending"
+end
+
+-- Runs the child's part in a child, and the parent's beside it and after it.
+local function with_child(child, parent)
+  local pid = fork.fork()
+  if pid == 0 then
+    child()
+    finish()
+  end
+  parent()
+  assert(fork.wait(pid) == 0, "the child failed")
+  parent()
+end
+
+local ways = {}
+
+function ways.blocking()
+  ask "/parent/0"
+  with_child(function()
+    ask_many "child"
+  end, function()
+    ask_many "parent"
+  end)
+end
+
+-- Nothing is used in the child.
+function ways.idle()
+  ask "/parent/0"
+  with_child(function() end, function()
+    ask_many "parent"
+  end)
+end
+
+ways["in tasks"] = function()
+  riskscreen.run(function()
+    ask "/parent/0"
+    local held = riskscreen.spawn(ask, "/held")
+    riskscreen.sleep(0.01)
+    with_child(function()
+      riskscreen.gather {
+        function()
+          ask_many "child"
+        end,
+        function()
+          riskscreen.sleep(0.001)
+          ask_many "child"
+        end,
+      }
+    end, function()
+      ask_many "parent"
+    end)
+    ask "/release"
+    held:await()
+  end)
+end
+
+-- The child begins with a wait, and with a task.
+ways["with timers"] = function()
+  ask "/parent/0"
+  with_child(function()
+    riskscreen.sleep(0.001)
+    riskscreen.run(function()
+      riskscreen.sleep(0.001)
+      ask_many "child"
+    end)
+  end, function()
+    riskscreen.sleep(0.001)
+    ask_many "parent"
+  end)
+end
+
+ways["with Redis"] = function()
+  local redis = riskscreen.redis.new(redis_url)
+  local function echo(name)
+    for round = 1, ROUNDS do
+      local text = ("%s %d"):format(name, round)
+      local reply, err = redis:call("ECHO", text)
+      assert(reply == text, reply or tostring(err))
+    end
+  end
+  local function id()
+    return assert(redis:call("CLIENT", "ID"))
+  end
+  local first = id()
+  with_child(function()
+    echo "child"
+    assert(id() ~= first, "the child has the parent's connection")
+  end, function()
+    echo "parent"
+    assert(id() == first, "the parent has lost its connection")
+  end)
+end
+
+ways["with a server"] = function()
+  local served = assert(riskscreen.sandbox.serve {})
+  local address = riskscreen.sandbox.scenario("clean-eth").address
+  local asking = riskscreen.new { base_url = served.url, access_key = served.access_key, retry = false, timeout = 20 }
+  local function risk()
+    assert(asking.kya:risk { address = address, network = "eth" })
+  end
+  risk()
+  with_child(function()
+    ask_many "child"
+    served:close()
+  end, risk)
+end
+
+-- A request that waits for its reply while the process forks. Only the parent may reply.
+ways["with a request"] = function()
+  local server = assert(require("riskscreen.server").new {})
+  local connection = require("socket").connect("127.0.0.1", server:port())
+  connection:send "GET / HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n"
+  local request
+  repeat
+    server:step(0.01)
+    request = server:next()
+  until request
+  with_child(function()
+    request:respond(200, {}, "child")
+    assert(not pcall(server.step, server, 0), "the child steps the server")
+    server:close()
+  end, function() end)
+  request:respond(200, {}, "parent")
+  connection:settimeout(0)
+  local text = ""
+  repeat
+    server:step(0.01)
+    local whole, reason, partial = connection:receive "*a"
+    text = text .. (whole or partial)
+  until whole or reason == "closed"
+  assert(text:find "parent$" and not text:find "child", text)
+end
+
+ways[way]()
+print "done"

@@ -1,0 +1,66 @@
+local identity = require "riskscreen.call.identity"
+local policies = require "riskscreen.policy"
+
+local function owner(settings, is_sandbox)
+  settings.access_key = settings.access_key or "a-key-of-the-service"
+  return { settings = settings, is_sandbox = is_sandbox }
+end
+
+local LIVE = { origin = "https://service.example", prefix = "/live" }
+local TEST = { origin = "https://service.example", prefix = "/test" }
+
+describe("identity", function()
+  it("tells the paths of one host apart", function()
+    assert.not_equal(
+      identity.account(owner { base_url = LIVE, account = "a" }),
+      identity.account(owner { base_url = TEST, account = "a" })
+    )
+  end)
+
+  it("stays the same when the key is replaced", function()
+    local before = owner { base_url = LIVE, account = "a", access_key = "first-key-0001" }
+    local after = owner { base_url = LIVE, account = "a", access_key = "second-key-002" }
+    assert.equal(identity.service(before), identity.service(after))
+  end)
+
+  it("tells a served sandbox from the service behind the same URL", function()
+    assert.not_equal(
+      identity.account(owner { base_url = LIVE, access_key = "sandbox-key" }),
+      identity.account(owner { base_url = LIVE })
+    )
+  end)
+
+  it("finds the account again after an extension, which changes the service's identity", function()
+    local before = owner { base_url = LIVE, account = "a" }
+    local after = owner { base_url = LIVE, account = "a", extend = { risk_type = { new = true } } }
+    assert.equal(identity.account(before), identity.account(after))
+    assert.not_equal(identity.service(before), identity.service(after))
+  end)
+
+  it("tells decisions by policy, lookups and the check of addresses apart", function()
+    local client = owner { base_url = LIVE, account = "a" }
+    local policy = policies.new()
+    local other = policies.new { rules = { { name = "all", level = "high", action = "block" } } }
+    local texts = {
+      identity.decision(client, policy),
+      identity.decision(client, other),
+      identity.decision(client, policy, { include = { "entity" } }),
+      identity.decision(client, policy, { address_check = "format" }),
+    }
+    for index = 1, #texts do
+      for later = index + 1, #texts do
+        assert.not_equal(texts[index], texts[later])
+      end
+    end
+  end)
+
+  it("keeps nothing of a transport without a name, and in a store nothing without an account", function()
+    local unnamed = owner { transport = function() end, account = "a" }
+    local named = owner { transport = function() end, identity = "live" }
+    assert.matches("identity", identity.problem(unnamed, false))
+    assert.is_nil(identity.problem(named, false))
+    assert.matches("account", identity.problem(named, true))
+    assert.is_nil(identity.problem(owner { base_url = LIVE, account = "a" }, true))
+    assert.matches("identity", identity.problem({}, false))
+  end)
+end)

@@ -1,0 +1,107 @@
+-- The time of Redis, by which the verdicts of all machines count: a stand-in for Redis whose clock is set.
+local purges = require "riskscreen.nginx.fleet.purges"
+local shared_dict = require "spec.support.shared_dict"
+
+local SKEW = 1 -- seconds
+local now, redis_time, delay, records, forgotten, dict
+
+local function new_client()
+  local client = {}
+  function client.call(_, command, ...)
+    if command == "TIME" then
+      now = now + delay
+      return { ("%d"):format(math.floor(redis_time + now)), "0" }
+    elseif command == "XREVRANGE" then
+      return { records[#records] }
+    elseif command == "XADD" then
+      local id, _, text = select(5, ...)
+      table.insert(records, { id, { "r", text } })
+      return id
+    end
+    error("an unknown command: " .. command)
+  end
+  function client.pipeline()
+    return { 0, { records[#records] }, false }
+  end
+  return client
+end
+
+local function new_machine()
+  return purges.new {
+    dict = dict,
+    prefix = "fleet:",
+    stream = "purges",
+    keys = { "a secret of the fleet's gates" },
+    delay = 5,
+    skew = SKEW,
+    client = new_client(),
+    forget = function() end,
+    forget_all = function()
+      forgotten = forgotten + 1
+    end,
+    spellings = function(address)
+      return { address }
+    end,
+    now = function()
+      return now
+    end,
+    identity = function()
+      return 1
+    end,
+    exiting = function()
+      return false
+    end,
+    count = function() end,
+    log = function() end,
+  }
+end
+
+local machine
+
+before_each(function()
+  now, redis_time, delay, records, forgotten = 1000, 1700000000, 0, {}, 0
+  dict = shared_dict.new(function()
+    return 0
+  end)
+  machine = new_machine()
+  machine:listen(1)
+end)
+
+describe("the clock of Redis", function()
+  it("is learnt, and followed when it is set forward", function()
+    assert.equal(1700000000, machine:offset())
+    redis_time = redis_time + 3600
+    machine:listen(1)
+    assert.equal(1700003600, machine:offset())
+  end)
+
+  it("ends all verdicts from before when it is set back, because they would count for longer", function()
+    local asked_at_purge, before = machine:number(), forgotten
+    assert.is_false(machine:is_purged("0xab", asked_at_purge))
+    redis_time = redis_time - 2 * SKEW
+    machine:listen(1)
+    assert.is_true(machine:is_purged("0xab", asked_at_purge))
+    assert.equal(before + 1, forgotten)
+    assert.is_false(machine:is_purged("0xab", machine:number()))
+    machine:listen(1)
+    assert.equal(before + 1, forgotten)
+  end)
+
+  it("is not believed where Redis has told it late", function()
+    delay, redis_time = 2 * SKEW, redis_time + 3600
+    machine:listen(1)
+    assert.equal(1700000000, machine:offset())
+  end)
+end)
+
+describe("a machine that listens", function()
+  it("takes over from a worker that has crashed, also when the date is set back", function()
+    dict:set("fleet:listener", ("%.3f 7"):format(now + 3))
+    redis_time = redis_time + 10
+    machine:listen(1)
+    assert.equal(1700000000, machine:offset())
+    now = now + 3
+    machine:listen(1)
+    assert.equal(1700000010, machine:offset())
+  end)
+end)
