@@ -165,6 +165,27 @@ describe("a gate with local lists", function()
     assert.is_true(metrics:get("riskscreen_local_list_age_seconds", labels) >= 0)
   end)
 
+  it("keeps the old deny list where the new one is empty, or has lost more than half of its entries", function()
+    local path =
+      directory:write("deny.csv", "address\n" .. address(1) .. "\n" .. address(2) .. "\n" .. address(3) .. "\n")
+    start(("{ deny = '%s', interval = 0.1 }"):format(path))
+    all_answer(403, address(1))
+    local labels = { gate = "default", kind = "deny", file = path }
+    for content, problem in pairs {
+      ["address\n"] = "it has no entry",
+      ["address\n" .. address(2) .. "\n"] = "it has 1 entries, and the list before it has 3",
+    } do
+      directory:write("deny.csv", content)
+      nginx.wait_for("the new file to be noticed", function()
+        return running.nginx:log():find(problem, 1, true)
+      end)
+      assert.same({ 403, "list" }, { ask(address(1)) })
+      nginx.wait_for("the metrics to tell it", function()
+        return prometheus.parse(running.get("/metrics").body):get("riskscreen_local_list_faulty", labels) == 1
+      end)
+    end
+  end)
+
   it("kills no worker where a file is cut in place, and lets nobody pass until there is a new one", function()
     if not nginx.with_core then
       return pending "only a list that the core maps can be cut"

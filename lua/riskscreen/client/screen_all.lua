@@ -60,7 +60,7 @@ local function check_fields(item, index)
   end
 end
 
--- The rows of an open file as items. What refuses the file is the run's failure.
+-- The rows of an open file as items, and their reader. What refuses the file is the run's failure.
 local function rows_of(handle, settings)
   local input, err = sources.of_handle(handle, function()
     return rows.open(handle, rows.options_of(settings, { checked_first = true }))
@@ -75,6 +75,17 @@ local function rows_of(handle, settings)
     end
     sources.finish(handle)
     return nil, err
+  end,
+    input
+end
+
+-- Ends the run where too many rows are invalid.
+local function count_invalid(input, decision, index)
+  if decision.error and decision.error.kind == "invalid_argument" then
+    local err = input:invalid(nil, ("row %d: %s"):format(index, decision.error.message))
+    if err then
+      error(err, 0)
+    end
   end
 end
 
@@ -227,8 +238,10 @@ function M.install(Client)
   ---@return riskscreen.Run
   function Client:screen_all(request)
     local state, checked = screen.open(self, "screen_all", request, all_options)
-    local is_file = io.type(checked.source) == "file"
-    local source = is_file and rows_of(checked.source, checked) or checked.source
+    local source, input = checked.source, nil
+    if io.type(source) == "file" then
+      source, input = rows_of(source, checked)
+    end
     local level = screen.address_check(state.settings, checked.address_check)
     checked.with_text = checked.remember > 0
     local decide_new, decide_again, record_again = screen.decider(state, self.policy, checked)
@@ -237,6 +250,9 @@ function M.install(Client)
       local address, network = subject_of(item, index, checked.network)
       local decision = decide(address, network, index)
       decision.index, decision.input = index, item
+      if input then
+        count_invalid(input, decision, index)
+      end
       if decision.repeats and state.settings.journal then
         record_again(decision)
       end

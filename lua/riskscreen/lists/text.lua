@@ -99,8 +99,8 @@ local function read_xml(path, file, facts, settings, add)
   return ok and not failure or nil, failure or problem
 end
 
-local function read_rows(path, facts, settings, add)
-  local input, err = rows.open(path, rows.options_of(settings))
+local function read_rows(path, file, facts, settings, add)
+  local input, err = rows.open(file, rows.options_of(settings))
   local problem = input and misspelt(input:other_names())
   local row
   while input and not (err or problem) do
@@ -137,19 +137,22 @@ function M.read(path, facts, settings, add)
   local file, problem = rows.file(path)
   if not file then
     return nil, problem
-  elseif file.kind == "xml" and settings.takes_xml then
-    local ok
+  end
+  local is_packed = file.beginning:sub(1, 2) == "\31\139"
+  local ok
+  if file.kind == "xml" and settings.takes_xml then
     ok, problem = read_xml(path, file, facts, settings, add)
-    file.close()
-    return ok, problem
+  elseif file.kind == "xml" then
+    problem = "it is XML: compile it first with `riskscreen list build`"
+  elseif settings.longest and (is_packed or (file.size or 0) > settings.longest) then
+    local fault = "it is compressed, or longer than %d bytes; compile it with `riskscreen list build`"
+    problem = fault:format(settings.longest)
+  else
+    -- The file is opened once: it may be a pipe.
+    ok, problem = read_rows(path, file, facts, settings, add)
   end
   file.close()
-  if file.kind == "xml" then
-    return nil, "it is XML: compile it first with `riskscreen list build`"
-  elseif settings.longest and (file.size or 0) > settings.longest then
-    return nil, ("it is longer than %d bytes; compile it with `riskscreen list build`"):format(settings.longest)
-  end
-  return read_rows(path, facts, settings, add)
+  return ok, problem
 end
 
 return M

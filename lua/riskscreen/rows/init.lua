@@ -118,7 +118,7 @@ function Rows:dialect_of(row, has_quotes)
   local bare, form, separator = row:gsub('"[^"]*"', ""), nil, nil
   for _, candidate in ipairs(self.options.delimiter and { self.options.delimiter } or SEPARATORS) do
     if bare:find(candidate, 1, true) then
-      local pattern = candidate:gsub("%p", "%%%0")
+      local pattern = candidate:gsub("[%^%$%(%)%%%.%[%]%*%+%-%?]", "%%%0")
       local fields = {}
       local count, fault = records.split(row, pattern, fields, has_quotes)
       if not count then
@@ -263,9 +263,9 @@ function Rows:next_csv()
     return nil, line
   end
   local cells, names, fields = self.fields, self.names, {}
-  local address_at, network_at = self.address_at, self.network_at
+  local address_at, network_at, has_all = self.address_at, self.network_at, self.options.needs
   for index = 1, count do
-    local is_other = index ~= address_at and index ~= network_at or self.options.needs
+    local is_other = has_all or (index ~= address_at and index ~= network_at)
     if is_other and names[index] ~= "" then
       fields[names[index]] = cells[index]
     end
@@ -431,16 +431,21 @@ local by_kind = { text = Rows.next_csv, json = Rows.next_json, json_array = Rows
 
 -- Reads a whole file, and reports what refuses it.
 function Rows:check()
+  local read = self.file.kind == "text" and self.next_fields or self.read
   local row, err
   repeat
-    row, err = self:next()
+    row, err = read(self)
+    self.count = self.count + 1
   until not row
   self:close()
   return err
 end
 
 local function new(source, options)
-  local file, problem = files.open(source, options.name)
+  local file, problem = source, nil
+  if type(source) ~= "table" or not source.kind then
+    file, problem = files.open(source, options.name)
+  end
   local self = setmetatable({
     file = file or { name = options.name or tostring(source) },
     options = options,
@@ -476,7 +481,7 @@ function M.options_of(settings, more)
 end
 
 ---Opens a file of rows.
----@param source string|file* a path, or an open file
+---@param source string|file*|riskscreen.rows.File a path, an open file, or what `file` has opened
 ---@param options riskscreen.rows.Options
 ---@return riskscreen.Rows|nil
 ---@return riskscreen.Error|nil

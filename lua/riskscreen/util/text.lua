@@ -104,6 +104,10 @@ end
 ---@param text string
 ---@return string
 function M.trim(text)
+  local first, last = text:byte(1), text:byte(-1)
+  if first and first > 32 and last > 32 then
+    return text
+  end
   return text:find "%S" and text:match "^%s*(.*%S)" or ""
 end
 

@@ -3,6 +3,7 @@
 local addresses = require "riskscreen.address"
 local errors = require "riskscreen.errors"
 local rows = require "riskscreen.rows"
+local text = require "riskscreen.util.text"
 
 local function failure(message)
   return errors.new("invalid_argument", message, { field = "source", sent = false })
@@ -21,8 +22,8 @@ local function rows_of(settings)
       input:close()
       return nil
     end
-    local _, problem = addresses.validate(row.address, row.network or settings.network, "format")
-    err = problem and input:invalid(row.line, problem)
+    local is_address = addresses.spellings(row.address, "format")[1]
+    err = not is_address and input:invalid(row.line, text.show(row.address) .. " is no address")
     if err then
       error(err, 0)
     end

@@ -122,6 +122,22 @@ for _, way in ipairs(support.ways) do
       assert.matches("line 2: it has 2 fields, and the first line has 1", err.message, 1, true)
     end)
 
+    it("stops at a file whose rows are invalid", function()
+      local file = assert(io.tmpfile())
+      file:write("address\n", ("garbage\n"):rep(20))
+      file:seek "set"
+      local count = 0
+      local ok, err = pcall(function()
+        for _ in client:screen_all { source = file, network = "eth", max_invalid = 5 } do
+          count = count + 1
+        end
+      end)
+      file:close()
+      assert.is_false(ok)
+      assert.matches("more than 5 rows are invalid", err.message, 1, true)
+      assert.is_true(count <= 5)
+    end)
+
     local function screen_file(content)
       local file = assert(io.tmpfile())
       file:write(content)

@@ -154,6 +154,22 @@ describe("a list file", function()
     assert.equal("block", made:screen({ address = address(2), network = "eth" }).action)
   end)
 
+  it("may be a pipe in a build", function()
+    directory:write("a.csv", many(20000))
+    local fifo = directory:path "fifo"
+    assert(os.execute(("mkfifo %s; cat %s > %s &"):format(fifo, directory:path "a.csv", fifo)))
+    local report = assert(build { output = directory:path "out.rsl", inputs = fifo })
+    assert.equal(20000, report.entries)
+  end)
+
+  it("that is compressed is compiled first: it could fill the memory", function()
+    local path = directory:write("a.csv.gz", (require("zlib").deflate(nil, 31)(many(2), "finish")))
+    local ok, message = pcall(client, { deny = path })
+    assert.is_false(ok)
+    assert.matches("compressed", message)
+    assert.equal(2, assert(build { output = directory:path "out.rsl", inputs = path }).entries)
+  end)
+
   it("is never written over by a build, and is as readable as the umask says", function()
     local path = directory:write("a.csv", many(1))
     assert(os.execute(("ln -s %s %s"):format(path, directory:path "link.rsl")))

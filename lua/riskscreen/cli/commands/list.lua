@@ -18,7 +18,7 @@ local LATEST = 2 ^ 53 -- Unix seconds
 
 local report_columns = { "file", "entries", "rows", "repeated", "invalid", "expired", "bytes" }
 
-local info_columns = { "file", "entries", "built", "days", "invalid", "bytes", "title" }
+local info_columns = { "file", "entries", "built", "days", "invalid", "expired", "bytes", "title" }
 
 local check_columns = { "address", "network", "listed", "expires", "note" }
 
@@ -110,6 +110,7 @@ local function run_info(context)
       built = time_of(facts.built_at),
       days = facts.built_at and math.floor((os.time() - facts.built_at) / DAY),
       invalid = facts.invalid,
+      expired = facts.expired,
       bytes = facts.size,
       title = facts.title,
     }
