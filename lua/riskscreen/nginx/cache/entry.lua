@@ -48,6 +48,7 @@ local is_refusal = tables.set { "invalid_argument", "unsupported" }
 ---@field degraded boolean
 ---@field reasons riskscreen.Reason[]
 ---@field error? riskscreen.Error
+---@field errors? table<riskscreen.LookupName, riskscreen.Error> of every lookup that failed
 ---@field json string
 
 ---@class riskscreen.nginx.Entries
@@ -86,6 +87,10 @@ local function packed_reason(reason)
   }
 end
 
+local function unpacked_error(kind, message)
+  return is_error_kind[kind] and errors.new(kind, text_or_nil(message) or "") or nil
+end
+
 local function unpacked_reason(packed)
   if type(packed) ~= "table" or type(packed.message) ~= "string" or not is_action[packed.action] then
     return nil
@@ -97,7 +102,7 @@ local function unpacked_reason(packed)
     message = packed.message,
     rule = rule and { name = rule, action = packed.action },
     risk = (level or kind or source) and { riskLevel = level, riskType = kind, riskSource = source },
-    error = is_error_kind[packed.kind] and errors.new(packed.kind, text_or_nil(packed.error) or "") or nil,
+    error = unpacked_error(packed.kind, packed.error),
   }
 end
 
@@ -113,8 +118,14 @@ local function written(decision)
   if not reasons[1] then
     reasons[1] = { action = decision.action, message = "no reason was given" }
   end
+  local failures
+  for lookup, err in pairs(decision.errors or NOTHING) do
+    failures = failures or {}
+    failures[lookup] = { kind = err.kind, error = err.message }
+  end
   local degraded = decision.degraded == true or nil
-  local ok, json = pcall(cjson.encode, { action = decision.action, degraded = degraded, reasons = reasons })
+  local packed = { action = decision.action, degraded = degraded, reasons = reasons, errors = failures }
+  local ok, json = pcall(cjson.encode, packed)
   return ok and json or nil
 end
 
@@ -123,6 +134,8 @@ end
 local function read(json)
   local ok, packed = pcall(cjson.decode, json)
   if not ok or type(packed) ~= "table" or not is_action[packed.action] or type(packed.reasons) ~= "table" then
+    return nil
+  elseif packed.errors ~= nil and type(packed.errors) ~= "table" then
     return nil
   end
   local action, reasons, first_error = packed.action, {}, nil
@@ -137,11 +150,19 @@ local function read(json)
   if not reasons[1] or reasons[1].action ~= action then
     return nil
   end
+  local failures = packed.errors and {}
+  for lookup, failure in pairs(packed.errors or NOTHING) do
+    failures[lookup] = type(failure) == "table" and unpacked_error(failure.kind, failure.error)
+    if not failures[lookup] then
+      return nil
+    end
+  end
   return {
     action = action,
     degraded = packed.degraded == true,
     reasons = reasons,
     error = first_error,
+    errors = failures,
     json = json,
   }
 end
@@ -192,6 +213,8 @@ local function is_same(known, decision, reason)
     and risk.riskType == own_risk.riskType
     and risk.riskSource == own_risk.riskSource
     and reason.error == nil
+    and decision.errors == nil
+    and known.errors == nil
 end
 
 -- The known decision of a decision of the service; nil if it could not be read again. Nearly every decision has one
@@ -223,8 +246,8 @@ local function new_decision(known, address, network)
     stale = false,
     elapsed = 0,
   }
-  if known.error then
-    decision.error = known.error
+  if known.error or known.errors then
+    decision.error, decision.errors = known.error, known.errors
   end
   return decision
 end

@@ -400,6 +400,28 @@ describe("an expired verdict milder than a block", function()
     assert.equal("unknown", (decide(first)).action)
   end)
 
+  it("is not served by another worker when one of several lookups was not understood", function()
+    answer_with "allow"
+    local settings = { stale = { allow = 50 } }
+    local first, second = new_worker(settings), new_worker(settings)
+    decide(first)
+    decide(second)
+    world.time = world.time + 100
+    fail()
+    local timeout = world.answer
+    world.answer = function(...)
+      local decision = timeout(...)
+      local network = errors.new("network", "cannot be asked")
+      decision.error, decision.reasons[1].error = network, network
+      decision.errors = { risk = network, entity = errors.new("protocol", "malformed") }
+      return decision
+    end
+    assert.equal("unknown", (decide(first)).action)
+    local decision = decide(second)
+    assert.same({ "unknown", 2 }, { decision.action, #world.asked })
+    assert.same({ "network", "protocol" }, { decision.errors.risk.kind, decision.errors.entity.kind })
+  end)
+
   it("is served at the caller's deadline, and not to a later caller without asking", function()
     answer_with "allow"
     local cache = new_worker { stale = { allow = 50 } }
