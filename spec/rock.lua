@@ -101,7 +101,5 @@ end
 local interpreter = arg[-1]
 local command = "echo 'require [[busted.runner]] { standalone = false }' | "
   .. "LUA_PATH='%s' LUA_CPATH='%s' RISKSCREEN_LUA=%s %s - %s"
-local ran = os.execute(
-  command:format(package.path, package.cpath, interpreter, interpreter, table.concat(files, " "))
-)
+local ran = os.execute(command:format(package.path, package.cpath, interpreter, interpreter, table.concat(files, " ")))
 os.exit((ran == true or ran == 0) and 0 or 1)
