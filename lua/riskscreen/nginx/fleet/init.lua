@@ -253,7 +253,7 @@ function M.new(given)
   local slow = redis.with(tables.merge(of_redis, { timeout = options.timeout + purges.LONGEST_BLOCK }))
   local stream = slow:key "purges"
   local dict_prefix = ("riskscreen:fleet:%s:%s:"):format(given.name, options.prefix)
-  local breaker = breakers.new(CIRCUIT, now, given.dict, dict_prefix, now)
+  local breaker = breakers.new(CIRCUIT, now, given.dict, dict_prefix)
   local function log(problem)
     ngx.log(ngx.WARN, "riskscreen: redis: ", tostring(problem))
   end
