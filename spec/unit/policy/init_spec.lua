@@ -319,7 +319,7 @@ describe("the result of a transaction", function()
   end)
 
   it("is unknown if it has scores, which a policy for addresses does not look at", function()
-    for _, extra in ipairs { { maxScore = "95" }, { maxScore = 95 }, { dirData = { ["in"] = {} } }, { maxScore = "0" } } do
+    for _, extra in ipairs { { maxScore = "95" }, { maxScore = 95 }, { dirData = {} }, { maxScore = "0" } } do
       local decision = decide_result(extra)
       assert.equal("unknown", decision.action)
       assert.equal("protocol", decision.error.kind)
