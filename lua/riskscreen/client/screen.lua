@@ -205,6 +205,14 @@ local function redact_reasons(state, decision)
   end
 end
 
+-- Adds what the allow lists say to a decision.
+local function add_notes(decision, notes)
+  if notes then
+    decision.reasons = decisions.worst_first(tables.concat(decision.reasons, notes))
+  end
+  return decision
+end
+
 -- Records a decision in the client's journal, without the access key.
 local function record(screening, decision, canonical, source)
   local state = screening.state
@@ -238,9 +246,7 @@ local function decide(screening, address, network, options)
       decision = screening.policy:decide(refused(problem, field))
     end
     redact_reasons(state, decision)
-    if notes then
-      decision.reasons = decisions.worst_first(tables.concat(decision.reasons, notes))
-    end
+    add_notes(decision, notes)
   end
   decision.address, decision.network = address, network
   decision.elapsed = now() - started
@@ -329,6 +335,22 @@ function M.decider(state, policy, checked)
   end
 end
 
+-- The decision of the local lists about results that were looked up before. Without an address in the assessment the
+-- lists cannot be searched.
+local function decide_by_lists(state, policy, results)
+  local record = results and results.risk or results
+  local address, network
+  if type(record) == "table" then
+    address, network = record.address, record.network
+  end
+  local canonical, problem, field =
+    validate({ state = state, address_check = M.address_check(state.settings) }, address, network)
+  if not canonical then
+    return policy:decide(refused(problem, field))
+  end
+  return state.lists:decide(canonical, network)
+end
+
 ---Adds `screen` to the client's methods.
 ---@param Client table
 function M.install(Client)
@@ -350,7 +372,7 @@ function M.install(Client)
   end
 
   ---Decides as `screen` does, from results that were looked up before: a risk assessment, or the kept answer of a
-  ---journal. It calls nothing and records nothing.
+  ---journal. It calls nothing and records nothing. With local lists the risk assessment must name its address.
   ---@param results riskscreen.LookupResults|table
   ---@return riskscreen.Decision
   function Client:decide(results)
@@ -358,7 +380,12 @@ function M.install(Client)
     if not state then
       error(misuse, 2)
     end
-    return extended_policy(state, self.policy or default_policy):decide(results)
+    local policy = extended_policy(state, self.policy or default_policy)
+    local decision, notes
+    if state.lists then
+      decision, notes = decide_by_lists(state, policy, results)
+    end
+    return decision or add_notes(policy:decide(results), notes)
   end
 end
 

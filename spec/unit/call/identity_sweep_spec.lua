@@ -151,6 +151,7 @@ rooms.policy = {
     ["extend.level"] = { extend = { level = { "other" } } },
     ["extend.type"] = { extend = { type = { "another" } } },
     ["extend.source"] = { extend = { source = { "other" } } },
+    ["extend.category"] = { extend = { category = { "other" } } },
     provider = "Other",
     absent_entity = "none",
     absent_risks = "none",

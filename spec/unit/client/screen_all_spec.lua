@@ -386,13 +386,8 @@ describe("client:screen_all", function()
         held:await()
       end
       local risks = { { riskLevel = is_high and "high" or "low", riskType = "scam", riskSource = "Provider" } }
-<<<<<<< HEAD
-      local data =
-        { address = is_high and high.address or clean.address, network = "eth", whitelist = false, risks = risks }
-=======
       local subject = is_high and high.address or clean.address
       local data = { address = subject, network = "eth", whitelist = false, risks = risks }
->>>>>>> cut-call
       return recorder.reply(200, { success = true, code = 1, data = data })
     end)
     riskscreen.run(function()
