@@ -267,7 +267,7 @@ function Policy:decide(results, other)
     return other.decision
   elseif results == nil then
     results = { errors = { risk = errors.is(other) and other or nil } }
-  elseif results.risks ~= nil and results.risk == nil then
+  elseif results.risks ~= nil then
     about_scores, results = score_reason(results), { risk = results }
   end
   if results.errors then

@@ -58,6 +58,11 @@ describe("the default policy", function()
     assert.equal("unknown", decide(policy, { riskLevel = "high" }).action)
   end)
 
+  it("decides by the risks of a transaction's result, whatever else the result has", function()
+    local result = { requestId = "r1", status = 1003, risks = { risk("high", "hack") }, risk = { risks = {} } }
+    assert.equal("block", policies.new():decide(result).action)
+  end)
+
   it("blocks a high risk of a whitelisted address", function()
     assert.equal("block", decide(policy, { risk("high", "scam") }, { whitelist = true }).action)
   end)
