@@ -148,7 +148,7 @@ local function join_fleet(self, dict, options)
     end,
     forget_all = function()
       local _, cache = next(self.caches)
-      cache:forget_all()
+      assert(cache:forget_all())
     end,
   }
 end

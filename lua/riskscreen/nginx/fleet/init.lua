@@ -240,8 +240,8 @@ local M = { options = require "riskscreen.nginx.fleet.options" }
 ---@field dict table an ngx.shared dict
 ---@field name string of the gate
 ---@field recorder riskscreen.nginx.Recorder
----@field forget fun(address: string, network?: string) in all workers of this machine
----@field forget_all fun() in all workers of this machine
+---@field forget fun(address: string, network?: string) in all workers of this machine; raises if that fails
+---@field forget_all fun() in all workers of this machine; raises if that fails
 
 ---It sends nothing yet, so it can be made in init_by_lua.
 ---@param given riskscreen.nginx.FleetSettings
