@@ -17,7 +17,8 @@ local NOT_KNOWN = "the %s %s is not known; extend = { %s = … } adds it"
 
 ---@class riskscreen.Condition
 ---@field name string
----@field lookup? riskscreen.LookupName
+---@field lookup? riskscreen.LookupName by default the risk assessment
+---@field part? integer of a transaction's result
 ---@field option fun(settings: riskscreen.PolicySettings): riskscreen.Option checks and compiles the condition's value
 ---@field matches fun(wanted: any, case: riskscreen.Case): boolean|nil, string? the cause, when it is undetermined
 
@@ -40,12 +41,40 @@ function M.texts(value)
   return list
 end
 
+---A name without its case, spaces, hyphens and underscores; nil if nothing is left or it is not a text.
+---@param value any
+---@return string|nil
+function M.plain(value)
+  local plain = type(value) == "string" and value:lower():gsub("[%s_-]", "") or ""
+  return plain ~= "" and plain or nil
+end
+
+---A text as it is; nil if it is empty or no text.
+---@param value any
+---@return string|nil
+function M.exact(value)
+  return type(value) == "string" and value ~= "" and value or nil
+end
+
+---The set of texts in the form in which they are compared.
+---@param list? string[]
+---@param form fun(value: string): string|nil
+---@return table<string, true>
+function M.set(list, form)
+  local set = {}
+  for _, one in ipairs(list or {}) do
+    set[form(one) or one] = true
+  end
+  return set
+end
+
 ---The set of a text or a list of texts, at least one.
 ---@param value any
 ---@param allowed? string[] the only texts that the set may hold
+---@param form? fun(value: string): string|nil in which the texts are compared
 ---@return table<string, true>|nil
 ---@return string|nil message
-function M.text_set(value, allowed)
+function M.text_set(value, allowed, form)
   local list, message = M.texts(value)
   if not list then
     return nil, message
@@ -59,27 +88,7 @@ function M.text_set(value, allowed)
       return nil, ("must be one of %s (got %s%s)"):format(names, text.show(one), hint)
     end
   end
-  return tables.set(list)
-end
-
----A name without its case, spaces, hyphens and underscores; nil if nothing is left or it is not a text.
----@param value any
----@return string|nil
-function M.plain(value)
-  local plain = type(value) == "string" and value:lower():gsub("[%s_-]", "") or ""
-  return plain ~= "" and plain or nil
-end
-
----The set of texts in the form in which they are compared.
----@param list? string[]
----@param form fun(value: string): string|nil
----@return table<string, true>
-function M.form_set(list, form)
-  local set = {}
-  for _, one in ipairs(list or {}) do
-    set[form(one) or one] = true
-  end
-  return set
+  return M.set(list, form or M.exact)
 end
 
 ---Whether a value is one of a set. The interface lists no such values: one that no rule and no option names may be any.
@@ -103,15 +112,9 @@ end
 function M.any(part)
   return {
     name = "any",
-    lookup = "risk",
     part = part,
     option = function()
-      return build.checked("any", "boolean", function(value)
-        if value then
-          return true
-        end
-        return nil, "must be true, or absent"
-      end)
+      return { name = "any", type = "boolean", values = { true } }
     end,
     matches = function()
       return true
@@ -122,10 +125,11 @@ end
 ---The entry of an option that takes a text or a list of texts and becomes their set.
 ---@param name string
 ---@param allowed? string[]
+---@param form? fun(value: string): string|nil
 ---@return riskscreen.Option
-function M.set_option(name, allowed)
+function M.set_option(name, allowed, form)
   return build.checked(name, "string|table", function(value)
-    return M.text_set(value, allowed)
+    return M.text_set(value, allowed, form)
   end)
 end
 
@@ -138,16 +142,6 @@ end
 
 -- Stands for the service's own name, which is on the wire in its place.
 local PROVIDER = "Provider"
-
----The same for names, which are compared by `plain`.
----@param name string
----@return riskscreen.Option
-function M.name_option(name)
-  return build.checked(name, "string|table", function(value)
-    local set, message = M.text_set(value)
-    return set and M.form_set(M.texts(value), M.plain), message
-  end)
-end
 
 ---The values that a condition may name: the interface's and those that the operator added.
 ---@param name "level"|"type"|"source"
@@ -172,7 +166,6 @@ end
 local function risk_field(name, field)
   return {
     name = name,
-    lookup = "risk",
     option = function(settings)
       return M.set_option(name, M.recognised(name, settings))
     end,
@@ -293,11 +286,11 @@ M.list = {
   risk_field("level", "riskLevel"),
   risk_field("type", "riskType"),
   M.any(),
-  { name = "source", lookup = "risk", option = source_option, matches = source_matches },
-  flag("no_risk", "risk", function(case)
+  { name = "source", option = source_option, matches = source_matches },
+  flag("no_risk", nil, function(case)
     return case.no_risk or false
   end),
-  flag("unrecognised", "risk", function(case)
+  flag("unrecognised", nil, function(case)
     return case.unrecognised ~= nil
   end),
   record_flag("whitelist", "risk"),
@@ -306,7 +299,7 @@ M.list = {
     name = "category",
     lookup = "entity",
     option = function()
-      return M.name_option "category"
+      return M.set_option("category", nil, M.plain)
     end,
     matches = category_matches,
   },

@@ -36,11 +36,10 @@ end
 -- Whether the condition holds; when that is not known, also the cause if there is something to say about it.
 -- Where the service does not offer its lookup the operator has said what that means.
 local function evaluate_condition(entry, case, not_offered)
-  local condition = entry.condition
-  if case.failures[condition.lookup] then
+  if case.failures[entry.lookup] then
     return nil
-  elseif not case.not_offered[condition.lookup] then
-    return condition.matches(entry.wanted, case)
+  elseif not case.not_offered[entry.lookup] then
+    return entry.condition.matches(entry.wanted, case)
   elseif not_offered == "skip" then
     return false
   end
@@ -59,7 +58,7 @@ local function matches(rule, case)
     if holds == false then
       return false
     elseif holds == nil then
-      local failure = case.failures[entry.condition.lookup]
+      local failure = case.failures[entry.lookup]
       answer, failures = nil, failures or {}
       failures[#failures + 1] = failure
       other_cause = other_cause or not failure

@@ -643,7 +643,7 @@ describe("a lookup besides the risk assessment", function()
     end)
 
     it("is named in the decision", function()
-      assert.same({ "freeze_events", "counterparties" }, decide_with({ not_offered = not_offered }).not_offered)
+      assert.same({ "counterparties", "freeze_events" }, decide_with({ not_offered = not_offered }).not_offered)
       assert.is_nil(decide_with({ freeze_events = {} }).not_offered)
     end)
 
