@@ -13,6 +13,8 @@ local text = require "riskscreen.util.text"
 
 local SMALLEST_SHARE = 1e-6
 local CATEGORY_FIELDS = { "entityCategory", "entityCategoryCode" }
+-- A source never seen may be the service's own name, so it leaves the condition undetermined.
+local UNSEEN_SOURCE = "riskSource %s is not known; set `provider` if it is the service's own name"
 local NOT_KNOWN = "the %s %s is not known; extend = { %s = … } adds it"
 
 ---@class riskscreen.Condition
@@ -163,18 +165,21 @@ function M.sources(settings)
 end
 
 -- A condition on a field of the risk.
-local function risk_field(name, field)
+local function risk_field(name, field, option, is_open)
   return {
     name = name,
-    option = function(settings)
+    option = option or function(settings)
       return M.set_option(name, M.recognised(name, settings))
     end,
     matches = function(set, case)
-      local value = case.risk and case.risk[field]
       if not case.risk then
         return false
-      elseif type(value) ~= "string" then
-        return nil
+      end
+      local value = case.risk[field]
+      if type(value) ~= "string" then
+        return nil, "the risk has no " .. field
+      elseif is_open and not case.policy.recognised[name][value] then
+        return nil, UNSEEN_SOURCE:format(text.show(value))
       end
       return set[value] == true
     end,
@@ -215,11 +220,8 @@ local function category_matches(set, case)
     return nil
   end
   local entity = record.entity
-  if entity == nil or entity == json.null then
-    if case.policy.settings.absent_entity == "none" then
-      return false
-    end
-    return nil
+  if (entity == nil or entity == json.null) and case.policy.settings.absent_entity == "none" then
+    return false
   elseif type(entity) ~= "table" then
     return nil
   end
@@ -250,19 +252,6 @@ local function source_option(settings)
   end)
 end
 
--- A source never seen may be the service's own name, so it leaves the condition undetermined.
-local function source_matches(set, case)
-  local source = case.risk and case.risk.riskSource
-  if not case.risk then
-    return false
-  elseif type(source) ~= "string" then
-    return nil, "the risk has no riskSource"
-  elseif not case.policy.recognised.source[source] then
-    return nil, ("riskSource %s is not known; set `provider` if it is the service's own name"):format(text.show(source))
-  end
-  return set[source] == true
-end
-
 local function counterparty_option(settings)
   local fields = {
     build.choice("direction", enums.values.direction),
@@ -286,7 +275,7 @@ M.list = {
   risk_field("level", "riskLevel"),
   risk_field("type", "riskType"),
   M.any(),
-  { name = "source", option = source_option, matches = source_matches },
+  risk_field("source", "riskSource", source_option, true),
   flag("no_risk", nil, function(case)
     return case.no_risk or false
   end),

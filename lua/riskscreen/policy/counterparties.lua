@@ -52,10 +52,6 @@ local function is_risky(wanted, opponent, policy)
   end)
 end
 
-local function is_amount(value)
-  return type(value) == "number" and value >= 0 and value < math.huge
-end
-
 local function add(sums, amount, in_direction, risky)
   if in_direction and risky then
     sums.least = sums.least + amount
@@ -78,7 +74,9 @@ local function sums_of(relevant)
   local by_symbol, sums = {}, {}
   for _, one in ipairs(relevant) do
     local symbol, amount = one.opponent.symbol, one.opponent.amount
-    if type(symbol) ~= "string" or symbol == "" or not is_amount(amount) then
+    if type(symbol) ~= "string" or symbol == "" or type(amount) ~= "number" then
+      return nil
+    elseif not (amount >= 0 and amount < math.huge) then
       return nil
     elseif not by_symbol[symbol] then
       by_symbol[symbol] = { least = 0, most = 0, others_least = 0, others_most = 0 }

@@ -43,25 +43,20 @@ local text = require "riskscreen.util.text"
 local TRANSACTION, STRATEGY, DETAIL = 1, 2, 3
 local NONE = {} -- a result is one response: no lookup beside it can have failed or be missing
 
-local function decimal_text(value)
-  local ok, message = decimal.check(value)
-  if not ok then
-    return nil, message
-  end
-  return value
-end
-
-local function threshold(name, holds)
+local function threshold(name, is_minimum)
   return {
     name = name,
     part = TRANSACTION,
     -- Any type: decimal.check has the message about a number, which would be a float.
     option = function()
-      return build.checked(name, "any", decimal_text)
+      return build.checked(name, "any", function(value)
+        local ok, message = decimal.check(value)
+        return ok and value or nil, message
+      end)
     end,
     matches = function(wanted, case)
       local order = decimal.compare(case.part.score, wanted)
-      return order and holds(order)
+      return order and (order >= 0) == is_minimum
     end,
   }
 end
@@ -92,12 +87,8 @@ end
 -- The result of a transaction takes the place of the risk assessment.
 local score_conditions = {
   conditions.any(TRANSACTION),
-  threshold("score_at_least", function(order)
-    return order >= 0
-  end),
-  threshold("score_below", function(order)
-    return order < 0
-  end),
+  threshold("score_at_least", true),
+  threshold("score_below", false),
   {
     name = "direction",
     part = STRATEGY,
