@@ -164,7 +164,7 @@ end
 
 -- A condition of a rule; `risk` is nil for an address without risks.
 local function holds(options, name, wanted, evidence, risk)
-  local record, value = object(evidence[LOOKUP[name] or "risk"]), nil
+  local record = object(evidence[LOOKUP[name] or "risk"])
   if name == "any" or name == "no_risk" then
     return name == "any" or (risk == nil) == wanted
   elseif name == "unrecognised" then
@@ -182,16 +182,16 @@ local function holds(options, name, wanted, evidence, risk)
       either(category(options, wanted, entity.entityCategory), category(options, wanted, entity.entityCategoryCode))
     return not (is_absent and options.absent_entity == "none") and one
   elseif name == "whitelist" or name == "contract" or name == "frozen" then
-    value = name ~= "frozen" and record[name]
+    local value = record[name]
     if name == "frozen" then
       value = frozen(options, list(evidence.freeze_events))
     end
     return type(value) ~= "boolean" and MAYBE or value == wanted
   elseif risk == nil or name ~= "source" then
-    value = object(risk)[name == "level" and "riskLevel" or "riskType"]
+    local value = object(risk)[name == "level" and "riskLevel" or "riskType"]
     return risk ~= nil and (type(value) ~= "string" and MAYBE or contains(wanted, value))
   end
-  value = object(risk).riskSource
+  local value = object(risk).riskSource
   local provider, sources = options.provider or "Provider", (options.extend or {}).source
   local is_known = contains({ provider, "Community", "User-Defined" }, value) or contains(sources, value)
   return not is_known and MAYBE or contains(wanted, value) or value == provider and contains(wanted, "Provider")

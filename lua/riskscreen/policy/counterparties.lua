@@ -68,8 +68,8 @@ local function add(sums, amount, in_direction, risky)
   end
 end
 
--- The sums of the amounts of each token symbol, or nil where an amount or a symbol is missing. `least` and `most` are the
--- bounds of the amounts that match, `others_least` and `others_most` of those that do not.
+-- The sums of the amounts of each token symbol, or nil where an amount or a symbol is missing. `least` and `most` are
+-- the bounds of the amounts that match, `others_least` and `others_most` of those that do not.
 local function sums_of(relevant)
   local by_symbol, sums = {}, {}
   for _, one in ipairs(relevant) do

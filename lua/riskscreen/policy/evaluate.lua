@@ -8,7 +8,7 @@ local tables = require "riskscreen.util.tables"
 
 local NONE = {}
 
----What the rules are evaluated for: a risk of an address, an address without risks, or a part of a transaction's result.
+---What the rules are evaluated for: a risk, an address without risks, or a part of a transaction's result.
 ---@class riskscreen.Case
 ---@field risk? table
 ---@field no_risk? boolean the record has an empty list of risks
@@ -46,8 +46,8 @@ local function evaluate_condition(entry, case, not_offered)
   return nil, "the service does not offer this lookup for the network"
 end
 
--- Whether the rule matches. When that is not known, also the failed lookups if they alone are the cause, or else a cause
--- where a condition tells one.
+-- Whether the rule matches. When that is not known, also the failed lookups if they alone are the cause, or else a
+-- cause where a condition tells one.
 local function matches(rule, case)
   if rule.errors then
     return false
@@ -106,8 +106,8 @@ local function handled_reason(rules, case, err)
   end
 end
 
--- The reason of an undetermined rule: the worst of the `error` rules that handle the failures behind it, or unknown when
--- the rule has another cause or no rule handles one of the failures.
+-- The reason of an undetermined rule: the worst of the `error` rules that handle the failures behind it. It is unknown
+-- when the rule has another cause or no rule handles one of the failures.
 local function undetermined_reason(rules, case, one)
   local worst
   for _, err in ipairs(one.failures or NONE) do

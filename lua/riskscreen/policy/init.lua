@@ -204,10 +204,10 @@ local function reasons_for(self, results)
   end
   -- A reason may depend on more than the risk and the whitelist flag: then it is not cached.
   local is_cacheable = self.cache and not results.errors and not results.not_offered
-  local by_source, is_degraded = is_cacheable and self.cache[results.risk.whitelist], nil
+  local by_source = is_cacheable and self.cache[results.risk.whitelist]
   for index = 1, #risks do
-    reasons[index], is_degraded = reason_of(self, results, risks[index], by_source)
-    degraded = degraded or is_degraded
+    local reason, is_degraded = reason_of(self, results, risks[index], by_source)
+    reasons[index], degraded = reason, degraded or is_degraded
   end
   return reasons, degraded
 end
