@@ -8,7 +8,7 @@ local tables = require "riskscreen.util.tables"
 
 local NONE = {}
 
----What the rules are evaluated for: a risk, an address without risks, or a part of a transaction's result.
+---The rules are evaluated for a case: a risk, an address without risks, or a part of a transaction's result.
 ---@class riskscreen.Case
 ---@field risk? table
 ---@field no_risk? boolean the record has an empty list of risks
@@ -46,8 +46,8 @@ local function evaluate_condition(entry, case, not_offered)
   return nil, "the service does not offer this lookup for the network"
 end
 
--- Whether the rule matches. When that is not known, also the failed lookups if they alone are the cause, or else a
--- cause where a condition tells one.
+-- Whether the rule matches. When that is not known, also its cause: the failed lookups if there is no other one, or a
+-- text where a condition tells one.
 local function matches(rule, case)
   if rule.errors then
     return false
