@@ -120,6 +120,18 @@ function M.open(handle, place, parameters, specs, given)
   return state, checked
 end
 
+---How addresses are checked: as the call says, else as the client's option says, else by `default`.
+---@param state riskscreen.State
+---@param own? "checksum"|"format"|false
+---@param default "checksum"|"format"
+---@return "checksum"|"format"|false
+function M.address_check(state, own, default)
+  if own == nil then
+    own = state.settings.address_check
+  end
+  return own == nil and default or own
+end
+
 ---The reason why a client cannot make a call at this point of the program, as an error; or nil.
 ---@param state riskscreen.State
 ---@return riskscreen.Error|nil

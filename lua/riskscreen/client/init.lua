@@ -125,10 +125,7 @@ end
 ---@param request riskscreen.WatchRequest
 ---@return riskscreen.Watch
 function Client:watch(request)
-  local state = calls.state_of(self)
-  if not state then
-    error("call it with a colon: client:watch { … }", 2)
-  end
+  local state = calls.state_of(self) or error("call it with a colon: client:watch { … }", 2)
   local watch, misuse = watches.new(self, state, request)
   return watch or error(misuse, 2)
 end
@@ -136,10 +133,7 @@ end
 ---The client's counters and latency histograms, and the status of its rate limit and circuit breaker.
 ---@return table
 function Client:stats()
-  local state = calls.state_of(self)
-  if not state then
-    error("call it with a colon: client:stats()", 2)
-  end
+  local state = calls.state_of(self) or error("call it with a colon: client:stats()", 2)
   local stats = calls.stats(state)
   stats.lists = state.lists and state.lists:facts()
   return stats
