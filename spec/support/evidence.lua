@@ -140,7 +140,12 @@ function M.policies()
     policy(high, low, allowing),
     policy({ error = true, action = "review" }, { unrecognised = true, action = "review" }, high, low, allowing),
     policy({ error = { "server", "protocol" }, action = "allow" }, high, { any = true, action = "allow" }, allowing),
-    policy({ whitelist = true, action = "allow" }, { whitelist = false, level = "high", action = "block" }, low, allowing),
+    policy(
+      { whitelist = true, action = "allow" },
+      { whitelist = false, level = "high", action = "block" },
+      low,
+      allowing
+    ),
     policy({ source = "Community", action = "review" }, high, low, allowing),
     policy({ type = { "sanction", "frozen" }, action = "block" }, { any = true, action = "allow" }, allowing),
     policy({ category = "mixer", action = "block" }, high, low, allowing),

@@ -124,13 +124,9 @@ local function start_workers(run)
   end
 end
 
--- Takes more items than are under way, so that no worker ends because the caller is slow to take further ones. It takes
--- many when few are left, because the bounds cost more than an item (`./dev bench screen_all`).
+-- Takes more items than are under way, so that no worker ends because the caller is slow to take further ones.
 local function fill(run)
   start_workers(run)
-  if run.taken - run.begun > run.concurrency then
-    return
-  end
   while
     not (run.exhausted or run.stopped)
     and run.taken - run.ended < AHEAD * run.concurrency

@@ -4,7 +4,6 @@
 local addresses = require "riskscreen.address"
 local build = require "riskscreen.options.build"
 local calls = require "riskscreen.call"
-local check = require "riskscreen.options.check"
 local client_options = require "riskscreen.options"
 local decisions = require "riskscreen.policy.decision"
 local errors = require "riskscreen.errors"
@@ -65,25 +64,6 @@ local one_options = tables.concat({
   { name = "address", type = "any", doc = "The address." },
   { name = "request_id", type = "string", doc = "Your identifier of the request, for the journal." },
 }, M.options)
-
----The state of a client and the checked table given to a screening. Misuse raises at the method's caller.
----@param client any
----@param what string the method's name
----@param request any
----@param options riskscreen.Option[]
----@return riskscreen.State
----@return table checked
-function M.open(client, what, request, options)
-  local state, misuse = calls.open(client, "client")
-  if state then
-    local checked, problem = check.options(options, request)
-    if checked then
-      return state, checked
-    end
-    misuse = what .. ": " .. problem.message
-  end
-  error(misuse, 3)
-end
 
 local lookups_of = tables.memoize(lookups.wanted)
 
@@ -186,12 +166,14 @@ end
 
 -- The policy with the values that the operator has added to the client.
 local function extended_policy(state, policy)
-  if not state.settings.extend then
+  local extend = state.settings.extend
+  if not extend then
     return policy
   end
-  state.extended = state.extended or setmetatable({}, { __mode = "k" })
-  state.extended[policy] = state.extended[policy] or policies.extended(policy, state.settings.extend)
-  return state.extended[policy]
+  state.extended = state.extended or tables.memoize(function(given)
+    return policies.extended(given, extend)
+  end)
+  return state.extended(policy)
 end
 
 -- Removes the key from the reasons of a decision. Those of an unknown or a degraded one show values of the service.
@@ -333,14 +315,11 @@ function M.install(Client)
   ---@return riskscreen.Decision
   function Client:screen(request)
     if is_plain(request) then
-      local state, misuse = calls.open(self, "client")
-      if not state then
-        error(misuse, 2)
-      end
+      local state = calls.open(self, "client")
       local screening = plain_screening(state, rawget(self, "policy") or default_policy)
       return (decide(screening, request.address, request.network, screening.options))
     end
-    local state, checked = M.open(self, "screen", request, one_options)
+    local state, checked = calls.open(self, "client", nil, one_options, request, "screen")
     local screening = new_screening(state, checked.policy or self.policy or default_policy, checked)
     return (decide(screening, checked.address, checked.network, screening.options))
   end
@@ -350,10 +329,7 @@ function M.install(Client)
   ---@param results riskscreen.LookupResults|table
   ---@return riskscreen.Decision
   function Client:decide(results)
-    local state, misuse = calls.open(self, "client")
-    if not state then
-      error(misuse, 2)
-    end
+    local state = calls.open(self, "client")
     return extended_policy(state, self.policy or default_policy):decide(results)
   end
 end

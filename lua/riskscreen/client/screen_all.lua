@@ -199,7 +199,7 @@ function M.install(Client)
   ---@param request riskscreen.ScreenAllRequest
   ---@return riskscreen.Run
   function Client:screen_all(request)
-    local state, checked = screen.open(self, "screen_all", request, all_options)
+    local state, checked = calls.open(self, "client", nil, all_options, request, "screen_all")
     local is_file = io.type(checked.source) == "file"
     local source = is_file and rows_of(checked.source, checked) or checked.source
     local level = calls.address_check(state, checked.address_check, "checksum")

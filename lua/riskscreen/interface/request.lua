@@ -214,16 +214,10 @@ end
 -- Nearly every request is a lookup by address and network. Its target is prepared, and the lookups share the rest
 -- (`./dev bench layers`).
 local function prepared_lookup(operation, method, target, places)
-  local address, network = places and places[1], places and places[2]
-  if
-    not (target and operation.lookup and query_methods[method])
-    or #places ~= 2
-    or address.name ~= "address"
-    or network.name ~= "network"
-  then
+  if not (target and operation.lookup and query_methods[method]) then
     return nil
   end
-  local after = {}
+  local address, network, after = places[1], places[2], {}
   for value, written in pairs(network.written) do
     after[value] = "&" .. network.key .. written
   end

@@ -143,14 +143,6 @@ local function body_of(reply, context)
   return reply.value
 end
 
-local function envelope_of(reply, context)
-  local body, err = body_of(reply, context)
-  if not err and not shape.is_object(body) then
-    err = protocol_error(reply, "the body must be an object (got " .. json.kind(body) .. ")")
-  end
-  return body, err
-end
-
 local function ill_typed(reply, envelope, field, wanted)
   if envelope[field] == nil then
     return protocol_error(reply, ("the answer has no '%s'"):format(field))
@@ -162,15 +154,6 @@ local function contradiction(reply, message, value)
   return protocol_error(reply, ("the answer contradicts itself: %s is %s"):format(message, tostring(value)))
 end
 
--- The error of a member that must be "SUCCESS", if it is there.
-local function not_success(value, name, reply, context)
-  if value == nil or value == "SUCCESS" then
-    return nil
-  end
-  local shown = type(value) == "string" and ("'" .. quote(context, value) .. "'") or json.kind(value)
-  return contradiction(reply, "success is true and " .. name, shown)
-end
-
 ---@type table<string, fun(envelope: table, reply: riskscreen.Reply, context: riskscreen.Context): riskscreen.Error|nil>
 local envelope_error = {}
 
@@ -178,7 +161,13 @@ local envelope_error = {}
 function envelope_error.standard(envelope, reply, context)
   local success, code, status, msg = envelope.success, envelope.code, envelope.status, envelope.msg
   if success == true and code == 1 then
-    return not_success(status, "status", reply, context) or not_success(msg, "msg", reply, context)
+    local name = status ~= nil and status ~= "SUCCESS" and "status" or msg ~= nil and msg ~= "SUCCESS" and "msg"
+    if not name then
+      return nil
+    end
+    local value = envelope[name]
+    local shown = type(value) == "string" and ("'" .. quote(context, value) .. "'") or json.kind(value)
+    return contradiction(reply, "success is true and " .. name, shown)
   elseif type(success) ~= "boolean" then
     return ill_typed(reply, envelope, "success", "a boolean")
   elseif not shape.is_integer(code) then
@@ -296,9 +285,11 @@ end
 
 -- The error of a reply without a good envelope, or nil.
 local function envelope_fault(reader, reply, context)
-  local body, err = envelope_of(reply, context)
+  local body, err = body_of(reply, context)
   if err then
     return err
+  elseif not shape.is_object(body) then
+    return protocol_error(reply, "the body must be an object (got " .. json.kind(body) .. ")")
   elseif reader.operation.keeps_null then
     shape.drop_nulls(result_envelope, body)
   end

@@ -73,7 +73,8 @@ describe("the configuration", function()
     local identities = {}
     local function add(...)
       local path = directory .. "/decisions.jsonl"
-      local env = { RISKSCREEN_BASE_URL = "http://127.0.0.1:1", RISKSCREEN_ACCESS_KEY = KEY, XDG_CONFIG_HOME = directory }
+      local env =
+        { RISKSCREEN_BASE_URL = "http://127.0.0.1:1", RISKSCREEN_ACCESS_KEY = KEY, XDG_CONFIG_HOME = directory }
       run({ "screen", "0x1", "-n", "eth", "--journal", path, "--set", "retry=false", ... }, { env = env })
       for entry in require("riskscreen.journal").entries(path) do
         identities[entry.seq] = entry.identity

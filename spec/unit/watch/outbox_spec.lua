@@ -34,9 +34,24 @@ describe("the outbox of a watch", function()
   end)
 
   local failures = {
-    ["returns false"] = { "refused", function() return false end },
-    ["returns nil and a reason"] = { "no room", function() return nil, "no room" end },
-    ["raises"] = { "broken", function() error("broken", 0) end },
+    ["returns false"] = {
+      "refused",
+      function()
+        return false
+      end,
+    },
+    ["returns nil and a reason"] = {
+      "no room",
+      function()
+        return nil, "no room"
+      end,
+    },
+    ["raises"] = {
+      "broken",
+      function()
+        error("broken", 0)
+      end,
+    },
   } -- stylua: ignore
   for case, failure in pairs(failures) do
     it("keeps a change whose receiver " .. case .. ", and all after it", function()
