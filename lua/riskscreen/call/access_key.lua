@@ -7,7 +7,8 @@ local texts = require "riskscreen.util.text"
 local REDACTED = "[redacted]"
 local LONGEST_TEXT = 4096 -- bytes; messages show less of a foreign text
 local MAX_DEPTH = 3 -- encodings within each other
-local SHORTEST_PIECE = 4 -- bytes of the key that are removed from the end of a text that was cut
+local SHORTEST_PIECE = 4 -- bytes of the key that are removed where a text was cut
+local LONGEST_CODE = 16 -- bytes of an encoded character, and of the "..." behind a cut
 
 local function utf8_char(code)
   if code < 0x80 then
@@ -131,18 +132,22 @@ local function mark_all(marked, text, folded, form)
   end
 end
 
--- Marks the beginning of the key at the end of a text that was cut, perhaps within an encoded character.
-local function mark_cut_end(marked, text, folded, key, size)
-  local rest = folded:gsub("%%%x?$", ""):gsub("\\[ux]?%x*$", ""):gsub("&#?%w*$", "")
-  for _, ending in ipairs { folded, rest } do
-    for length = math.min(#key - 1, #ending), SHORTEST_PIECE, -1 do
-      if ending:sub(-length) == key:sub(1, length) then
-        for position = text.first[#ending - length + 1], size do
-          marked[position] = true
-        end
-        break
+-- Marks the beginnings of the key where a text was cut: at its end and before "...", perhaps within an encoded character.
+local function mark_cuts(marked, text, folded, key)
+  local first = folded:find(key:sub(1, SHORTEST_PIECE), 1, true)
+  while first do
+    local length = SHORTEST_PIECE
+    while length < #key and folded:byte(first + length) == key:byte(length + 1) do
+      length = length + 1
+    end
+    local rest = folded:sub(first + length, first + length + LONGEST_CODE)
+    for _, code in ipairs { "", "%%%x?", "\\[ux]?%x*", "&#?%w*" } do
+      local cut = length < #key and (rest:match("^" .. code .. "()$") or rest:match("^" .. code .. "()%.%.%."))
+      for position = cut and text.first[first] or 1, cut and text.last[first + length + cut - 2] or 0 do
+        marked[position] = true
       end
     end
+    first = folded:find(key:sub(1, SHORTEST_PIECE), first + 1, true)
   end
 end
 
@@ -199,7 +204,7 @@ function M.redactor(key)
       for _, form in ipairs(forms) do
         mark_all(marked, text, folded, form)
       end
-      mark_cut_end(marked, text, folded, forms[1].text, #foreign)
+      mark_cuts(marked, text, folded, forms[1].text)
       text, depth = decode(text), depth + 1
     end
     return next(marked) and replace_marked(foreign, marked) or foreign
