@@ -362,7 +362,10 @@ local function listen_once(self, block)
       return nil, problem
     end
   end
-  set(self, self.keys.heard_at, asked_at)
+  -- There are more records behind a full batch.
+  if #records < BATCH then
+    set(self, self.keys.heard_at, asked_at)
+  end
   return true
 end
 

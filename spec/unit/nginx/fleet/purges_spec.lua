@@ -4,6 +4,7 @@ local shared_dict = require "spec.support.shared_dict"
 
 local SKEW = 1 -- seconds
 local now, redis_time, delay, records, forgotten, dict
+local purged -- by address
 
 local function new_client()
   local client = {}
@@ -20,22 +21,33 @@ local function new_client()
     end
     error("an unknown command: " .. command)
   end
-  function client.pipeline()
-    return { 0, { records[#records] }, false }
+  function client.pipeline(_, commands)
+    local id, own, behind = commands[2][3], {}, {}
+    local most = tonumber(commands[3][3])
+    for _, record in ipairs(records) do
+      if record[1] == id then
+        own[1] = record
+      elseif own[1] and #behind < most then
+        behind[#behind + 1] = record
+      end
+    end
+    return { 0, own, behind[1] and { { "purges", behind } } or false }
   end
   return client
 end
 
-local function new_machine()
+local function new_machine(its_dict)
   return purges.new {
-    dict = dict,
+    dict = its_dict or dict,
     prefix = "fleet:",
     stream = "purges",
     keys = { "a secret of the fleet's gates" },
     delay = 5,
     skew = SKEW,
     client = new_client(),
-    forget = function() end,
+    forget = function(address)
+      purged[address] = true
+    end,
     forget_all = function()
       forgotten = forgotten + 1
     end,
@@ -56,13 +68,17 @@ local function new_machine()
   }
 end
 
+local function new_dict()
+  return shared_dict.new(function()
+    return 0
+  end)
+end
+
 local machine
 
 before_each(function()
-  now, redis_time, delay, records, forgotten = 1000, 1700000000, 0, {}, 0
-  dict = shared_dict.new(function()
-    return 0
-  end)
+  now, redis_time, delay, records, forgotten, purged = 1000, 1700000000, 0, {}, 0, {}
+  dict = new_dict()
   machine = new_machine()
   machine:listen(1)
 end)
@@ -95,6 +111,18 @@ describe("the clock of Redis", function()
 end)
 
 describe("a machine that listens", function()
+  it("has heard of all purges only when it has read all records", function()
+    local other = new_machine(new_dict())
+    for number = 1, 250 do
+      assert.is_true(other:publish("0x" .. number))
+    end
+    now = now + 10
+    repeat
+      machine:listen(1)
+      assert.is_true(purged["0x250"] or machine:heard_at() < now)
+    until machine:heard_at() == now
+  end)
+
   it("takes over from a worker that has crashed, also when the date is set back", function()
     dict:set("fleet:listener", ("%.3f 7"):format(now + 3))
     redis_time = redis_time + 10
