@@ -114,9 +114,16 @@ local function remember(self, number, sealed)
   set(self, self.keys.number, number)
 end
 
+-- A floor never sinks: this machine may have added a later purge, or be about to.
+local function raise_floor(self, key, number)
+  if (number_of(self, key) or 0) < number then
+    set(self, key, number)
+  end
+end
+
 local function raise_floors(self, number)
   for bucket = 0, BUCKETS - 1 do
-    set(self, self.floor_keys[bucket], number)
+    raise_floor(self, self.floor_keys[bucket], number)
   end
 end
 
@@ -257,9 +264,7 @@ local function apply(self, number, content)
     return forget_all(self, number, "a purge names an unknown network")
   end
   for _, key in ipairs(keys) do
-    if settings.dict:get(key) ~= CLOSED then
-      set(self, key, number)
-    end
+    raise_floor(self, key, number)
   end
   settings.forget(address, network)
   settings.count "heard"

@@ -5,6 +5,7 @@ local shared_dict = require "spec.support.shared_dict"
 local SKEW = 1 -- seconds
 local now, redis_time, delay, records, forgotten, dict
 local purged -- by address
+local on_forget
 
 local function new_client()
   local client = {}
@@ -47,9 +48,11 @@ local function new_machine(its_dict)
     client = new_client(),
     forget = function(address)
       purged[address] = true
+      on_forget()
     end,
     forget_all = function()
       forgotten = forgotten + 1
+      on_forget()
     end,
     spellings = function(address)
       return { address }
@@ -79,6 +82,7 @@ local machine
 before_each(function()
   now, redis_time, delay, records, forgotten, purged = 1000, 1700000000, 0, {}, 0, {}
   dict = new_dict()
+  on_forget = function() end
   machine = new_machine()
   machine:listen(1)
 end)
@@ -121,6 +125,27 @@ describe("a machine that listens", function()
       machine:listen(1)
       assert.is_true(purged["0x250"] or machine:heard_at() < now)
     until machine:heard_at() == now
+  end)
+
+  it("takes no verdict from before its own purge while it hears of earlier ones", function()
+    for _, is_missing in ipairs { false, true } do
+      local other = new_machine(new_dict())
+      assert.is_true(other:publish "0xab")
+      assert.is_true(other:publish "0xcd")
+      if is_missing then
+        table.remove(records, #records - 1)
+      end
+      assert.is_true(machine:publish "0xab")
+      local own = tonumber(records[#records][1]:match "%d+")
+      local seen = 0
+      on_forget = function()
+        seen = seen + 1
+        assert.is_true(machine:is_purged("0xab", own - 1))
+      end
+      machine:listen(1)
+      assert.equal(is_missing and 2 or 3, seen)
+      assert.is_false(machine:is_purged("0xab", own))
+    end
   end)
 
   it("takes over from a worker that has crashed, also when the date is set back", function()
