@@ -139,6 +139,19 @@ describe("the gate finds the address", function()
     }
   end)
 
+  it("in a variable that is made from $request_uri, unless the path can be read in two ways", function()
+    start("{ variable = 'mapped' }", {
+      http = [[map $request_uri $mapped { "~^/withdraw/(?<to>[^/?]+)" $to; }]],
+    })
+    finds(function(address)
+      return "/withdraw/" .. address .. "/now"
+    end)
+    refuses_all {
+      "/withdraw/" .. CLEAN .. "/../" .. HIGH,
+      "/withdraw/" .. CLEAN .. "/%2e%2e/" .. HIGH,
+    }
+  end)
+
   it("not in a variable that nginx does not define, and says so", function()
     start "{ variable = 'targte' }"
     refuses_all { "/" }

@@ -88,8 +88,8 @@ local function variable(name)
       return nil, place .. " is missing, or nginx.conf does not define it"
     elseif value == "" then
       return missing(place)
-    elseif url.is_doubtful() and ngx.var.uri:find(value, 1, true) then
-      -- A location may have captured it from the path.
+    elseif url.is_doubtful() and (ngx.var.uri .. ngx.var.request_uri):find(value, 1, true) then
+      -- A location or a map may have captured it from the path.
       return nil, place .. " is in a path that can be read in two ways"
     end
     return value
