@@ -182,7 +182,7 @@ local function append(self, kind, content)
 end
 
 -- Adds the record of a purge. Until that has succeeded, this machine takes no verdict of these buckets from Redis.
-local function publish(self, content)
+local function append_purge(self, content)
   local dict, keys = self.settings.dict, floors_of(self, content)
   for _, key in ipairs(keys) do
     set(self, key, CLOSED)
@@ -199,6 +199,15 @@ local function publish(self, content)
   end
   self.settings.count "published"
   return true
+end
+
+-- Returns nil and the reason also where the dict has no room.
+local function publish(self, content)
+  local ran, ok, problem = pcall(append_purge, self, content)
+  if ran then
+    return ok, problem
+  end
+  return nil, ok
 end
 
 ---Tells all machines of a purge.

@@ -114,6 +114,21 @@ describe("the clock of Redis", function()
   end)
 end)
 
+describe("a machine that purges", function()
+  it("gets an error if the dict has no room, and tells the others later", function()
+    local set = dict.set
+    function dict.set()
+      return nil, "no memory"
+    end
+    local ok, problem = machine:publish "0xab"
+    dict.set = set
+    assert.is_falsy(ok)
+    assert.matches("no memory", problem)
+    machine:listen(1)
+    assert.is_true(purged["0xab"])
+  end)
+end)
+
 describe("a machine that listens", function()
   it("has heard of all purges only when it has read all records", function()
     local other = new_machine(new_dict())
