@@ -76,7 +76,7 @@ describe("the gate finds the address", function()
   end)
 
   it("in a header", function()
-    start("{ header = 'X-To' }", { server = "underscores_in_headers on;" })
+    start("{ header = 'X-To' }", { server = "underscores_in_headers on; ignore_invalid_headers off;" })
     finds(function(address)
       return "/", { headers = { "x-to: " .. address } }
     end)
@@ -84,6 +84,7 @@ describe("the gate finds the address", function()
       { "/", {} },
       { "/", { headers = { "X-To: " .. CLEAN, "X-To: " .. HIGH } } },
       { "/", { headers = { "X-To: " .. CLEAN, "X_To: " .. HIGH } } },
+      { "/", { headers = { "X-To: " .. CLEAN, "X.To: " .. HIGH } } },
       { "/", { headers = { "X-To: " .. CLEAN .. ", " .. HIGH } } },
     }
   end)
