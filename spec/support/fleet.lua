@@ -110,12 +110,12 @@ function Fleet:gate(options)
   function gate.wait_until_hearing()
     local since = gate.run "ngx.update_time() return require('riskscreen.runtime').nginx_time()"
     nginx.wait_for("the gate to hear of purges", function()
-      return gate.run "return gate.context.fleet:heard_at()" > since
+      return gate.run "return gate.context.fleet.purges:heard_at()" > since
     end)
   end
   if not options.is_cut then
     nginx.wait_for("the gate to listen", function()
-      return gate.run "return gate.context.fleet:heard_at() > 0"
+      return gate.run "return gate.context.fleet.purges:heard_at() > 0"
     end)
     local begun = gate.run "return gate.context.fleet:purge()"
     for _, other in ipairs(self.gates) do

@@ -48,7 +48,7 @@ return is_kept and 1 or 0]]):format(verdicts.LEASE_FIRST, verdicts.LEASE_LAST)
 ---@field private client riskscreen.Redis
 ---@field private stream string the key of the purges in Redis
 ---@field private pipeline riskscreen.nginx.Pipeline of requests
----@field private purges riskscreen.nginx.Purges
+---@field purges riskscreen.nginx.Purges
 ---@field private verdicts riskscreen.nginx.Verdicts
 ---@field private recorder riskscreen.nginx.Recorder
 ---@field private breaker riskscreen.Breaker
@@ -64,7 +64,7 @@ local function call(self, command)
     self.recorder:count("redis_errors", problem)
     return nil
   end
-  self.recorder:redis(now() - started)
+  self.recorder:took("redis", now() - started)
   if errors.is(reply) then
     self.recorder:count("redis_errors", "reply")
     return nil
@@ -171,33 +171,6 @@ function Fleet:release(key, lease)
   post(self, { "EVAL", redis.RELEASE, "1", key .. ":lease", ("%016.0f"):format(lease) })
 end
 
----The last purge that this machine has heard of; nil before it hears any.
----@return number|nil
-function Fleet:purge()
-  return self.purges:number()
-end
-
----The mark of its record.
----@return string
-function Fleet:purge_mark()
-  return self.purges:mark()
-end
-
----Seconds: every purge that had reached Redis by then has been heard of.
----@return number
-function Fleet:heard_at()
-  return self.purges:heard_at()
-end
-
----Tells all machines of a purge.
----@param address string
----@param network? string
----@return boolean|nil ok
----@return string|nil problem
-function Fleet:publish(address, network)
-  return self.purges:publish(address, network)
-end
-
 ---The account's lists, which one machine fetches for all.
 ---@param id string
 ---@return riskscreen.nginx.SharedLists
@@ -228,7 +201,7 @@ end
 function Fleet:facts()
   return {
     circuit = self.breaker:status(),
-    unheard_seconds = math.max(0, now() - self:heard_at()),
+    unheard_seconds = math.max(0, now() - self.purges:heard_at()),
     purge_delay = self.delay,
   }
 end
