@@ -1,6 +1,5 @@
 -- The shared dict of all workers: texts of entries, locks, and floors of purged addresses.
 -- It may be absent or full, and it may lose any of them.
-local epochs = require "riskscreen.nginx.cache.epoch"
 local leases = require "riskscreen.nginx.lease"
 local tables = require "riskscreen.util.tables"
 
@@ -11,6 +10,7 @@ local ENTRY = "riskscreen:entry:"
 local LOCK, FLOOR = "riskscreen:lock:", "riskscreen:floor:"
 local FLOOR_OF_ALL = FLOOR .. "*"
 local BUCKETS = 256 -- of addresses
+local EPOCH = "riskscreen:epoch" -- a counter: all workers empty their LRU when it changes
 
 ---@class riskscreen.nginx.CacheDict
 ---@field private shared? table an ngx.shared dict
@@ -30,7 +30,17 @@ end
 ---A number that is greater after each purge.
 ---@return number
 function Dict:epoch()
-  return self.shared and epochs.current(self.shared) or self.own_epoch
+  local epoch = self.own_epoch
+  if self.shared then
+    epoch = self.shared:get(EPOCH)
+  end
+  return type(epoch) == "number" and epoch or 0
+end
+
+-- Begins the next epoch. If the dict has lost the counter, it goes on above every earlier number.
+local function advance(shared, now)
+  local epoch, message = shared:incr(EPOCH, 1, math.floor(now * 1000))
+  return epoch, message
 end
 
 ---@param key string
@@ -62,7 +72,7 @@ function Dict:forget_all(now)
     self.own_epoch = self.own_epoch + 1
     return
   end
-  local epoch = epochs.advance(shared, now)
+  local epoch = advance(shared, now)
   if epoch then
     shared:set(FLOOR_OF_ALL, epoch)
   end
@@ -84,7 +94,7 @@ function Dict:purge(spellings, keys, now)
   local marked, message, told, why_not
   repeat
     marked, message = true, nil
-    local epoch = epochs.advance(shared, now)
+    local epoch = advance(shared, now)
     for _, address in ipairs(spellings) do
       local ok, problem = shared:set(floor_key(address), epoch or 0)
       marked, message = marked and ok, message or problem
@@ -92,7 +102,7 @@ function Dict:purge(spellings, keys, now)
     for _, key in ipairs(keys) do
       shared:delete(self.prefix .. key)
     end
-    told, why_not = epochs.advance(shared, now)
+    told, why_not = advance(shared, now)
   -- Another purge at the same time may have written an older floor.
   until not told or told == epoch + 1
   return (marked and told) and true or nil, message or why_not
