@@ -117,10 +117,10 @@ function Fleet:gate(options)
     nginx.wait_for("the gate to listen", function()
       return gate.run "return gate.context.fleet.purges:heard_at() > 0"
     end)
-    local begun = gate.run "return gate.context.fleet:purge()"
+    local begun = gate.run "return gate.context.fleet.purges:number()"
     for _, other in ipairs(self.gates) do
       nginx.wait_for("the other gates to hear of it", function()
-        return other.is_cut or other.run "return gate.context.fleet:purge()" >= begun
+        return other.is_cut or other.run "return gate.context.fleet.purges:number()" >= begun
       end)
     end
   end

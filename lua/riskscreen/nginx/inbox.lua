@@ -75,16 +75,16 @@ function M.make(given)
   if not settings then
     return nil, message
   end
-  local dict = dicts.new(settings.dict, {
+  local place = dicts.new(settings.dict, {
     limit = settings.remember.limit,
     ttl = settings.early.ttl,
     poll = settings.poll,
     time = ngx.now,
   })
   local handled =
-    claims.new(dict, { prefix = "claim:", ttl = settings.remember.ttl, lease = settings.lease, warn = warn })
+    claims.new(place, { prefix = "claim:", ttl = settings.remember.ttl, lease = settings.lease, warn = warn })
   settings.on_failure = settings.on_failure or report
-  local made = inbox.assemble(settings, handled, waiters.new(dict, settings.early.ttl))
+  local made = inbox.assemble(settings, handled, waiters.new(place, settings.early.ttl))
   made.dict = settings.dict
   return made
 end

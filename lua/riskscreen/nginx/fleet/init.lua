@@ -3,12 +3,14 @@
 local account_lists = require "riskscreen.nginx.fleet.account_lists"
 local addresses = require "riskscreen.address"
 local breakers = require "riskscreen.call.breaker"
+local build = require "riskscreen.options.build"
 local errors = require "riskscreen.errors"
 local pipelines = require "riskscreen.nginx.fleet.pipeline"
 local purges = require "riskscreen.nginx.fleet.purges"
 local random = require "riskscreen.util.random"
 local redis = require "riskscreen.redis"
 local runtime = require "riskscreen.runtime"
+local seals = require "riskscreen.nginx.fleet.seal"
 local tables = require "riskscreen.util.tables"
 local verdicts = require "riskscreen.nginx.fleet.verdict"
 
@@ -41,6 +43,29 @@ local is_kept = is_known and not (old and string.sub(old, %d, %d) > ARGV[3])
 if is_kept then redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) end
 if redis.call('GET', KEYS[2]) == ARGV[3] then redis.call('DEL', KEYS[2]) end
 return is_kept and 1 or 0]]):format(verdicts.LEASE_FIRST, verdicts.LEASE_LAST)
+
+---@type riskscreen.Option[]
+local fleet_options = tables.concat({
+  build.required(
+    build.checked(
+      "key",
+      "string|table",
+      seals.check_keys,
+      "The secret that signs what stands in Redis: at least 16 bytes, the same on all machines. Of a list, the first "
+        .. "one signs, and all are accepted."
+    )
+  ),
+  build.seconds("deadline", 0.02, "How long a request may wait for Redis.", 0.001, 10),
+  build.seconds(
+    "purge_delay",
+    5,
+    "How long a decision other than block is still served when this machine cannot hear of purges.",
+    0.1,
+    3600
+  ),
+  build.seconds("clock_skew", 1, "How far two machines may differ in the time that they take from Redis.", 0, 60),
+  build.seconds("lease", 1, "How long other machines wait for the one that asks about an address.", 0.01, 60),
+}, redis.options)
 
 ---@class riskscreen.nginx.Fleet
 ---@field delay number seconds; see the option `purge_delay`
@@ -206,7 +231,7 @@ function Fleet:facts()
   }
 end
 
-local M = { options = require "riskscreen.nginx.fleet.options" }
+local M = { options = fleet_options }
 
 ---@class riskscreen.nginx.FleetSettings
 ---@field options table the checked option `redis` of a gate
