@@ -40,6 +40,7 @@ M.rules = {
   },
   open = {
     ["riskscreen.address.digest"] = "the chain of the journal has the same SHA-256",
+    ["riskscreen.address.base58"] = "the addresses of the sandbox are made with it",
     ["riskscreen.policy.decision"] = "every component makes decisions with the one constructor",
     ["riskscreen.lists.index"] = "the gate keeps the account's lists under the same keys",
     ["riskscreen.policy.lookups"] = "the client makes the lookups that a policy needs",

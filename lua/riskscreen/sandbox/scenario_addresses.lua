@@ -1,95 +1,52 @@
--- The addresses of the sandbox's scenarios. Each is derived from a hash of its name and belongs to nobody; checksums
--- are valid (EIP-55, Base58Check, Bech32). Their meaning is in scenarios.lua.
+-- The addresses of the sandbox's scenarios, by name. Each is made of the hash of its name and belongs to nobody;
+-- checksums are valid (EIP-55, Base58Check, Bech32). Their meaning is in scenarios.lua.
+local base58 = require "riskscreen.address.base58"
+local digest = require "riskscreen.address.digest"
+local enums = require "riskscreen.interface.enums"
+local text = require "riskscreen.util.text"
 
-return {
-  ["clean-eth"] = "0xa430D6f0A8960FB6b71450c7286de52DD9B28fD3",
-  ["low-eth"] = "0x9a3179951eCC5e272569FEb2311cBc26D03b85b5",
-  ["generally-high-eth"] = "0x9459492db6A59843f592ACce0ff802878F391a44",
-  ["high-eth"] = "0x16E998a4A64a384AA74dD757E5a6858aB909262E",
-  ["clean-tron"] = "TLMAJ9BpuKppJ16MmqHDvLDcD677cjYCDG",
-  ["low-tron"] = "TYgWdQqgdY4h3BA6S8DgejTMHvQPuzr8Uh",
-  ["generally-high-tron"] = "TFPfeQo7ye7243CaS6QcVzg3acMuSrmXTk",
-  ["high-tron"] = "TT9fAT6LNecvxqrxCPCJb1sF8W9PDzzCtf",
-  ["clean-btc"] = "bc1qypqaqrcm8yxq3jx6gvpalkk7uhfdhty59h4gup",
-  ["low-btc"] = "1DJs8VGqCswRAeH4hht8MBe55GynFvGYGf",
-  ["generally-high-btc"] = "1PUEo7XtakRHUZSQBVdV5SusQizpnvoSMQ",
-  ["high-btc"] = "bc1qts3yced7fuw3g8wkttl446t02e3rd49zd8ng5u",
-  ["clean-solana"] = "E7MeaB42AnPqe9t34JoJDBfburdsZYz2o3r4Jk6hqLip",
-  ["low-solana"] = "8z1HC82iFvpuE7PQb6qeDRdWbF1dgNeQXWE8H7sjA2o8",
-  ["generally-high-solana"] = "HhnXGzbQprCufssAkbRx4FivU2RSXB2qk9pYZmCxeu5q",
-  ["high-solana"] = "GXK1iYB8T7KjnkA9G9ocPqxegYvhbH6z2dhcgXHQ5kTK",
-  ["clean-doge"] = "DHJZoJsh96Z6wjL7Drn9Gd7RswARB62jgA",
-  ["low-doge"] = "DDWoW9Ag2pmb6QzL1V32G7Vyppkn1rhbnc",
-  ["generally-high-doge"] = "DMdyEFqqTdhmkTp9bmex1e7LJ4cxfedVTN",
-  ["high-doge"] = "DDF7Z6EqhcPFWkFPVEtG9G334TvxHjzKk9",
-  ["clean-ltc"] = "ltc1q046qtjf2kp4yakhsazf25490hx6vhfgpgwxu99",
-  ["low-ltc"] = "Lc6bEdDrUmiSRHY89KxkAc1NEo3JDiUsdH",
-  ["generally-high-ltc"] = "LQkuXxdxCwx7upoju3EAjpqL5CMrxrk5aA",
-  ["high-ltc"] = "ltc1q5esrkas4fj8r7lngpxyt3wk5jhf3704drrv0et",
-  ["type-black-gray-goods"] = "0xb2F24496028D79cA30a81a869Ea3480Afa0AcD6e",
-  ["type-online-gambling"] = "0x4F1aFC6c8a0Da9c73F80647a9ecabaC01AE15Fa5",
-  ["type-scam"] = "0x04A3f2Fe6404D2a3d2667F27398C70e6A5826f14",
-  ["type-hack"] = "0xf9410A55B94b72B3BE0e33912bE89D4F7dA143f3",
-  ["type-launder-money"] = "0xfeE7A4e60b29DdFC508238bab37890d622F0c95d",
-  ["type-sanction"] = "0xF32013Ed29FeFa0A812FA903acE63A2E5569204A",
-  ["type-frozen"] = "0x3023C692f16386a41f1b672c3d980e59875993cc",
-  ["type-politics"] = "0xFCc91cC807f6029517400DbAeaaeA7604051a55f",
-  ["type-drug"] = "0xde0208ed53A44CBeD40Ad2791291DECCE95eC266",
-  ["type-gun"] = "0x9cC676024591F85c8DD4D4AfD0E72AA536fB4B1C",
-  ["type-terrorist"] = "0xc48c0D78b287E785F2Be294810572326D9ce2E41",
-  ["type-porn"] = "0xdcEff32aa5834523433aE3990A92d040BdEfA1b4",
-  ["type-controlled-substance"] = "0x8bA9fe0be15c31F7cCdFb3c569f9A9baF9FD5277",
-  ["type-bloodiness"] = "0xfB775de785Ff0EF3a50ff87e1Dd3F32E119121BD",
-  ["type-religion"] = "0x83C46E7CeB0015f82fFfe0055A4A31580e906Fa5",
-  ["type-csam"] = "0x03a30FBFA2578436446aE256e2e9d90b310F1EAD",
-  ["source-community"] = "0x710CB765C874F645C6D16ff9Cd9D77e770F84Fe1",
-  ["source-user-defined"] = "0x5c07251Dd87DF04A5737bb2c480D4Cb110DF87A5",
-  ["whitelist-level"] = "0x35A387a86544Eda23828b7EB554C2137f99c8Cc0",
-  ["whitelist-flag"] = "0xaD7F653f2Dd402F0F28c561671fE08FcDFaaBc80",
-  ["mixed-risks"] = "0xe9b55d756e54B3de9A138dDca8aF0C6F824Ec602",
-  ["entity-exchange"] = "0xa7afE11c074066d9106e31343ff62ac759113CAE",
-  ["entity-mixer"] = "0x204Ba8917291aD0E9d5e808E38DE0D1e9E16d525",
-  ["entity-defi"] = "0x3aD7dEdb2854C1dA33F77314295bcd96368ccF7D",
-  ["entity-no-category"] = "0x9301B365E9FEdD9D1C8cA376092A151E52c07a31",
-  ["contract"] = "0xC4b9fc6E24cbE8B479dd7A4FAc3F7Be20DadCB49",
-  ["entity-gambling"] = "TG5QXoJvV6tCfTcVzUTb8JruHV1qZnhg4P",
-  ["frozen"] = "0x635da2031DE9EE152A0353308365250843203140",
-  ["frozen-twice"] = "THskQncQafqRSoaAH5ydGQ2vN4bqcrx8GZ",
-  ["destroyed"] = "TBdLPWa9qnLKDxty1eq4jmzfZHCoh87MET",
-  ["destroyed-eth"] = "0xc39Aa17ee7Eb295a330A510afB4C1f8503F70070",
-  ["risks-null"] = "0x28e17668e0D081944c2A892082820b7D93D34EFB",
-  ["risks-absent"] = "0xA031461d2d1063cb76C2fb7a7feb21B0D9Cd09B8",
-  ["unseen-level"] = "0xE0357d00A3deFC2c2613A8B1FA31D3aab624c11C",
-  ["unseen-type"] = "0xA85DE2fB0438c7985723d53a9e75A8a04d51cA21",
-  ["unseen-source"] = "0x43eFE80dd636cdf6D4E9f51313F9b26e5B390c0f",
-  ["malformed-level"] = "0xe9E012Ee813c773a10796dD24ACA836C8180c60E",
-  ["wrong-address"] = "0x6ebCFfEB8FdDfA869dc2b04a841a665d1ECF0d93",
-  ["wrong-network"] = "0x2FdED3548B3Ecaf114c6e0613f99D23A2a7c8541",
-  ["lower-case-answer"] = "0xb68326Aa6c0EdDFD1024c04c247BeF901B675C81",
-  ["omitted-in-bulk"] = "0xcF96921DD816508D359312835DcE0070E7df7b56",
-  ["someone-else"] = "0x4Ef328B1fAe0F1410f3EbD112cab54aD3e795D87",
-  ["fault-hang"] = "0x920650899D9218939219603133C146C26D925763",
-  ["fault-delay"] = "0xC970f68C71DD6922043A2aD02f2CA644B1f2f580",
-  ["fault-500"] = "0x7d403B4a30fe7A09C1198e50fD2A0d2EB193D796",
-  ["fault-503"] = "0x305aE81c2ac9512522edDdA647889A711545Be6F",
-  ["fault-503-once"] = "0xB3BE0a1b9B127AE2D4c5f110C3b36A147ef17E71",
-  ["fault-429"] = "0x66f19f7a7b223d6c14314ACd0777241FD212feB3",
-  ["fault-403"] = "0x618caA04CFA5ACd009013C860a4792EA85cf52d1",
-  ["fault-reset"] = "0x395DF067713E9dbD20A88f178E193727Cc5e7Fa3",
-  ["fault-truncate"] = "0xD5d35291Cf072A7f6aA231fFceFa1fBAB4bF98d1",
-  ["fault-invalid-json"] = "0x28b9335d81cc2229e0a7e3EB55BC3886392DF410",
-  ["fault-html"] = "0x3DAb239f9c07A0043955A91AF2E8bf57dE0923Ee",
-  ["fault-empty"] = "0xb423573182E1D9E48DD79b6AB1F9CBafA2eC941c",
-  ["fault-drip"] = "0x4d39ee4cD6880031c88da73a4ad020a1693D10dB",
-  ["blacklist-1"] = "0x7582aE01C28c381B8aE1263231c68669Be79fCfB",
-  ["blacklist-2"] = "0x5eF2562A16fea6b5915c7bcAd7D264c7EB2b4482",
-  ["blacklist-3"] = "0x632b9a288540807185Ea64337E78a815BC83C5cb",
-  ["blacklist-4"] = "TDFavbNnDVaqmMWSBMJeq52VxeKpfdFhEn",
-  ["blacklist-5"] = "TYUgTU3SZPRt1FcZhcQe9sMG7Nw7Kurkv2",
-  ["blacklist-6"] = "TF7YgcD9ZriL3BoGEqtYcwA23gEN6pDE5s",
-  ["whitelist-1"] = "0x7Bed4A2B4575862b81Ec088bEda0bBfcb51368a3",
-  ["whitelist-2"] = "0x5AaE73575588c724e7CF3623b80fbEc7581aC14D",
-  ["whitelist-3"] = "TCz5rmy5yuzTDEVVYKdjmMetufWdb7uWwW",
-  ["token"] = "0xa3eFD4Aee6711B992E7827E0B029E03EAAbb1dF1",
-  ["token-tron"] = "TUNEEgDJNp75eMPEFBMaETUm7w2ip7FcAP",
+-- The names by the form of their addresses.
+local names = {
+  evm = "clean-eth low-eth generally-high-eth high-eth type-" .. table.concat(enums.values.risk_type, " type-") .. [[
+    source-community source-user-defined whitelist-level whitelist-flag mixed-risks
+    entity-exchange entity-mixer entity-defi entity-no-category contract frozen destroyed-eth
+    risks-null risks-absent unseen-level unseen-type unseen-source malformed-level
+    wrong-address wrong-network lower-case-answer omitted-in-bulk someone-else
+    fault-hang fault-delay fault-500 fault-503 fault-503-once fault-429 fault-403 fault-reset
+    fault-truncate fault-invalid-json fault-html fault-empty fault-drip
+    blacklist-1 blacklist-2 blacklist-3 whitelist-1 whitelist-2 token]],
+  tron = [[clean-tron low-tron generally-high-tron high-tron entity-gambling frozen-twice destroyed
+    blacklist-4 blacklist-5 blacklist-6 whitelist-3 token-tron]],
+  btc = "low-btc generally-high-btc",
+  doge = "clean-doge low-doge generally-high-doge high-doge",
+  ltc = "low-ltc generally-high-ltc",
+  solana = "clean-solana low-solana generally-high-solana high-solana",
 }
+
+local versions = { tron = "\65", btc = "\0", doge = "\30", ltc = "\48" }
+
+local function evm_address(hash)
+  local digits = text.hex(hash:sub(1, 20))
+  local checksum = text.hex(digest.keccak256(digits))
+  return "0x" .. digits:gsub("()(%l)", function(position, letter)
+    return checksum:find("^[89a-f]", position) and letter:upper()
+  end)
+end
+
+local addresses = {
+  ["clean-btc"] = "bc1qypqaqrcm8yxq3jx6gvpalkk7uhfdhty59h4gup",
+  ["high-btc"] = "bc1qts3yced7fuw3g8wkttl446t02e3rd49zd8ng5u",
+  ["clean-ltc"] = "ltc1q046qtjf2kp4yakhsazf25490hx6vhfgpgwxu99",
+  ["high-ltc"] = "ltc1q5esrkas4fj8r7lngpxyt3wk5jhf3704drrv0et",
+}
+
+for form, list in pairs(names) do
+  for name in list:gmatch "%S+" do
+    local hash = digest.sha256("riskscreen sandbox: " .. name)
+    addresses[name] = form == "evm" and evm_address(hash)
+      or versions[form] and base58.encode_check(versions[form] .. hash:sub(1, 20))
+      or base58.encode(hash)
+  end
+end
+
+return addresses

@@ -145,16 +145,11 @@ local function start_flushing(self)
   end
 end
 
--- Something is to be flushed.
-local function touch(self)
+local function count_up(self, counter, number)
+  counter.value = counter.value + (number or 1)
   if not self.flushing then
     start_flushing(self)
   end
-end
-
-local function count_up(self, counter, number)
-  counter.value = counter.value + (number or 1)
-  touch(self)
 end
 
 ---Counts a decision.
@@ -198,7 +193,9 @@ end
 ---@param lookup table gets the field `slot`; the fetch of an aborted request is collected, and then no longer counted
 function Recorder:begin(lookup)
   lookup.slot = self.open:add(lookup)
-  touch(self)
+  if not self.flushing then
+    start_flushing(self)
+  end
 end
 
 ---Ends `begin`, if there was one.
@@ -207,7 +204,9 @@ function Recorder:finish(lookup)
   if lookup.slot then
     self.open:remove(lookup, lookup.slot)
   end
-  touch(self)
+  if not self.flushing then
+    start_flushing(self)
+  end
 end
 
 local function room_of(dict)
