@@ -183,7 +183,7 @@ function M.new(checked)
       client = client,
       id = list_id,
       refreshed = function(result)
-        recorder:refreshed(result)
+        recorder:count("refreshes", result)
       end,
     }, checked.account_lists))
   recorder = metrics.new {

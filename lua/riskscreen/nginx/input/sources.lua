@@ -166,16 +166,10 @@ local function compile_table(source)
   if tables.inherits(source) then
     return nil, tables.INHERITS
   end
-  local longest = source.max_body
-  local key, name = next(source)
-  if key == "max_body" then
-    key, name = next(source, key)
-  end
-  local kind, another = kinds[key], key ~= nil and next(source, key) or nil
-  if another == "max_body" then
-    another = next(source, another)
-  end
-  if not kind or another ~= nil then
+  local longest, place = source.max_body, tables.without(source, "max_body")
+  local key, name = next(place)
+  local kind = kinds[key]
+  if not kind or next(place, key) ~= nil then
     local hint = key ~= nil and not kind and text.did_you_mean(key, kind_names) or ""
     return nil, WANTED .. hint
   elseif not is_name(kind, name) then
