@@ -58,7 +58,7 @@ local function add(context, rows)
   local items, positions = {}, {}
   for index, row in ipairs(rows) do
     if not row.problem then
-      items[#items + 1] = { address = row.address, network = row.network, risks = row.risks }
+      items[#items + 1] = tables.pick(row, { "address", "network", "risks" })
       positions[#items] = index
     end
   end
@@ -75,13 +75,7 @@ local function add(context, rows)
   local output = context:output(report_columns)
   for index, row in ipairs(rows) do
     local state = states[index] or { state = "invalid", reason = row.problem }
-    output:add {
-      line = row.line,
-      address = row.address,
-      network = row.network,
-      state = state.state,
-      reason = state.reason,
-    }
+    output:add(tables.merge(tables.pick(row, { "line", "address", "network" }), state))
     code = row.problem and code == status.done and status.invalid_rows or code
   end
   output:finish()

@@ -1,5 +1,6 @@
 -- riskscreen queue: screens files of any size with workers on any number of machines, over Redis.
 
+local build = require "riskscreen.options.build"
 local check = require "riskscreen.options.check"
 local decision_record = require "riskscreen.cli.decision_record"
 local grouped = require("riskscreen.cli.progress").grouped
@@ -238,12 +239,7 @@ return {
     description = "The same command passes over the rows that the queue has already, so it is repeated after any end.",
     arguments = { { name = "file", doc = "CSV with a column address; '-' is stdin." } },
     options = tables.concat({
-      {
-        name = "source",
-        type = "string",
-        argument = "NAME",
-        doc = "The name of these rows in the queue and in the results; by default FILE.",
-      },
+      option_of.text("source", "NAME", "The name of these rows in the queue and in the results; by default FILE."),
     }, { inputs.keep }, inputs.options, of_add, common),
     examples = { { line = "queue add customers.csv -n eth", what = "Waits while the queue is full" } },
     statuses = {
@@ -260,11 +256,7 @@ return {
       .. "The addresses of a worker that is killed are screened by another one.",
     options = tables.concat({
       { name = "drain", type = "boolean", doc = "End when the queue is empty." },
-      {
-        name = "share_rate",
-        type = "boolean",
-        doc = "The setting rate_limit holds for all workers of this Redis together.",
-      },
+      build.flag("share_rate", nil, "The setting rate_limit holds for all workers of this Redis together."),
       decision_record.concurrency,
     }, decision_record.options, of_work, common),
     examples = {

@@ -13,25 +13,11 @@ local tables = require "riskscreen.util.tables"
 -- Options that mean nothing without --file.
 local of_file = tables.concat(
   {
-    {
-      name = "output",
-      type = "string",
-      short = "o",
-      argument = "FILE",
-      doc = "Where the results of --file go; '-' is stdout. By default FILE.results.csv.",
-    },
+    option_of.text("output", "FILE", "Where the results of --file go; '-' is stdout. By default FILE.results.csv.", "o"),
     { name = "resume", type = "boolean", doc = "Go on with a run that was interrupted." },
-    {
-      name = "retry_failed",
-      type = "boolean",
-      doc = "Ask again for the rows of a complete run that failed, and put the answers in their place.",
-    },
+    build.flag("retry_failed", nil, "Ask again for the rows of a complete run that failed, and put the answers in their place."),
     { name = "force", type = "boolean", doc = "Start again, over the results of an earlier run." },
-    {
-      name = "dry_run",
-      type = "boolean",
-      doc = "Say what --file would do: addresses, invalid rows, calls, credits, time.",
-    },
+    build.flag("dry_run", nil, "Say what --file would do: addresses, invalid rows, calls, credits, time."),
   },
   inputs.options,
   {
@@ -42,13 +28,7 @@ local of_file = tables.concat(
   option_of.pick(run_options.map, { "stop_after_failures" })
 )
 
-local file_option = {
-  name = "file",
-  type = "string",
-  short = "f",
-  argument = "FILE",
-  doc = "Screen the rows of a file, CSV or JSON lines; '-' is stdin.",
-}
+local file_option = option_of.text("file", "FILE", "Screen the rows of a file, CSV or JSON lines; '-' is stdin.", "f")
 
 local function screen_addresses(context, addresses)
   local client, source = context:client()

@@ -101,22 +101,17 @@ local function run(context)
   inputs.refuse_output(path, context, options.file)
   local client = context:client()
   local kept = status.ensure(store.sqlite(path))
-  local request = rows.options_of(options, {
+  local request = tables.merge(tables.pick(options, { "name", "every", "rate", "daily_cap", "include" }), {
     source = options.file,
     network = context:network(),
     store = kept,
-    name = options.name,
-    every = options.every,
-    rate = options.rate,
-    daily_cap = options.daily_cap,
-    include = options.include,
     on_change = receiver(context),
     webhook = options.webhook and { url = options.webhook, secret = secret_of(context) } or nil,
     on_failure = function(message)
       context:warn("a change was not delivered and is kept: " .. message)
     end,
   })
-  local made, watch = pcall(client.watch, client, request)
+  local made, watch = pcall(client.watch, client, rows.options_of(options, request))
   if not made then
     status.misuse((tostring(watch):gsub("^.-: watch: ", "")))
   end
