@@ -130,6 +130,12 @@ static int system_ending(lua_State *L) {
     return 1;
 }
 
+/* system.process(): the number of this process. A forked child has another one than its parent. */
+static int system_process(lua_State *L) {
+    lua_pushinteger(L, (lua_Integer)getpid());
+    return 1;
+}
+
 int luaopen_riskscreen_system(lua_State *L) {
     static const luaL_Reg functions[] = {
         {"columns", system_columns},
@@ -140,6 +146,7 @@ int luaopen_riskscreen_system(lua_State *L) {
         {"identity", system_identity},
         {"catch_end", system_catch_end},
         {"ending", system_ending},
+        {"process", system_process},
         {NULL, NULL},
     };
     luaL_checkversion(L);

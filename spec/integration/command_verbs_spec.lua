@@ -304,11 +304,11 @@ describe("a command without what it needs", function()
   local temporary = require "spec.support.temporary"
   after_each(temporary.clean)
 
-  local paths = "LUA_PATH='lua/?.lua;lua/?/init.lua;%s' LUA_CPATH='%s' lua5.4 bin/riskscreen.in "
+  local paths = "LUA_PATH=\"$PWD/lua/?.lua;$PWD/lua/?/init.lua;%s\" LUA_CPATH=\"%s\" lua5.4 bin/riskscreen.in "
     .. "screen 0xf9410A55B94b72B3BE0e33912bE89D4F7dA143f3 -n eth"
 
   it("names lua-argparse", function()
-    local output, status = command_line.run(paths:format("", "build/5.4/?.so"))
+    local output, status = command_line.run(paths:format("", "$PWD/build/5.4/?.so"))
     assert.equal("riskscreen: the Lua module argparse is not installed for Lua 5.4: apt install lua-argparse\n", output)
     assert.equal(4, status)
   end)

@@ -84,8 +84,8 @@ end
 
 -- tools/rocks.sh runs this command, in a tree of its own.
 local function is_checked_by_install(line)
-  local arguments = line:match " (make .*)$"
-  if not arguments or not pages.read("tools/rocks.sh"):find(arguments, 1, true) then
+  local arguments = line:match " (make.*)$"
+  if not arguments or not pages.read("tools/rocks.sh"):find("rocks first " .. arguments, 1, true) then
     return "tools/rocks.sh runs another command"
   end
 end

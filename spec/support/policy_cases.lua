@@ -201,7 +201,8 @@ return function(random)
     local limit = pick { "score_at_least", "score_below", "score_below" }
     made[limit] = pick { "0", "5", "20.5", "21", "50" }
     local parts = {
-      direction = options.extend and pick { "in", "out", "through" } or pick { "in", "out" },
+      direction = options.extend and options.extend.direction and pick { "in", "out", "through" }
+        or pick { "in", "out" },
       strategy = some { "1", "2" },
       strategy_name = some { "The list", "the_LIST", "Other" },
       detail = some { "mixer", "Online Gambling" },
@@ -224,6 +225,11 @@ return function(random)
   function M.score_options()
     local options = { rules = {}, extend = chance(4) and { direction = { "through" } } or nil }
     options.absent_score = chance(4) and "none" or nil
+    if chance(2) then
+      options.extend = options.extend or {}
+      options.extend.strategy, options.extend.strategy_name = { "1", "2" }, { "third" }
+      options.extend.detail, options.extend.detail_name = { "dex", "Mixer" }, { "EXCHANGE", "Online Gambling" }
+    end
     for index = 1, random.integer(6) do
       options.rules[index] = score_rule(options)
     end
@@ -276,6 +282,7 @@ return function(random)
 
   -- The fields of the answers that the interface names.
   local FIELDS = {
+    evidence = { "risk", "entity", "freeze_events", "counterparties" },
     risk = { "whitelist", "risks" },
     entity = { "contract", "entity" },
     counterparties = { "opponents" },
@@ -283,10 +290,19 @@ return function(random)
     one_risk = { "riskLevel", "riskType", "riskSource" },
     opponent = { "dir", "symbol", "amount", "risks" },
     event = { "type", "event", "chain", "contractAddress", "txTime", "frozenBalance", "destroyedBalance" },
-    result = { "status", "maxScore", "dirData" },
+    result = { "status", "maxScore", "dirData", "risks" },
     directions = { "in", "out" },
     strategy = { "strategyName", "score", "details" },
     detail = { "code", "name", "score" },
+  }
+
+  -- The option that gives the absence of a field a meaning.
+  local ABSENCE = {
+    entity = "absent_entity",
+    risks = "absent_risks",
+    opponents = "absent_opponents",
+    maxScore = "absent_score",
+    dirData = "absent_score",
   }
 
   -- All places { table, field } of an answer that hold a value.
@@ -310,6 +326,7 @@ return function(random)
         record(one, kind, visit)
       end
     end
+    record(evidence, "evidence")
     record(evidence.risk, "risk", function(one)
       each(one.risks, "one_risk")
     end)
@@ -335,13 +352,18 @@ return function(random)
     return found
   end
 
-  ---Drops fields of the answers, or gives them null or a value of another type. Returns their names.
-  function M.lessen(evidence)
+  ---Drops fields of the answers, or gives them null or a value of another type. Returns their names. What an option of
+  ---the operator says about a field that is absent is kept: such a field gets another type instead.
+  function M.lessen(evidence, options, risks)
     local lost, found = {}, places(evidence)
     for index = 1, math.min(random.integer(3), #found) do
       local place = table.remove(found, random.integer(#found))
       local parent, name = place[1], place[2]
-      local way = random.integer(3)
+      local option = ABSENCE[name]
+      local has_meaning = options[option] == "none" or risks and (risks[option] == "none")
+      -- A result has scores or risks, so one with scores and without risks lacks nothing.
+      has_meaning = has_meaning or name == "risks" and parent == evidence.result
+      local way = has_meaning and 3 or random.integer(3)
       lost[index] = name .. " " .. way
       parent[name] = way == 2 and json.null or nil
       if way == 3 then
@@ -349,26 +371,6 @@ return function(random)
       end
     end
     return table.concat(lost, ", ")
-  end
-
-  ---The same options without what lets an operator allow in spite of missing knowledge. A lifting that lacks a field
-  ---ends no freeze. So rules about a freeze in force block.
-  function M.strict(options)
-    local rules = {}
-    for _, one in ipairs(options.rules) do
-      if not one.error then
-        if one.frozen ~= nil then
-          one.action = one.frozen and "block" or one.action
-          options.lifting = one.frozen and options.lifting or nil
-        end
-        rules[#rules + 1] = one
-      end
-    end
-    options.rules = rules[1] and rules or { { any = true, action = "allow" } }
-    for _, name in ipairs { "entity", "risks", "opponents", "freeze_events", "score" } do
-      options["absent_" .. name] = nil
-    end
-    return options
   end
 
   ---A text of a value, to show a case that fails.

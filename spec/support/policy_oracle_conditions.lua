@@ -75,29 +75,42 @@ local function positive(amount) -- a decimal text above zero
   return type(amount) == "string" and amount:find "^%d+%.?%d*$" and tonumber(amount) > 0
 end
 
-local function token(event)
-  return type(event.contractAddress) == "string" and event.contractAddress:lower() .. " on " .. tostring(event.chain)
+local function text(value) -- a text that is not empty
+  return type(value) == "string" and value ~= "" and value or nil
+end
+
+local function negate(value)
+  return value == MAYBE and MAYBE or not value
 end
 
 local function frozen(options, events)
   events = events ~= json.null and list(events, options.absent_freeze_events) or nil
   local function lifts(event)
-    return contains(options.lifting, event.type, lower) or contains(options.lifting, event.event, lower)
+    local result = false
+    for _, value in ipairs { text(event.type) or MAYBE, text(event.event) or MAYBE } do
+      result = either(result, contains(options.lifting, value, lower) or value == MAYBE and MAYBE)
+    end
+    return options.lifting ~= nil and result
+  end
+  local function lifted_by(event, later)
+    local token, time = MAYBE, MAYBE
+    if text(event.chain) and text(event.contractAddress) and text(later.chain) and text(later.contractAddress) then
+      token = event.chain == later.chain and lower(event.contractAddress) == lower(later.contractAddress)
+    end
+    if type(event.txTime) == "number" and type(later.txTime) == "number" then
+      time = event.txTime < later.txTime
+    end
+    return both(lifts(later), both(token, time))
   end
   local result = events == nil and MAYBE
   for _, event in ipairs(events or {}) do
     event = object(event)
-    local lifted = lifts(event)
+    local over = lifts(event)
     for _, later in ipairs(events) do
-      later = object(later)
-      lifted = lifted
-        or lifts(later)
-          and token(event)
-          and token(event) == token(later)
-          and (tonumber(event.txTime) or math.huge) < (tonumber(later.txTime) or 0)
+      over = either(over, lifted_by(event, object(later)))
     end
-    local has_amount = positive(event.frozenBalance) or positive(event.destroyedBalance)
-    result = either(result, not lifted and (has_amount or MAYBE))
+    local has_amount = positive(event.frozenBalance) or positive(event.destroyedBalance) or MAYBE
+    result = either(result, both(has_amount, negate(over)))
   end
   return result
 end

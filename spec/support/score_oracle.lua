@@ -36,19 +36,24 @@ end
 
 -- A part has the fields of its strategy, its direction, its own score, and for a detail its code and name. A whole
 -- group that is missing is one part without fields: everything about it is MAYBE.
-local function matches(rule, part)
+local function matches(options, rule, part)
   local result = not part.may_exist or MAYBE
-  local function text(wanted, value, form)
-    if wanted ~= nil then
-      local is_missing = is_absent(value) or conditions.plain(value) == ""
-      result = both(result, is_missing and MAYBE or contains(wanted, value, form))
+  -- A value that no rule and no option names is not known.
+  local function text(name, value, form)
+    if rule[name] ~= nil then
+      local is_known = name == "direction" or contains((options.extend or {})[name], value, form)
+      for _, one in ipairs(options.rules) do
+        is_known = is_known or contains(one[name], value, form)
+      end
+      is_known = is_known and not is_absent(value)
+      result = both(result, not is_known and MAYBE or contains(rule[name], value, form))
     end
   end
-  text(rule.direction, part.direction)
-  text(rule.strategy, part.strategy)
-  text(rule.strategy_name, part.strategy_name, conditions.plain)
-  text(rule.detail, part.code, conditions.plain)
-  text(rule.detail_name, part.name, conditions.plain)
+  text("direction", part.direction)
+  text("strategy", part.strategy)
+  text("strategy_name", part.strategy_name, conditions.plain)
+  text("detail", part.code, conditions.plain)
+  text("detail_name", part.name, conditions.plain)
   for _, limit in ipairs { "score_at_least", "score_below" } do
     if rule[limit] then
       local known = not is_absent(part.score)
@@ -136,7 +141,7 @@ return function(options, risks, result)
     local decided = part.kind == "transaction" and "unknown" or "allow"
     local possible = {}
     for _, rule in ipairs(options.rules) do
-      local found = not rule.error and about(rule) == part.kind and matches(rule, part)
+      local found = not rule.error and about(rule) == part.kind and matches(options, rule, part)
       if found == MAYBE then
         possible[#possible + 1] = rule.action
       elseif found then

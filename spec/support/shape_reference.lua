@@ -1,4 +1,4 @@
--- The check of riskscreen.interface.shape as a plain walk over the shape, for comparison with the generated code.
+-- The check of riskscreen.interface.shape written a second time, for comparison with it and with the core.
 local decimal = require "riskscreen.util.decimal"
 local json = require "riskscreen.json"
 

@@ -27,9 +27,6 @@ local SLOTS = 10 -- parts of the window, each forgotten at once
 ---@field private open_until? number as last seen in the memory
 ---@field private permit riskscreen.Permit of the time since `open_until` changed
 ---@field private is_own boolean no other worker changes the memory
----@field private tick? fun(): any changes when it is time to look at a shared memory again; without it that is always
----@field private looked_at? any the tick of the last look for the circuit
----@field private reset_at? any the tick of the last look for failures in a row
 ---@field private lease? number the `open_until` that the last probe of this worker has set
 local Breaker = {}
 
@@ -70,7 +67,6 @@ end
 -- Sets the state and returns the seconds until a probe may be sent; nil while the circuit is closed.
 local function look(breaker)
   local open_until = breaker.memory:get(breaker.keys.open_until)
-  breaker.looked_at = breaker.tick and breaker.tick()
   if type(open_until) ~= "number" then
     open_until = nil
   end
@@ -128,9 +124,8 @@ local M = {}
 ---@param now fun(): number seconds, by a clock that all users of the memory have in common
 ---@param shared? riskscreen.SharedMemory
 ---@param name? string of the circuit in the shared memory
----@param tick? fun(): any changes when it is time to look at the shared memory again
 ---@return riskscreen.Breaker
-function M.new(settings, now, shared, name, tick)
+function M.new(settings, now, shared, name)
   local prefix = ("riskscreen:circuit:%s:"):format(tostring(name))
   local keys = {}
   for _, key in ipairs { "open_until", "row", "passed", "opened" } do
@@ -141,7 +136,6 @@ function M.new(settings, now, shared, name, tick)
     now = now,
     memory = shared or own_memory(),
     is_own = not shared,
-    tick = shared and tick,
     keys = keys,
     state = "closed",
     permit = { slots = {} },
@@ -155,29 +149,12 @@ function Breaker:refuses()
   return wait and wait > 0 and wait or nil
 end
 
--- Whether nothing new can be known about a closed circuit. Looking at it for each request takes a thirtieth of a miss
--- of the gate (`./dev bench nginx`).
-local function is_up_to_date(breaker)
-  return breaker.is_own or breaker.tick and breaker.tick() == breaker.looked_at
-end
-
--- Ends the row of failures of all workers.
-local function end_row(breaker)
-  local tick = breaker.tick and breaker.tick()
-  if not tick or tick ~= breaker.reset_at then
-    breaker.reset_at = tick
-    if breaker.memory:get(breaker.keys.row) then
-      breaker.memory:set(breaker.keys.row, nil)
-    end
-  end
-end
-
 ---Lets a request pass, or not.
 ---@param longest number seconds that the request may take
 ---@return riskscreen.Permit|nil permit
 ---@return number|nil retry_after seconds
 function Breaker:admit(longest)
-  if self.state == "closed" and is_up_to_date(self) then
+  if self.state == "closed" and self.is_own then
     return self.permit
   end
   local wait = look(self)
@@ -228,13 +205,13 @@ function Breaker:report(permit, failed)
   end
   local number = count(self, failed)
   if failed then
-    self.reset_at = nil
     local row = count_up(self, self.keys.row)
     if row >= self.settings.failures or share_is_reached(self, number) then
       open(self)
     end
-  else
-    end_row(self)
+  elseif self.memory:get(self.keys.row) then
+    -- Ends the row of failures of all workers.
+    self.memory:set(self.keys.row, nil)
   end
 end
 

@@ -62,7 +62,7 @@ local function tell_failure(call, name, err, fields)
   for _, field in ipairs { "kind", "message", "status", "code", "retryable", "retry_after", "sent", "phase" } do
     fields[field] = err[field]
   end
-  call.state.hooks:tell(name, call, fields)
+  states.tell(call, name, fields)
 end
 
 -- Admit
@@ -75,8 +75,7 @@ end
 
 local cap_texts = {
   daily = "rate_limit.daily is used up",
-  monthly = "rate_limit.monthly is used up",
-  share = "this program's share of the caps is used up while Redis is away",
+  share = "this program's share of the day is used up while Redis is away",
 }
 
 local function limit_error(call, retry_after, cap, cause)
@@ -169,8 +168,7 @@ local function send_one(call, at, hedged)
     return nil, result
   end
   if call.options.value_only then
-    -- An operator's transport does not know the field.
-    return value, call.state.takes_parts and reply.text or nil
+    return value
   end
   return value, response_of(call, reply, result)
 end
@@ -272,7 +270,7 @@ end
 local function await_next_attempt(call, err, wait)
   local state = call.state
   state.stats:count "retries"
-  if state.hooks.given.retry then
+  if state.hooks.retry then
     tell_failure(call, "retry", err, { attempt = call.attempt, wait = wait })
   end
   state.runtime.sleep(wait)
@@ -301,15 +299,6 @@ local function try(call, failure)
   return nil, result, next_attempt(call, result)
 end
 
-local function try_again(call, failure, wait)
-  local value, result = nil, failure
-  while wait do
-    await_next_attempt(call, result, wait)
-    value, result, wait = try(call, result)
-  end
-  return value, result
-end
-
 local function run(state, route, built, target, options, parameters)
   local started = state.runtime.now()
   local call = {
@@ -324,11 +313,6 @@ local function run(state, route, built, target, options, parameters)
     attempt = 0,
     requests = 0,
     abandon = abandon,
-    -- Set later. Sixteen fields in all: Lua makes twice the table for seventeen (`./dev bench layers`).
-    slot = 0,
-    attempt_started = started,
-    attempt_timeout = 0,
-    answered = started,
     permit = false,
   }
   local cost = state.limiter
@@ -340,11 +324,10 @@ local function run(state, route, built, target, options, parameters)
   state.stats:begin(call, route.label)
   state.budget:earn()
   local hold = state.runtime.tasks.hold(call)
-  -- The first attempt stands before the loop of the others. LuaJIT seldom compiles code that enters a loop that ends at
-  -- once (spec/in_nginx/traces_nginx.lua).
   local value, result, wait = try(call)
-  if wait then
-    value, result = try_again(call, result, wait)
+  while wait do
+    await_next_attempt(call, result, wait)
+    value, result, wait = try(call, result)
   end
   state.runtime.tasks.release(call, hold)
 
@@ -361,7 +344,7 @@ local function run(state, route, built, target, options, parameters)
   result.operation = route.name
   result.sent = call.sent or false
   state.stats:finish(call, route.label, "failed", elapsed, result.kind)
-  if state.hooks.given.error then
+  if state.hooks.error then
     tell_failure(call, "error", result, { attempts = call.requests, elapsed = elapsed, gave_up = call.gave_up })
   end
   return nil, result
@@ -432,8 +415,7 @@ end
 ---@param parameters table
 ---@param options table the call's checked options
 ---@return any value
----@return riskscreen.Response|riskscreen.Error|string|nil with the option `value_only` no response: "text" gives the
----answer's text if the transport keeps it, and true gives nil
+---@return riskscreen.Response|riskscreen.Error|nil none with the option `value_only`
 function M.make(state, operation, parameters, options)
   local route = state.routes[operation] or new_route(state, operation)
   local err = states.refusal(state)

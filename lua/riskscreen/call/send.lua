@@ -1,6 +1,7 @@
 -- One request of a call. The access key is added here and nowhere else. access_key.lua reads it, and redacts texts.
 local access_key = require "riskscreen.call.access_key"
 local errors = require "riskscreen.errors"
+local states = require "riskscreen.call.state"
 local tables = require "riskscreen.util.tables"
 
 -- The kinds of failure that a transport may report.
@@ -27,11 +28,11 @@ end
 local function tell_request(call, timeout, hedged, fresh)
   local size = #(call.request.body or "")
   local fields = { attempt = call.attempt, hedge = hedged, timeout = timeout, size = size, resent = fresh or nil }
-  call.state.hooks:tell("request", call, fields)
+  states.tell(call, "request", fields)
 end
 
 local function tell_response(call, reply, elapsed, hedged)
-  call.state.hooks:tell("response", call, {
+  states.tell(call, "response", {
     attempt = call.attempt,
     hedge = hedged,
     status = reply.status,
@@ -56,11 +57,10 @@ local function transport(call, key, timeout, fresh)
   local state, built = call.state, call.request
   local connect_timeout = built.connect_timeout < timeout and built.connect_timeout or timeout
   if state.takes_parts then
-    local value_only = not state.hooks.given.response and call.options.value_only
+    local value_only = not state.hooks.response and call.options.value_only
     return state.transport(built, key, timeout, connect_timeout, fresh, value_only, call.target)
   end
-  -- Most requests have no further fields, and nine need twice the memory of eight (`./dev bench layers`).
-  local request = {
+  return state.transport {
     method = built.method,
     target = call.target,
     headers = with_key(built.headers, key),
@@ -68,11 +68,9 @@ local function transport(call, key, timeout, fresh)
     timeout = timeout,
     connect_timeout = connect_timeout,
     replay = built.replay,
+    fresh = fresh or nil,
+    keep_null = built.keep_null,
   }
-  if fresh or built.keep_null then
-    request.fresh, request.keep_null = fresh or nil, built.keep_null
-  end
-  return state.transport(request)
 end
 
 ---Sends one request.
@@ -99,7 +97,7 @@ function M.send(call, at, hedged, fresh)
   local context, timeout = state.context, call.attempt_timeout - (at - call.attempt_started)
   call.requests = call.requests + 1
   state.stats:sent(call.request.body)
-  if state.hooks.given.request then
+  if state.hooks.request then
     tell_request(call, timeout, hedged, fresh)
   end
 
@@ -112,7 +110,7 @@ function M.send(call, at, hedged, fresh)
     return nil, failure_error(failure, context.redact), type(failure) == "table" and failure.dead_connection == true
   end
   state.stats:answered(reply.status, reply.size, elapsed)
-  if state.hooks.given.response then
+  if state.hooks.response then
     tell_response(call, reply, elapsed, hedged)
   end
   return reply, context

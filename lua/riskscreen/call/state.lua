@@ -5,13 +5,13 @@ local breaker = require "riskscreen.call.breaker"
 local check = require "riskscreen.options.check"
 local errors = require "riskscreen.errors"
 local hedge = require "riskscreen.call.hedge"
-local hooks = require "riskscreen.call.hooks"
 local limiter = require "riskscreen.call.limiter"
 local random = require "riskscreen.util.random"
 local retry = require "riskscreen.call.retry"
 local stats = require "riskscreen.call.stats"
 local text = require "riskscreen.util.text"
 
+local LONGEST_MESSAGE = 200 -- bytes of the error that a hook raised
 local NO_OPTIONS = {} -- a call's options have no defaults
 
 ---@class riskscreen.State
@@ -27,7 +27,10 @@ local NO_OPTIONS = {} -- a call's options have no defaults
 ---@field limiter? riskscreen.Limiter
 ---@field breaker? riskscreen.Breaker
 ---@field hedge? riskscreen.Hedge
----@field hooks riskscreen.Hooks
+---@field hooks table<string, fun(description: table)> the operator's functions that get a description of what happens
+---to a call, by name
+---@field hook_failures integer how often a hook raised
+---@field last_hook_failure? string the error of the last one
 ---@field stats riskscreen.Stats
 ---@field routes table<riskscreen.Operation, riskscreen.Route> of the operations called so far
 ---@field hide_key fun(foreign: string): string removes the key from a text about values of the service
@@ -64,9 +67,10 @@ function M.new(settings, runtime, transport)
     budget = retry.budget(settings.retry.budget, settings.retry.reserve),
     limiter = settings.rate_limit
       and limiter.new(settings.rate_limit, runtime, shared, name, settings.clock or os.time),
-    breaker = settings.breaker and breaker.new(settings.breaker, runtime.now, shared, name, runtime.nginx_time),
+    breaker = settings.breaker and breaker.new(settings.breaker, runtime.now, shared, name),
     hedge = settings.hedge and hedge.new(settings.hedge),
-    hooks = hooks.new(settings.on, runtime.tasks.contain),
+    hooks = settings.on or {},
+    hook_failures = 0,
     stats = stats.new(),
     routes = {},
   }
@@ -128,6 +132,22 @@ function M.refusal(state)
   return reason and errors.new("unsupported", reason)
 end
 
+---Calls the hook of a name with a description: a table of the hook's own, without headers, because one may hold a
+---secret. An error that the hook raises is kept for the statistics. A hook that waits blocks.
+---@param call riskscreen.Call
+---@param name string
+---@param fields table given away: it gets the fields of the call, and becomes the description
+function M.tell(call, name, fields)
+  local state = call.state
+  fields.operation, fields.method = call.route.name, call.request.method
+  fields.path, fields.traceparent = call.target:match "^[^?]*", call.options.traceparent
+  local ok, failure = state.runtime.tasks.contain(state.hooks[name], fields)
+  if not ok then
+    state.hook_failures = state.hook_failures + 1
+    state.last_hook_failure = text.printable(tostring(failure), LONGEST_MESSAGE)
+  end
+end
+
 ---The statistics of a client, and the status of its limits.
 ---@param state riskscreen.State
 ---@return table
@@ -136,8 +156,7 @@ function M.stats(state)
   result.retry_budget = state.budget.left
   result.rate_limit = state.limiter and state.limiter:status() or nil
   result.breaker = state.breaker and state.breaker:status() or nil
-  result.hook_failures = state.hooks.failures
-  result.last_hook_failure = state.hooks.last_failure
+  result.hook_failures, result.last_hook_failure = state.hook_failures, state.last_hook_failure
   return result
 end
 

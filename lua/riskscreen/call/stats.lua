@@ -6,43 +6,13 @@ local tables = require "riskscreen.util.tables"
 -- Upper bounds of the buckets in seconds. A last bucket has no bound.
 local BOUNDS = { 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60 }
 
-local last, last_index -- a call takes as long as its only request
-
--- The number of a duration's bucket, by halving.
+-- The number of a duration's bucket. Most durations are in the first ones.
 local function index_of(seconds)
-  if seconds == last then
-    return last_index
+  local index = 1
+  while index <= #BOUNDS and seconds > BOUNDS[index] do
+    index = index + 1
   end
-  local index = seconds > BOUNDS[8] and 9 or 1
-  if seconds > BOUNDS[index + 3] then
-    index = index + 4
-  end
-  if seconds > BOUNDS[index + 1] then
-    index = index + 2
-  end
-  index = seconds > BOUNDS[index] and index + 1 or index
-  last, last_index = seconds, index
   return index
-end
-
--- The same from two tables, by half milliseconds and by twentieths of a second. With branches, LuaJIT compiles for each
--- bucket a copy of all the code behind it. That was half of its machine code for a gate (`./dev bench nginx`).
-local function tabulated()
-  local fine, coarse, ceil, max, min = {}, {}, math.ceil, math.max, math.min
-  local last_fine, last_coarse = 0.1 * 2000 + 1, 60 * 20 + 1
-  for step = 0, last_fine do
-    fine[step] = index_of(step / 2000)
-  end
-  for step = 0, last_coarse do
-    coarse[step] = max(index_of(step / 20), fine[last_fine]) - fine[last_fine]
-  end
-  return function(seconds)
-    return fine[ceil(max(0, min(seconds * 2000, last_fine)))] + coarse[ceil(max(0, min(seconds * 20, last_coarse)))]
-  end
-end
-
-if rawget(_G, "jit") then
-  index_of = tabulated()
 end
 
 ---@class riskscreen.Histogram

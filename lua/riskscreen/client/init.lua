@@ -184,12 +184,11 @@ end
 ---caller has checked the address.
 ---@param client riskscreen.Client
 ---@param policy riskscreen.Policy
----@param is_canonical boolean the addresses are canonical ones of networks of the interface, and not any text
----@return nil|fun(address: any, network: any, timeout: number, subject?: table): riskscreen.Decision decide as of
----screen.decider; nil if it is not a client
-function M.decider(client, policy, is_canonical)
+---@return nil|fun(address: any, network: any, timeout: number): riskscreen.Decision decide as of screen.decider; nil if
+---it is not a client
+function M.decider(client, policy)
   local state = calls.state_of(client)
-  return state and screen.decider(state, policy, { address_check = false, is_canonical = is_canonical })
+  return state and screen.decider(state, policy, { address_check = false })
 end
 
 local metatable = { __index = Client, __name = "riskscreen.Client" }

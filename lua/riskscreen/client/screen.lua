@@ -8,7 +8,6 @@ local check = require "riskscreen.options.check"
 local client_options = require "riskscreen.options"
 local decisions = require "riskscreen.policy.decision"
 local errors = require "riskscreen.errors"
-local json = require "riskscreen.json"
 local lookups = require "riskscreen.policy.lookups"
 local operations = require "riskscreen.interface.operations"
 local policies = require "riskscreen.policy"
@@ -89,8 +88,6 @@ local lookups_of = tables.memoize(lookups.wanted)
 
 ---@class riskscreen.Screening the part of a screening that is the same for every address of a run
 ---@field state riskscreen.State
----@field perform fun(state: riskscreen.State, operation: riskscreen.Operation, parameters: table, options: table): any,
----any makes a lookup's call
 ---@field given_policy riskscreen.Policy without the values that the operator has added to the client
 ---@field policy riskscreen.Policy
 ---@field wanted riskscreen.Lookup[]
@@ -98,10 +95,11 @@ local lookups_of = tables.memoize(lookups.wanted)
 ---@field address_check "checksum"|"format"|false
 ---@field identified_by table the options of the screening
 ---@field identity? string of its decisions, where they are recorded
----@field is_canonical? boolean the caller gives canonical addresses, and networks of the interface
 
 local function look_up_one(screening, lookup, subject, options)
-  return screening.perform(screening.state, operations.by_name[lookup.operation], subject, options)
+  -- A canonical address of its network needs no second check. Without a check the call's own one remains.
+  local call = screening.address_check and calls.make or calls.perform
+  return call(screening.state, operations.by_name[lookup.operation], subject, options)
 end
 
 -- The results of several functions. Where nothing can wait each call returns an error that says so.
@@ -141,8 +139,7 @@ local function look_up_offered(screening, subject, options)
   return found
 end
 
--- Makes the lookups and lets the policy decide. Returns the text of the answer as well if the decision follows from it
--- alone and the screening keeps texts.
+-- Makes the lookups and lets the policy decide.
 local function ask(screening, subject, options, address)
   local wanted, policy = screening.wanted, screening.policy
   if wanted[2] then
@@ -151,7 +148,7 @@ local function ask(screening, subject, options, address)
   -- The risk assessment alone is offered for every network and needs no task.
   local value, other = look_up_one(screening, wanted[1], subject, options)
   if value then
-    return policy:decide_record(value, address, subject.network), other
+    return policy:decide_record(value, address, subject.network)
   end
   return policy:decide { errors = { risk = other } }
 end
@@ -208,6 +205,14 @@ local function redact_reasons(state, decision)
   end
 end
 
+-- Adds what the allow lists say to a decision.
+local function add_notes(decision, notes)
+  if notes then
+    decision.reasons = decisions.worst_first(tables.concat(decision.reasons, notes))
+  end
+  return decision
+end
+
 -- Records a decision in the client's journal, without the access key.
 local function record(screening, decision, canonical, source)
   local state = screening.state
@@ -224,35 +229,31 @@ local function record(screening, decision, canonical, source)
   })
 end
 
-local function decide(screening, address, network, options, subject)
+local function decide(screening, address, network, options)
   local state = screening.state
   local now = state.runtime.now
-  local started, canonical, problem, field = now(), subject and subject.address, nil, nil
-  if not subject then
-    canonical, problem, field = validate(screening, address, network)
-  end
+  local started = now()
+  local canonical, problem, field = validate(screening, address, network)
   local lists = canonical and state.lists
-  local decision, notes, answer
+  local decision, notes
   if lists then
     decision, notes = lists:decide(canonical, network)
   end
   if not decision then
     if canonical then
-      decision, answer = ask(screening, subject or { address = canonical, network = network }, options, address)
+      decision = ask(screening, { address = canonical, network = network }, options, address)
     else
       decision = screening.policy:decide(refused(problem, field))
     end
     redact_reasons(state, decision)
-    if notes then
-      decision.reasons, answer = decisions.worst_first(tables.concat(decision.reasons, notes)), nil
-    end
+    add_notes(decision, notes)
   end
   decision.address, decision.network = address, network
   decision.elapsed = now() - started
   if state.settings.journal then
     record(screening, decision, canonical)
   end
-  return decision, answer
+  return decision
 end
 
 ---How a screening checks its addresses: its own option, else the client's, else by their checksums.
@@ -271,15 +272,12 @@ end
 local function new_screening(state, policy, checked)
   local level = M.address_check(state.settings, checked.address_check)
   -- The headers of a lookup's response are not used.
-  local options =
-    { timeout = checked.timeout, value_only = checked.with_text and "text" or true, address_check = false }
+  local options = { timeout = checked.timeout, value_only = true, address_check = false }
   for _, option in ipairs(reliability.call) do
     options[option.name] = checked[option.name]
   end
   return {
     state = state,
-    -- A canonical address of its network needs no second check. Without a check the call's own one remains.
-    perform = (level or checked.is_canonical) and calls.make or calls.perform,
     given_policy = policy,
     policy = extended_policy(state, policy),
     wanted = checked.include and lookups.wanted(policy, checked.include) or lookups_of(policy),
@@ -287,7 +285,6 @@ local function new_screening(state, policy, checked)
     request_id = checked.request_id,
     identified_by = checked,
     address_check = level,
-    is_canonical = checked.is_canonical,
   }
 end
 
@@ -315,35 +312,43 @@ local function is_plain(request)
 end
 
 ---A function that screens addresses one after another. A timeout of its own replaces the other options of the lookups.
----It counts in milliseconds, so that most lookups have the options of the last one. A subject, with the canonical
----address, is not checked again; it must not change while it is looked up.
+---It counts in milliseconds, so that most lookups have the options of the last one.
 ---@param state riskscreen.State
 ---@param policy? riskscreen.Policy the client's
----@param checked table by M.options, `is_canonical` and `with_text`
----@return fun(address: any, network: any, timeout?: number, subject?: { address: string, network: string }):
----riskscreen.Decision, string|nil decide
----the text is that of the service's answer, with the option `with_text` and where the decision follows from it alone
----@return fun(text: string): riskscreen.Decision decide_again from such a text, with no address and network
+---@param checked table by M.options
+---@return fun(address: any, network: any, timeout?: number): riskscreen.Decision decide
 ---@return fun(decision: riskscreen.Decision) record_again a decision that is used again
 function M.decider(state, policy, checked)
   local screening = new_screening(state, checked.policy or policy or default_policy, checked)
   local last = {}
-  return function(address, network, timeout, subject)
+  return function(address, network, timeout)
     if not timeout then
-      return decide(screening, address, network, screening.options, subject)
+      return decide(screening, address, network, screening.options)
     end
     timeout = math.max(math.floor(timeout * 1000 + 0.5) / 1000, SHORTEST_TIMEOUT)
     if timeout ~= last.timeout then
       last = { timeout = timeout, value_only = true, address_check = false }
     end
-    return decide(screening, address, network, last, subject)
-  end, function(answer)
-    local decision = screening.policy:decide_record(json.decode(answer).data)
-    redact_reasons(state, decision)
-    return decision
+    return decide(screening, address, network, last)
   end, function(decision)
     record(screening, decision, nil, state.is_sandbox and "sandbox" or "cache")
   end
+end
+
+-- The decision of the local lists about results that were looked up before. Without an address in the assessment the
+-- lists cannot be searched.
+local function decide_by_lists(state, policy, results)
+  local record = results and results.risk or results
+  local address, network
+  if type(record) == "table" then
+    address, network = record.address, record.network
+  end
+  local canonical, problem, field =
+    validate({ state = state, address_check = M.address_check(state.settings) }, address, network)
+  if not canonical then
+    return policy:decide(refused(problem, field))
+  end
+  return state.lists:decide(canonical, network)
 end
 
 ---Adds `screen` to the client's methods.
@@ -359,15 +364,15 @@ function M.install(Client)
         error(misuse, 2)
       end
       local screening = plain_screening(state, rawget(self, "policy") or default_policy)
-      return (decide(screening, request.address, request.network, screening.options))
+      return decide(screening, request.address, request.network, screening.options)
     end
     local state, checked = M.open(self, "screen", request, one_options)
     local screening = new_screening(state, checked.policy or self.policy or default_policy, checked)
-    return (decide(screening, checked.address, checked.network, screening.options))
+    return decide(screening, checked.address, checked.network, screening.options)
   end
 
   ---Decides as `screen` does, from results that were looked up before: a risk assessment, or the kept answer of a
-  ---journal. It calls nothing and records nothing.
+  ---journal. It calls nothing and records nothing. With local lists the risk assessment must name its address.
   ---@param results riskscreen.LookupResults|table
   ---@return riskscreen.Decision
   function Client:decide(results)
@@ -375,7 +380,12 @@ function M.install(Client)
     if not state then
       error(misuse, 2)
     end
-    return extended_policy(state, self.policy or default_policy):decide(results)
+    local policy = extended_policy(state, self.policy or default_policy)
+    local decision, notes
+    if state.lists then
+      decision, notes = decide_by_lists(state, policy, results)
+    end
+    return decision or add_notes(policy:decide(results), notes)
   end
 end
 

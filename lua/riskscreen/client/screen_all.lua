@@ -3,7 +3,6 @@
 
 local build = require "riskscreen.options.build"
 local addresses = require "riskscreen.address"
-local decisions = require "riskscreen.policy.decision"
 local errors = require "riskscreen.errors"
 local maps = require "riskscreen.client.map"
 local options = require "riskscreen.options"
@@ -15,6 +14,7 @@ local tables = require "riskscreen.util.tables"
 local validate = require "riskscreen.interface.validate"
 
 local MAX_REMEMBERED = 10000000
+local EVIDENCE = { "record", "entity", "freeze_events", "counterparties" }
 local ITEM_FIELDS = { { name = "address" }, { name = "network" } }
 
 ---@class riskscreen.ScreenAllRequest
@@ -101,89 +101,67 @@ local function subject_of(item, index, network)
   return item.address, network
 end
 
--- A decision is kept as the text of its answer, where it follows from that alone. Keeping the tables of 4,096 decisions
--- costs a fifth of a long run on Lua 5.4 (`./dev bench screen_all`).
-local LONGEST_TEXT = 4096 -- bytes
+---@class riskscreen.DecidedPair an address and a network that were decided, or are being decided
+---@field number integer of the pair
+---@field index integer the item's position
+---@field decision? riskscreen.Decision
+---@field ready? table repeats wait for the decision
 
----@class riskscreen.Decided the last pairs of an address and a network that were decided, or are being decided
+---@class riskscreen.Decided the last pairs
 ---@field private capacity integer
----@field private young table<string, integer> by the key of network and address the number of the pair. At `capacity`
----pairs the table becomes the old one, because single removals are slow in a nearly full table: Lua rebuilds the table
----at nearly every insertion (spec/c/tables_test.c).
----@field private old table<string, integer>
+---@field private young table<string, riskscreen.DecidedPair> by the key of network and address. At `capacity` pairs the
+---table becomes the old one, because single removals are slow in a nearly full table: Lua rebuilds the table at nearly
+---every insertion (spec/c/tables_test.c).
+---@field private old table<string, riskscreen.DecidedPair>
 ---@field private count integer of pairs so far: the number of the last one
----@field private kept table<integer, string|riskscreen.Decision|false> by the number modulo `capacity` the text of the
----answer, or the decision; false while it is being made
----@field private indexes table<integer, integer> likewise the item's position
----@field private elapsed table<integer, number> likewise the seconds of a decision that is kept as a text
----@field private awaited table<integer, table> by the number: repeats wait for the decision
 local Decided = {}
 
-local function new_decided(capacity)
-  return tables.object(Decided, {
-    capacity = capacity,
-    young = {},
-    old = {},
-    count = 0,
-    kept = {},
-    indexes = {},
-    elapsed = {},
-    awaited = {},
-  })
-end
-
--- The number of a pair, unless `capacity` other pairs came later.
+-- The pair of a key, unless `capacity` other pairs came later.
 function Decided:find(key)
-  local number = self.young[key] or self.old[key]
-  return number and self.count - number < self.capacity and number or nil
+  local pair = self.young[key] or self.old[key]
+  return pair and self.count - pair.number < self.capacity and pair or nil
 end
 
 function Decided:add(key, index)
-  local number = self.count + 1
-  if number % self.capacity == 0 then
+  local pair = { number = self.count + 1, index = index, decision = nil, ready = nil }
+  if pair.number % self.capacity == 0 then
     self.young, self.old = {}, self.young
   end
-  local slot = number % self.capacity + 1
-  self.kept[slot], self.indexes[slot] = false, index
-  self.young[key], self.count = number, number
-  return number
+  self.young[key], self.count = pair, pair.number
+  return pair
 end
 
--- Keeps a decision. The caller may change its own table.
-function Decided:keep(number, decision, answer)
-  local kept = answer and #answer <= LONGEST_TEXT and answer or decisions.copy(decision)
-  local awaited = self.awaited[number]
-  if awaited then
-    awaited.kept, awaited.elapsed = kept, decision.elapsed
-    awaited.ready:notify()
-    self.awaited[number] = nil
+-- A copy that shares no evidence with the original: the caller may change it.
+local function copy_of(decision)
+  local copy = setmetatable(tables.copy(decision), getmetatable(decision))
+  for _, name in ipairs(EVIDENCE) do
+    copy[name] = tables.deep_copy(copy[name])
   end
-  if self.count - number < self.capacity then
-    local slot = number % self.capacity + 1
-    self.kept[slot], self.elapsed[slot] = kept, decision.elapsed
+  return copy
+end
+
+-- Keeps a decision.
+local function keep(pair, decision)
+  pair.decision = copy_of(decision)
+  if pair.ready then
+    pair.ready:notify()
   end
 end
 
--- The text or the decision of a pair, the seconds it took, and its item's position. Waits while it is being made.
-function Decided:recall(number, tasks)
-  local slot = number % self.capacity + 1
-  local kept, elapsed, index = self.kept[slot], self.elapsed[slot], self.indexes[slot]
-  if not kept then
-    local awaited = self.awaited[number] or { ready = tasks.signal(), kept = nil, elapsed = nil }
-    self.awaited[number] = awaited
-    while not awaited.kept do
-      awaited.ready:wait()
-    end
-    kept, elapsed = awaited.kept, awaited.elapsed
+-- The decision of a pair. Waits while it is being made.
+local function recall(pair, tasks)
+  while not pair.decision do
+    pair.ready = pair.ready or tasks.signal()
+    pair.ready:wait()
   end
-  return kept, elapsed, index
+  return pair.decision
 end
 
 -- Whether a decision may be used again: the local lists have not changed their answer since it was made.
 local function is_confirmed(lists, kept, canonical, network)
   local listed, notes = lists:decide(canonical, network)
   local noted = 0
-  for _, reason in ipairs(type(kept) == "table" and kept.reasons or {}) do
+  for _, reason in ipairs(kept.reasons) do
     noted = noted + (reason.list and 1 or 0)
   end
   return not listed and kept.source ~= "list" and noted == #(notes or {})
@@ -191,10 +169,9 @@ end
 
 -- Decides each pair of address and network once while it is among the last `capacity` pairs. Every spelling of an
 -- address is the same address; a text that is no address is not remembered. A repeat waits for a decision under way.
-local function decide_once(state, decide, decide_again, capacity, level)
-  -- An operator may add networks whose addresses are those of another network.
-  local tasks, lists, is_canonical = state.runtime.tasks, state.lists, state.settings.extend == nil
-  local decided = new_decided(capacity)
+local function decide_once(state, decide, capacity, level)
+  local tasks, lists = state.runtime.tasks, state.lists
+  local decided = tables.object(Decided, { capacity = capacity, young = {}, old = {}, count = 0 })
 
   return function(address, network, index)
     local key, canonical
@@ -202,21 +179,18 @@ local function decide_once(state, decide, decide_again, capacity, level)
       key, canonical = addresses.key(address, network, level)
     end
     if not key then
-      return (decide(address, network))
+      return decide(address, network)
     end
-    local number = decided:find(key)
-    if number then
-      local kept, elapsed, first = decided:recall(number, tasks)
-      if not lists or is_confirmed(lists, kept, canonical, network) then
-        local decision = type(kept) == "string" and decide_again(kept) or decisions.copy(kept)
-        decision.address, decision.network, decision.repeats, decision.elapsed = address, network, first, elapsed
-        return decision
-      end
+    local pair = decided:find(key)
+    local kept = pair and recall(pair, tasks)
+    if kept and (not lists or is_confirmed(lists, kept, canonical, network)) then
+      local decision = copy_of(kept)
+      decision.address, decision.network, decision.repeats = address, network, pair.index
+      return decision
     end
-    number = decided:add(key, index)
-    local subject = is_canonical and { address = canonical, network = network } or nil
-    local decision, answer = decide(address, network, nil, subject)
-    decided:keep(number, decision, answer)
+    pair = decided:add(key, index)
+    local decision = decide(address, network)
+    keep(pair, decision)
     return decision
   end
 end
@@ -243,9 +217,8 @@ function M.install(Client)
       source, input = rows_of(source, checked)
     end
     local level = screen.address_check(state.settings, checked.address_check)
-    checked.with_text = checked.remember > 0
-    local decide_new, decide_again, record_again = screen.decider(state, self.policy, checked)
-    local decide = decide_once(state, decide_new, decide_again, checked.remember, level)
+    local decide_new, record_again = screen.decider(state, self.policy, checked)
+    local decide = decide_once(state, decide_new, checked.remember, level)
     local run, message = maps.new(state.runtime, source, function(item, index)
       local address, network = subject_of(item, index, checked.network)
       local decision = decide(address, network, index)

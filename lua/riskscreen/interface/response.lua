@@ -22,7 +22,6 @@ local MAX_WAIT = 1e9 -- seconds; hundreds of digits would make an infinite one
 ---@field size? integer bytes of the body
 ---@field times? table<string, number> seconds
 ---@field http_version? string
----@field text? string the body, where the request asked for it
 
 ---@class riskscreen.Response the second result of a call, beside its value
 ---@field status integer
@@ -274,36 +273,20 @@ local function envelope_fault(reader, reply, context)
   return reader.envelope_error(body, reply, context)
 end
 
--- Whether an answer is { success = true, code = 1 }, where `status` and `msg` are "SUCCESS" or absent. Nearly every one
--- is, and the thorough checks find no fault in it.
-local function has_plain_envelope(reader, body)
-  return reader.is_standard
-    and type(body) == "table"
-    and body.success == true
-    and body.code == 1
-    and (body.status == nil or body.status == "SUCCESS")
-    and (body.msg == nil or body.msg == "SUCCESS")
-    and body[1] == nil
-end
-
 local M = {}
 
 ---@class riskscreen.Reader how the replies to an operation are interpreted
 ---@field operation riskscreen.Operation
 ---@field envelope_error fun(body: table, reply: riskscreen.Reply, context: riskscreen.Context): riskscreen.Error|nil
----@field is_standard boolean its envelope is the standard one, without nulls to drop
 ---@field payload fun(data: any, parameters: table): any, string|nil
 
 ---@param operation riskscreen.Operation
 ---@param envelope? string in place of the operation's
 ---@return riskscreen.Reader
 function M.reader(operation, envelope)
-  local checked = envelope_error[envelope or operation.envelope]
-  local is_standard = checked == envelope_error.standard and not operation.keeps_null
   return {
     operation = operation,
-    envelope_error = checked,
-    is_standard = is_standard,
+    envelope_error = envelope_error[envelope or operation.envelope],
     payload = payload_reader(operation),
   }
 end
@@ -335,7 +318,7 @@ function M.interpret(reader, parameters, reply, context)
     return nil, status_error(reply, context)
   end
   local operation, body = reader.operation, reply.value
-  local fault = not has_plain_envelope(reader, body) and envelope_fault(reader, reply, context)
+  local fault = envelope_fault(reader, reply, context)
   if fault then
     return nil, fault
   end

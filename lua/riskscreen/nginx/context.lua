@@ -82,21 +82,14 @@ end
 ---@field private settings table the gate's checked options
 ---@field read_address fun(address: any, network: any): string|nil, string|nil canonical, or nil and a problem
 ---@field has_own_check boolean a function of the operator checks addresses
----@field private is_canonical boolean the addresses that it reads are addresses of the network, and not any text
 local Context = {}
 Context.__index = Context
 
 local M = {}
 
 -- Asks the service about one canonical address.
-local function fetcher(client, policy, is_canonical)
-  local decide = clients.decider(client, policy, is_canonical)
-  if decide and is_canonical then
-    return function(address, network, timeout)
-      return decide(address, network, timeout, { address = address, network = network })
-    end
-  end
-  return decide
+local function fetcher(client, policy)
+  return clients.decider(client, policy)
     or function(address, network, timeout)
       return client:screen { address = address, network = network, policy = policy, timeout = timeout }
     end
@@ -122,7 +115,7 @@ function Context:cache_for(policy)
       lists = self.lists and self.lists:under(policy),
       fleet = self.fleet,
       metrics = self.recorder,
-      fetch = fetcher(self.client, policy, self.is_canonical),
+      fetch = fetcher(self.client, policy),
     }
     self.caches[version] = cache
   end
@@ -155,7 +148,7 @@ local function join_fleet(self, dict, options)
     end,
     forget_all = function()
       local _, cache = next(self.caches)
-      cache:forget_all()
+      assert(cache:forget_all())
     end,
   }
 end
@@ -217,7 +210,6 @@ function M.new(checked)
     policy = checked.policy or client.policy or policies.new(),
     read_address = address_reader(checked.is_address, level),
     has_own_check = checked.is_address ~= nil,
-    is_canonical = level ~= false and not checked.is_address,
     recorder = recorder,
     lists = refresher,
     local_lists = own_lists,

@@ -69,12 +69,6 @@ function LocalLists:generation()
   return self.lists.generation
 end
 
----A number that changes with the lists of this worker.
----@return integer
-function LocalLists:generation()
-  return self.lists.generation
-end
-
 ---The state of each list in this worker.
 ---@return riskscreen.ListFacts[]
 function LocalLists:facts()

@@ -161,10 +161,36 @@ end
 M.forms = {
   word = { pattern = "^[%w_-]+$", reason = "must be of letters, digits, '_' and '-'" },
   name = { pattern = "^[%w_.-]+$", reason = "must be of letters, digits, '_', '.' and '-'" },
+  file = { pattern = "^[^%z\1-\31\127]+$", reason = "must be the name of a file" },
   not_empty = { pattern = ".", reason = "must not be empty" },
   -- So many bytes, or more.
   key = { pattern = ("."):rep(SHORTEST_KEY), reason = ("must have at least %d bytes"):format(SHORTEST_KEY) },
 }
+
+---The checked copy of a list.
+---@param value table
+---@param wanted string the name of its items, for messages
+---@param check fun(item: any): any the checked item, or true for the item itself; nil or false refuses it
+---@param fewest? integer items
+---@param most? integer items
+---@return any[]|nil checked
+---@return string|nil reason an item may hold a secret and is not shown
+function M.list_of(value, wanted, check, fewest, most)
+  local count, list = tables.sequence_length(value), {}
+  if not count then
+    return nil, "must be a list of " .. wanted
+  elseif count < (fewest or 0) or count > (most or count) then
+    return nil, ("must be a list of %s, %s %d"):format(wanted, most and "at most" or "at least", most or fewest)
+  end
+  for index, item in ipairs(value) do
+    local checked = check(item)
+    if not checked then
+      return nil, ("must be a list of %s (entry %d is none)"):format(wanted, index)
+    end
+    list[index] = checked == true and item or checked
+  end
+  return list
+end
 
 ---An object that the library makes, told by the name of its class.
 ---@param name string

@@ -18,10 +18,8 @@ local M = {}
 M.policy =
   build.object("policy", "riskscreen.Policy", "riskscreen.policy", "Policy of `screen`; by default the default policy.")
 
-local address_checks = { checksum = true, format = true, [false] = true }
-
 local function address_check(value)
-  if not address_checks[value] then
+  if value ~= "checksum" and value ~= "format" and value ~= false then
     return nil, ("must be 'checksum', 'format' or false (got %s)"):format(text.show(value))
   end
   return value
@@ -37,39 +35,38 @@ M.address_check = build.checked(
     .. "`checksum`, and `format` for the calls of `client.kya`."
 )
 
+local NAME = build.forms.name
+
 local usage_parameters = {
-  http.wire_name("granularity", "granularity", "the period of a record"),
-  http.wire_name("start_date", "startDate", "the first day"),
-  http.wire_name("end_date", "endDate", "the last day"),
-  http.wire_name("group_by", "groupBy", "the grouping list"),
+  build.text("granularity", NAME, "Name on the wire of the period of a record.", "granularity"),
+  build.text("start_date", NAME, "Name on the wire of the first day.", "startDate"),
+  build.text("end_date", NAME, "Name on the wire of the last day.", "endDate"),
+  build.text("group_by", NAME, "Name on the wire of the grouping list.", "groupBy"),
 }
 
 local transaction_parameters = {
-  http.wire_name("custom_id", "customId", "the caller's own identifier of a transaction"),
+  build.text("custom_id", NAME, "Name on the wire of the caller's own identifier of a transaction.", "customId"),
 }
 
 -- The functions that a runtime in place of this program's must offer.
 local runtime_functions = { "now", "sleep" }
 local task_functions = { "spawn", "gather", "signal", "on_end", "hold", "release" }
 
-local function missing_function(owner, names)
-  for _, name in ipairs(names) do
+local function missing_function(owner, wanted)
+  for _, name in ipairs(wanted) do
     if type(owner[name]) ~= "function" then
       return name
     end
   end
 end
 
+local function is_text(value)
+  return type(value) == "string" and value ~= ""
+end
+
 local function names(value)
-  if not tables.sequence_length(value) then
-    return nil, "must be a list of texts"
-  end
-  for _, name in ipairs(value) do
-    if type(name) ~= "string" or name == "" then
-      return nil, ("must be a list of texts (it holds %s)"):format(text.show(name))
-    end
-  end
-  return tables.set(value)
+  local list, message = build.list_of(value, "texts", is_text)
+  return list and tables.set(list), message
 end
 
 -- A list of networks, or a table from each to the network whose addresses look the same.
@@ -77,11 +74,11 @@ local function networks(value)
   if value[1] ~= nil then
     return names(value)
   end
-  for name, like in pairs(value) do
-    if type(name) ~= "string" or name == "" then
+  for network, like in pairs(value) do
+    if not is_text(network) then
       return nil, "must be a list of texts, or map texts to known networks"
     elseif not enums.has("network", like) then
-      return nil, ("must map %s to a known network such as eth (got %s)"):format(name, text.show(like))
+      return nil, ("must map %s to a known network such as eth (got %s)"):format(network, text.show(like))
     end
   end
   return tables.copy(value)
@@ -163,10 +160,10 @@ M.options = tables.concat({
     http.proxy,
     "URL of a proxy, with `@` as `%40` in a password; the environment's proxy variables are not read."
   ),
-  build.checked("ca_file", "string", http.file_name, "PEM file of the trusted authorities."),
-  build.checked("client_cert", "string", http.file_name, "PEM file of the client's certificate."),
-  build.checked("client_key", "string", http.file_name, "PEM file of that certificate's key."),
-  build.checked("unix_socket", "string", http.file_name, "Unix-domain socket to connect to."),
+  build.text("ca_file", build.forms.file, "PEM file of the trusted authorities."),
+  build.text("client_cert", build.forms.file, "PEM file of the client's certificate."),
+  build.text("client_key", build.forms.file, "PEM file of that certificate's key."),
+  build.text("unix_socket", build.forms.file, "Unix-domain socket to connect to."),
   build.group(
     "endpoints",
     http.endpoints,
@@ -197,12 +194,12 @@ M.options = tables.concat({
   ),
   build.text(
     "identity",
-    build.forms.name,
+    NAME,
     "Name of the service behind a `transport` of your own. Whatever is kept of its answers is kept under this name."
   ),
   build.text(
     "account",
-    build.forms.name,
+    NAME,
     "Name of your account at the service, the same after the key is replaced. Required beside `store` and a queue, and "
       .. "wherever decisions are kept in Redis. Where `headers` choose one of several tenants, each has its own name."
   ),

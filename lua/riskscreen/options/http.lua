@@ -219,30 +219,6 @@ function M.query(value)
   return value
 end
 
----@param value string
----@return string|nil checked
----@return string|nil reason
-function M.file_name(value)
-  if value == "" or value:find "[%z\1-\31\127]" then
-    return nil, "must be the name of a file"
-  end
-  return value
-end
-
----The name on the wire of a parameter.
----@param name string
----@param default string
----@param meaning string
----@return riskscreen.Option
-function M.wire_name(name, default, meaning)
-  return build.checked(name, "string", function(value)
-    if not value:find "^[%w_.-]+$" then
-      return nil, ("must be a parameter's name (got %s)"):format(text.show(value))
-    end
-    return value
-  end, "Name on the wire of " .. meaning .. ".", default)
-end
-
 -- The check of a path whose names in braces are the operation's parameters, where these are published.
 local function path_template(operation)
   local names = operation.parameters and tables.pluck(operation.parameters, "name")

@@ -1,7 +1,5 @@
 -- The client options for transactions: polling, final statuses, the inbox of webhooks.
 local build = require "riskscreen.options.build"
-local tables = require "riskscreen.util.tables"
-local text = require "riskscreen.util.text"
 
 -- The one status of a transaction's result that the interface shows; the interface does not explain it.
 local SHOWN_STATUS = 1003
@@ -10,15 +8,9 @@ local SHOWN_STATUS = 1003
 local PENDING_STATUSES = { 1000, 1001, 1002 }
 
 local function statuses(value)
-  if not tables.sequence_length(value) or #value == 0 then
-    return nil, "must be a list of whole numbers, at least one"
-  end
-  for _, status in ipairs(value) do
-    if type(status) ~= "number" or status ~= math.floor(status) then
-      return nil, "must be a list of whole numbers (got " .. text.show(status) .. ")"
-    end
-  end
-  return tables.copy(value)
+  return build.list_of(value, "whole numbers", function(status)
+    return type(status) == "number" and status == math.floor(status)
+  end, 1)
 end
 
 local function inbox(value)

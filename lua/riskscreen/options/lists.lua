@@ -8,26 +8,14 @@ local MAX_FILES = 100
 local MIB = 1024 * 1024
 
 -- A list of paths; a text is one path.
-local function paths(value)
-  value = type(value) == "string" and { value } or value
-  local count = tables.sequence_length(value)
-  if not count or count > MAX_FILES then
-    return nil, ("must be a list of at most %d file names"):format(MAX_FILES)
-  end
-  for _, path in ipairs(value) do
-    if type(path) ~= "string" or path == "" or path:find "[%z\1-\31\127]" then
-      return nil, "must hold the names of files"
-    end
-  end
-  return tables.copy(value)
+local function paths(value, fewest)
+  return build.list_of(type(value) == "string" and { value } or value, "file names", function(path)
+    return type(path) == "string" and path:match(build.forms.file.pattern)
+  end, fewest, MAX_FILES)
 end
 
 local function given_paths(value)
-  local list, message = paths(value)
-  if list and not list[1] then
-    return nil, "must hold at least one file name"
-  end
-  return list, message
+  return paths(value, 1)
 end
 
 local max_shrink = build.number(

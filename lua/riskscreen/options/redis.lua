@@ -72,18 +72,9 @@ local function password(value)
 end
 
 local function sentinel_hosts(value)
-  local list = {}
-  for index, entry in ipairs(value) do
-    local address = type(entry) == "string" and host_of(entry, DEFAULT_SENTINEL_PORT)
-    if not address then
-      return nil, ("must be a list of texts such as host:26379 (entry %d is none)"):format(index)
-    end
-    list[index] = address
-  end
-  if #list == 0 then
-    return nil, "must be a list of texts such as host:26379, at least one"
-  end
-  return list
+  return build.list_of(value, "texts such as host:26379", function(entry)
+    return type(entry) == "string" and host_of(entry, DEFAULT_SENTINEL_PORT)
+  end, 1)
 end
 
 local function prefix(value)
@@ -112,7 +103,7 @@ return {
   ),
   build.seconds("timeout", 1, "Time limit of a command, without connecting."),
   build.seconds("connect_timeout", 1, "Time limit of connecting to one server."),
-  build.checked("ca_file", "string", http.file_name, "PEM file of the trusted authorities for `rediss://`."),
+  build.text("ca_file", build.forms.file, "PEM file of the trusted authorities for `rediss://`."),
   build.group("sentinels", {
     build.required(build.checked("hosts", "table", sentinel_hosts, "Texts such as `host:26379`.")),
     build.required(build.checked("name", "string", password, "Name of the master that the Sentinels watch.")),

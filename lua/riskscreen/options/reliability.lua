@@ -50,7 +50,7 @@ local shared_limit = {
   ),
   build.number(
     "share",
-    "of the rate and of what is left of the caps",
+    "of the rate and of what is left of the day",
     nil,
     0.000001,
     1,
@@ -62,7 +62,6 @@ local rate_limit = {
   build.required(build.number("rate", "requests a second", nil, 0.001, MAX_COUNT, "Requests a second on average.")),
   build.number("burst", "requests", nil, 1, MAX_COUNT, "Maximum at once; by default the requests of a second."),
   build.number("daily", "requests", nil, 1, MAX_DAILY, "Maximum in a day (UTC); then calls fail until the next one."),
-  build.number("monthly", "requests", nil, 1, MAX_DAILY, "Maximum in a calendar month (UTC); needs `shared`."),
   build.dictionary(
     "cost",
     cost.check,
@@ -73,7 +72,7 @@ local rate_limit = {
   build.group(
     "shared",
     shared_limit,
-    "One limit for several machines, kept in Redis: `rate`, `burst`, `daily` and `monthly` hold for all together."
+    "One limit for several machines, kept in Redis: `rate`, `burst` and `daily` hold for all together."
   ),
 }
 
@@ -188,9 +187,7 @@ end
 function M.complete(settings, inside_nginx)
   local limit = settings.rate_limit
   local shared = limit and limit.shared
-  if limit and limit.monthly and not shared then
-    return "rate_limit.monthly needs rate_limit.shared: a program does not remember the month"
-  elseif shared and shared.away == "share" and not shared.share then
+  if shared and shared.away == "share" and not shared.share then
     return "rate_limit.shared.away = 'share' needs rate_limit.shared.share, such as 0.1 for ten programs"
   elseif shared and limit.burst and limit.burst < 2 then
     return "rate_limit.burst must be at least 2 with rate_limit.shared: tokens are on their way while they are valid"

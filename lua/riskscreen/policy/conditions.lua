@@ -13,16 +13,7 @@ local text = require "riskscreen.util.text"
 
 local SMALLEST_SHARE = 1e-6
 local CATEGORY_FIELDS = { "entityCategory", "entityCategoryCode" }
-
----A rule is evaluated for one risk of the record, or for a record without risks.
----@class riskscreen.Case
----@field risk? table
----@field no_risk? boolean the record has an empty list of risks
----@field unrecognised? string the message about a level or type that is absent or not known
----@field results riskscreen.LookupResults
----@field failures table<riskscreen.LookupName, riskscreen.Error>
----@field not_offered table<riskscreen.LookupName, boolean>
----@field policy riskscreen.Policy
+local NOT_KNOWN = "the %s %s is not known; extend = { %s = … } adds it"
 
 ---@class riskscreen.Condition
 ---@field name string
@@ -79,15 +70,31 @@ function M.plain(value)
   return plain ~= "" and plain or nil
 end
 
----The set of the same names, as they are compared.
----@param set table<string, true>
+---The set of texts in the form in which they are compared.
+---@param list? string[]
+---@param form fun(value: string): string|nil
 ---@return table<string, true>
-function M.plain_set(set)
-  local plain = {}
-  for one in pairs(set) do
-    plain[M.plain(one) or one] = true
+function M.form_set(list, form)
+  local set = {}
+  for _, one in ipairs(list or {}) do
+    set[form(one) or one] = true
   end
-  return plain
+  return set
+end
+
+---Whether a value is one of a set. The interface lists no such values: one that no rule and no option names may be any.
+---@param name string the condition
+---@param set table<string, true>
+---@param value any
+---@param key string|nil the value as it is compared; nil when there is none
+---@param recognised table<string, table<string, true>>
+---@return boolean|nil
+---@return string|nil cause when it is not known
+function M.is_named(name, set, value, key, recognised)
+  if key and recognised[name][key] then
+    return set[key] == true
+  end
+  return nil, key and NOT_KNOWN:format(name, text.show(value), name)
 end
 
 ---The condition that matches every case.
@@ -122,6 +129,13 @@ function M.set_option(name, allowed)
   end)
 end
 
+---The entry of an option that takes a list of texts.
+---@param name string
+---@return riskscreen.Option
+function M.texts_option(name)
+  return build.checked(name, "table", M.texts)
+end
+
 -- Stands for the service's own name, which is on the wire in its place.
 local PROVIDER = "Provider"
 
@@ -131,7 +145,7 @@ local PROVIDER = "Provider"
 function M.name_option(name)
   return build.checked(name, "string|table", function(value)
     local set, message = M.text_set(value)
-    return set and M.plain_set(set), message
+    return set and M.form_set(M.texts(value), M.plain), message
   end)
 end
 
@@ -202,7 +216,6 @@ local function record_flag(name, lookup)
   end)
 end
 
--- The interface does not list the categories. One that no rule and no option names may be any of them.
 local function category_matches(set, case)
   local record = case.results.entity
   if type(record) ~= "table" then
@@ -219,21 +232,12 @@ local function category_matches(set, case)
   end
   local cause
   local answer = logic.any(CATEGORY_FIELDS, function(field)
-    local category = M.plain(entity[field])
-    if category and case.policy.recognised.category[category] then
-      return set[category] == true
-    end
-    cause = cause
-      or category and ("the category %s is not known; extend = { category = … } adds it"):format(
-        text.show(entity[field])
-      )
-      or "the entity has no " .. field
+    local value, recognised = entity[field], case.policy.recognised
+    local is_wanted, own_cause = M.is_named("category", set, value, M.plain(value), recognised)
+    cause = cause or is_wanted == nil and (own_cause or "the entity has no " .. field) or nil
+    return is_wanted
   end)
   return answer, cause
-end
-
-local function category_option()
-  return M.name_option "category"
 end
 
 local function source_option(settings)
@@ -298,7 +302,14 @@ M.list = {
   end),
   record_flag("whitelist", "risk"),
   record_flag("contract", "entity"),
-  { name = "category", lookup = "entity", option = category_option, matches = category_matches },
+  {
+    name = "category",
+    lookup = "entity",
+    option = function()
+      return M.name_option "category"
+    end,
+    matches = category_matches,
+  },
   flag("frozen", "freeze_events", function(case)
     return freeze.in_force(case.results.freeze_events, case.policy.settings.lifting)
   end),

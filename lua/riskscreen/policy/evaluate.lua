@@ -5,27 +5,78 @@
 
 local decision = require "riskscreen.policy.decision"
 local tables = require "riskscreen.util.tables"
-local text = require "riskscreen.util.text"
 
-local worst = decision.worst
 local NONE = {}
+
+---What the rules are evaluated for: a risk of an address, an address without risks, or a part of a transaction's result.
+---@class riskscreen.Case
+---@field risk? table
+---@field no_risk? boolean the record has an empty list of risks
+---@field unrecognised? string the message about a level or type that is absent or not known
+---@field part? riskscreen.ScorePart
+---@field may_exist? boolean the part may be absent: rules that match it are undetermined
+---@field is_optional? boolean no rule need match it
+---@field describe fun(case: riskscreen.Case): string
+---@field results riskscreen.LookupResults
+---@field failures table<riskscreen.LookupName, riskscreen.Error>
+---@field not_offered table<riskscreen.LookupName, boolean>
+---@field policy riskscreen.Policy|riskscreen.ScorePolicy
 
 local M = {}
 
----@class riskscreen.UndeterminedRule
----@field rule riskscreen.CompiledRule
----@field failures? riskscreen.Error[] the failed lookups, when they alone are the cause
----@field cause? string another cause
+local function is_worse(action, other)
+  return action ~= other and decision.worst(action, other) == action
+end
 
----The first rule that matches, and the undetermined rules before it.
----@param rules riskscreen.CompiledRule[] in the operator's order
----@param case table
----@return riskscreen.CompiledRule|nil match
----@return riskscreen.UndeterminedRule[] undetermined
-function M.first_match(rules, case)
+local function new_reason(case, action, message, rule, err)
+  local reason = { action = action, message = message, rule = rule and rule.rule, risk = case.risk, error = err }
+  return case.part and tables.merge(case.part, reason) or reason
+end
+
+-- Whether the condition holds; when that is not known, also the cause if there is something to say about it.
+-- Where the service does not offer its lookup the operator has said what that means.
+local function evaluate_condition(entry, case, not_offered)
+  local condition = entry.condition
+  if case.failures[condition.lookup] then
+    return nil
+  elseif not case.not_offered[condition.lookup] then
+    return condition.matches(entry.wanted, case)
+  elseif not_offered == "skip" then
+    return false
+  end
+  return nil, "the service does not offer this lookup for the network"
+end
+
+-- Whether the rule matches. When that is not known, also the failed lookups if they alone are the cause, or else a cause
+-- where a condition tells one.
+local function matches(rule, case)
+  if rule.errors then
+    return false
+  end
+  local answer, failures, other_cause, first_cause = true, nil, nil, nil
+  for _, entry in ipairs(rule.conditions) do
+    local holds, cause = evaluate_condition(entry, case, rule.not_offered)
+    if holds == false then
+      return false
+    elseif holds == nil then
+      local failure = case.failures[entry.condition.lookup]
+      answer, failures = nil, failures or {}
+      failures[#failures + 1] = failure
+      other_cause = other_cause or not failure
+      first_cause = first_cause or cause
+    end
+  end
+  if case.may_exist then
+    return nil
+  end
+  return answer, not other_cause and failures or nil, first_cause
+end
+
+-- The first rule that matches, and the undetermined rules before it.
+local function first_match(rules, case)
   local undetermined = NONE
   for _, rule in ipairs(rules) do
-    local answer, failures, cause = rule:matches(case)
+    local answer, failures, cause = matches(rule, case)
     if answer then
       return rule, undetermined
     elseif answer == nil then
@@ -36,153 +87,84 @@ function M.first_match(rules, case)
   return nil, undetermined
 end
 
----The undetermined rules that could have changed the action. Nothing changes a block.
----@param undetermined riskscreen.UndeterminedRule[]
----@param action riskscreen.Action
----@return riskscreen.UndeterminedRule[]
-function M.relevant(undetermined, action)
-  if not undetermined[1] or action == "block" then
-    return NONE
-  end
-  local relevant = {}
-  for _, one in ipairs(undetermined) do
-    if one.rule.action ~= action then
-      relevant[#relevant + 1] = one
-    end
-  end
-  return relevant
-end
-
-local function describe(case)
-  local risk = case.risk
-  if not risk then
-    return "an address without risks"
-  end
-  local level, kind = risk.riskLevel, risk.riskType
-  return (type(level) == "string" and text.printable(level) or "absent")
-    .. " / "
-    .. (type(kind) == "string" and text.printable(kind) or "absent")
-end
-
-local function unknown(case, message, err)
-  return { action = "unknown", message = message, risk = case.risk, error = err }, false
-end
-
----The message about an undetermined rule.
----@param rule riskscreen.CompiledRule
----@param cause? riskscreen.Error|string
----@return string
-function M.undetermined_message(rule, cause)
-  return rule.label .. " is undetermined: " .. (cause and tostring(cause) or "a field that it needs is not known")
-end
-
-local function undetermined_reason(case, one)
-  local err = one.failures and one.failures[1]
-  return unknown(case, M.undetermined_message(one.rule, err or one.cause), err)
-end
-
--- The reason of a case that a rule matches. With an unrecognised risk the action is unknown or block, unless the rule
--- handles it.
-local function matched_reason(case, rule)
+-- The reason of a case that a rule matches, and whether it is degraded. With an unrecognised risk the action is unknown
+-- or block, unless the rule handles it.
+local function matched_reason(case, rule, err)
   if case.unrecognised and not rule.handles_unrecognised and rule.action ~= "block" then
-    return unknown(case, case.unrecognised)
+    return new_reason(case, "unknown", case.unrecognised), false
   end
-  local message = rule.label .. " matches " .. describe(case)
+  local message = " matches " .. (err and "without the risk assessment" or case:describe())
   local degraded = case.unrecognised ~= nil and rule.handles_unrecognised
-  return { action = rule.action, message = message, rule = rule.rule, risk = case.risk }, degraded
+  return new_reason(case, rule.action, rule.label .. message, rule, err), degraded
 end
 
--- The rule that handles a failure, or nil.
-local function handler_of(rules, err)
+-- The reason of the `error` rule that handles a failure, or nil.
+local function handled_reason(rules, case, err)
   for _, rule in ipairs(rules) do
     if rule.errors and rule.errors[err.kind] then
-      return rule
+      return new_reason(case, rule.action, ("%s handles %s errors"):format(rule.label, err.kind), rule, err)
     end
   end
 end
 
-local function handled_reason(handler, err)
-  local message = ("%s handles %s errors"):format(handler.label, err.kind)
-  return { action = handler.action, message = message, rule = handler.rule, error = err }
-end
-
--- The worst of the `error` rules that handle the failures behind an undetermined rule, and its failure. Nil when the
--- rule has another cause, or no rule handles one of the failures.
-local function handler_of_all(rules, undetermined)
-  local worst_handler, failure
-  for _, err in ipairs(undetermined.failures or NONE) do
-    local handler = handler_of(rules, err)
-    if not handler then
-      return nil
-    elseif not worst_handler or worst(worst_handler.action, handler.action) ~= worst_handler.action then
-      worst_handler, failure = handler, err
+-- The reason of an undetermined rule: the worst of the `error` rules that handle the failures behind it, or unknown when
+-- the rule has another cause or no rule handles one of the failures.
+local function undetermined_reason(rules, case, one)
+  local worst
+  for _, err in ipairs(one.failures or NONE) do
+    local handled = handled_reason(rules, case, err)
+    if not handled then
+      worst = nil
+      break
+    elseif not worst or is_worse(handled.action, worst.action) then
+      worst = handled
     end
   end
-  return worst_handler, failure
+  if worst then
+    return worst, true
+  end
+  local err = one.failures and one.failures[1]
+  local cause = err and tostring(err) or one.cause or "a field that it needs is not known"
+  return new_reason(case, "unknown", one.rule.label .. " is undetermined: " .. cause, nil, err), false
 end
 
--- The reason of a case whose action undetermined rules could change. The action is the worst of the one decided without
--- them and, for each of them, that of the `error` rules, or unknown.
-local function settle(rules, case, reason, degraded, undetermined)
-  if not undetermined[1] then
-    return reason, degraded
+-- The reason without the undetermined rules. Without the risk assessment a match counts where it is worse alone.
+local function first_reason(rules, case, match, err)
+  local reason = err and (handled_reason(rules, case, err) or new_reason(case, "unknown", tostring(err), nil, err))
+  local degraded = reason ~= nil and reason.rule ~= nil
+  if match and not (reason and not is_worse(match.action, reason.action)) then
+    local matched, is_degraded = matched_reason(case, match, err)
+    return matched, is_degraded or degraded and match.action ~= "block"
   end
-  local result, doubtful = reason, nil
-  for _, one in ipairs(undetermined) do
-    local handler, err = handler_of_all(rules, one)
-    doubtful = doubtful or not handler and one or nil
-    local action = worst(handler and handler.action or "unknown", result.action)
-    if handler and (action ~= result.action or not result.error) then
-      result, degraded = handled_reason(handler, err), true
-      result.risk = reason.risk
-    end
-    result = tables.merge(result, { action = action })
-  end
-  if result.action ~= "unknown" then
-    return result, degraded
-  elseif reason.action == "unknown" and (reason.error or case.unrecognised) then
-    return reason, false
-  end
-  return undetermined_reason(case, doubtful or undetermined[1])
+  return reason or case.unrecognised and new_reason(case, "unknown", case.unrecognised), degraded
 end
 
----Evaluates the rules for a case.
+---Evaluates the rules for a case. An error is the failure to get the risk assessment, which is among the case's
+---failures. The other lookups can only make its action worse, and an `error` rule for it says nothing about theirs.
 ---@param rules riskscreen.CompiledRule[]
 ---@param case riskscreen.Case
----@return riskscreen.Reason reason
+---@param err? riskscreen.Error
+---@return riskscreen.Reason|nil reason nil where the case is optional and no rule matches
 ---@return boolean degraded
-function M.case(rules, case)
-  local match, undetermined = M.first_match(rules, case)
-  local reason, degraded
-  if match then
-    reason, degraded = matched_reason(case, match)
-  else
-    reason, degraded = unknown(case, case.unrecognised or "no rule covers " .. describe(case))
+function M.case(rules, case, err)
+  local match, undetermined = first_match(rules, case)
+  local reason, degraded = first_reason(rules, case, match, err)
+  local action = reason and reason.action or case.is_optional and "allow" or "unknown"
+  for _, one in ipairs(action ~= "block" and undetermined or NONE) do
+    local own = one.rule.action
+    if own ~= action and (not err or is_worse(own, action)) then
+      local other, is_handled = undetermined_reason(rules, case, one)
+      if not reason and other.action == "unknown" or is_worse(other.action, reason and reason.action or action) then
+        reason, degraded = other, degraded or is_handled
+      elseif reason and is_handled then
+        reason, degraded = tables.merge(reason, { error = reason.error or other.error }), true
+      end
+    end
   end
-  return settle(rules, case, reason, degraded, M.relevant(undetermined, reason.action))
-end
-
----Evaluates the rules for a failure to get the risk assessment. The other lookups can only make the action worse. An
----`error` rule for this failure says nothing about theirs.
----@param rules riskscreen.CompiledRule[]
----@param case riskscreen.Case without a risk; the failure is among its failures
----@param err riskscreen.Error
----@return riskscreen.Reason reason
----@return boolean degraded
-function M.failure(rules, case, err)
-  local handler = handler_of(rules, err)
-  local reason = handler and handled_reason(handler, err)
-    or { action = "unknown", message = tostring(err), error = err }
-  local match, undetermined = M.first_match(rules, case)
-  if match and worst(match.action, reason.action) ~= reason.action then
-    local message = match.label .. " matches without the risk assessment"
-    reason, handler = { action = match.action, message = message, rule = match.rule, error = err }, nil
+  if not reason and not case.is_optional then
+    reason = new_reason(case, "unknown", "no rule covers " .. case:describe())
   end
-  local could_worsen = {}
-  for _, one in ipairs(undetermined) do
-    could_worsen[#could_worsen + 1] = worst(one.rule.action, reason.action) ~= reason.action and one or nil
-  end
-  return settle(rules, case, reason, handler ~= nil, could_worsen)
+  return reason, degraded and reason ~= nil and reason.action ~= "unknown"
 end
 
 return M

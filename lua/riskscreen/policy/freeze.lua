@@ -5,6 +5,10 @@ local canonical_address = require("riskscreen.address").normalize
 local logic = require "riskscreen.policy.logic"
 local tables = require "riskscreen.util.tables"
 
+local MEANINGS = { "type", "event" }
+local UNKNOWN, ANY = {}, {} -- keys beside those of tokens: of liftings whose token is not known, and of all liftings
+local NEVER, FOREVER = -math.huge, math.huge
+
 local M = {}
 
 -- Whether a decimal text is more than zero; nil when the amount is absent or not a decimal text.
@@ -15,40 +19,63 @@ local function is_positive(amount)
   return amount:find "[1-9]" ~= nil
 end
 
-local function word(value)
-  return type(value) == "string" and value:lower() or nil
+local function text_of(event, name)
+  local value = event[name]
+  return type(value) == "string" and value ~= "" and value or nil
 end
 
+-- Whether an event lifts freezes. One that lacks its `type` or `event` may do so.
 local function lifts(event, lifting)
-  return lifting[word(event.type) or false] or lifting[word(event.event) or false] or false
+  return next(lifting) ~= nil
+    and logic.any(MEANINGS, function(name)
+      local meaning = text_of(event, name)
+      if meaning then
+        return lifting[meaning:lower()] or false
+      end
+    end)
 end
 
--- The token contract of an event, or nil when the event does not name one.
-local function token_of(event)
-  if type(event.contractAddress) ~= "string" or event.contractAddress == "" then
-    return nil
-  end
-  return tostring(event.chain) .. "\0" .. canonical_address(event.contractAddress, event.chain)
+-- The token contract of an event and its time, each nil when the event does not tell.
+local function token_and_time(event)
+  local chain, contract = text_of(event, "chain"), text_of(event, "contractAddress")
+  local token = chain and contract and chain .. "\0" .. canonical_address(contract, chain)
+  return token, type(event.txTime) == "number" and event.txTime or nil
 end
 
--- When the last freeze of each token was lifted.
+-- The times of the last liftings by token: those that are certain, and all that are possible.
 local function liftings(events, lifting)
-  local at = {}
+  local certain, possible = {}, {}
+  local function note(times, token, time)
+    times[token] = math.max(times[token] or NEVER, time)
+  end
   for _, event in ipairs(events) do
-    local token = type(event) == "table" and lifts(event, lifting) and token_of(event)
-    if token and type(event.txTime) == "number" then
-      at[token] = math.max(at[token] or event.txTime, event.txTime)
+    event = type(event) == "table" and event or {}
+    local does_lift = lifts(event, lifting)
+    if does_lift ~= false then
+      local token, time = token_and_time(event)
+      note(possible, token or UNKNOWN, time or FOREVER)
+      note(possible, ANY, time or FOREVER)
+      if does_lift and token and time then
+        note(certain, token, time)
+      end
     end
   end
-  return at
+  return certain, possible
 end
 
-local function is_lifted(event, lifted_at)
-  local at = lifted_at[token_of(event) or false]
-  return at ~= nil and type(event.txTime) == "number" and event.txTime < at
+local function is_lifted(event, certain, possible)
+  local token, time = token_and_time(event)
+  if (certain[token or UNKNOWN] or NEVER) > (time or FOREVER) then
+    return true
+  end
+  local last = math.max(possible[token or ANY] or NEVER, possible[UNKNOWN] or NEVER)
+  if last > (time or NEVER) then
+    return nil
+  end
+  return false
 end
 
----Whether a freeze is in force.
+---Whether a freeze is in force. An event that lacks a field on which that depends leaves it not known.
 ---@param events any the freeze events, as the service sent them
 ---@param lifting table<string, boolean> lower-case values of `type` or `event` that lift earlier freezes of their token
 ---@return boolean|nil
@@ -56,15 +83,15 @@ function M.in_force(events, lifting)
   if type(events) ~= "table" or not tables.sequence_length(events) then
     return nil
   end
-  local lifted_at = liftings(events, lifting)
+  local certain, possible = liftings(events, lifting)
   return logic.any(events, function(event)
     if type(event) ~= "table" then
       return nil
-    elseif lifts(event, lifting) or is_lifted(event, lifted_at) then
-      return false
     end
     -- An event without an amount may mean anything, also a lifting.
-    return is_positive(event.frozenBalance) or is_positive(event.destroyedBalance) or nil
+    local freezes = is_positive(event.frozenBalance) or is_positive(event.destroyedBalance) or nil
+    freezes = logic.but_not(freezes, lifts(event, lifting))
+    return logic.but_not(freezes, is_lifted(event, certain, possible))
   end)
 end
 

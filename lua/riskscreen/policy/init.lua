@@ -25,17 +25,11 @@ local default_rules = {
   { name = "no risk", no_risk = true, action = "allow" },
 }
 
-local function texts(name)
-  return build.checked(name, "table", conditions.texts)
-end
+local texts = conditions.texts_option
 
 local function lower_case_set(value)
   local list, message = conditions.texts(value)
-  local set = {}
-  for _, one in ipairs(list or NONE) do
-    set[one:lower()] = true
-  end
-  return list and set, message
+  return list and conditions.form_set(list, string.lower), message
 end
 
 local function absent(name, situation)
@@ -131,8 +125,20 @@ local function unrecognised(recognised, risk)
     or unrecognised_value("riskType", risk.riskType, recognised.type)
 end
 
+local function describe(case)
+  local risk = case.risk
+  if not risk then
+    return "an address without risks"
+  end
+  local level, kind = risk.riskLevel, risk.riskType
+  return (type(level) == "string" and text.printable(level) or "absent")
+    .. " / "
+    .. (type(kind) == "string" and text.printable(kind) or "absent")
+end
+
 local function new_case(self, results)
   return {
+    describe = describe,
     no_risk = false,
     results = results,
     failures = results.errors or NONE,
@@ -225,32 +231,30 @@ local function sorted_names(set)
   return list[1] and list or nil
 end
 
--- The lookups whose answer may leave out its list: the setting that gives this a meaning, and the empty answer.
-local absent_answers = {
-  freeze_events = {
-    setting = "absent_freeze_events",
-    empty = function()
-      return json.empty_array()
-    end,
-  },
-  counterparties = {
-    setting = "absent_opponents",
-    empty = function()
-      return { opponents = json.empty_array() }
-    end,
-  },
-}
+-- The lookups whose answer may leave out its list, and the setting that gives this a meaning.
+local ABSENT = { freeze_events = "absent_freeze_events", counterparties = "absent_opponents" }
 
 -- The results with an empty list in place of one that was left out, if the operator says so.
 local function with_absent_lists(settings, results)
-  for lookup, entry in pairs(absent_answers) do
+  for lookup, setting in pairs(ABSENT) do
     local err = results.errors and results.errors[lookup]
-    if err and err.absent and settings[entry.setting] == "none" then
-      results = tables.merge(results, { [lookup] = entry.empty(), errors = tables.copy(results.errors) })
+    if err and err.absent and settings[setting] == "none" then
+      local empty = json.empty_array()
+      local answer = lookup == "freeze_events" and empty or { opponents = empty }
+      results = tables.merge(results, { [lookup] = answer, errors = tables.copy(results.errors) })
       results.errors[lookup] = nil
     end
   end
   return results
+end
+
+-- The reason of a transaction's result that has scores besides its risks; nil without them.
+local function score_reason(result)
+  if not is_absent(result.maxScore) or not is_absent(result.dirData) then
+    local err =
+      errors.new("protocol", "the result has scores: riskscreen.score_policy makes a policy that decides them")
+    return { action = "unknown", message = tostring(err), error = err }
+  end
 end
 
 ---Decides from the results of the lookups, or from a transaction's result that has risks.
@@ -258,12 +262,13 @@ end
 ---@param other? riskscreen.Error|riskscreen.Response
 ---@return riskscreen.Decision
 function Policy:decide(results, other)
+  local about_scores
   if results == nil and errors.is(other) and other.decision then
     return other.decision
   elseif results == nil then
     results = { errors = { risk = errors.is(other) and other or nil } }
-  elseif results.risks ~= nil and results.risk == nil then
-    results = { risk = results }
+  elseif results.risks ~= nil then
+    about_scores, results = score_reason(results), { risk = results }
   end
   if results.errors then
     results = with_absent_lists(self.settings, results)
@@ -272,13 +277,14 @@ function Policy:decide(results, other)
   local err = failures.risk or missing_risks(results.risk, self.settings)
   local reasons, degraded
   if err then
-    local reason
     local case = new_case(self, results)
-    case.failures = tables.merge(failures, { risk = err })
-    reason, degraded = evaluate.failure(self.rules, case, err)
-    reasons = { reason }
+    case.failures, reasons = tables.merge(failures, { risk = err }), {}
+    reasons[1], degraded = evaluate.case(self.rules, case, err)
   else
     reasons, degraded = reasons_for(self, results)
+  end
+  if about_scores then
+    reasons = decision.worst_first(tables.concat(reasons, { about_scores }))
   end
   return decision.new {
     action = reasons[1].action,
@@ -376,7 +382,6 @@ function M.new(options)
     error("policy: " .. message, 2)
   end
   local other_lookups = {}
-  local categories = conditions.plain_set(tables.set(settings.extend.category))
   for index, compiled in ipairs(rules) do
     message = not compiled.not_offered and not_everywhere(compiled.lookups)
     if message then
@@ -384,11 +389,6 @@ function M.new(options)
     end
     for lookup in pairs(compiled.lookups) do
       other_lookups[lookup] = lookup ~= "risk" or nil
-    end
-    for _, entry in ipairs(compiled.conditions) do
-      if entry.condition.name == "category" then
-        categories = tables.merge(categories, entry.wanted)
-      end
     end
   end
   local policy = {
@@ -398,7 +398,7 @@ function M.new(options)
       level = tables.set(conditions.recognised("level", settings)),
       type = tables.set(conditions.recognised("type", settings)),
       source = tables.set(conditions.sources(settings)),
-      category = categories,
+      category = rule.named(rules, "category", conditions.form_set(settings.extend.category, conditions.plain)),
     },
     other_lookups = other_lookups,
     cache = next(other_lookups) == nil and new_cache(settings) or nil,

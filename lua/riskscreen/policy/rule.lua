@@ -1,5 +1,4 @@
--- One rule of a policy: compiled from the operator's table, then evaluated for a case. Pure.
--- A rule evaluates to true, false, or nil when a field that it needs is not known.
+-- The rules of a policy, compiled from the operator's tables. evaluate.lua evaluates them. Pure.
 
 local build = require "riskscreen.options.build"
 local check = require "riskscreen.options.check"
@@ -59,8 +58,6 @@ local common_options = {
 ---@field lookups table<riskscreen.LookupName, true> the lookups that its conditions need
 ---@field handles_unrecognised boolean
 ---@field not_offered? "unknown"|"skip" the meaning where the service does not offer a lookup that the rule needs
-local Rule = {}
-Rule.__index = Rule
 
 -- The fault in the combination of a rule's conditions. A condition whose value is nil leaves no trace. So a rule
 -- without a condition may be a mistake that would match everything.
@@ -101,51 +98,7 @@ local function compile(rule, index, options, all_conditions, not_offered)
   if message then
     return nil, place .. message
   end
-  return setmetatable(compiled, Rule)
-end
-
--- Whether the condition holds; when that is not known, also the cause if there is something to say about it.
--- Where the service does not offer its lookup the operator has said what that means.
-local function evaluate_condition(entry, case, not_offered)
-  local condition = entry.condition
-  if case.failures[condition.lookup] then
-    return nil
-  elseif not case.not_offered[condition.lookup] then
-    return condition.matches(entry.wanted, case)
-  elseif not_offered == "skip" then
-    return false
-  end
-  return nil, "the service does not offer this lookup for the network"
-end
-
----Whether the rule matches.
----@param case riskscreen.Case
----@return boolean|nil answer
----@return riskscreen.Error[]|nil failures the failed lookups, when the answer is not known because of them alone
----@return string|nil cause why the answer is not known, where the condition says it
-function Rule:matches(case)
-  if self.errors then
-    return false
-  end
-  local failures, other_cause, first_cause
-  for _, entry in ipairs(self.conditions) do
-    local answer, cause = evaluate_condition(entry, case, self.not_offered)
-    if answer == false then
-      return false
-    elseif answer == nil then
-      local failure = case.failures[entry.condition.lookup]
-      failures = failures or {}
-      failures[#failures + 1] = failure
-      other_cause = other_cause or not failure
-      first_cause = first_cause or cause
-    end
-  end
-  if other_cause then
-    return nil, nil, first_cause
-  elseif failures then
-    return nil, failures
-  end
-  return true
+  return compiled
 end
 
 local M = {}
@@ -167,6 +120,20 @@ end
 function M.option(default_rules, doc)
   local option = build.checked("rules", "table", check_rules, doc, default_rules)
   return default_rules and option or build.required(option)
+end
+
+---The values that rules and the operator name for a condition, in the form in which they are compared.
+---@param rules riskscreen.CompiledRule[]
+---@param name string the condition
+---@param extended table<string, true>
+---@return table<string, true>
+function M.named(rules, name, extended)
+  for _, compiled in ipairs(rules) do
+    for _, entry in ipairs(compiled.conditions) do
+      extended = entry.condition.name == name and tables.merge(extended, entry.wanted) or extended
+    end
+  end
+  return extended
 end
 
 ---Compiles the rules of a policy.

@@ -31,7 +31,7 @@ local text = require "riskscreen.util.text"
 ---@field detail_name? string|string[]
 ---@field error? boolean|string|string[] true or error kinds: only a result that failed
 
----@class riskscreen.ScoreCase one part of a result; a field that is nil is not known
+---@class riskscreen.ScorePart a transaction, a strategy or a detail; a field that is nil is not known
 ---@field score? string
 ---@field direction? string
 ---@field strategy? string
@@ -39,8 +39,10 @@ local text = require "riskscreen.util.text"
 ---@field detail? string
 ---@field detail_name? string
 
--- The parts of a result. A rule is about the narrowest part that its conditions name.
+-- A rule is about the narrowest part that its conditions name.
 local TRANSACTION, STRATEGY, DETAIL = 1, 2, 3
+local NAMES = { "strategy", "strategy_name", "detail", "detail_name" }
+local NONE = {} -- a result is one response: no lookup beside it can have failed or be missing
 
 local function decimal_text(value)
   local ok, message = decimal.check(value)
@@ -60,30 +62,40 @@ local function threshold(name, holds)
       return build.checked(name, "any", decimal_text)
     end,
     matches = function(wanted, case)
-      local order = decimal.compare(case.score, wanted)
+      local order = decimal.compare(case.part.score, wanted)
       return order and holds(order)
     end,
   }
 end
 
-local function one_of(name, part, is_number)
+-- The number of a strategy is compared as it is.
+local function as_it_is(value)
+  return value ~= "" and value or nil
+end
+
+local function form_of(name)
+  return name == "strategy" and as_it_is or conditions.plain
+end
+
+local function one_of(name, part)
+  local is_exact, form = name == "strategy", form_of(name)
   return {
     name = name,
     lookup = "risk",
     part = part,
     option = function()
-      return is_number and conditions.set_option(name) or conditions.name_option(name)
+      return is_exact and conditions.set_option(name) or conditions.name_option(name)
     end,
     matches = function(set, case)
-      local value = conditions.plain(case[name])
-      return value and set[is_number and case[name] or value] == true
+      local value = case.part[name]
+      return conditions.is_named(name, set, value, form(value), case.policy.recognised)
     end,
   }
 end
 
 -- The directions of a result: the interface's and those that the operator added.
 local function directions_of(settings)
-  return tables.concat(enums.values.direction, settings.extend and settings.extend.direction or {})
+  return tables.concat(enums.values.direction, settings.extend.direction or {})
 end
 
 -- The result of a transaction takes the place of the risk assessment.
@@ -103,10 +115,10 @@ local score_conditions = {
       return build.choice("direction", directions_of(settings))
     end,
     matches = function(wanted, case)
-      return case.direction == wanted
+      return case.part.direction == wanted
     end,
   },
-  one_of("strategy", STRATEGY, true),
+  one_of("strategy", STRATEGY),
   one_of("strategy_name", STRATEGY),
   one_of("detail", DETAIL),
   one_of("detail_name", DETAIL),
@@ -119,11 +131,13 @@ local policy_options = {
     "The rules, in the order in which they are tried. There are none by default: no scale is published."
   ),
   options.final_statuses,
-  build.group(
-    "extend",
-    { build.checked("direction", "table", conditions.texts) },
-    "Directions that the service has added to `dirData`: { direction = { … } }."
-  ),
+  build.group("extend", {
+    conditions.texts_option "direction",
+    conditions.texts_option "strategy",
+    conditions.texts_option "strategy_name",
+    conditions.texts_option "detail",
+    conditions.texts_option "detail_name",
+  }, "Directions that the service has added to `dirData`, and strategies and details that no rule names.", {}),
   build.choice(
     "absent_score",
     { "unknown", "none" },
@@ -143,7 +157,7 @@ local policy_options = {
 ---@field rules_about riskscreen.CompiledRule[][] the same by the part that they are about
 ---@field is_final table<integer, true>
 ---@field directions string[]
----@field is_direction table<string, true>
+---@field recognised table<string, table<string, true>> by the condition
 ---@field absent_score "unknown"|"none"
 ---@field risks riskscreen.Policy
 local ScorePolicy = {}
@@ -158,216 +172,102 @@ local function member(object, name)
   end
 end
 
--- The strategies of a direction by number, or nil when they are not known.
-local function strategies_of(result, direction)
-  local directions = member(result, "dirData")
-  return directions and member(directions, direction)
-end
-
--- The numbers of strategies in a fixed order.
-local function sorted_numbers(strategies)
-  local numbers = {}
-  for number in pairs(strategies) do
-    numbers[#numbers + 1] = number
-  end
-  table.sort(numbers, function(a, b)
-    return tostring(a) < tostring(b)
-  end)
-  return numbers
-end
-
--- A result is one response: no lookup beside it can have failed or be missing.
-local NONE = {}
-
-local function new_case(fields)
-  fields.failures, fields.not_offered = NONE, NONE
-  return fields
-end
-
-local function is_negative(score)
-  return decimal.compare(score, "0") == -1
-end
-
--- The message about a score below zero in a strategy.
-local function negative_score(strategy, place)
-  local score = member(strategy, "score")
-  if score and is_negative(score) then
-    return ("%s.score is negative: %s"):format(place, score)
-  end
-  for index, detail in ipairs(member(strategy, "details") or {}) do
-    score = member(detail, "score")
-    if score and is_negative(score) then
-      return ("%s.details[%d].score is negative: %s"):format(place, index, score)
-    end
-  end
-end
-
--- The message about a direction that no rule could have named. It may hold strategies of any score.
-local function unseen_direction(self, result)
-  for direction, strategies in pairs(member(result, "dirData") or {}) do
-    if strategies ~= json.null and not self.is_direction[direction] then
-      return "result.dirData holds a direction that is not known: " .. text.show(direction)
-    end
-  end
-end
-
--- The first contradiction between a direction and the rest of the result.
-local function contradiction(strategies, path, max_score)
-  for _, number in ipairs(sorted_numbers(strategies)) do
-    local strategy = member(strategies, number)
-    local place = path .. "." .. text.printable(tostring(number))
-    if not strategy then
-      return place .. " is null"
-    end
-    local own_number, score = member(strategy, "strategyNo"), member(strategy, "score")
-    if own_number and own_number ~= number then
-      return ("%s contradicts itself: its strategyNo is %s"):format(place, text.show(own_number))
-    elseif score and decimal.compare(score, max_score) == 1 then
-      return ("%s.score is %s, more than maxScore, which is %s"):format(place, score, max_score)
-    end
-    local message = negative_score(strategy, place)
-    if message then
-      return message
-    end
-  end
-end
-
--- The message about a result that no rule may decide.
-local function unusable(self, result)
-  local message = shape.check(records.transaction_result, result, "result")
-  if message then
-    return message
-  end
-  local status, max_score = member(result, "status"), member(result, "maxScore")
-  if not self.is_final[status or false] then
-    return ("result.status is %s, which is not known to be final"):format(status and tostring(status) or "missing")
-  elseif not max_score then
-    local has_risks_alone = member(result, "risks") and not member(result, "dirData") and self.absent_score == "none"
-    return not has_risks_alone and "result.maxScore is missing (see the policy's option absent_score)" or nil
-  elseif is_negative(max_score) then
-    return "result.maxScore is negative: " .. max_score
-  end
-  message = unseen_direction(self, result)
-  if message then
-    return message
-  end
-  for _, direction in ipairs(self.directions) do
-    local strategies, path = strategies_of(result, direction), "result.dirData." .. direction
-    message = strategies
-      and (shape.check(records.strategies, strategies, path) or contradiction(strategies, path, max_score))
-    if message then
-      return message
-    end
-  end
-end
-
 local function describe(case)
   local words = {}
   for _, field in ipairs { "direction", "strategy", "detail" } do
-    if case[field] then
-      words[#words + 1] = field .. " " .. text.printable(case[field])
+    if case.part[field] then
+      words[#words + 1] = field .. " " .. text.printable(case.part[field])
     end
   end
-  words[#words + 1] = "score " .. (case.score or "absent")
+  words[#words + 1] = "score " .. (case.part.score or "absent")
   return table.concat(words, ", ")
 end
 
-local function new_reason(case, action, message, compiled)
-  return {
-    action = action,
-    message = message,
-    rule = compiled and compiled.rule,
-    score = case.score,
-    direction = case.direction,
-    strategy = case.strategy,
-    detail = case.detail,
-  }
-end
-
-local function matched_reason(case, match)
-  return new_reason(case, match.action, match.label .. " matches " .. describe(case), match)
-end
-
-local function undetermined_reason(case, compiled)
-  return new_reason(case, "unknown", evaluate.undetermined_message(compiled))
-end
-
--- The reason of a part; nil when no rule matches it. No match counts as `allow`: rules that allow cannot change it.
-local function reason_of(rules, case)
-  local match, undetermined = evaluate.first_match(rules, case)
-  local relevant = evaluate.relevant(undetermined, match and match.action or "allow")
-  if relevant[1] then
-    return undetermined_reason(case, relevant[1].rule)
-  end
-  return match and matched_reason(case, match)
-end
-
--- The reason of parts that are absent: any rule that could match one of them is undetermined.
-local function absent_reason(rules, case)
-  for _, compiled in ipairs(rules) do
-    if compiled.action ~= "allow" and compiled:matches(case) ~= false then
-      return undetermined_reason(case, compiled)
+-- A list of cases that refuses scores below zero. Where a group of parts is missing it gets one that may exist.
+local function new_cases(policy)
+  local cases = {}
+  return cases,
+    function(kind, place, part, may_exist)
+      cases[#cases + 1] = {
+        kind = kind,
+        part = part,
+        may_exist = may_exist,
+        is_optional = kind ~= TRANSACTION,
+        describe = describe,
+        policy = policy,
+        failures = NONE,
+        not_offered = NONE,
+      }
+      return part.score and decimal.compare(part.score, "0") == -1 and ("%s is negative: %s"):format(place, part.score)
     end
-  end
 end
 
-local function add_strategy(reasons, self, direction, number, strategy)
-  local function case(detail)
-    return new_case {
-      direction = direction,
-      strategy = number,
-      strategy_name = member(strategy, "strategyName"),
-      score = member(detail or strategy, "score"),
-      detail = detail and member(detail, "code"),
-      detail_name = detail and member(detail, "name"),
-    }
+-- Adds the cases of a strategy. Returns the message about a contradiction between it and the rest of the result.
+local function add_strategy(add, strategy, place, direction, number, max_score)
+  if not strategy then
+    return place .. " is null"
   end
-  local about_details = self.rules_about[DETAIL]
-  reasons[#reasons + 1] = reason_of(self.rules_about[STRATEGY], case())
-  local details = member(strategy, "details")
-  for _, detail in ipairs(details or {}) do
-    reasons[#reasons + 1] = reason_of(about_details, case(detail))
+  local own_number, score, details =
+    member(strategy, "strategyNo"), member(strategy, "score"), member(strategy, "details")
+  if own_number and own_number ~= number then
+    return ("%s contradicts itself: its strategyNo is %s"):format(place, text.show(own_number))
+  elseif score and decimal.compare(score, max_score) == 1 then
+    return ("%s.score is %s, more than maxScore, which is %s"):format(place, score, max_score)
+  end
+  local own = { direction = direction, strategy = number, strategy_name = member(strategy, "strategyName") }
+  local message = add(STRATEGY, place .. ".score", tables.merge(own, { score = score }))
+  for index, detail in ipairs(details or {}) do
+    local part =
+      { detail = member(detail, "code"), detail_name = member(detail, "name"), score = member(detail, "score") }
+    local detail_message = add(DETAIL, ("%s.details[%d].score"):format(place, index), tables.merge(own, part))
+    message = message or detail_message
   end
   if not details then
-    -- The details of a strategy have its direction, number and name.
-    reasons[#reasons + 1] = absent_reason(about_details, case {})
+    add(DETAIL, place, own, true)
   end
+  return message
 end
 
-local function score_reasons(self, result)
-  local transaction = new_case { score = result.maxScore }
-  local reasons = { reason_of(self.rules_about[TRANSACTION], transaction) }
-  reasons[1] = reasons[1]
-    or new_reason(transaction, "unknown", "no rule covers a transaction of score " .. result.maxScore)
-  for _, direction in ipairs(self.directions) do
-    local strategies = strategies_of(result, direction)
-    for _, number in ipairs(strategies and sorted_numbers(strategies) or {}) do
-      add_strategy(reasons, self, direction, number, strategies[number])
-    end
-    if not strategies then
-      reasons[#reasons + 1] = absent_reason(self.rules_about[STRATEGY], new_case { direction = direction })
-      reasons[#reasons + 1] = absent_reason(self.rules_about[DETAIL], new_case { direction = direction })
+-- Adds the cases of each direction. Returns the message about the first contradiction.
+local function add_directions(policy, add, directions, max_score)
+  -- A direction that no rule could have named may hold strategies of any score.
+  for direction, strategies in pairs(directions) do
+    if strategies ~= json.null and not policy.recognised.direction[direction] then
+      return "result.dirData holds a direction that is not known: " .. text.show(direction)
     end
   end
-  return reasons
+  local message
+  for _, direction in ipairs(policy.directions) do
+    local strategies, path = member(directions, direction), "result.dirData." .. direction
+    message = message or strategies and shape.check(records.strategies, strategies, path)
+    for _, number in ipairs(strategies and not message and tables.sorted_keys(strategies) or NONE) do
+      local place = path .. "." .. text.printable(number)
+      message = message or add_strategy(add, member(strategies, number), place, direction, number, max_score)
+    end
+    for kind = strategies and DETAIL + 1 or STRATEGY, DETAIL do
+      add(kind, direction, { direction = direction }, true)
+    end
+  end
+  return message
 end
 
--- The reasons about the scores or the failure, and about the risks of a result, the worst first; and whether they are
--- degraded.
-local function reasons_for(self, result, err)
-  local reasons, degraded = {}, false
-  if err then
-    local case = new_case {}
-    case.failures = { risk = err }
-    reasons[1], degraded = evaluate.failure(self.rules, case, err)
-  elseif member(result, "maxScore") then
-    reasons = score_reasons(self, result)
+-- The cases of a result; with a message if no rule may decide it.
+local function cases_of(policy, result)
+  local cases, add = new_cases(policy)
+  local message = shape.check(records.transaction_result, result, "result")
+  if message then
+    return cases, message
   end
-  if type(result) == "table" and member(result, "risks") ~= nil then
-    local about_risks = self.risks:decide { risk = result }
-    reasons, degraded = tables.concat(reasons, about_risks.reasons), degraded or about_risks.degraded
+  local status, max_score, directions = member(result, "status"), member(result, "maxScore"), member(result, "dirData")
+  if not policy.is_final[status or false] then
+    message = ("result.status is %s, which is not known to be final"):format(status and tostring(status) or "missing")
+  elseif max_score then
+    message = add(TRANSACTION, "result.maxScore", { score = max_score })
+      or add_directions(policy, add, directions or {}, max_score)
+  elseif policy.absent_score ~= "none" or directions or not member(result, "risks") then
+    message = "result.maxScore is missing (see the policy's option absent_score)"
   end
-  return decision.worst_first(reasons), degraded
+  return cases, message
 end
 
 ---Decides from the result of a transaction: `policy:decide(client.kyt:screen { … })`.
@@ -375,16 +275,27 @@ end
 ---@param other? riskscreen.Response|riskscreen.Error
 ---@return riskscreen.Decision
 function ScorePolicy:decide(result, other)
-  local err
   if result == nil and errors.is(other) and other.decision then
     return other.decision
-  elseif result == nil then
-    err = errors.is(other) and other or errors.new("protocol", "there is no result")
-  else
-    local message = unusable(self, result)
-    err = message and errors.new("protocol", message)
   end
-  local reasons, degraded = reasons_for(self, result, err)
+  local cases, message = NONE, "there is no result"
+  if result ~= nil then
+    cases, message = cases_of(self, result)
+  end
+  local err = message and (result == nil and errors.is(other) and other or errors.new("protocol", message))
+  local reasons, degraded = {}, false
+  if err then
+    local case = { part = NONE, describe = describe, policy = self, failures = { risk = err }, not_offered = NONE }
+    reasons[1], degraded = evaluate.case(self.rules, case, err)
+  end
+  for _, case in ipairs(err and NONE or cases) do
+    reasons[#reasons + 1] = evaluate.case(self.rules_about[case.kind], case)
+  end
+  if type(result) == "table" and member(result, "risks") ~= nil then
+    local about_risks = self.risks:decide { risk = result }
+    reasons, degraded = tables.concat(reasons, about_risks.reasons), degraded or about_risks.degraded
+  end
+  reasons = decision.worst_first(reasons)
   return decision.new {
     action = reasons[1].action,
     reasons = reasons,
@@ -408,7 +319,8 @@ local M = {}
 ---@class riskscreen.ScorePolicyOptions
 ---@field rules riskscreen.ScoreRule[]
 ---@field final_statuses? integer[] the values of `status` of a final result; by default 1003
----@field extend? { direction?: string[] } directions that the service has added
+---@field extend? { direction?: string[], strategy?: string[], strategy_name?: string[], detail?: string[],
+---detail_name?: string[] } directions that the service has added, and strategies and details that no rule names
 ---@field absent_score? "unknown"|"none" the meaning of a result with `risks` and without `maxScore` and `dirData`
 ---@field risks? riskscreen.Policy decides about the risks of a result that has some; by default the default policy
 
@@ -425,12 +337,17 @@ function M.new(given)
   for _, compiled in ipairs(rules) do
     table.insert(rules_about[part_of(compiled)], compiled)
   end
+  local directions = directions_of(settings)
+  local recognised = { direction = tables.set(directions) }
+  for _, name in ipairs(NAMES) do
+    recognised[name] = rule.named(rules, name, conditions.form_set(settings.extend[name], form_of(name)))
+  end
   return setmetatable({
     rules = rules,
     rules_about = rules_about,
     is_final = tables.set(settings.final_statuses),
-    directions = directions_of(settings),
-    is_direction = tables.set(directions_of(settings)),
+    directions = directions,
+    recognised = recognised,
     absent_score = settings.absent_score,
     risks = settings.risks or policies.new(),
   }, ScorePolicy)

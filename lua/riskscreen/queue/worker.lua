@@ -72,7 +72,6 @@ M.options = {
 ---@field name string
 ---@field finished integer results that it has made
 ---@field private queue riskscreen.Queue
----@field private state riskscreen.State of its client
 ---@field private identity? string of its decisions about addresses
 ---@field private decides? riskscreen.Policy the policy in `identity`
 ---@field private held table<string, riskscreen.QueueJob> by entry
@@ -101,7 +100,6 @@ function M.new(queue, settings)
     return nil, misuse
   end
   return setmetatable({
-    state = state,
     queue = queue,
     redis = queue.redis,
     settings = settings,
@@ -132,19 +130,24 @@ end
 
 -- Outcomes
 
+-- Asked for at each use: a field would lead to the key.
+local function state_of(self)
+  return calls.state_of(self.settings.client)
+end
+
 -- The identity of decisions about addresses. The program may give its client another policy while the worker runs.
 local function identity_of(self)
   local request = self.settings.request or {}
   local policy = request.policy or self.settings.client.policy
   if not self.identity or policy ~= self.decides then
-    self.decides, self.identity = policy, calls.identity.decision(self.state, policy, request)
+    self.decides, self.identity = policy, calls.identity.decision(state_of(self), policy, request)
   end
   return self.identity
 end
 
 -- Whether the local lists say anything about an address. Then it has an outcome of its own.
 local function is_listed(self, input)
-  local lists = self.state.lists
+  local lists = state_of(self).lists
   if not lists then
     return false
   end
@@ -162,7 +165,7 @@ local function kept_outcome(self, job)
 end
 
 local function outcome_of(self, decision, identity)
-  local reasons, risks = decisions.reasons(decision, self.state.is_sandbox), decisions.risks(decision)
+  local reasons, risks = decisions.reasons(decision, state_of(self).is_sandbox), decisions.risks(decision)
   return {
     action = decision.action,
     reasons = reasons[1] and reasons or json.empty_array(),

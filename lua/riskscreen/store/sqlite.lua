@@ -74,13 +74,42 @@ end
 
 ---@class riskscreen.store.Sqlite: riskscreen.StoreBackend
 ---@field private path string
----@field private connection userdata
+---@field private connection? userdata none yet in a forked child
 ---@field private prepared table<string, userdata> statements by name
 ---@field private locks table<string, userdata> connections by the lock's name
 ---@field private swept? number when expired entries were last removed
 ---@field private settings riskscreen.SqliteOptions
 local Sqlite = {}
 Sqlite.__index = Sqlite
+
+local system = optional "riskscreen.system"
+local opened, opener = setmetatable({}, { __mode = "k" }), nil -- the open stores, and the process that opened them
+
+local function close_connections(self)
+  -- SQLite does not close a connection that has open statements.
+  for _, statement in pairs(self.prepared) do
+    statement:close()
+  end
+  for _, connection in pairs(self.locks) do
+    connection:close()
+  end
+  if self.connection then
+    self.connection:close()
+  end
+  self.prepared, self.locks, self.connection = {}, {}, nil
+end
+
+-- A forked child has none of the locks that its inherited connections believe in, nor has a new connection beside them:
+-- the parent's close would remove the file that the child writes to. So all of them are closed first.
+local function close_inherited()
+  local process = system and system.process()
+  if process ~= opener then
+    for store in pairs(opened) do
+      close_connections(store)
+    end
+    opener = process
+  end
+end
 
 -- Runs a statement once and returns its first row.
 local function run_once(connection, sql)
@@ -104,6 +133,13 @@ end
 
 -- Executes a prepared statement. A statement that failed reports its failure again when it is reused, so it is closed.
 local function execute(self, name, ...)
+  close_inherited()
+  if not self.connection then
+    local err = self:connect()
+    if err then
+      return nil, err
+    end
+  end
   local statement = self.prepared[name]
   if not statement then
     local message
@@ -253,6 +289,7 @@ end
 
 -- A lock is an exclusive transaction in a file beside the database. The operating system ends it with the program.
 function Sqlite:lock(name)
+  close_inherited()
   local path = self.path .. "-" .. name .. ".lock"
   local connection, row, message
   if not self.locks[name] then
@@ -281,16 +318,8 @@ function Sqlite:lock(name)
 end
 
 function Sqlite:close()
-  -- SQLite does not close a connection that has open statements.
-  for _, statement in pairs(self.prepared) do
-    statement:close()
-  end
-  self.prepared = {}
-  for _, connection in pairs(self.locks) do
-    connection:close()
-  end
-  self.locks = {}
-  self.connection:close()
+  close_connections(self)
+  opened[self] = nil
 end
 
 -- The application, the schema's version and the number of tables. One statement sees them at one moment, also while
@@ -385,6 +414,20 @@ local function set_up(connection, settings)
   return message and failure(path, message) or nil
 end
 
+-- Opens the file. Returns an error.
+function Sqlite:connect()
+  local connection, message = self.open(self.path)
+  if not connection then
+    return failure(self.path, message)
+  end
+  local err = set_up(connection, self.settings)
+  if err then
+    connection:close()
+    return err
+  end
+  self.connection = connection
+end
+
 local M = {}
 
 ---@param settings riskscreen.SqliteOptions checked
@@ -402,16 +445,14 @@ function M.new(settings)
     end
     return connection, message
   end
-  local connection, message = open(settings.path)
-  if not connection then
-    return nil, failure(settings.path, message)
-  end
-  local err = set_up(connection, settings)
+  close_inherited()
+  local self = setmetatable({ path = settings.path, settings = settings, open = open, prepared = {}, locks = {} }, Sqlite)
+  local err = self:connect()
   if err then
-    connection:close()
     return nil, err
   end
-  return setmetatable({ path = settings.path, connection = connection, open = open, prepared = {}, locks = {} }, Sqlite)
+  opened[self] = true
+  return self
 end
 
 return M

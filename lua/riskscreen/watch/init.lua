@@ -121,8 +121,10 @@ local function keys_of(address, network)
   return key or old_key, old_key
 end
 
+-- The start of the cycle tells it from one of the same number, of a store that was lost.
 local function id_of(self, key)
-  local content = ("%s\n%s\n%s\n%d"):format(self.cycle.identity, self.settings.name, key, self.cycle.number)
+  local cycle = self.cycle
+  local content = ("%s\n%s\n%s\n%d\n%.6f"):format(cycle.identity, self.settings.name, key, cycle.number, cycle.started)
   return text.hex(digest.sha256(content):sub(1, 16))
 end
 

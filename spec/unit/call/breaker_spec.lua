@@ -15,9 +15,6 @@ local kinds = {
   ["a shared circuit breaker"] = function(settings)
     return breakers.new(settings, clock, shared_dict.new(clock), "name")
   end,
-  ["a shared circuit breaker with a tick"] = function(settings)
-    return breakers.new(settings, clock, shared_dict.new(clock), "name", clock)
-  end,
 }
 
 for name, make in pairs(kinds) do
@@ -192,31 +189,29 @@ for name, make in pairs(kinds) do
   end)
 end
 
-describe("a worker with a tick", function()
+describe("a worker with a shared circuit breaker", function()
   local settings = { failures = 3, share = 1, minimum = 100, window = 10, cooldown = 5, probes = 1 }
   local own, other
 
   before_each(function()
     now = 1000
     local shared = shared_dict.new(clock)
-    own = breakers.new(settings, clock, shared, "name", clock)
-    other = breakers.new(settings, clock, shared, "name", clock)
+    own = breakers.new(settings, clock, shared, "name")
+    other = breakers.new(settings, clock, shared, "name")
   end)
 
-  it("hears with the next tick that another worker has opened the circuit", function()
+  it("hears that another worker has opened the circuit", function()
     own:report(own:admit(1), false)
     for _ = 1, settings.failures do
       other:report(other:admit(1), true)
     end
-    now = now + 0.001
     assert.is_nil((own:admit(1)))
   end)
 
-  it("ends the row of another worker's failures with the next tick", function()
+  it("ends the row of another worker's failures", function()
     own:report(own:admit(1), false)
     other:report(other:admit(1), true)
     other:report(other:admit(1), true)
-    now = now + 0.001
     own:report(own:admit(1), false)
     other:report(other:admit(1), true)
     assert.equal("closed", other:status().state)

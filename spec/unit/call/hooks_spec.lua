@@ -1,4 +1,4 @@
-local hooks = require "riskscreen.call.hooks"
+local states = require "riskscreen.call.state"
 
 local call = {
   route = { name = "getAddressRisk" },
@@ -7,24 +7,32 @@ local call = {
   options = {},
 }
 
+-- The state of a client with a hook.
 local function with(hook)
-  return hooks.new({ request = hook }, pcall)
+  return { hooks = { request = hook }, hook_failures = 0, runtime = { tasks = { contain = pcall } } }
+end
+
+local function tell(state, fields)
+  call.state = state
+  states.tell(call, "request", fields)
 end
 
 describe("a hook", function()
   it("gets a description of what happened", function()
     local seen
-    with(function(description)
+    local own = with(function(description)
       seen = { description.operation, description.times.total }
-    end):tell("request", call, { times = { total = 0.5 } })
+    end)
+    tell(own, { times = { total = 0.5 } })
     assert.same({ "getAddressRisk", 0.5 }, seen)
   end)
 
   it("gets the path without the query", function()
     local seen
-    with(function(description)
+    local own = with(function(description)
       seen = { description.method, description.path }
-    end):tell("request", call, {})
+    end)
+    tell(own, {})
     assert.same({ "GET", "/api/risks" }, seen)
   end)
 
@@ -32,27 +40,27 @@ describe("a hook", function()
     local own = with(function(description)
       description.operation, description.path = "other", "/other"
     end)
-    own:tell("request", call, {})
+    tell(own, {})
     assert.same({ "getAddressRisk", "/api/risks?address=x" }, { call.route.name, call.target })
-    assert.equal(0, own.failures)
+    assert.equal(0, own.hook_failures)
   end)
 
   it("that raises is contained, and its error is kept", function()
     local own = with(function()
       error("no such\nlog", 0)
     end)
-    own:tell("request", call, {})
-    own:tell("request", call, {})
-    assert.equal(2, own.failures)
-    assert.equal("no such?log", own.last_failure)
+    tell(own, {})
+    tell(own, {})
+    assert.equal(2, own.hook_failures)
+    assert.equal("no such?log", own.last_hook_failure)
   end)
 
   it("that raises a table is contained as well", function()
     local own = with(function()
       error({}, 0)
     end)
-    own:tell("request", call, {})
-    assert.equal(1, own.failures)
+    tell(own, {})
+    assert.equal(1, own.hook_failures)
   end)
 
   it("can walk the description", function()
@@ -62,7 +70,7 @@ describe("a hook", function()
         seen[name] = value
       end
     end)
-    own:tell("request", call, { size = 2 })
+    tell(own, { size = 2 })
     assert.same({ operation = "getAddressRisk", method = "GET", path = "/api/risks", size = 2 }, seen)
   end)
 end)

@@ -112,6 +112,16 @@ for _, option in ipairs(options.client) do
 end
 rooms.client.changes.endpoints = { endpoints = { kyt_result = { method = "GET", path = "/results" } } }
 
+-- The options of the one reader of rows.
+local of_rows = {
+  address_column = "it gives the subjects",
+  network_column = "likewise",
+  delimiter = "likewise",
+  encoding = "likewise",
+  max_invalid = "it ends the reading",
+  allow_empty = "likewise",
+}
+
 local of_screening = {
   options = screen.options,
   identity = function(change)
@@ -129,7 +139,7 @@ local of_screening = {
 rooms.screen = of_screening
 rooms.screen_all = tables.merge(of_screening, {
   options = screen_all.options,
-  reasons = tables.merge(of_screening.reasons, {
+  reasons = tables.merge(tables.merge(of_screening.reasons, of_rows), {
     source = "it gives the subjects",
     remember = "how many decisions of the same run are used again",
     concurrency = "it says when a call is made",
@@ -151,6 +161,7 @@ rooms.policy = {
     ["extend.level"] = { extend = { level = { "other" } } },
     ["extend.type"] = { extend = { type = { "another" } } },
     ["extend.source"] = { extend = { source = { "other" } } },
+    ["extend.category"] = { extend = { category = { "other" } } },
     provider = "Other",
     absent_entity = "none",
     absent_risks = "none",
@@ -189,7 +200,7 @@ rooms.worker = {
 }
 rooms.watch = {
   options = watches.options,
-  reasons = {
+  reasons = tables.merge(of_rows, {
     policy = "it is in the identity of a cycle (spec/unit/watch/init_spec.lua)",
     include = "likewise",
     source = "it gives the subjects",
@@ -202,7 +213,7 @@ rooms.watch = {
     on_change = "it takes changes",
     webhook = "likewise",
     on_failure = "it only hears",
-  },
+  }),
 }
 rooms.service = {
   options = settings.service,

@@ -1,4 +1,4 @@
--- The generated checks of answers give what a plain walk over the shape gives, for good answers and for damaged ones.
+-- The checks of answers, in Lua and in the core, give what the reference gives, for good answers and for damaged ones.
 local core = require "riskscreen.util.core"
 local json = require "riskscreen.json"
 local operations = require "riskscreen.interface.operations"
@@ -105,7 +105,7 @@ describe("the check of a shape", function()
   for _, case in ipairs(cases) do
     local is_good = core and core.shape(case.shape)
 
-    it("agrees with a plain walk about " .. case.name, function()
+    it("agrees with the reference about " .. case.name, function()
       assert.is_nil(shape.check(case.shape, case.make(), "data"))
       local generator = random.new(7)
       local refused = 0

@@ -293,6 +293,18 @@ describe("a submission that a store keeps", function()
     assert.same({ "list", 0 }, { err.kind, #requests })
   end)
 
+  it("is not sent for another spelling of a denied address on an added network", function()
+    local path = temporary.path "deny.csv"
+    local file = assert(io.open(path, "w"))
+    file:write "address\nMVDCJxZd4A5VUm81QmeC1qf6U7LASsr7LT\n"
+    file:close()
+    local added = { newltc = "ltc" }
+    local client, requests = start({ lists = { deny = { path } }, extend = { network = added } }, submitted)
+    local old_spelling = "3P14159f73E4gFr7JterCCQh9QjiTjiZrG"
+    local _, err = client.kyt:submit { network = "newltc", hash = "0x5f16", outputAddress = old_spelling }
+    assert.same({ "list", 0 }, { err.kind, #requests })
+  end)
+
   it("keeps no result whose status is not final", function()
     local options = { immediate_results = true }
     local client = start(options, success { status = 2001, risks = json.empty_array() })

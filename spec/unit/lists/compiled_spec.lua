@@ -28,8 +28,11 @@ describe("a compiled list that is read without the core", function()
 
   setup(function()
     directory = list_files.new()
-    local rows =
-      { "address,note,expires", list_files.address(1) .. "," .. note, list_files.address(2) .. ",two,2999-01-01" }
+    local rows = {
+      "address,note,expires",
+      list_files.address(1) .. "," .. note .. ",",
+      list_files.address(2) .. ",two,2999-01-01",
+    }
     directory:write("a.csv", table.concat(rows, "\n"))
     assert(build { output = directory:path "a.rsl", inputs = directory:path "a.csv", time = 5, title = "ours" })
     content = directory:read "a.rsl"

@@ -21,13 +21,14 @@ describe("a row of a list", function()
     assert.equal(1798675200, expiry "2026-12-31")
     assert.equal(1798675200 + 12 * 3600 + 34 * 60 + 56, expiry "2026-12-31T12:34:56Z")
     assert.equal(1798675200 + 86399, expiry "2026-12-31 23:59:59Z")
-    assert.equal(1, expiry(1))
+    assert.equal(1e9, expiry(1e9))
     assert.equal(1798675200, expiry "1798675200")
     assert.equal(1798675200, expiry(1798675200))
   end)
 
   it("is refused for a time of expiry that is none", function()
-    local wrong = { "2026-02-30", "31.12.2026", "never", "2026-12-31T12:00:00", "1970-01-01", 0, -1, 2 ^ 53, true }
+    local wrong =
+      { "2026-02-30", "31.12.2026", "never", "2026-12-31T12:00:00", "1970-01-01", 0, -1, 1, 20261231, 1e11, true }
     for _, time in ipairs { "24:00:00", "12:60:00", "12:00:61" } do
       wrong[#wrong + 1] = ("2026-12-31T%sZ"):format(time)
     end

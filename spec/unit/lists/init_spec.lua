@@ -1,3 +1,4 @@
+local errors = require "riskscreen.errors"
 local build = require("riskscreen.lists.build").build
 local list_files = require "spec.support.list_files"
 local riskscreen = require "riskscreen"
@@ -136,6 +137,27 @@ describe("a client with local lists", function()
     local typo = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAeD"
     local lists = { allow = csv("allow.csv", typo:lower() .. ",,,"), allow_without_call = true }
     assert.equal("unknown", screen(client(lists), typo).action)
+  end)
+
+  it("decides about results that were looked up before, too", function()
+    local made = client { deny = csv("deny.csv", address(1) .. ",eth,why,") }
+    local function decide(extra)
+      local risk = { address = address(1), network = "ethereum", risks = {} }
+      for name, value in pairs(extra or {}) do
+        risk[name] = value or nil
+      end
+      local decision, plain = made:decide { risk = risk }, made:decide(risk)
+      assert.equal(decision.action, plain.action)
+      return decision
+    end
+    assert.same({ "block", "list" }, { decide().action, decide().source })
+    assert.equal("block", decide({ address = "0x" .. address(1):sub(3):upper() }).action)
+    assert.equal("allow", decide({ address = address(2) }).action)
+    assert.equal("allow", decide({ network = "bsc" }).action)
+    assert.equal("unknown", decide({ address = false }).action)
+    assert.equal("unknown", decide({ network = false }).action)
+    assert.equal("unknown", made:decide({ errors = { risk = errors.new("timeout", "late") } }).action)
+    assert.same({}, sent)
   end)
 
   it("decides so in screen_all as well", function()

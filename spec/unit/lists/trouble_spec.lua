@@ -28,6 +28,12 @@ describe("a list file", function()
       clock = function()
         return now
       end,
+      -- Its clock is monotonic: no date that is set changes it.
+      runtime = setmetatable({
+        now = function()
+          return now
+        end,
+      }, { __index = require "riskscreen.runtime" }),
       transport = function()
         return nil, { kind = "network", message = "down" }
       end,

@@ -181,7 +181,6 @@ describe("a client's options", function()
     { "rate_limit", {} },
     { "rate_limit", { rate = 0 } },
     { "rate_limit", { rate = 10, burst = 0.5 } },
-    { "rate_limit.monthly", { rate = 10, monthly = 1000 } },
     { "rate_limit.shared", { rate = 10, shared = {} } },
     { "rate_limit.shared", { rate = 10, shared = { redis = {} } } },
     { "rate_limit.shared", { rate = 10, burst = 1, shared = { redis = connection } } },

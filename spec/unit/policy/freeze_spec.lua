@@ -1,3 +1,4 @@
+local json = require "riskscreen.json"
 local policies = require "riskscreen.policy"
 local samples = require "spec.support.risks"
 local tables = require "riskscreen.util.tables"
@@ -82,14 +83,54 @@ describe("a rule on a freeze in force", function()
       assert.equal("block", action({ lifted(), event { frozenBalance = "5", txTime = 2000 } }, lifting))
     end)
 
-    it("is true when the token differs, or when the token or the time is absent", function()
+    it("is true when the token differs", function()
       local freeze = event { frozenBalance = "5" }
       assert.equal("block", action({ freeze, lifted { contractAddress = "0xbb" } }, lifting))
       assert.equal("block", action({ freeze, lifted { chain = "tron" } }, lifting))
-      assert.equal("block", action({ freeze, lifted { contractAddress = false } }, lifting))
-      assert.equal("block", action({ freeze, lifted { txTime = false } }, lifting))
-      assert.equal("block", action({ event { frozenBalance = "5", contractAddress = false }, lifted() }, lifting))
-      assert.equal("block", action({ event { frozenBalance = "5", txTime = false }, lifted() }, lifting))
+    end)
+
+    -- Rules for which a freeze is no worse than none: neither answer may come from a lost field.
+    local either_way = policies.new {
+      not_offered = "unknown",
+      lifting = { "RemoveFromList" },
+      rules = { { frozen = true, action = "review" }, { frozen = false, action = "block" } },
+    }
+
+    for _, name in ipairs { "type", "event", "chain", "contractAddress", "txTime" } do
+      it("is undetermined when a lifting lacks its " .. name .. ", or has it as another type", function()
+        for _, value in ipairs { json.null, false, { {} } } do
+          local lifts, freeze = lifted { [name] = value }, event { frozenBalance = "5" }
+          if name == "type" then
+            lifts.event, lifts.type = json.null, "unfreeze"
+          end
+          assert.equal("unknown", action({ freeze, lifts }, either_way))
+          lifts[name] = nil
+          assert.equal("unknown", action({ freeze, lifts }, either_way))
+        end
+      end)
+    end
+
+    it("is undetermined when the freeze lacks a field that tells whether it was lifted", function()
+      for _, name in ipairs { "chain", "contractAddress", "txTime" } do
+        for _, value in ipairs { json.null, false, "" } do
+          local freeze = event { frozenBalance = "5", [name] = value }
+          assert.equal("unknown", action({ freeze, lifted() }, either_way), name)
+          freeze[name] = nil
+          assert.equal("unknown", action({ freeze, lifted() }, either_way), name)
+        end
+      end
+    end)
+
+    it("is undetermined beside an event that cannot be read", function()
+      assert.equal("unknown", action({ event { frozenBalance = "5" }, "frozen" }, either_way))
+    end)
+
+    it("does not need a field that cannot matter", function()
+      local freeze = event { frozenBalance = "5", txTime = 3000 }
+      assert.equal("review", action({ freeze, lifted { chain = json.null } }, either_way))
+      assert.equal("review", action({ freeze, lifted { chain = "tron", txTime = json.null } }, either_way))
+      assert.equal("block", action({ lifted { frozenBalance = json.null } }, either_way))
+      assert.equal("block", action({ event { frozenBalance = "5" }, lifted { type = json.null } }, either_way))
     end)
   end)
 end)

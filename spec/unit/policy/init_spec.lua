@@ -1,6 +1,8 @@
 local errors = require "riskscreen.errors"
+local json = require "riskscreen.json"
 local policies = require "riskscreen.policy"
 local samples = require "spec.support.risks"
+local tables = require "riskscreen.util.tables"
 
 local record, risk = samples.record, samples.risk
 
@@ -54,6 +56,11 @@ describe("the default policy", function()
 
   it("makes an object in place of the list of risks unknown", function()
     assert.equal("unknown", decide(policy, { riskLevel = "high" }).action)
+  end)
+
+  it("decides by the risks of a transaction's result, whatever else the result has", function()
+    local result = { requestId = "r1", status = 1003, risks = { risk("high", "hack") }, risk = { risks = {} } }
+    assert.equal("block", policies.new():decide(result).action)
   end)
 
   it("blocks a high risk of a whitelisted address", function()
@@ -302,6 +309,28 @@ describe("a reason", function()
     local results = { errors = late, freeze_events = { { frozenBalance = "5" } } }
     local rules = { { frozen = true, action = "block" } }
     assert.equal("rule 1 matches without the risk assessment", message(rules, results))
+  end)
+end)
+
+describe("the result of a transaction", function()
+  local function decide_result(extra)
+    return policies.new():decide(tables.merge({ requestId = "r1", status = 1003, risks = {} }, extra))
+  end
+
+  it("is decided by its risks if it has nothing else", function()
+    assert.equal("allow", decide_result({}).action)
+    assert.equal("allow", decide_result({ maxScore = json.null, dirData = json.null }).action)
+    assert.equal("block", decide_result({ risks = { risk("high", "hack") } }).action)
+  end)
+
+  it("is unknown if it has scores, which a policy for addresses does not look at", function()
+    for _, extra in ipairs { { maxScore = "95" }, { maxScore = 95 }, { dirData = {} }, { maxScore = "0" } } do
+      local decision = decide_result(extra)
+      assert.equal("unknown", decision.action)
+      assert.equal("protocol", decision.error.kind)
+      assert.matches("riskscreen.score_policy", decision.reasons[1].message, 1, true)
+    end
+    assert.equal("block", decide_result({ maxScore = "0", risks = { risk("high", "hack") } }).action)
   end)
 end)
 

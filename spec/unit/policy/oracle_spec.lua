@@ -58,8 +58,8 @@ describe("a policy and the second implementation", function()
 end)
 
 describe("an answer that loses fields", function()
-  -- The decision after the loss must be as bad as before, or unknown. A rule about unrecognised values may say
-  -- otherwise; the decision is degraded then.
+  -- The decision after the loss must be as bad as before, or unknown. A rule about failures or unrecognised values names
+  -- what is missing; the decision is degraded then.
   local function milder(before, after, lost)
     if not after.degraded and after.action ~= "unknown" and ORDER[after.action] < ORDER[before.action] then
       return ("%s became %s without %s"):format(before.action, after.action, lost)
@@ -67,30 +67,21 @@ describe("an answer that loses fields", function()
   end
 
   it("never gains a milder decision about an address", function()
-    each_case(
-      function(cases)
-        return cases.strict(cases.options())
-      end,
-      evidence,
-      function(policy, case, _, _, cases)
-        local before = policy:decide(case)
-        local lost = cases.lessen(case)
-        return milder(before, policy:decide(case), lost)
-      end
-    )
+    each_case(address_options, evidence, function(policy, case, options, _, cases)
+      local before = policy:decide(case)
+      local lost = cases.lessen(case, options)
+      return milder(before, policy:decide(case), lost)
+    end)
   end)
 
   it("never gains a milder decision about scores", function()
-    each_case(function(cases)
-      local options, risks = cases.score_options()
-      return cases.strict(options), cases.strict(risks)
-    end, function(cases)
+    each_case(score_options, function(cases)
       return { result = cases.result() }
-    end, function(policy, case, _, _, cases)
+    end, function(policy, case, options, risks, cases)
       local before = policy:decide(case.result)
-      -- A result that contradicts itself has no good fields to lose.
+      -- A result that is malformed or contradicts itself is a failure, and has no good fields to lose.
       if not before.error then
-        local lost = cases.lessen(case)
+        local lost = cases.lessen(case, options, risks)
         return milder(before, policy:decide(case.result), lost)
       end
     end)

@@ -156,7 +156,7 @@ describe("a policy of score thresholds", function()
     local gap = score_policy.new { rules = { { score_at_least = "80", action = "block" } } }
     local decision = gap:decide(result("5"))
     assert.equal("unknown", decision.action)
-    assert.equal("no rule covers a transaction of score 5", decision.reasons[1].message)
+    assert.equal("no rule covers score 5", decision.reasons[1].message)
   end)
 
   it("accepts the configured final statuses", function()
@@ -181,20 +181,44 @@ describe("rules about strategies and details", function()
   it("match a strategy's number", function()
     local rule = { strategy = { "3", "7" }, action = "block" }
     assert.equal("block", decide(rule, with("out", strategy("7", "0"))))
-    assert.equal("allow", decide(rule, with("out", strategy("8", "0"))))
+    assert.equal("unknown", decide(rule, with("out", strategy("8", "0"))))
+    assert.equal("unknown", decide(rule, with("out", strategy("3 ", "0"))))
   end)
+
+  local named = {
+    strategy = with("in", strategy("8", "5")),
+    strategy_name = with("in", strategy("1", "5", nil, "Gambling")),
+    detail = with("in", strategy("1", "5", { { code = "Swap", score = "5" } })),
+    detail_name = with("in", strategy("1", "5", { { name = "Swap", score = "5" } })),
+  }
+  for name, extra in pairs(named) do
+    it("know the values that a rule or `extend` names, and no other one: " .. name, function()
+      local rules = { { [name] = "7", action = "block" }, thresholds[3] }
+      local decision = score_policy.new({ rules = rules }):decide(result("5", extra))
+      assert.equal("unknown", decision.action)
+      assert.matches("extend = { " .. name .. " = … }", decision.reasons[1].message, 1, true)
+      local value = name == "strategy" and "8" or name == "strategy_name" and "GAMBLING" or "swap"
+      local extended = score_policy.new { rules = rules, extend = { [name] = { value } } }
+      assert.equal("allow", extended:decide(result("5", extra)).action)
+      local other = { [name] = value, score_at_least = "90", action = "block" }
+      assert.equal(
+        "allow",
+        score_policy.new({ rules = { rules[1], other, rules[2] } }):decide(result("5", extra)).action
+      )
+    end)
+  end
 
   it("match a strategy's name", function()
     local rule = { strategy_name = "Sanctions", score_at_least = "1", action = "block" }
     assert.equal("block", decide(rule, with("in", strategy("1", "1", nil, "Sanctions"))))
-    assert.equal("allow", decide(rule, with("in", strategy("1", "1", nil, "Gambling"))))
+    assert.equal("allow", decide(rule, with("in", strategy("1", "0.5", nil, "Gambling"))))
   end)
 
   it("match a detail's code and the detail's own score", function()
     local rule = { detail = "mixer", score_at_least = "5", action = "block" }
     assert.equal("block", decide(rule, with("in", strategy("1", "1", { { code = "mixer", score = "5" } }))))
     assert.equal("allow", decide(rule, with("in", strategy("1", "9", { { code = "mixer", score = "4" } }))))
-    assert.equal("allow", decide(rule, with("in", strategy("1", "9", { { code = "swap", score = "9" } }))))
+    assert.equal("allow", decide(rule, with("in", strategy("1", "9", { { code = "swap", score = "4.5" } }))))
   end)
 
   it("see the strategies of a direction that the operator has added", function()
@@ -257,7 +281,7 @@ describe("rules about strategies and details", function()
     local details = { { code = "mixer", score = "1" } }
     assert.equal("block", decide(rule, with("out", strategy("1", "1", details))))
     assert.equal("allow", decide(rule, with("in", strategy("1", "1", details))))
-    assert.equal("allow", decide(rule, with("out", strategy("2", "1", details))))
+    assert.equal("unknown", decide(rule, with("out", strategy("2", "1", details))))
   end)
 
   it("that match a part exclude it from later rules", function()
@@ -302,7 +326,7 @@ describe("rules about strategies and details", function()
       local one = strategy("1", "1")
       one.details = nil
       assert.equal("unknown", decide({ detail = "mixer", action = "block" }, with("in", one)))
-      assert.equal("allow", decide({ detail = "mixer", strategy = "2", action = "block" }, with("in", one)))
+      assert.equal("allow", decide({ detail = "mixer", direction = "out", action = "block" }, with("in", one)))
     end)
 
     it("when a code, a name or a score is missing", function()

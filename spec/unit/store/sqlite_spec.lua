@@ -48,6 +48,17 @@ describe("the file of a store", function()
     two:close()
   end)
 
+  -- SQLite's locks belong to the process. The parent is done first, as when a program becomes a daemon.
+  for _, way in ipairs { "inherited", "new" } do
+    it("keeps what a forked child writes with an " .. way .. " store, after its parent has closed its own", function()
+      assert.is_true(program.start("store_fork", { path, way }):close())
+      local store = assert(open(path))
+      assert.equal("parent", store:space("a"):get "parent")
+      assert.equal("child", store:space("a"):get "child")
+      store:close()
+    end)
+  end
+
   it("may be created by several programs at the same time", function()
     local openers, messages = {}, {}
     for number = 1, 4 do

@@ -185,6 +185,17 @@ describe("a watch", function()
     end
   end)
 
+  it("gives the changes after its store was lost other ids, so that no receiver takes them for repeats", function()
+    local world, ids = new_world { [A] = "block" }, {}
+    for number = 1, 2 do
+      watch_of(world, { source = { A } }):once()
+      ids[number] = table.remove(world.changes).id
+      world.store = riskscreen.store.memory { clock = world.clock }
+      world.runtime.sleep(1)
+    end
+    assert.not_equal(ids[1], ids[2])
+  end)
+
   it("refuses verdicts of another account, and names the remedy", function()
     local world = new_world { [A] = "block" }
     watch_of(world, { source = { A } }):once()

@@ -1,11 +1,11 @@
 -- The rate limit of a client. Calls queue for tokens by priority, and within a priority in the order of their arrival.
--- The tokens are in bucket.lua, or in shared_bucket.lua if several machines share them. The cap of a day is in
--- daily_cap.lua.
+-- The tokens are in bucket.lua, or in shared_bucket.lua if several machines share them.
 local buckets = require "riskscreen.call.limiter.bucket"
-local daily_cap = require "riskscreen.call.limiter.daily_cap"
 local leases = require "riskscreen.call.limiter.shared_bucket"
 local priorities = require("riskscreen.options.reliability").priorities
+local tables = require "riskscreen.util.tables"
 
+local DAY = 86400 -- seconds
 local GRACE = 1 -- seconds after its deadline; an entry that is still queued then was left behind by an error
 
 local ranks = {}
@@ -111,9 +111,46 @@ local function await_turn(limiter, entry)
   end
 end
 
+-- The cap of a day (UTC): the tokens that its calls have taken. Workers of nginx share it.
+---@class riskscreen.DailyCap
+---@field private cap number
+---@field private day? integer
+---@field private began number monotonic seconds when that day began here
+---@field private taken number on that day
+local DailyCap = {}
+
+-- The tokens taken today, and their key in the shared memory.
+function DailyCap:today()
+  local day, now = math.floor(self.clock() / DAY), self.now()
+  -- A date that is set back does not give the day's tokens a second time, unless a day has passed.
+  if not self.day or day > self.day or now - self.began >= DAY then
+    self.day, self.began, self.taken = day, now, 0
+  end
+  local key = self.shared and ("%s%.0f"):format(self.prefix, self.day)
+  local taken = key and self.shared:get(key)
+  return type(taken) == "number" and taken or self.taken, key
+end
+
+function DailyCap:left()
+  return self.cap - self:today()
+end
+
+function DailyCap:take(cost)
+  local _, key = self:today()
+  self.taken = self.taken + cost
+  if key then
+    self.shared:incr(key, cost, 0, 2 * DAY)
+  end
+end
+
+-- The seconds until the next day.
+function DailyCap:rest()
+  return math.min(DAY, (self.day + 1) * DAY - self.clock())
+end
+
 local M = {}
 
----@param settings riskscreen.BucketSettings|{ daily?: number, monthly?: number, shared?: table }
+---@param settings riskscreen.BucketSettings|{ daily?: number, shared?: table }
 ---@param runtime { now: (fun(): number), tasks: table }
 ---@param shared? riskscreen.SharedMemory of all workers
 ---@param name? string of the bucket in the shared memory
@@ -125,7 +162,12 @@ function M.new(settings, runtime, shared, name, clock)
     limiter.bucket = leases.new(settings, runtime.now, clock, name)
   else
     limiter.bucket = buckets.new(settings, runtime.now, shared, name)
-    limiter.daily = settings.daily and daily_cap.new(settings.daily, clock, runtime.now, shared, name)
+    local prefix = ("riskscreen:daily:%s:"):format(tostring(name))
+    limiter.daily = settings.daily
+      and tables.object(
+        DailyCap,
+        { cap = settings.daily, clock = clock, now = runtime.now, shared = shared, prefix = prefix, taken = 0 }
+      )
   end
   return limiter
 end
@@ -206,7 +248,7 @@ end
 
 ---The rate in force, the tokens, the number of waiting calls, and the seconds for which a refusal stops everything.
 ---@return { rate: number, tokens: number, waiting: integer, paused: number, left_today?: number,
----left_this_month?: number, away?: boolean }
+---away?: boolean }
 function Limiter:status()
   local status = self.bucket:status()
   status.waiting = #self.queue

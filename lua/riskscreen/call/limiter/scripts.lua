@@ -15,35 +15,24 @@
 --  7 batch: the most tokens for one turn.
 --  8 patience: seconds that the caller can wait.
 --  9 turn: the caller's turn, or 0.
--- 10 the cap of a day, or 0. 11 the cap of a month, or 0.
--- 12 unspent: tokens given back to the caps; below 0: tokens used without Redis. 13 their day.
--- 14 born: the hash that the caller knows. If Redis has another one, the caller's use is counted in it:
--- 15 a day, 16 the tokens used on it, 17 the tokens used in its month.
--- Returns texts: tokens granted, seconds to wait, the cap that is used up or "", the turn, the day, the month, born,
--- left today, left this month, seconds until the next day.
+-- 10 the cap of a day, or 0.
+-- 11 unspent: tokens given back to the cap; below 0: tokens used without Redis. 12 their day.
+-- 13 born: the hash that the caller knows. If Redis has another one, the caller's use is counted in it:
+-- 14 a day, 15 the tokens used on it.
+-- Returns texts: tokens granted, seconds to wait, the cap that is used up or "", the turn, the day, born, left today,
+-- seconds until the next day.
 local text = [[
 local function number(index) return tonumber(ARGV[index]) end
 local rate, capacity, reserve, lane = number(1), number(2), number(3), ARGV[4]
 local least, wanted, batch, patience, turn = number(5), number(6), number(7), number(8), number(9)
-local caps = { daily = number(10), monthly = number(11) }
+local daily = number(10)
 local RECOVERY, ROUNDING = 60, 0.000001
 
 local time = redis.call('TIME')
 local now = tonumber(time[1]) + tonumber(time[2]) / 1000000
-local function month_of(day)
-  local z = day + 719468
-  local era = math.floor(z / 146097)
-  local doe = z - era * 146097
-  local yoe = math.floor((doe - math.floor(doe / 1460) + math.floor(doe / 36524) - math.floor(doe / 146096)) / 365)
-  local mp = math.floor((5 * (doe - (365 * yoe + math.floor(yoe / 4) - math.floor(yoe / 100))) + 2) / 153)
-  return (yoe + era * 400) * 12 + mp
-end
 local day = math.floor(now / 86400)
-local month = month_of(day)
 
-local names = {
-  'tat', 'share', 'share_at', 'paused', 'born', 'day', 'day_taken', 'month', 'month_taken', 'turn:' .. lane
-}
+local names = { 'tat', 'share', 'share_at', 'paused', 'born', 'day', 'day_taken', 'turn:' .. lane }
 local values, state = redis.call('HMGET', KEYS[1], unpack(names)), {}
 for index, name in ipairs(names) do state[name] = values[index] end
 local function kept(name, other) return tonumber(state[name] or '') or other end
@@ -53,44 +42,31 @@ if born == '' then
   born = time[1] .. '.' .. time[2]
 end
 local tat = kept('tat', now)
-local taken = {
-  daily = kept('day', -1) == day and kept('day_taken', 0) or 0,
-  monthly = kept('month', -1) == month and kept('month_taken', 0) or 0,
-}
-if ARGV[14] ~= '' and ARGV[14] ~= born then
-  if number(15) == day then taken.daily = taken.daily + number(16) end
-  if month_of(number(15)) == month then taken.monthly = taken.monthly + number(17) end
-elseif number(12) ~= 0 then
-  if number(13) == day then taken.daily = math.max(0, taken.daily - number(12)) end
-  if month_of(number(13)) == month then taken.monthly = math.max(0, taken.monthly - number(12)) end
+local taken = kept('day', -1) == day and kept('day_taken', 0) or 0
+if ARGV[13] ~= '' and ARGV[13] ~= born then
+  if number(14) == day then taken = taken + number(15) end
+elseif number(12) == day then
+  taken = math.max(0, taken - number(11))
 end
 local share = math.min(1, kept('share', 1) + math.max(0, now - kept('share_at', now)) / RECOVERY)
 local speed = rate * share
 
 local function finish(granted, wait, cap, next_turn)
-  local left = { daily = '', monthly = '' }
-  for name, most in pairs(caps) do
-    taken[name] = taken[name] + granted
-    if most > 0 then left[name] = string.format('%.6f', math.max(0, most - taken[name])) end
-  end
+  taken = taken + granted
+  local left = daily > 0 and string.format('%.6f', math.max(0, daily - taken)) or ''
   redis.call('HSET', KEYS[1], 'tat', string.format('%.6f', tat), 'born', born,
-    'day', day, 'day_taken', string.format('%.6f', taken.daily),
-    'month', month, 'month_taken', string.format('%.6f', taken.monthly),
+    'day', day, 'day_taken', string.format('%.6f', taken),
     'turn:' .. lane, string.format('%.6f', next_turn))
-  redis.call('EXPIRE', KEYS[1], 40 * 86400)
+  redis.call('EXPIRE', KEYS[1], 2 * 86400)
   return { string.format('%.6f', granted), string.format('%.6f', wait), cap, string.format('%.6f', now + wait),
-    tostring(day), tostring(month), born, left.daily, left.monthly, string.format('%.6f', (day + 1) * 86400 - now) }
+    tostring(day), born, left, string.format('%.6f', (day + 1) * 86400 - now) }
 end
 
 local next_turn = kept('turn:' .. lane, 0)
-for name, most in pairs(caps) do
-  if most > 0 and most - taken[name] < least - ROUNDING then
-    local next_day = day + 1
-    while name == 'monthly' and month_of(next_day) == month do next_day = next_day + 1 end
-    return finish(0, next_day * 86400 - now, name, next_turn)
-  elseif most > 0 then
-    wanted = math.min(wanted, most - taken[name])
-  end
+if daily > 0 and daily - taken < least - ROUNDING then
+  return finish(0, (day + 1) * 86400 - now, 'daily', next_turn)
+elseif daily > 0 then
+  wanted = math.min(wanted, daily - taken)
 end
 local pause = kept('paused', 0) - now
 if pause > 0 then
@@ -127,7 +103,7 @@ if now >= paused then share = math.max(1 / 64, share / 2) end
 redis.call('HSET', KEYS[1], 'paused', string.format('%.6f', math.max(paused, stop)),
   'share', string.format('%.6f', share), 'share_at', string.format('%.6f', math.max(paused, stop)),
   'tat', string.format('%.6f', math.max(tonumber(state[4] or '') or 0, stop)))
-redis.call('EXPIRE', KEYS[1], 40 * 86400)
+redis.call('EXPIRE', KEYS[1], 2 * 86400)
 return 'OK'
 ]]
 

@@ -22,10 +22,10 @@ local DAY = 86400 -- seconds
 
 ---@class riskscreen.Lease
 ---@field private batches riskscreen.TokenBatch[] the oldest first
----@field private unspent riskscreen.TokenBatch what was not used and is given back to the caps; below 0: what was used
+---@field private unspent riskscreen.TokenBatch what was not used and is given back to the cap; below 0: what was used
 ---without Redis
----@field private used { day: string, month: string, today: number, this_month: number } by this program
----@field private left { daily?: number, monthly?: number } of the caps, as last heard
+---@field private used { day: string, tokens: number } by this program
+---@field private left? number of the day's cap, as last heard
 ---@field private turns table<string, number> by priority: the time of our turn by the clock of Redis
 ---@field private ask_at table<string, number> by priority: the same time by ours
 ---@field private pace number tokens a second, lately
@@ -40,7 +40,7 @@ local M = {}
 
 ---@param settings table the checked option `rate_limit`, with `shared`
 ---@param now fun(): number seconds
----@param clock fun(): number Unix seconds, for the caps while Redis is away
+---@param clock fun(): number Unix seconds, for the cap while Redis is away
 ---@param name string of the limit where `shared` gives none
 ---@return riskscreen.Lease
 function M.new(settings, now, clock, name)
@@ -59,8 +59,7 @@ function M.new(settings, now, clock, name)
     batches = {},
     latest_until = -math.huge,
     unspent = { tokens = 0, day = "0" },
-    used = { day = "0", month = "0", today = 0, this_month = 0 },
-    left = {},
+    used = { day = "0", tokens = 0 },
     born = "",
     turns = {},
     ask_at = {},
@@ -142,17 +141,13 @@ function Lease:claim(cost)
   return 0
 end
 
--- Notes what this program has used, for a Redis that has lost its data. Month "0": not heard yet.
-local function note_use(lease, tokens, day, month)
+-- Notes what this program has used, for a Redis that has lost its data.
+local function note_use(lease, tokens, day)
   local used = lease.used
   if day ~= used.day then
-    used.day, used.today = day, 0
+    used.day, used.tokens = day, 0
   end
-  if month ~= used.month then
-    used.this_month = used.month == "0" and used.this_month or 0
-    used.month = month
-  end
-  used.today, used.this_month = used.today + tokens, used.this_month + tokens
+  used.tokens = used.tokens + tokens
 end
 
 -- Tokens from a bucket of our own, while Redis is away.
@@ -169,24 +164,18 @@ local function refill_alone(lease, cost)
   end
   lease.allowance = lease.allowance and lease.allowance - cost
   local day = ("%.0f"):format(math.max(math.floor(lease.clock() / DAY), tonumber(used.day)))
-  note_use(lease, cost, day, used.month)
+  note_use(lease, cost, day)
   give_back(lease, -cost, day)
   add(lease, cost, now + lease.lifetime, day)
   return 0
-end
-
--- The caps' tokens that this machine may use until Redis is back: its share of what was left, or nil without caps.
-local function allowance_of(lease)
-  local daily, monthly = lease.left.daily or lease.settings.daily, lease.left.monthly or lease.settings.monthly
-  local least = math.min(daily or math.huge, monthly or math.huge)
-  return least < math.huge and least * lease.share or nil
 end
 
 local function go_away(lease, err)
   local now = lease.now()
   if lease.share and not lease.away_until then
     local rate, burst = lease.settings.rate * lease.share, math.max(1, lease.burst * lease.share)
-    lease.own, lease.allowance = buckets.new({ rate = rate, burst = burst }, lease.now), allowance_of(lease)
+    local left = lease.left or lease.settings.daily
+    lease.own, lease.allowance = buckets.new({ rate = rate, burst = burst }, lease.now), left and left * lease.share
     lease.own:claim(burst) -- the tokens that this machine still holds may be used now
   end
   lease.away_until, lease.away_error = now + AWAY, err
@@ -210,25 +199,22 @@ local function arguments(lease, priority, missing, wanted, patience)
     text_of(patience),
     text_of(lease.turns[priority] or 0),
     text_of(settings.daily or 0),
-    text_of(settings.monthly or 0),
     text_of(unspent.tokens),
     unspent.day,
     lease.born,
     used.day,
-    text_of(used.today),
-    text_of(used.this_month),
+    text_of(used.tokens),
   }
 end
 
 local function read_grant(lease, reply, asked_at, priority)
   local granted, wait, cap = tonumber(reply[1]), tonumber(reply[2]), reply[3]
-  local day, month = reply[5], reply[6]
-  lease.born = reply[7]
-  lease.left.daily, lease.left.monthly = tonumber(reply[8]), tonumber(reply[9])
+  local day = reply[5]
+  lease.born, lease.left = reply[6], tonumber(reply[7])
   if granted > 0 then
     -- Tokens of a day are not used on the next one.
-    add(lease, granted, asked_at + math.min(lease.lifetime, tonumber(reply[10])), day)
-    note_use(lease, granted, day, month)
+    add(lease, granted, asked_at + math.min(lease.lifetime, tonumber(reply[8])), day)
+    note_use(lease, granted, day)
     lease.turns[priority], lease.ask_at[priority] = nil, nil
     return 0
   elseif cap ~= "" then
@@ -269,7 +255,7 @@ function Lease:refill(priority, cost, waiting, patience)
     return refill_alone(self, cost)
   end
   if sent_back.tokens > 0 and sent_back.day == self.used.day then
-    note_use(self, -sent_back.tokens, sent_back.day, self.used.month)
+    note_use(self, -sent_back.tokens, sent_back.day)
   end
   self.away_until, self.away_error, self.own = nil, nil, nil
   return read_grant(self, reply, now, priority)
@@ -294,15 +280,13 @@ function Lease:refused(retry_after)
   end
 end
 
----@return { rate: number, tokens: number, paused: number, left_today?: number, left_this_month?: number,
----away: boolean }
+---@return { rate: number, tokens: number, paused: number, left_today?: number, away: boolean }
 function Lease:status()
   return {
     rate = self.settings.rate,
     tokens = held(self),
     paused = self:wait(),
-    left_today = self.left.daily,
-    left_this_month = self.left.monthly,
+    left_today = self.left,
     away = self.away_until ~= nil,
   }
 end

@@ -54,48 +54,55 @@ function Dict:was_purged(address, epoch)
   return (type(floor) == "number" and floor > epoch) or (type(floor_of_all) == "number" and floor_of_all > epoch)
 end
 
----Forgets all addresses, in all workers and all versions.
----@param now number seconds
-function Dict:forget_all(now)
+-- Raises floors. A fetch that began before has an older epoch than the floor, so its entry is not used. The second step
+-- of the epoch empties an LRU that was filled before the floor was there.
+local function raise(self, floors, now)
   local shared = self.shared
   if not shared then
     self.own_epoch = self.own_epoch + 1
-    return
+    return self.is_alone() or nil, "there is no shared dict"
   end
-  local epoch = epochs.advance(shared, now)
-  if epoch then
-    shared:set(FLOOR_OF_ALL, epoch)
-  end
+  local epoch, message, told, why_not
+  repeat
+    epoch, message = epochs.advance(shared, now)
+    if not epoch then
+      return nil, message
+    end
+    for _, floor in ipairs(floors) do
+      local ok, problem = shared:set(floor, epoch)
+      message = message or not ok and problem or nil
+    end
+    told, why_not = epochs.advance(shared, now)
+  -- Another purge at the same time may have written an older floor.
+  until not told or told == epoch + 1
+  return (told and not message) or nil, message or why_not
 end
 
----Forgets an address in all workers and all versions. A fetch that began before has an older epoch than the floor,
----so its entry is not used. The second step of the epoch empties an LRU that was filled before the floor was there.
+---Forgets all addresses, in all workers and all versions.
+---@param now number seconds
+---@return boolean|nil ok
+---@return string|nil message
+function Dict:forget_all(now)
+  return raise(self, { FLOOR_OF_ALL }, now)
+end
+
+---Forgets an address in all workers and all versions.
 ---@param spellings string[] the canonical address; another one on a network where it is spelled in another way
 ---@param keys string[] of the address on each network, without the prefix
 ---@param now number seconds
 ---@return boolean|nil ok
 ---@return string|nil message
 function Dict:purge(spellings, keys, now)
-  local shared = self.shared
-  if not shared then
-    self.own_epoch = self.own_epoch + 1
-    return self.is_alone() or nil, "there is no shared dict"
+  local floors = {}
+  for index, address in ipairs(spellings) do
+    floors[index] = floor_key(address)
   end
-  local marked, message, told, why_not
-  repeat
-    marked, message = true, nil
-    local epoch = epochs.advance(shared, now)
-    for _, address in ipairs(spellings) do
-      local ok, problem = shared:set(floor_key(address), epoch or 0)
-      marked, message = marked and ok, message or problem
+  for _, key in ipairs(keys) do
+    if self.shared then
+      self.shared:delete(self.prefix .. key)
     end
-    for _, key in ipairs(keys) do
-      shared:delete(self.prefix .. key)
-    end
-    told, why_not = epochs.advance(shared, now)
-  -- Another purge at the same time may have written an older floor.
-  until not told or told == epoch + 1
-  return (marked and told) and true or nil, message or why_not
+  end
+  return raise(self, floors, now)
 end
 
 ---Locks a key for this worker.

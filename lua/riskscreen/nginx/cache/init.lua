@@ -566,9 +566,21 @@ function Cache:blacklisted(address, network_name)
   return on_list and on_list.decision.action == "block" and on_list.decision or nil
 end
 
+-- The result of a purge, which this worker learns at once.
+local function forgotten(self, ok, message)
+  self.epoch = self.dict:epoch()
+  self.lru:clear()
+  if not ok then
+    return nil, errors.new("unsupported", "not every worker could be told to forget the address: " .. message)
+  end
+  return true
+end
+
 ---Forgets all addresses in all workers.
+---@return boolean|nil ok
+---@return riskscreen.Error|nil err
 function Cache:forget_all()
-  self.dict:forget_all(self.clock())
+  return forgotten(self, self.dict:forget_all(self.clock()))
 end
 
 ---Forgets an address in all workers. A list that has the address still counts.
@@ -581,13 +593,7 @@ function Cache:purge(address, network)
   if not spellings then
     error("purge: expected an address and, at most, a network", 2)
   end
-  local ok, message = self.dict:purge(spellings, keys, self.clock())
-  self.epoch = self.dict:epoch()
-  self.lru:clear()
-  if not ok then
-    return nil, errors.new("unsupported", "not every worker could be told to forget the address: " .. message)
-  end
-  return true
+  return forgotten(self, self.dict:purge(spellings, keys, self.clock()))
 end
 
 local M = {}

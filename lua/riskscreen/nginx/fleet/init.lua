@@ -240,8 +240,8 @@ local M = { options = require "riskscreen.nginx.fleet.options" }
 ---@field dict table an ngx.shared dict
 ---@field name string of the gate
 ---@field recorder riskscreen.nginx.Recorder
----@field forget fun(address: string, network?: string) in all workers of this machine
----@field forget_all fun() in all workers of this machine
+---@field forget fun(address: string, network?: string) in all workers of this machine; raises if that fails
+---@field forget_all fun() in all workers of this machine; raises if that fails
 
 ---It sends nothing yet, so it can be made in init_by_lua.
 ---@param given riskscreen.nginx.FleetSettings
@@ -253,7 +253,7 @@ function M.new(given)
   local slow = redis.with(tables.merge(of_redis, { timeout = options.timeout + purges.LONGEST_BLOCK }))
   local stream = slow:key "purges"
   local dict_prefix = ("riskscreen:fleet:%s:%s:"):format(given.name, options.prefix)
-  local breaker = breakers.new(CIRCUIT, now, given.dict, dict_prefix, now)
+  local breaker = breakers.new(CIRCUIT, now, given.dict, dict_prefix)
   local function log(problem)
     ngx.log(ngx.WARN, "riskscreen: redis: ", tostring(problem))
   end

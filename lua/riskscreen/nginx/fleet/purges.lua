@@ -31,7 +31,7 @@ local BEGIN, PURGE = "begin", "purge"
 ---@field delay number seconds; see `heard_at`
 ---@field client riskscreen.Redis whose timeout is longer than Redis keeps a reading connection waiting
 ---@field forget fun(address: string, network?: string) in all workers of this machine; raises if that fails
----@field forget_all fun() in all workers of this machine
+---@field forget_all fun() in all workers of this machine; raises if that fails
 ---@field spellings fun(address: string, network?: string): string[] the canonical address, on each network
 ---@field now fun(): number monotonic seconds
 ---@field skew number seconds that the time of Redis may be wrong

@@ -125,8 +125,8 @@ function M.cookie_reader(name)
   local wanted = lookalikes(name)
   return function(text)
     text = text or ""
-    -- Some programs split at "," or "&" as well.
-    local problem = problem_of(text, "[^;,&]+", wanted)
+    -- Some programs split at ",", "&" or white space as well.
+    local problem = problem_of(text, "[^;,&%s]+", wanted)
     if problem then
       return nil, problem
     end

@@ -229,7 +229,6 @@ describe("a cap that machines share", function()
           rate = settings.rate,
           burst = settings.burst,
           daily = settings.daily,
-          monthly = settings.monthly,
         }, over)
         time.tasks.spawn(function()
           while time.now() < finish do
@@ -262,23 +261,13 @@ describe("a cap that machines share", function()
     assert.is_true(#sent - today <= 2000 and #sent - today >= 1900)
   end)
 
-  it("of a month is never exceeded, and starts anew on the first", function()
-    local first_of_october = 1790812800 -- 2026-10-01T00:00:00Z
-    at_seconds_before(first_of_october)
-    local sent, cap = run(50, { rate = 100, burst = 100, monthly = 1000 }, first_of_october - START + 60)
-    local before = count_until(sent, first_of_october - START - 1e-6)
-    assert.equal("monthly", cap)
-    assert.is_true(before <= 1000 and before >= 950)
-    assert.is_true(#sent - before <= 1000 and #sent - before >= 950)
-  end)
-
-  it("tells when its period ends", function()
-    local limiter = new_limiter { rate = 100, burst = 100, monthly = 1 }
+  it("tells when its day ends", function()
+    local limiter = new_limiter { rate = 100, burst = 100, daily = 1 }
     assert(limiter:acquire("normal", 10))
     local taken, retry_after, cap = limiter:acquire("normal", time.now() + 10)
     assert.is_nil(taken)
-    assert.equal("monthly", cap)
-    assert.near(1790812800 - START - time.now(), retry_after, 1)
+    assert.equal("daily", cap)
+    assert.near((math.floor(START / 86400) + 1) * 86400 - START - time.now(), retry_after, 1)
   end)
 
   it("is not exceeded where the answers of Redis get lost", function()

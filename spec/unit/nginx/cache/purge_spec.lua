@@ -359,6 +359,22 @@ describe("a purge", function()
     assert.equal(2, seen_version(decide(cache)))
   end)
 
+  it("returns an error if the dict has room again before its end", function()
+    local caches = { world:worker(), world:worker() }
+    decide(caches[2])
+    local incr = world.dict.incr
+    world.dict.incr = function()
+      world.dict.incr = incr
+      return nil, "no memory"
+    end
+    local ok, err = purge(caches[1], ADDRESS)
+    assert.is_nil(ok)
+    assert.matches("no memory", err.message)
+    assert.is_true(purge(caches[1], ADDRESS))
+    version = 2
+    assert.equal(2, seen_version(decide(caches[2])))
+  end)
+
   it("works after the dict has lost the epoch", function()
     local first, second = world:worker(), world:worker()
     decide(first)
@@ -370,6 +386,50 @@ describe("a purge", function()
     world.time = world.time + 0.001
     purge(first, ADDRESS)
     assert.equal(2, seen_version(decide(second)))
+  end)
+end)
+
+describe("forgetting all addresses", function()
+  it("reaches every worker, at any step of it", function()
+    for _, step in ipairs { "incr", "set" } do
+      begin()
+      local first, second = world:worker(), world:worker()
+      decide(first)
+      world.time, version = world.time + 1, 2
+      local method = world.dict[step]
+      world.dict[step] = function(dict, ...)
+        world.dict[step] = method
+        decide(second)
+        return method(dict, ...)
+      end
+      assert.is_true(first:forget_all())
+      world.time = world.time + 0.001
+      assert.equal(2, seen_version(decide(second)))
+    end
+  end)
+
+  it("leaves the newer floor if two workers do it at once", function()
+    local first, second = world:worker(), world:worker()
+    local set = world.dict.set
+    world.dict.set = function(dict, ...)
+      world.dict.set = set
+      assert.is_true(second:forget_all())
+      return set(dict, ...)
+    end
+    assert.is_true(first:forget_all())
+    assert.equal(world.dict:get "riskscreen:epoch", world.dict:get "riskscreen:floor:*" + 1)
+  end)
+
+  it("returns an error if the dict has no room, and empties its own LRU", function()
+    local cache = world:worker()
+    decide(cache)
+    world.dict:evict "."
+    world.dict.full = true
+    local ok, err = cache:forget_all()
+    assert.is_nil(ok)
+    assert.matches("no memory", err.message)
+    version = 2
+    assert.equal(2, seen_version(decide(cache)))
   end)
 end)
 

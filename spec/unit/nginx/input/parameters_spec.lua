@@ -181,6 +181,8 @@ describe("a cookie", function()
       "TO=b; to=a",
       "to=a;to=b",
       "to=a,to=b",
+      "to=a; x=1 to=b", -- Python's http.cookies
+      "to=a; x=1\tto=b",
       'x="; to=b"; to=a',
       "to=a; to[]=b",
       "to=a; %74o=b",
