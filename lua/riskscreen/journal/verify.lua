@@ -8,6 +8,7 @@ local files = require "riskscreen.journal.file"
 local json = require "riskscreen.json"
 local lines = require "riskscreen.journal.line"
 local stored = require "riskscreen.journal.stored"
+local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 
 local PIECE = 65536 -- bytes that are read at a time
@@ -170,10 +171,10 @@ end
 local Check = {}
 Check.__index = Check
 
-function Check:fault(file, line, seq, reason, message)
+function Check:fault(file, line, seq, reason, message, last)
   local faults = self.report.faults
   if #faults < MOST_FAULTS then
-    faults[#faults + 1] = { file = file, line = line, seq = seq, reason = reason, message = message }
+    faults[#faults + 1] = { file = file, line = line, seq = seq, reason = reason, message = message, last = last }
   end
   self.report.ok = false
 end
@@ -181,11 +182,7 @@ end
 -- The lines from `first` to `last` are missing before this one. `finish` writes the message, because some of them may
 -- still come.
 function Check:missing(file, line, first, last)
-  local faults = self.report.faults
-  if #faults < MOST_FAULTS then
-    faults[#faults + 1] = { file = file, line = line, seq = first, reason = "missing", last = last }
-  end
-  self.report.ok = false
+  self:fault(file, line, first, "missing", nil, last)
 end
 
 -- Removes a line from the missing ones, where it belongs to them.
@@ -200,8 +197,7 @@ local function find_missing(self, seq)
       elseif seq == fault.last then
         fault.last = seq - 1
       else
-        local rest = { file = fault.file, line = fault.line, seq = seq + 1, reason = "missing", last = fault.last }
-        table.insert(faults, index + 1, rest)
+        table.insert(faults, index + 1, tables.merge(fault, { seq = seq + 1 }))
         faults[MOST_FAULTS + 1] = nil
         fault.last = seq - 1
       end

@@ -39,17 +39,13 @@ Run.__index = Run
 
 local M = {}
 
-local function order_of(columns)
-  return tables.pluck(columns, "name")
-end
-
 function Run:set_row_source(source)
   self.row_source, self.columns = source, output.columns(self.keep, source)
 end
 
 function Run:row_text(record)
   if self.format == "jsonl" then
-    return outputs.json.encode(record, order_of(self.columns)) .. "\n"
+    return outputs.json.encode(record, tables.pluck(self.columns, "name")) .. "\n"
   end
   return outputs.csv.line(outputs.columns.cells(self.columns, record), #self.columns)
 end
@@ -58,7 +54,7 @@ function Run:header()
   if self.format == "jsonl" then
     return ""
   end
-  return outputs.csv.line(order_of(self.columns), #self.columns)
+  return outputs.csv.line(tables.pluck(self.columns, "name"), #self.columns)
 end
 
 -- Takes the answer about a row.
@@ -104,12 +100,6 @@ function Run:save_soon()
   end)
 end
 
-local function copied(progress)
-  local copy = tables.copy(progress)
-  copy.counts = tables.copy(progress.counts)
-  return copy
-end
-
 function Run:report_invalid(answer)
   self.shown = self.shown + 1
   if self.shown <= MOST_SHOWN then
@@ -136,7 +126,7 @@ function Run:write_ready()
   local answer = self:next_answer()
   while answer and progress.position < last do
     if answer.failed and not self.before_failures then
-      self.before_failures = copied(progress)
+      self.before_failures = tables.merge(progress, { counts = tables.copy(progress.counts) })
     elseif not answer.failed and not answer.invalid and not answer.is_earlier then
       self.before_failures = nil
     end
