@@ -25,10 +25,22 @@ local LONGEST_PROFILE = 1024 * 1024 -- bytes
 -- The settings that are the command's own.
 local own = {
   { name = "profile", type = "string", argument = "NAME", doc = "Profile: a name, or the path of a file." },
-  option_of.text("access_key_file", "FILE", "File that holds the access key. Only its owner should be able to read it."),
-  option_of.text("access_key_command", "COMMAND", "Command that prints the access key, such as 'pass show riskscreen'."),
+  option_of.text(
+    "access_key_file",
+    "FILE",
+    "File that holds the access key. Only its owner should be able to read it."
+  ),
+  option_of.text(
+    "access_key_command",
+    "COMMAND",
+    "Command that prints the access key, such as 'pass show riskscreen'."
+  ),
   option_of.text("network", "NETWORK", "Network of addresses that name none.", "n"),
-  option_of.text("policy", "FILE", "Lua file that returns the policy: riskscreen.policy { … }, or the table of its options."),
+  option_of.text(
+    "policy",
+    "FILE",
+    "Lua file that returns the policy: riskscreen.policy { … }, or the table of its options."
+  ),
   { name = "journal", type = "string", argument = "FILE", doc = "File in which every decision is recorded." },
   { name = "journal_record", type = "boolean", doc = "Keep the whole answers in the journal, for journal replay." },
   { name = "sandbox", type = "boolean", doc = "Ask the built-in sandbox, not a service." },

@@ -127,10 +127,8 @@ local function run_import(context)
       risks = risks and (risks[1] and risks or default),
       problem = problem_of(row.address, network) or wrong,
     }
-    local problem_here = rows[#rows].problem
-    local err = problem_here and input:invalid(row.line, problem_here)
-    if err then
-      error(err, 0)
+    if rows[#rows].problem then
+      input:count_invalid(row.line, rows[#rows].problem)
     end
   end
   input:close()

@@ -67,7 +67,8 @@ local function write(context, result, other)
 end
 
 local function run_submit(context)
-  local transaction = status.ensure(open(context).kyt:submit(parameters_of(context), option_of.values(call_options, context.options)))
+  local transaction =
+    status.ensure(open(context).kyt:submit(parameters_of(context), option_of.values(call_options, context.options)))
   local ids = { requestId = transaction.requestId, customId = transaction.customId, ticket = transaction:ticket() }
   context:write_record(transaction_columns, ids)
 end
@@ -85,7 +86,10 @@ local function run_wait(context)
 end
 
 local function run_screen(context)
-  return write(context, open(context).kyt:screen(parameters_of(context), option_of.values(call_options, context.options)))
+  return write(
+    context,
+    open(context).kyt:screen(parameters_of(context), option_of.values(call_options, context.options))
+  )
 end
 
 local statuses = {

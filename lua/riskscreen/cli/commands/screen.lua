@@ -13,9 +13,18 @@ local tables = require "riskscreen.util.tables"
 -- Options that mean nothing without --file.
 local of_file = tables.concat(
   {
-    option_of.text("output", "FILE", "Where the results of --file go; '-' is stdout. By default FILE.results.csv.", "o"),
+    option_of.text(
+      "output",
+      "FILE",
+      "Where the results of --file go; '-' is stdout. By default FILE.results.csv.",
+      "o"
+    ),
     { name = "resume", type = "boolean", doc = "Go on with a run that was interrupted." },
-    build.flag("retry_failed", nil, "Ask again for the rows of a complete run that failed, and put the answers in their place."),
+    build.flag(
+      "retry_failed",
+      nil,
+      "Ask again for the rows of a complete run that failed, and put the answers in their place."
+    ),
     { name = "force", type = "boolean", doc = "Start again, over the results of an earlier run." },
     build.flag("dry_run", nil, "Say what --file would do: addresses, invalid rows, calls, credits, time."),
   },

@@ -28,10 +28,7 @@ function M.tell(run)
       end
     else
       figures.invalid = figures.invalid + 1
-      local err = run.input:invalid(row.line, problem)
-      if err then
-        error(err, 0)
-      end
+      run.input:count_invalid(row.line, problem)
       run:report_invalid { line = row.line, invalid = problem }
     end
   end

@@ -65,9 +65,8 @@ function Run:take(number, row, record, problem)
     record[name] = self.input:field(row, name)
   end
   local is_invalid = record.error == "invalid_argument"
-  local err = is_invalid and self.input:invalid(row.line, problem)
-  if err then
-    error(err, 0)
+  if is_invalid then
+    self.input:count_invalid(row.line, problem)
   end
   local answer = {
     text = self:row_text(record),
