@@ -9,6 +9,7 @@ local json = require "riskscreen.json"
 local lines = require "riskscreen.journal.line"
 local stored = require "riskscreen.journal.stored"
 local tables = require "riskscreen.util.tables"
+local whole_files = require "riskscreen.util.files"
 local text = require "riskscreen.util.text"
 
 local PIECE = 65536 -- bytes that are read at a time
@@ -75,13 +76,7 @@ local function part_of(path)
 end
 
 local function read_head(path)
-  local file = io.open(path .. ".head", "rb")
-  if not file then
-    return nil
-  end
-  local head = files.parse_head(file:read "*a")
-  file:close()
-  return head
+  return files.parse_head((whole_files.read(path .. ".head")))
 end
 
 ---The files of a journal, the oldest first: PATH.1, PATH.2 and so on, as far as they are still there, and PATH.
@@ -89,10 +84,10 @@ end
 ---@return string[]
 function M.files(path)
   local head = read_head(path)
-  local has_last = files.exists(path)
+  local has_last = whole_files.exists(path)
   local part = (has_last and part_of(path)) or (head and head.part + 1) or 1
   local list = has_last and { path } or {}
-  while part > 1 and files.exists(path .. "." .. part - 1) do
+  while part > 1 and whole_files.exists(path .. "." .. part - 1) do
     part = part - 1
     table.insert(list, 1, path .. "." .. part)
   end

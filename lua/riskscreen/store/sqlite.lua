@@ -433,7 +433,8 @@ function M.new(settings)
     return connection, message
   end
   close_inherited()
-  local self = setmetatable({ path = settings.path, settings = settings, open = open, prepared = {}, locks = {} }, Sqlite)
+  local self =
+    setmetatable({ path = settings.path, settings = settings, open = open, prepared = {}, locks = {} }, Sqlite)
   local err = self:connect()
   if err then
     return nil, err

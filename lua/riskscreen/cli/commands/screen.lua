@@ -1,8 +1,8 @@
 -- riskscreen screen: decides about addresses.
 
 local build = require "riskscreen.options.build"
-local configuration = require "riskscreen.cli.configuration"
 local decision_record = require "riskscreen.cli.decision_record"
+local files = require "riskscreen.util.files"
 local inputs = require "riskscreen.cli.input"
 local option_of = require "riskscreen.cli.option"
 local run_options = require "riskscreen.options"
@@ -54,7 +54,7 @@ end
 -- A file without its flag would be taken for an address, and be unknown.
 local function refuse_files(arguments)
   for _, argument in ipairs(arguments) do
-    if configuration.exists(argument) then
+    if files.exists(argument) then
       status.misuse(("%s is a file: screen its rows with --file %s"):format(argument, argument))
     end
   end

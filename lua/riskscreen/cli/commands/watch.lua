@@ -2,8 +2,9 @@
 
 local configuration = require "riskscreen.cli.configuration"
 local decision_record = require "riskscreen.cli.decision_record"
+local files = require "riskscreen.util.files"
 local inputs = require "riskscreen.cli.input"
-local json = require("riskscreen.cli.output").json
+local encode = require("riskscreen.cli.output").json
 local option_of = require "riskscreen.cli.option"
 local status = require "riskscreen.cli.status"
 local rows = require "riskscreen.rows"
@@ -29,11 +30,7 @@ end
 local DRAINED = "(%s\n) ; echo $? >'%s' ; cat >/dev/null"
 
 local function read_status(path)
-  local file = io.open(path, "rb")
-  local code = file and file:read "*n"
-  if file then
-    file:close()
-  end
+  local code = tonumber((files.read(path)))
   os.remove(path)
   return code
 end
@@ -68,7 +65,7 @@ local order = { "id", "time", "watch", "address", "network", "action", "before",
 local function receiver(context)
   local command = context.options.command and to_command(context.options.command)
   return function(change)
-    local line = json.encode(change, order)
+    local line = encode(change, order)
     if command then
       local taken, problem = command(line)
       if not taken then

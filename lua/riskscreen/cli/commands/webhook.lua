@@ -23,7 +23,7 @@ local function run(context)
     handlers = {
       ["*"] = function(event)
         local names = { "webhookId", "eventType", "timestamp", "data" }
-        world.out:write(outputs.json.encode(tables.pick(event, names), names), "\n")
+        world.out:write(outputs.json(tables.pick(event, names), names), "\n")
         return world.out:flush()
       end,
     },

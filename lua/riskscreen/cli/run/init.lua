@@ -3,12 +3,14 @@
 -- ../progress.lua shows the run. With --retry-failed the rows of a complete run (earlier.lua) go to a new file. Failed
 -- rows get new answers there.
 
+local addresses = require "riskscreen.address"
 local decision_record = require "riskscreen.cli.decision_record"
-local dry_run = require "riskscreen.cli.run.dry_run"
 local identities = require "riskscreen.cli.run.identity"
 local inputs = require "riskscreen.cli.input"
+local lookups = require "riskscreen.policy.lookups"
 local output = require "riskscreen.cli.run.output"
 local outputs = require "riskscreen.cli.output"
+local policies = require "riskscreen.policy"
 local progress_line = require "riskscreen.cli.progress"
 local riskscreen = require "riskscreen"
 local runtime = require "riskscreen.runtime"
@@ -45,16 +47,16 @@ end
 
 function Run:row_text(record)
   if self.format == "jsonl" then
-    return outputs.json.encode(record, tables.pluck(self.columns, "name")) .. "\n"
+    return outputs.json(record, tables.pluck(self.columns, "name")) .. "\n"
   end
-  return outputs.csv.line(outputs.columns.cells(self.columns, record), #self.columns)
+  return outputs.csv(outputs.columns.cells(self.columns, record), #self.columns)
 end
 
 function Run:header()
   if self.format == "jsonl" then
     return ""
   end
-  return outputs.csv.line(tables.pluck(self.columns, "name"), #self.columns)
+  return outputs.csv_header(self.columns)
 end
 
 -- Takes the answer about a row.
@@ -430,7 +432,51 @@ end
 ---@param context riskscreen.cli.Context
 ---@return integer status
 function M.dry_run(context)
-  return dry_run.tell(new_run(context))
+  local run = new_run(context)
+  local network, policy = context:network(), context:policy() or policies.new()
+  local level = context.options.address_check
+  local wanted = lookups.wanted(policy, context.options.include)
+  local figures = { rows = 0, addresses = 0, invalid = 0, calls = 0 }
+  for row in run.input:each() do
+    figures.rows = figures.rows + 1
+    local its_network = row.network or network
+    local valid, problem = addresses.validate(row.address, its_network, level)
+    if valid then
+      figures.addresses = figures.addresses + 1
+      for _, lookup in ipairs(wanted) do
+        figures.calls = figures.calls + (lookups.applies(lookup, its_network) and 1 or 0)
+      end
+    else
+      figures.invalid = figures.invalid + 1
+      run.input:count_invalid(row.line, problem)
+      run:report_invalid { line = row.line, invalid = problem }
+    end
+  end
+  run.input:close()
+  local rate = context.options.rate or context:setting "rate_limit.rate"
+  local cost = context.options.cost
+  figures.credits = cost and figures.calls * cost or nil
+  figures.seconds = rate and figures.calls / rate or nil
+  if context.format ~= "table" then
+    context:write_record({ "rows", "addresses", "invalid", "calls", "credits", "seconds" }, figures)
+  elseif not context.quiet then
+    local grouped = progress_line.grouped
+    context.world.out:write(
+      ("rows       %s\n"):format(grouped(figures.rows)),
+      ("addresses  %s\n"):format(grouped(figures.addresses)),
+      ("invalid    %s\n"):format(grouped(figures.invalid)),
+      ("calls      %s at most: a repeated address is asked for once\n"):format(grouped(figures.calls)),
+      ("credits    %s\n"):format(
+        cost and ("%g"):format(figures.credits)
+          or "unknown: the service publishes no prices; --cost N is the price of a call"
+      ),
+      ("time       %s\n"):format(
+        rate and progress_line.duration(figures.seconds) .. " at " .. ("%g"):format(rate) .. " calls a second"
+          or "unknown without --rate"
+      )
+    )
+  end
+  return figures.invalid > 0 and status.invalid_rows or status.done
 end
 
 return M
