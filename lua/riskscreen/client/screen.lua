@@ -338,17 +338,14 @@ end
 -- The decision of the local lists about results that were looked up before. Without an address in the assessment the
 -- lists cannot be searched.
 local function decide_by_lists(state, policy, results)
-  local record = results and results.risk or results
-  local address, network
-  if type(record) == "table" then
-    address, network = record.address, record.network
-  end
-  local canonical, problem, field =
-    validate({ state = state, address_check = M.address_check(state.settings) }, address, network)
+  local risk = results and results.risk or results
+  local subject = type(risk) == "table" and risk or NO_OPTIONS
+  local screening = { state = state, address_check = M.address_check(state.settings) }
+  local canonical, problem, field = validate(screening, subject.address, subject.network)
   if not canonical then
     return policy:decide(refused(problem, field))
   end
-  return state.lists:decide(canonical, network)
+  return state.lists:decide(canonical, subject.network)
 end
 
 ---Adds `screen` to the client's methods.

@@ -77,33 +77,6 @@ describe("an unknown decision", function()
   end)
 end)
 
-describe("the copy of a decision", function()
-  it("has every field that a decision may have, and is a decision", function()
-    local original = made { address = "0xab", network = "eth", record = { address = "0xab" } }
-    for _, name in ipairs {
-      "entity",
-      "freeze_events",
-      "counterparties",
-      "error",
-      "errors",
-      "not_offered",
-      "source",
-    } do
-      original[name] = { name }
-    end
-    local copy = decision.copy(original)
-    assert.same(original, copy)
-    assert.equal(tostring(original), tostring(copy))
-  end)
-
-  it("does not change with the original", function()
-    local original = made { address = "0xab", network = "eth" }
-    local copy = decision.copy(original)
-    original.action, original.index, original.input = "allow", 1, "0xab"
-    assert.same({ "block", nil, nil }, { copy.action, copy.index, copy.input })
-  end)
-end)
-
 describe("the order of actions", function()
   it("is allow, review, unknown, block", function()
     local order = { "allow", "review", "unknown", "block" }

@@ -370,7 +370,7 @@ describe("score_policy", function()
     { "an unknown direction", { rules = { { direction = "into", action = "block" } } }, "must be one of in, out" },
     { "a strategy that is a number", { rules = { { strategy = 3, action = "block" } } }, "strategy must be" },
     { "an unknown action", { rules = { { score_below = "3", action = "pass" } } }, "allow, review, block" },
-    { "no final status", { rules = thresholds, final_statuses = {} }, "at least one" },
+    { "no final status", { rules = thresholds, final_statuses = {} }, "at least 1" },
     { "`error` with other conditions", { rules = { { error = true, strategy = "1", action = "block" } } }, "mixes" },
   }
   for _, case in ipairs(refused) do
