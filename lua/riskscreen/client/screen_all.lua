@@ -83,10 +83,7 @@ end
 -- Ends the run where too many rows are invalid.
 local function count_invalid(input, decision, index)
   if decision.error and decision.error.kind == "invalid_argument" then
-    local err = input:invalid(nil, ("row %d: %s"):format(index, decision.error.message))
-    if err then
-      error(err, 0)
-    end
+    input:count_invalid(nil, ("row %d: %s"):format(index, decision.error.message))
   end
 end
 

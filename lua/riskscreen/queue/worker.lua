@@ -370,14 +370,9 @@ end
 -- Jobs
 
 local function job_of(entry)
-  local job, fields =
-    { entry = entry[1], id = "", key = "", item = "", kept = "", input = nil, outcome = nil }, entry[2]
-  for index = 1, #fields, 2 do
-    if job[fields[index]] == "" then
-      job[fields[index]] = fields[index + 1]
-    end
-  end
-  job.input = json.decode(job.item)
+  local fields = tables.pick(redis.fields(entry[2]), { "id", "key", "item", "kept" })
+  local job = tables.merge({ id = "", key = "", item = "", kept = "" }, fields)
+  job.entry, job.input = entry[1], json.decode(job.item)
   return job
 end
 

@@ -248,19 +248,16 @@ function M.new(settings)
   for key, account in pairs(settings.accounts) do
     by_key[key] = accounts.new(account, now)
   end
-  local service = setmetatable({
-    clock = settings.clock,
-    credits = settings.credits,
-    log_size = settings.log_size,
+  local service = tables.merge(tables.without(settings, "accounts"), {
     log = {},
     results_at_once = settings.kyt_results == "at_once",
     account_of = function(key)
       return by_key[key]
     end,
     faults = faults.new_rules(),
-    webhook = settings.webhook,
     webhooks = webhooks.new(settings.webhook),
-  }, Service)
+  })
+  setmetatable(service, Service)
   service.tasks = kyt.new(settings.kyt_delay, service.webhooks)
   for _, fault in ipairs(settings.faults) do
     service.faults:add(fault)

@@ -180,6 +180,18 @@ function M.without(fields, ...)
   return copy
 end
 
+---A copy of some fields.
+---@param fields table
+---@param names string[]
+---@return table
+function M.pick(fields, names)
+  local picked = {}
+  for _, name in ipairs(names) do
+    picked[name] = fields[name]
+  end
+  return picked
+end
+
 M.INHERITS = "must be a plain table: what it inherits by a metatable would be lost; copy the fields into it"
 
 ---Whether a table may show more fields than it has, by its metatable. A copy of its fields would lose them silently.
