@@ -1,6 +1,5 @@
 -- Sends a change to an HTTP receiver, signed with HMAC-SHA256.
 local digest = require "riskscreen.address.digest"
-local hmac = require "riskscreen.util.hmac"
 local http = require "riskscreen.options.http"
 local text = require "riskscreen.util.text"
 
@@ -16,7 +15,7 @@ local M = {}
 ---@param time integer Unix seconds
 ---@return string
 function M.signature(secret, body, time)
-  return ("t=%d,v1=%s"):format(time, text.hex(hmac.new(digest.sha256, secret)(("%d.%s"):format(time, body))))
+  return ("t=%d,v1=%s"):format(time, text.hex(digest.hmac(secret):code(("%d.%s"):format(time, body))))
 end
 
 ---A function that sends a body; true, or nil and the reason.
