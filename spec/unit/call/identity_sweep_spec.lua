@@ -29,6 +29,14 @@ local function transport() end
 
 local rooms = {}
 
+-- How a file of addresses is read gives the subjects.
+local function with_row_options(reasons)
+  for _, option in ipairs(require "riskscreen.options.rows") do
+    reasons[option.name] = "it gives the subjects"
+  end
+  return reasons
+end
+
 -- `changes`: a value other than the default one, alone, or beside others that both clients have. `reasons`: why an
 -- option cannot change a decision that is kept; that of a group covers its fields.
 rooms.client = {
@@ -129,7 +137,7 @@ local of_screening = {
 rooms.screen = of_screening
 rooms.screen_all = tables.merge(of_screening, {
   options = screen_all.options,
-  reasons = tables.merge(of_screening.reasons, {
+  reasons = tables.merge(of_screening.reasons, with_row_options {
     source = "it gives the subjects",
     remember = "how many decisions of the same run are used again",
     concurrency = "it says when a call is made",
@@ -151,6 +159,7 @@ rooms.policy = {
     ["extend.level"] = { extend = { level = { "other" } } },
     ["extend.type"] = { extend = { type = { "another" } } },
     ["extend.source"] = { extend = { source = { "other" } } },
+    ["extend.category"] = { extend = { category = { "other" } } },
     provider = "Other",
     absent_entity = "none",
     absent_risks = "none",
@@ -189,7 +198,7 @@ rooms.worker = {
 }
 rooms.watch = {
   options = watches.options,
-  reasons = {
+  reasons = with_row_options {
     policy = "it is in the identity of a cycle (spec/unit/watch/init_spec.lua)",
     include = "likewise",
     source = "it gives the subjects",
