@@ -132,7 +132,8 @@ local function mark_all(marked, text, folded, form)
   end
 end
 
--- Marks the beginnings of the key where a text was cut: at its end and before "...", perhaps within an encoded character.
+-- Marks the beginnings of the key where a text was cut: at its end or before "...", perhaps within an encoded
+-- character.
 local function mark_cuts(marked, text, folded, key)
   local first = folded:find(key:sub(1, SHORTEST_PIECE), 1, true)
   while first do

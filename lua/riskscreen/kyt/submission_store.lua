@@ -39,8 +39,8 @@ end
 
 local service_of = tables.memoize(calls.identity.service)
 
--- The key of a submission, and the key under which 0.9.0 kept it: that one names the host alone, and the parameters as
--- they were spelled.
+-- The key of a submission, and the key under which 0.9.0 kept it. The old key names the host alone, and the parameters
+-- as they were spelled.
 local function keys_of(state, kind, custom_id, fingerprint, old_fingerprint)
   local settings = state.settings
   local id = custom_id and "id " .. tostring(custom_id)

@@ -100,8 +100,8 @@ local function close_connections(self)
   self.prepared, self.locks, self.connection = {}, {}, nil
 end
 
--- A forked child has none of the locks that its inherited connections believe in, nor has a new connection beside them:
--- the parent's close would remove the file that the child writes to. So all of them are closed first.
+-- SQLite's locks are those of a process. A forked child's inherited connections have none, nor has a new one beside
+-- them. The parent's close would remove the file that the child writes to. So all of them are closed first.
 local function close_inherited()
   local process = system and system.process()
   if process ~= opener then

@@ -73,6 +73,24 @@ function M.set(list)
   return set
 end
 
+---Whether a text comes before another one by its bytes. The locale of the program may order texts in another way.
+---@param one string
+---@param other string
+---@return boolean
+function M.precedes(one, other)
+  local collation = os.setlocale(nil, "collate")
+  if collation == "C" or collation == "POSIX" or type(one) ~= "string" or type(other) ~= "string" then
+    return one < other
+  end
+  for position = 1, math.min(#one, #other) do
+    local left, right = one:byte(position), other:byte(position)
+    if left ~= right then
+      return left < right
+    end
+  end
+  return #one < #other
+end
+
 ---The names of all the tables' fields, sorted.
 ---@param ... table<string, any>
 ---@return string[]
@@ -83,7 +101,7 @@ function M.sorted_keys(...)
       keys[#keys + 1] = key
     end
   end
-  table.sort(keys)
+  table.sort(keys, os.setlocale(nil, "collate") ~= "C" and M.precedes or nil)
   return keys
 end
 
