@@ -47,9 +47,9 @@ end
 -- Whether the path means the same before and after nginx has normalised it, and after another program has done so once
 -- more. Some programs decode it again, cut a segment at ";", or accept overlong UTF-8 for ".".
 local function is_plain(path)
-  local lower, bytes = path:lower(), unescape(path)
+  local lower = path:lower()
   return not (lower:find "%%2[5ef]" or lower:find "%%3b" or lower:find "%%5c")
-    and not (bytes:find "[\192\193]" or bytes:find "\224[\128-\159]" or bytes:find "\240[\128-\143]")
+    and not parameters.is_overlong(unescape(path))
     and not (lower:find "[;\\]" or lower:find("//", 1, true))
     and not (lower:find "/%.%.?[^%w]" or lower:find "/%.%.?$")
 end
