@@ -181,10 +181,13 @@ describe("the gate finds the address", function()
       "/withdraw/.%3bx/" .. CLEAN .. "/" .. HIGH,
       "/withdraw/" .. CLEAN .. "/%252e%252e/" .. HIGH,
       "/withdraw/" .. CLEAN .. "/%C0%AE%C0%AE/" .. HIGH,
+      "/withdraw/" .. CLEAN .. "/%E0%80%AE%e0%80%ae/" .. HIGH,
+      "/withdraw/" .. CLEAN .. "/%F0%80%80%AE./" .. HIGH,
       "/withdraw/" .. CLEAN .. "/..%20/" .. HIGH,
       "/withdraw/" .. CLEAN .. "/..%23/" .. HIGH,
     }
     assert.is_true(passes("/.well-known/" .. CLEAN .. "/a%20b.c"))
+    assert.is_true(passes("/w/" .. CLEAN .. "/%C3%A4%E0%A4%85%E2%82%AC%F0%9F%98%80"))
   end)
 
   local function json_request(body, media_type)
