@@ -129,13 +129,12 @@ end
 ---@return boolean|nil ok
 ---@return riskscreen.Error|nil err
 function Context:forget(address, network)
+  local failure
   for _, cache in pairs(self.caches) do
-    local ok, err = cache:purge(address, network)
-    if not ok then
-      return nil, err
-    end
+    local _, err = cache:purge(address, network)
+    failure = failure or err
   end
-  return true
+  return not failure or nil, failure
 end
 
 local function join_fleet(self, dict, options)

@@ -81,16 +81,10 @@ local function transport_of(self)
   if not self.transport then
     local settings, url = self.settings, self.settings.url
     local message
-    self.transport, message = runtime.redis_transport {
-      timeout = settings.timeout,
-      connect_timeout = settings.connect_timeout,
-      max_reply = settings.max_reply,
+    self.transport, message = runtime.redis_transport(tables.merge(settings, {
       tls = url.tls,
-      ca_file = settings.ca_file,
       pool = ("riskscreen %s %d %s"):format(self.login.username or "", url.database, tostring(self)),
-      pool_size = settings.pool_size,
-      keepalive = settings.keepalive,
-    }
+    }))
     if not self.transport then
       return nil, failures.of_transport(self.place, { kind = "unsupported", message = message, sent = false })
     end
@@ -273,13 +267,13 @@ local function wait(self, seconds, command, attempt)
   end
   local place = self.place
   local hold = runtime.tasks.hold(connection)
-  local reply, failure = connection:command(command, seconds + self.settings.timeout)
+  local replies, failure = connection:pipeline({ command }, seconds + self.settings.timeout)
   runtime.tasks.release(connection, hold)
-  if reply == nil then
+  if not replies then
     connection:close()
     return nil, failures.of_transport(place, failure, self.secret)
   end
-  if is_redirected(self, connection, { reply }) and attempt < MOST_ATTEMPTS then
+  if is_redirected(self, connection, replies) and attempt < MOST_ATTEMPTS then
     return wait(self, seconds, command, attempt + 1)
   elseif self.closed then
     connection:close()
@@ -288,7 +282,7 @@ local function wait(self, seconds, command, attempt)
   else
     connection:release()
   end
-  return first_reply(self, { reply })
+  return first_reply(self, replies)
 end
 
 ---Sends a command that may wait in Redis, such as `XREAD BLOCK`, over a connection of its own. When the task is

@@ -1,6 +1,6 @@
 -- An entry of the cache, and its text in the shared dict. The text has no records of the service, only the time, the
--- epoch, the decision and its reasons as JSON. It is read strictly: a damaged or foreign value is no entry. This file
--- also says how long an entry is fresh or served stale, and which failures are kept.
+-- epoch, the decision, its reasons and failures as JSON. It is read strictly: a damaged or foreign value is no entry.
+-- This file also says how long an entry is fresh or served stale, and which failures are kept.
 local cjson = require("cjson").new()
 local decisions = require "riskscreen.policy.decision"
 local errors = require "riskscreen.errors"
