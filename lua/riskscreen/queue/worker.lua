@@ -135,11 +135,6 @@ end
 
 -- Outcomes
 
--- Asked for at each use: a field would lead to the key.
-local function state_of(self)
-  return calls.state_of(self.settings.client)
-end
-
 -- The identity of decisions about addresses. The program may give its client another policy while the worker runs.
 local function identity_of(self)
   local request = self.settings.request or {}
