@@ -164,11 +164,12 @@ end
 ---caller has checked the address.
 ---@param client riskscreen.Client
 ---@param policy riskscreen.Policy
+---@param is_canonical boolean its caller gives canonical addresses, and networks of the interface
 ---@return nil|fun(address: any, network: any, timeout: number): riskscreen.Decision decide as of screen.decider; nil if
 ---it is not a client
-function M.decider(client, policy)
+function M.decider(client, policy, is_canonical)
   local state = calls.state_of(client)
-  return state and screen.decider(state, policy, { address_check = false })
+  return state and screen.decider(state, policy, { address_check = false, is_canonical = is_canonical })
 end
 
 local metatable = { __index = Client, __name = "riskscreen.Client" }

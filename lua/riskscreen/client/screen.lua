@@ -74,12 +74,14 @@ local lookups_of = tables.memoize(lookups.wanted)
 ---@field wanted riskscreen.Lookup[]
 ---@field options table the checked options of each lookup's call
 ---@field address_check "checksum"|"format"|false
+---@field is_canonical? boolean the caller gives canonical addresses, and networks of the interface
 ---@field identified_by table the options of the screening
 ---@field identity? string of its decisions, where they are recorded
 
 local function look_up_one(screening, lookup, subject, options)
   -- A canonical address of its network needs no second check. Without a check the call's own one remains.
-  local call = screening.address_check and calls.make or calls.perform
+  local is_checked = screening.address_check or screening.is_canonical
+  local call = is_checked and calls.make or calls.perform
   return call(screening.state, operations.by_name[lookup.operation], subject, options)
 end
 
@@ -156,6 +158,9 @@ local function validate_added(address, network, like, level)
 end
 
 local function validate(screening, address, network)
+  if screening.is_canonical then
+    return address
+  end
   local added = screening.state.settings.extend
   local like = added and added.network and network ~= nil and added.network[network]
   if like then
@@ -258,6 +263,7 @@ local function new_screening(state, policy, checked)
     request_id = checked.request_id,
     identified_by = checked,
     address_check = level,
+    is_canonical = checked.is_canonical,
   }
 end
 
@@ -288,7 +294,7 @@ end
 ---It counts in milliseconds, so that most lookups have the options of the last one.
 ---@param state riskscreen.State
 ---@param policy? riskscreen.Policy the client's
----@param checked table by M.options, and `with_text`
+---@param checked table by M.options, and `is_canonical` and `with_text`
 ---@return fun(address: any, network: any, timeout?: number): riskscreen.Decision, string|nil decide
 ---the text is that of the service's answer, with the option `with_text` and where the decision follows from it alone
 ---@return fun(text: string): riskscreen.Decision decide_again from such a text, with no address and network

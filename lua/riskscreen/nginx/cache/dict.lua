@@ -22,9 +22,9 @@ local Dict = {}
 
 -- The floor of the addresses in a bucket: their entries of an earlier epoch do not count. It has no end, because the
 -- dict's expiry follows the date.
-local function floor_key(address)
+local function bucket_of(address)
   local a, b, c = byte(address, -3, -1)
-  return FLOOR .. ((a or 0) * 49 + (b or 0) * 7 + (c or 0)) % BUCKETS
+  return ((a or 0) * 49 + (b or 0) * 7 + (c or 0)) % BUCKETS
 end
 
 ---A number that is greater after each purge.
@@ -60,7 +60,7 @@ function Dict:was_purged(address, epoch)
   if not shared then
     return self.own_epoch > epoch
   end
-  local floor, floor_of_all = shared:get(floor_key(address)), shared:get(FLOOR_OF_ALL)
+  local floor, floor_of_all = shared:get(FLOOR .. bucket_of(address)), shared:get(FLOOR_OF_ALL)
   return (type(floor) == "number" and floor > epoch) or (type(floor_of_all) == "number" and floor_of_all > epoch)
 end
 
@@ -105,7 +105,7 @@ end
 function Dict:purge(spellings, keys, now)
   local floors = {}
   for index, address in ipairs(spellings) do
-    floors[index] = floor_key(address)
+    floors[index] = FLOOR .. bucket_of(address)
   end
   for _, key in ipairs(keys) do
     if self.shared then
@@ -135,7 +135,7 @@ function Dict:unlock(key, lock)
   leases.release(self.shared, LOCK .. key, lock)
 end
 
-local M = {}
+local M = { BUCKETS = BUCKETS, bucket_of = bucket_of }
 
 ---@param shared table|nil an ngx.shared dict
 ---@param version string entries of other versions are not found
