@@ -76,7 +76,7 @@ describe("the gate finds the address", function()
   end)
 
   it("in a header", function()
-    start("{ header = 'X-To' }", { server = "underscores_in_headers on;" })
+    start("{ header = 'X-To' }", { server = "underscores_in_headers on; ignore_invalid_headers off;" })
     finds(function(address)
       return "/", { headers = { "x-to: " .. address } }
     end)
@@ -84,6 +84,7 @@ describe("the gate finds the address", function()
       { "/", {} },
       { "/", { headers = { "X-To: " .. CLEAN, "X-To: " .. HIGH } } },
       { "/", { headers = { "X-To: " .. CLEAN, "X_To: " .. HIGH } } },
+      { "/", { headers = { "X-To: " .. CLEAN, "X.To: " .. HIGH } } },
       { "/", { headers = { "X-To: " .. CLEAN .. ", " .. HIGH } } },
     }
   end)
@@ -136,6 +137,19 @@ describe("the gate finds the address", function()
       "/withdraw//" .. CLEAN,
       "/withdraw/" .. CLEAN .. "/;x",
       "/withdraw/" .. CLEAN .. "%2f..%2f" .. HIGH,
+    }
+  end)
+
+  it("in a variable that is made from $request_uri, unless the path can be read in two ways", function()
+    start("{ variable = 'mapped' }", {
+      http = [[map $request_uri $mapped { "~^/withdraw/(?<to>[^/?]+)" $to; }]],
+    })
+    finds(function(address)
+      return "/withdraw/" .. address .. "/now"
+    end)
+    refuses_all {
+      "/withdraw/" .. CLEAN .. "/../" .. HIGH,
+      "/withdraw/" .. CLEAN .. "/%2e%2e/" .. HIGH,
     }
   end)
 

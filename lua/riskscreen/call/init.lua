@@ -168,7 +168,8 @@ local function send_one(call, at, hedged)
     return nil, result
   end
   if call.options.value_only then
-    return value
+    -- An operator's transport does not know the field.
+    return value, call.state.takes_parts and reply.text or nil
   end
   return value, response_of(call, reply, result)
 end
@@ -357,17 +358,10 @@ local M = {
   bind = states.bind,
   state_of = states.of,
   open = states.open,
+  address_check = states.address_check,
   stats = states.stats,
   identity = identity,
 }
-
--- How a client checks the addresses of an operation's calls.
-local function address_check_of(settings, operation)
-  if settings.address_check ~= nil then
-    return settings.address_check
-  end
-  return operation.namespace == "kya" and "format" or "checksum"
-end
 
 local function new_route(state, operation)
   local endpoint = request.endpoint(operation, state.settings)
@@ -398,10 +392,8 @@ end
 ---@return table|nil checked a copy
 ---@return riskscreen.Error|nil err
 function M.check(state, operation, parameters, options)
-  local level = options.address_check
-  if level == nil then
-    level = address_check_of(state.settings, operation)
-  end
+  local default = operation.namespace == "kya" and "format" or "checksum"
+  local level = states.address_check(state, options.address_check, default)
   local checked, err = validate.parameters(operation, parameters, level, state.settings.extend)
   if not checked then
     return unsent(err, operation.name)
@@ -415,7 +407,8 @@ end
 ---@param parameters table
 ---@param options table the call's checked options
 ---@return any value
----@return riskscreen.Response|riskscreen.Error|nil none with the option `value_only`
+---@return riskscreen.Response|riskscreen.Error|string|nil with the option `value_only` no response: "text" gives the
+---answer's text if the transport keeps it, and true gives nil
 function M.make(state, operation, parameters, options)
   local route = state.routes[operation] or new_route(state, operation)
   local err = states.refusal(state)

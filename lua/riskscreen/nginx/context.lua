@@ -128,13 +128,12 @@ end
 ---@return boolean|nil ok
 ---@return riskscreen.Error|nil err
 function Context:forget(address, network)
+  local failure
   for _, cache in pairs(self.caches) do
-    local ok, err = cache:purge(address, network)
-    if not ok then
-      return nil, err
-    end
+    local _, err = cache:purge(address, network)
+    failure = failure or err
   end
-  return true
+  return not failure or nil, failure
 end
 
 local function join_fleet(self, dict, options)
@@ -184,7 +183,7 @@ function M.new(checked)
       client = client,
       id = list_id,
       refreshed = function(result)
-        recorder:refreshed(result)
+        recorder:count("refreshes", result)
       end,
     }, checked.account_lists))
   recorder = metrics.new {

@@ -37,7 +37,6 @@ local Service = {}
 Service.__index = Service
 
 local JSON_TYPE = "application/json"
-local EMPTY_RISK_TYPE = 3016 -- the one failure code that the interface names
 
 -- The interface shows `status` in the answers of all operations but these.
 local without_status = tables.set { "getAddressEntity", "listAddressEntities", "getAddressRisk", "getAddressBasic" }
@@ -67,12 +66,9 @@ local function refuse(status, message, headers)
 end
 
 -- Only the answer to an invalid request has a timestamp.
-local function invalid(now, message, code, status)
+local function invalid(now, message, code)
   local timestamp = math.floor(now * 1000)
-  return reply(
-    status or 400,
-    { success = false, code = code or 400, msg = message, status = "FAIL", timestamp = timestamp }
-  )
+  return reply(400, { success = false, code = code or 400, msg = message, status = "FAIL", timestamp = timestamp })
 end
 
 local STATUS_TEXT = {
@@ -120,8 +116,7 @@ local function perform(self, operation, account, parameters, now, header)
   end
   local result, failure = handlers[operation.name](context, checked)
   if not result then
-    local status = failure.code == EMPTY_RISK_TYPE and self.empty_risk_type_status or 400
-    return invalid(now, failure.message, failure.code, status)
+    return invalid(now, failure.message, failure.code)
   end
   account.usage:count(operation, cost_of(self, operation, checked), now)
   return success(operation, result)

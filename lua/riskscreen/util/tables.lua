@@ -15,20 +15,6 @@ function M.copy(original)
   return copy
 end
 
----A copy that shares no table with the original. Metatables stay.
----@param original any without cycles
----@return any
-function M.deep_copy(original)
-  if type(original) ~= "table" then
-    return original
-  end
-  local copy = {}
-  for name, value in pairs(original) do
-    copy[name] = M.deep_copy(value)
-  end
-  return setmetatable(copy, getmetatable(original))
-end
-
 ---A new table with the fields of both; where both have a field, it is the second one's.
 ---@param base table
 ---@param over? table

@@ -1,6 +1,5 @@
 -- The shared dict of all workers: texts of entries, locks, and floors of purged addresses.
 -- It may be absent or full, and it may lose any of them.
-local epochs = require "riskscreen.nginx.cache.epoch"
 local leases = require "riskscreen.nginx.lease"
 local tables = require "riskscreen.util.tables"
 
@@ -11,6 +10,7 @@ local ENTRY = "riskscreen:entry:"
 local LOCK, FLOOR = "riskscreen:lock:", "riskscreen:floor:"
 local FLOOR_OF_ALL = FLOOR .. "*"
 local BUCKETS = 256 -- of addresses
+local EPOCH = "riskscreen:epoch" -- a counter: all workers empty their LRU when it changes
 
 ---@class riskscreen.nginx.CacheDict
 ---@field private shared? table an ngx.shared dict
@@ -30,7 +30,17 @@ end
 ---A number that is greater after each purge.
 ---@return number
 function Dict:epoch()
-  return self.shared and epochs.current(self.shared) or self.own_epoch
+  local epoch = self.own_epoch
+  if self.shared then
+    epoch = self.shared:get(EPOCH)
+  end
+  return type(epoch) == "number" and epoch or 0
+end
+
+-- Begins the next epoch. If the dict has lost the counter, it goes on above every earlier number.
+local function advance(shared, now)
+  local epoch, message = shared:incr(EPOCH, 1, math.floor(now * 1000))
+  return epoch, message
 end
 
 ---@param key string
@@ -64,7 +74,7 @@ local function raise(self, floors, now)
   end
   local epoch, message, told, why_not
   repeat
-    epoch, message = epochs.advance(shared, now)
+    epoch, message = advance(shared, now)
     if not epoch then
       return nil, message
     end
@@ -72,7 +82,7 @@ local function raise(self, floors, now)
       local ok, problem = shared:set(floor, epoch)
       message = message or not ok and problem or nil
     end
-    told, why_not = epochs.advance(shared, now)
+    told, why_not = advance(shared, now)
   -- Another purge at the same time may have written an older floor.
   until not told or told == epoch + 1
   return (told and not message) or nil, message or why_not

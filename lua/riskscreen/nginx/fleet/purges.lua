@@ -114,9 +114,16 @@ local function remember(self, number, sealed)
   set(self, self.keys.number, number)
 end
 
+-- A floor never sinks: this machine may have added a later purge, or be about to.
+local function raise_floor(self, key, number)
+  if (number_of(self, key) or 0) < number then
+    set(self, key, number)
+  end
+end
+
 local function raise_floors(self, number)
   for bucket = 0, BUCKETS - 1 do
-    set(self, self.floor_keys[bucket], number)
+    raise_floor(self, self.floor_keys[bucket], number)
   end
 end
 
@@ -175,7 +182,7 @@ local function append(self, kind, content)
 end
 
 -- Adds the record of a purge. Until that has succeeded, this machine takes no verdict of these buckets from Redis.
-local function publish(self, content)
+local function append_purge(self, content)
   local dict, keys = self.settings.dict, floors_of(self, content)
   for _, key in ipairs(keys) do
     set(self, key, CLOSED)
@@ -192,6 +199,15 @@ local function publish(self, content)
   end
   self.settings.count "published"
   return true
+end
+
+-- Returns nil and the reason also where the dict has no room.
+local function publish(self, content)
+  local ran, ok, problem = pcall(append_purge, self, content)
+  if ran then
+    return ok, problem
+  end
+  return nil, ok
 end
 
 ---Tells all machines of a purge.
@@ -257,9 +273,7 @@ local function apply(self, number, content)
     return forget_all(self, number, "a purge names an unknown network")
   end
   for _, key in ipairs(keys) do
-    if settings.dict:get(key) ~= CLOSED then
-      set(self, key, number)
-    end
+    raise_floor(self, key, number)
   end
   settings.forget(address, network)
   settings.count "heard"
@@ -362,7 +376,10 @@ local function listen_once(self, block)
       return nil, problem
     end
   end
-  set(self, self.keys.heard_at, asked_at)
+  -- There are more records behind a full batch.
+  if #records < BATCH then
+    set(self, self.keys.heard_at, asked_at)
+  end
   return true
 end
 
