@@ -61,10 +61,7 @@ end)
 
 describe("CSV", function()
   it("quotes by RFC 4180", function()
-    assert.equal(
-      'a,"b,c","d ""e""","f\ng",1,,true\r\n',
-      outputs.csv({ "a", "b,c", 'd "e"', "f\ng", 1, nil, true }, 7)
-    )
+    assert.equal('a,"b,c","d ""e""","f\ng",1,,true\r\n', outputs.csv({ "a", "b,c", 'd "e"', "f\ng", 1, nil, true }, 7))
   end)
 
   for _, formula in ipairs { "=1+1", "+1", "-1", "@SUM(A1)", "\tx", "\rx" } do

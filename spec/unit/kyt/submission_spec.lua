@@ -286,7 +286,8 @@ describe("a submission that a store keeps", function()
     start({}, submitted).kyt:submit(plain)
     local checksummed = "0x52908400098527886E0F7030069857D2E4169EE7"
     for field, spelling in pairs { network = "ethereum", hash = "0xABC", outputAddress = checksummed } do
-      local other = { network = plain.network, hash = plain.hash, outputAddress = plain.outputAddress, direction = "in" }
+      local other =
+        { network = plain.network, hash = plain.hash, outputAddress = plain.outputAddress, direction = "in" }
       other[field] = spelling
       local client, requests = start({}, submitted)
       local transaction = assert(client.kyt:submit(other))
