@@ -18,9 +18,9 @@ deb_packages="$build_packages build-essential debhelper lintian liblua5.3-dev li
 stylua_version=2.5.2
 
 # Where the core is not compiled, Lua decodes replies and checks addresses. These specs depend on it.
-coreless_specs="spec/in_nginx/address_nginx.lua spec/in_nginx/contract_nginx.lua spec/in_nginx/faults_nginx.lua
-  spec/in_nginx/gate_faults_nginx.lua spec/in_nginx/harness_nginx.lua spec/in_nginx/library_nginx.lua
-  spec/in_nginx/transport_nginx.lua"
+coreless_specs="spec/in_nginx/address_nginx.lua spec/in_nginx/contract_nginx.lua spec/in_nginx/digest_nginx.lua
+  spec/in_nginx/faults_nginx.lua spec/in_nginx/gate_faults_nginx.lua spec/in_nginx/harness_nginx.lua
+  spec/in_nginx/library_nginx.lua spec/in_nginx/transport_nginx.lua"
 
 say() { printf '%s\n' "$*" >&2; }
 

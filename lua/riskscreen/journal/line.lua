@@ -3,7 +3,6 @@
 
 local addresses = require "riskscreen.address"
 local digest = require "riskscreen.address.digest"
-local hmac = require "riskscreen.util.hmac"
 local json = require "riskscreen.json"
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
@@ -66,9 +65,9 @@ local hex = text.hex
 ---@param key? string
 ---@return fun(text: string): string
 function M.hasher(key)
-  local hash = key and hmac.new(digest.sha256, key) or digest.sha256
+  local hmac = key and digest.hmac(key)
   return function(content)
-    return hex(hash(content))
+    return hex(hmac and hmac:code(content) or digest.sha256(content))
   end
 end
 

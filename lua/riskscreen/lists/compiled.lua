@@ -1,6 +1,8 @@
--- Reads a compiled list without the core: a short one, into an index in memory. csrc/lists/format.h has the layout.
-local bits = require "riskscreen.util.bits"
+-- Reads a compiled list without the core, inside nginx: a short one, into an index in memory. csrc/lists/format.h has the layout.
+local bit = require "bit"
 local index = require "riskscreen.lists.index"
+
+local band, bxor, rshift = bit.band, bit.bxor, bit.rshift
 
 local MAGIC = "\137RSL\r\n\26\n"
 local VERSION = 1
@@ -22,39 +24,22 @@ local function number_at(text, position, size)
   return value
 end
 
-local function new_crc32c(xor)
-  local checksums = {}
-  for byte = 0, 255 do
-    local rest = byte
-    for _ = 1, 8 do
-      local low = rest % 2
-      rest = (rest - low) / 2
-      rest = low == 1 and xor(rest, POLYNOMIAL) % WORD or rest
-    end
-    checksums[byte] = rest
+local checksums = {}
+for byte = 0, 255 do
+  local rest = byte
+  for _ = 1, 8 do
+    rest = bxor(rshift(rest, 1), band(rest, 1) * POLYNOMIAL)
   end
-  return function(text, from, to)
-    local value = WORD - 1
-    for at = from, to do
-      local low = value % 256
-      value = xor((value - low) / 256, checksums[xor(low, text:byte(at)) % 256]) % WORD
-    end
-    return WORD - 1 - value
-  end
+  checksums[byte] = rest
 end
 
----The checksum of a part of a text, with one kind of bit operations.
----@param kind "of_luajit"|"of_operators"|"of_sums"
----@return fun(text: string, from: integer, to: integer): number
-function M.crc32c(kind)
-  local xor = bits[kind]().xor
-  if kind ~= "of_operators" then
-    return new_crc32c(xor)
+-- The checksum of a part of a text.
+local function crc32c(text, from, to)
+  local value = -1
+  for at = from, to do
+    value = bxor(rshift(value, 8), checksums[band(bxor(value, text:byte(at)), 255)])
   end
-  -- The operators refuse numbers with a fraction, and divisions make floats.
-  return new_crc32c(function(a, b)
-    return xor(math.floor(a), math.floor(b))
-  end)
+  return bit.bnot(value) % WORD
 end
 
 local function damaged(what)
@@ -62,7 +47,7 @@ local function damaged(what)
 end
 
 -- The sizes and the facts of a header; or nil and the fault.
-local function read_header(text, crc32c)
+local function read_header(text)
   if text:sub(1, 8) ~= MAGIC then
     return nil, "it is not a compiled list"
   elseif #text < HEADER then
@@ -113,14 +98,11 @@ local function read_records(text, header)
   return found
 end
 
-local crc32c
-
 ---@param text string the whole file
 ---@return riskscreen.ListIndex|nil found
 ---@return table|string facts with `entries`, `built_at`, `size` and `title`; or the fault
 function M.read(text)
-  crc32c = crc32c or M.crc32c(bits.best)
-  local header, fault = read_header(text, crc32c)
+  local header, fault = read_header(text)
   if not header then
     return nil, fault
   elseif crc32c(text, HEADER + 1, #text) ~= header.body_crc then

@@ -1,6 +1,5 @@
 -- One list file in use: it is loaded, searched, and loaded again when it has changed. Until a new file is complete and
 -- verified, the old content counts. csrc/lists/permissions.c refuses a file that other users may write.
-local compiled = require "riskscreen.lists.compiled"
 local core = require "riskscreen.util.core"
 local index = require "riskscreen.lists.index"
 local rows = require "riskscreen.rows"
@@ -66,6 +65,7 @@ local function load_compiled(path, pause)
   if core then
     return load_mapped(path, pause)
   end
+  local compiled = require "riskscreen.lists.compiled"
   local content, problem = read_whole(path, compiled.LONGEST)
   if not content then
     return nil, problem

@@ -4,7 +4,7 @@ local addresses = require "riskscreen.address"
 local entries = require "riskscreen.lists.entry"
 local ofac = require "riskscreen.lists.ofac"
 local rows = require "riskscreen.rows"
-local compiled = require "riskscreen.lists.compiled"
+local compiled = rawget(_G, "jit") and require "riskscreen.lists.compiled" -- only LuaJIT reads them without the core
 
 local kinds = { "text", "csv", "json", "jsonl", "xml" }
 
@@ -57,6 +57,9 @@ return function(input)
   end
   local kind, size, content = input:byte(1) % (#kinds + 1), input:byte(2) + 1, input:sub(3)
   if kind == #kinds then
+    if not compiled then
+      return
+    end
     local index, problem = compiled.read(content)
     assert(index or type(problem) == "string")
     return

@@ -1,6 +1,5 @@
--- The digests against the vectors of their standards, in the core and in Lua.
+-- The digests against the vectors of their standards. Those without the core are in in_nginx/digest_nginx.lua.
 local digest = require "riskscreen.address.digest"
-local random = require "spec.support.random"
 
 local function hexadecimal(bytes)
   return (bytes:gsub(".", function(one)
@@ -22,13 +21,6 @@ local vectors = {
   },
 }
 
-local kinds = { "of_sums" }
-if rawget(_G, "jit") then
-  kinds[2] = "of_luajit"
-elseif math.type then -- luacheck: ignore 143
-  kinds[2] = "of_operators"
-end
-
 describe("a digest", function()
   it("is that of the standard", function()
     for name, cases in pairs(vectors) do
@@ -38,45 +30,10 @@ describe("a digest", function()
     end
   end)
 
-  for _, kind in ipairs(kinds) do
-    it("is the same in Lua, with bit operations " .. kind, function()
-      local in_lua = digest.in_lua(kind)
-      for name, cases in pairs(vectors) do
-        for text, wanted in pairs(cases) do
-          assert.equal(wanted, hexadecimal(in_lua[name](text)))
-        end
-      end
-      -- Around the ends of the blocks of both digests.
-      local bytes = random.new(1).integer
-      for _, length in ipairs { 1, 55, 56, 63, 64, 65, 119, 120, 135, 136, 137, 271, 272, 300 } do
-        local text = {}
-        for index = 1, length do
-          text[index] = string.char(bytes(256) - 1)
-        end
-        text = table.concat(text)
-        assert.equal(hexadecimal(digest.sha256(text)), hexadecimal(in_lua.sha256(text)))
-        assert.equal(hexadecimal(digest.keccak256(text)), hexadecimal(in_lua.keccak256(text)))
-      end
-    end)
-  end
-
-  it("is computed in Lua where the core is missing", function()
-    local loaded, preload = package.loaded, package.preload
-    local names, kept = { "riskscreen.core", "riskscreen.util.core", "riskscreen.address.digest" }, {}
-    for _, name in ipairs(names) do
-      kept[name], loaded[name] = loaded[name], nil
+  it("and a secret are compared as a whole", function()
+    assert.is_true(digest.equal("secret", "secret"))
+    for _, given in ipairs { "", "secre", "secret2", "Secret", "secretsecret" } do
+      assert.is_false(digest.equal(given, "secret"), given)
     end
-    preload["riskscreen.core"] = function()
-      error "compiled for another Lua"
-    end
-    local ok, without = pcall(require, "riskscreen.address.digest")
-    preload["riskscreen.core"] = nil
-    for _, name in ipairs(names) do
-      loaded[name] = kept[name]
-    end
-    assert.is_true(ok)
-    assert.not_equal(digest.sha256, without.sha256)
-    assert.equal(vectors.sha256.abc, hexadecimal(without.sha256 "abc"))
-    assert.equal(vectors.keccak256.abc, hexadecimal(without.keccak256 "abc"))
   end)
 end)

@@ -1,36 +1,15 @@
 -- Seals texts that Redis keeps: HMAC-SHA-256 with the operator's keys. The code covers the purpose and the label of a
 -- text, such as its key in Redis. So no text can take the place of another one. Pure.
-local core = require "riskscreen.util.core"
 local digest = require "riskscreen.address.digest"
-local hmac = require "riskscreen.util.hmac"
 local tables = require "riskscreen.util.tables"
 
 local SIZE = 32 -- bytes of a code
 local SHORTEST_KEY = 16 -- bytes
 
----@class riskscreen.Hmac with one key
----@field code fun(self, ...: string): string of texts in a row
----@field ends fun(self, sealed: string, before: string, after: string): boolean whether a text ends with its code
-
 ---@class riskscreen.nginx.Seal
 ---@field private hmacs riskscreen.Hmac[] by key; the first one signs
 local Seal = {}
 Seal.__index = Seal
-
--- The same as the core's, where it is not compiled.
-local function hmac_in_lua(key)
-  local code_of = hmac.new(digest.sha256, key)
-  return {
-    code = function(_, ...)
-      return code_of(table.concat { ... })
-    end,
-    ends = function(_, sealed, before, after)
-      return hmac.equal(code_of(before .. sealed:sub(1, -SIZE - 1) .. after), sealed:sub(-SIZE))
-    end,
-  }
-end
-
-local new_hmac = core and core.hmac or hmac_in_lua
 
 -- Comes before a sealed text, so that no byte can move from the label to the text.
 local function length_of(label)
@@ -91,7 +70,7 @@ end
 function M.new(keys, purpose)
   local hmacs = {}
   for index, key in ipairs(keys) do
-    hmacs[index] = new_hmac(new_hmac(key):code("riskscreen:" .. purpose))
+    hmacs[index] = digest.hmac(digest.hmac(key):code("riskscreen:" .. purpose))
   end
   return setmetatable({ hmacs = hmacs }, Seal)
 end
