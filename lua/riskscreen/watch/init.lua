@@ -8,7 +8,6 @@ local client_options = require "riskscreen.options"
 local decisions = require "riskscreen.policy.decision"
 local digest = require "riskscreen.address.digest"
 local errors = require "riskscreen.errors"
-local hmac = require "riskscreen.util.hmac"
 local http = require "riskscreen.options.http"
 local json = require "riskscreen.json"
 local outboxes = require "riskscreen.watch.outbox"
@@ -417,7 +416,7 @@ end
 -- The value of the header X-Riskscreen-Signature: the time of sending, and the authentication code of the time, a point
 -- and the body.
 local function signature_of(secret, body, time)
-  return ("t=%d,v1=%s"):format(time, text.hex(hmac.new(digest.sha256, secret)(("%d.%s"):format(time, body))))
+  return ("t=%d,v1=%s"):format(time, text.hex(digest.hmac(secret):code(("%d.%s"):format(time, body))))
 end
 
 -- A function that sends a body; true, or nil and the reason.
