@@ -273,13 +273,13 @@ local function wait(self, seconds, command, attempt)
   end
   local place = self.place
   local hold = runtime.tasks.hold(connection)
-  local reply, failure = connection:command(command, seconds + self.settings.timeout)
+  local replies, failure = connection:pipeline({ command }, seconds + self.settings.timeout)
   runtime.tasks.release(connection, hold)
-  if reply == nil then
+  if not replies then
     connection:close()
     return nil, failures.of_transport(place, failure, self.secret)
   end
-  if is_redirected(self, connection, { reply }) and attempt < MOST_ATTEMPTS then
+  if is_redirected(self, connection, replies) and attempt < MOST_ATTEMPTS then
     return wait(self, seconds, command, attempt + 1)
   elseif self.closed then
     connection:close()
@@ -288,7 +288,7 @@ local function wait(self, seconds, command, attempt)
   else
     connection:release()
   end
-  return first_reply(self, { reply })
+  return first_reply(self, replies)
 end
 
 ---Sends a command that may wait in Redis, such as `XREAD BLOCK`, over a connection of its own. When the task is

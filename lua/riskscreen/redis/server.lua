@@ -105,8 +105,9 @@ local function find_master(self)
     local connection, err = connect(self, address, sentinels, false)
     last = err or last
     if connection then
-      local reply, failure =
-        connection:command({ "SENTINEL", "GET-MASTER-ADDR-BY-NAME", sentinels.name }, self.settings.timeout)
+      local question = { "SENTINEL", "GET-MASTER-ADDR-BY-NAME", sentinels.name }
+      local replies, failure = connection:pipeline({ question }, self.settings.timeout)
+      local reply = replies and replies[1]
       connection:close()
       local master = type(reply) == "table" and named_address(reply[1], reply[2])
       if master then

@@ -104,7 +104,7 @@ function M.is_utf8(text)
   if length_of then
     return length_of(text) ~= nil and not text:find "\237[\160-\191]"
   end
-  local position = text:find "^[%z\1-\127]*$" and #text + 1 or 1
+  local position = text:find "^[\1-\127]*$" and #text + 1 or 1
   while position <= #text do
     local length = text:byte(position) < 0x80 and 1 or M.sequence_at(text, position)
     if not length then

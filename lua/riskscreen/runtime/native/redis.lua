@@ -120,7 +120,7 @@ local function wait_until_open(self, timeout)
 end
 
 -- Sends commands and waits for their replies.
-local function exchange_all(self, commands, timeout)
+function Connection:pipeline(commands, timeout)
   if self.failure then
     return nil, failed(self.failure.kind, self.failure.message, false)
   end
@@ -149,18 +149,6 @@ local function exchange_all(self, commands, timeout)
     self:fail(failure.kind, failure.message)
   end
   return nil, failure
-end
-
-function Connection:pipeline(commands, timeout)
-  return exchange_all(self, commands, timeout)
-end
-
-function Connection:command(command, timeout)
-  local replies, failure = exchange_all(self, { command }, timeout)
-  if not replies then
-    return nil, failure
-  end
-  return replies[1]
 end
 
 function Connection:is_open()

@@ -201,18 +201,6 @@ function Connection:pipeline(commands, timeout)
   return replies
 end
 
----@param command (string|integer)[]
----@param timeout number seconds
----@return any reply
----@return table|nil failure
-function Connection:command(command, timeout)
-  local replies, failure = self:pipeline({ command }, timeout)
-  if not replies then
-    return nil, failure
-  end
-  return replies[1]
-end
-
 ---Whether it came from the pool, with its user and its database.
 ---@return boolean
 function Connection:reused()
