@@ -31,11 +31,12 @@ end
 
 local M = {}
 
----The position of the first character that is no digit of Base58, or nil.
+---The reason why a text is not Base58, or nil.
 ---@param text string
----@return integer|nil
-function M.foreign(text)
-  return (text:find "[^1-9A-HJ-NP-Za-km-z]")
+---@return string|nil
+function M.problem(text)
+  local at = text:find "[^1-9A-HJ-NP-Za-km-z]"
+  return at and ("it has the character '%s' at position %d, which Base58 does not use"):format(text:sub(at, at), at)
 end
 
 ---The bytes of a text in Base58, or nil.

@@ -1,6 +1,8 @@
 -- Finds what no address contains: spaces, invisible characters, letters of other alphabets, signs. Copying and
 -- formatting put them there.
 
+local texts = require "riskscreen.util.text"
+
 local byte = string.byte
 
 local invisible = {
@@ -13,35 +15,14 @@ local invisible = {
   [0xFEFF] = "a byte order mark",
 }
 
--- The code point at a position, or nil where the bytes are not UTF-8.
-local function code_point(text, at)
-  local first = byte(text, at)
-  local size = first >= 240 and 4 or first >= 224 and 3 or first >= 194 and 2 or 0
-  local code = size == 4 and first % 8 or size == 3 and first % 16 or first % 32
-  if size == 0 or first > 244 then
-    return nil
-  end
-  for index = at + 1, at + size - 1 do
-    local continuation = byte(text, index)
-    if not continuation or continuation < 128 or continuation > 191 then
-      return nil
-    end
-    code = code * 64 + continuation % 64
-  end
-  return code
-end
-
+-- Besides the characters that no message shows: spaces of other widths.
 local function is_invisible(code)
-  return invisible[code]
-    or (code >= 0x2000 and code <= 0x200F)
-    or (code >= 0x2028 and code <= 0x202F)
-    or (code >= 0x2060 and code <= 0x206F)
-    or (code >= 0x0080 and code <= 0x009F)
+  return invisible[code] or (code >= 0x2000 and code <= 0x200A) or code == 0x202F or texts.is_hidden(code)
 end
 
 local function beyond_ascii(text, at)
-  local code = code_point(text, at)
-  if not code then
+  local length, code = texts.sequence_at(text, at)
+  if not length then
     return ("it has the byte 0x%02X at position %d"):format(byte(text, at), at)
   elseif is_invisible(code) then
     local name = invisible[code] and " (" .. invisible[code] .. ")" or ""

@@ -69,10 +69,9 @@ local function base58check(name, beginning, shortest, longest, versions)
       return address:find(beginning) ~= nil
     end,
     read = function(address, checked)
-      local foreign = base58.foreign(address)
-      if foreign then
-        local message = "it has the character '%s' at position %d, which Base58 does not use"
-        return nil, message:format(address:sub(foreign, foreign), foreign)
+      local problem = base58.problem(address)
+      if problem then
+        return nil, problem
       elseif #address < shortest or #address > longest then
         local wanted = shortest == longest and shortest or ("%d to %d"):format(shortest, longest)
         return nil, ("it is %d characters long, and %s address has %s"):format(#address, name, wanted)
@@ -177,10 +176,9 @@ local solana = {
     return true
   end,
   read = function(address)
-    local foreign = base58.foreign(address)
-    if foreign then
-      local message = "it has the character '%s' at position %d, which Base58 does not use"
-      return nil, message:format(address:sub(foreign, foreign), foreign)
+    local problem = base58.problem(address)
+    if problem then
+      return nil, problem
     elseif #address < 32 or #address > 44 then
       return nil, ("it is %d characters long, and a solana address has 32 to 44"):format(#address)
     elseif #base58.decode(address) ~= 32 then

@@ -2,6 +2,7 @@
 -- texts of empty arrays and numbers are corrected. The module refuses every text that the core refuses. Its
 -- messages differ, and it gives no position.
 local cjson = require "cjson"
+local is_utf8 = require("riskscreen.util.text").is_utf8
 local tables = require "riskscreen.util.tables"
 
 local LIMITS = { max_depth = 512, max_size = 2 ^ 26, max_values = 2 ^ 22 }
@@ -13,17 +14,6 @@ local MAX_WRITTEN = 1e14 -- lua-cjson writes 14 digits of a number
 -- OpenResty's lua-cjson reads every integer beyond 64 bits as the largest or the smallest one.
 local CLAMPED = 2 ^ 63
 local clamps = cjson.new().decode("[99999999999999999999]")[1] + 0.0 == CLAMPED
-
--- Well-formed UTF-8 beyond ASCII (RFC 3629), one pattern for each range of first bytes.
-local SEQUENCES = {
-  "[\194-\223][\128-\191]",
-  "\224[\160-\191][\128-\191]",
-  "[\225-\236\238\239][\128-\191][\128-\191]",
-  "\237[\128-\159][\128-\191]",
-  "\240[\144-\191][\128-\191][\128-\191]",
-  "[\241-\243][\128-\191][\128-\191][\128-\191]",
-  "\244[\128-\143][\128-\191][\128-\191]",
-}
 
 local to_integer = math.tointeger -- luacheck: ignore 143
 local math_type = math.type -- luacheck: ignore 143
@@ -43,16 +33,6 @@ local function plainly(fn, value)
     error(result, 0)
   end
   return result
-end
-
-local function is_utf8(text)
-  if text:find "^[\1-\127]*$" then
-    return true
-  end
-  for _, sequence in ipairs(SEQUENCES) do
-    text = text:gsub(sequence, " ")
-  end
-  return not text:find "[\128-\255]"
 end
 
 local function blank(quoted)

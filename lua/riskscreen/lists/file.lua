@@ -56,21 +56,20 @@ local function load_mapped(path, pause)
   if not list then
     return nil, problem
   end
-  local facts = list:facts()
-  facts.invalid, facts.expired = 0, 0
-  return list, facts
+  return list, list:facts()
 end
 
-local function load_compiled(path, pause)
-  if core then
-    return load_mapped(path, pause)
-  end
+local function read_compiled(path)
   local compiled = require "riskscreen.lists.compiled"
   local content, problem = read_whole(path, compiled.LONGEST)
   if not content then
     return nil, problem
   end
-  local list, facts = compiled.read(content)
+  return compiled.read(content)
+end
+
+local function load_compiled(path, pause)
+  local list, facts = (core and load_mapped or read_compiled)(path, pause)
   if list then
     facts.invalid, facts.expired = 0, 0
   end

@@ -131,38 +131,24 @@ local function find(self, file, address, network, now)
   return note, any_network, expires
 end
 
--- The reasons of the deny lists; or nil, and the error where a list cannot be searched.
-local function denials(self, address, network, now)
-  local reasons, err, stale = nil, nil, false
+-- The reasons of the lists of a kind; or nil, the error where a list cannot be searched, and whether one that has the
+-- address is stale. A stale allow list does not count.
+local function reasons_of(self, kind, address, network, now)
+  local reasons, err, any_stale = nil, nil, false
   for _, file in ipairs(self.files) do
-    local note, any_network, expires
-    if file.kind == "deny" then
-      note, any_network, expires = find(self, file, address, network, now)
-    end
-    if note then
-      reasons = reasons or {}
-      reasons[#reasons + 1] = reason_of(file, "block", address, network, note, any_network, expires)
-      stale = stale or is_stale(self, file, now)
-    elseif note == nil and file.kind == "deny" then
-      err = err or unreadable(file, any_network)
-    end
-  end
-  return reasons, err, stale
-end
-
--- The reasons of the allow lists that are fresh.
-local function allowances(self, address, network, now)
-  local reasons
-  for _, file in ipairs(self.files) do
-    if file.kind == "allow" and not is_stale(self, file, now) then
+    if file.kind == kind and not (kind == "allow" and is_stale(self, file, now)) then
       local note, any_network, expires = find(self, file, address, network, now)
       if note then
         reasons = reasons or {}
-        reasons[#reasons + 1] = reason_of(file, "allow", address, network, note, any_network, expires)
+        local action = kind == "deny" and "block" or "allow"
+        reasons[#reasons + 1] = reason_of(file, action, address, network, note, any_network, expires)
+        any_stale = any_stale or is_stale(self, file, now)
+      elseif note == nil then
+        err = err or unreadable(file, any_network)
       end
     end
   end
-  return reasons
+  return reasons, err, any_stale
 end
 
 local function decided(action, reasons, stale)
@@ -189,7 +175,7 @@ function Lists:decide(address, network)
   end
   self.latest = math.max(self.latest, now)
   network = addresses.canonical_network(network)
-  local reasons, err, stale = denials(self, address, network, now)
+  local reasons, err, stale = reasons_of(self, "deny", address, network, now)
   if reasons then
     return decided("block", reasons, stale)
   elseif err then
@@ -197,7 +183,7 @@ function Lists:decide(address, network)
   elseif not self.has_allow then
     return nil
   end
-  local notes = allowances(self, address, network, self.latest)
+  local notes = reasons_of(self, "allow", address, network, self.latest)
   if notes and self.settings.allow_without_call then
     return decided("allow", notes, false)
   end

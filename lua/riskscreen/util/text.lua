@@ -9,12 +9,17 @@ local articles = { ["nil"] = "nothing", table = "a table" }
 
 local M = {}
 
--- The length of the UTF-8 sequence at a position and its code point, or nil.
-local function sequence_at(text, position)
+local function is_continuation(byte)
+  return byte ~= nil and byte >= 0x80 and byte < 0xC0
+end
+
+---The length of the UTF-8 sequence at a position, and its code point; nil where the bytes are none.
+---@param text string
+---@param position integer of a byte beyond ASCII
+---@return integer|nil length
+---@return integer|nil code
+function M.sequence_at(text, position)
   local a, b, c, d = text:byte(position, position + 3)
-  local function is_continuation(byte)
-    return byte ~= nil and byte >= 0x80 and byte < 0xC0
-  end
   if a >= 0xC2 and a < 0xE0 and is_continuation(b) then
     return 2, (a - 0xC0) * 64 + b - 0x80
   elseif a >= 0xE0 and a < 0xF0 and is_continuation(b) and is_continuation(c) then
@@ -27,7 +32,6 @@ local function sequence_at(text, position)
   end
 end
 
--- The ranges of code points that end a line, hide text or reorder it where it is shown.
 local hidden_ranges = {
   { 0x80, 0x9F }, -- control characters
   { 0xAD, 0xAD }, -- the soft hyphen
@@ -40,7 +44,10 @@ local hidden_ranges = {
   { 0xE0000, 0xE0FFF }, -- tags
 }
 
-local function is_hidden(code)
+---Whether a character ends a line, hides text or reorders it where it is shown.
+---@param code integer beyond ASCII
+---@return boolean
+function M.is_hidden(code)
   for _, range in ipairs(hidden_ranges) do
     if code >= range[1] and code <= range[2] then
       return true
@@ -54,7 +61,7 @@ local function replacer(replacement, is_bad)
   return function(bytes)
     local pieces, position = {}, 1
     while position <= #bytes do
-      local length, code = sequence_at(bytes, position)
+      local length, code = M.sequence_at(bytes, position)
       local is_good = length and not (is_bad and is_bad(code))
       pieces[#pieces + 1] = is_good and bytes:sub(position, position + length - 1) or replacement
       position = position + (length or 1)
@@ -63,7 +70,7 @@ local function replacer(replacement, is_bad)
   end
 end
 
-local show_bytes, to_utf8 = replacer("?", is_hidden), replacer "\239\191\189"
+local show_bytes, to_utf8 = replacer("?", M.is_hidden), replacer "\239\191\189"
 
 ---Foreign text for one line of a message, cut to `limit` bytes. Control characters, characters that change the order of
 ---what is shown, and bytes that are not UTF-8 become "?".
@@ -97,7 +104,15 @@ function M.is_utf8(text)
   if length_of then
     return length_of(text) ~= nil and not text:find "\237[\160-\191]"
   end
-  return M.utf8(text) == text
+  local position = text:find "^[\1-\127]*$" and #text + 1 or 1
+  while position <= #text do
+    local length = text:byte(position) < 0x80 and 1 or M.sequence_at(text, position)
+    if not length then
+      return false
+    end
+    position = position + length
+  end
+  return true
 end
 
 ---A text without the white space around it, in linear time.
