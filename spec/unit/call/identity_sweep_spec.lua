@@ -137,15 +137,18 @@ local of_screening = {
 rooms.screen = of_screening
 rooms.screen_all = tables.merge(of_screening, {
   options = screen_all.options,
-  reasons = tables.merge(of_screening.reasons, with_row_options {
-    source = "it gives the subjects",
-    remember = "how many decisions of the same run are used again",
-    concurrency = "it says when a call is made",
-    ordered = "it says when a decision is reported",
-    on_progress = "it only hears",
-    total = "it is for the progress",
-    stop_after_failures = "it ends the run",
-  }),
+  reasons = tables.merge(
+    of_screening.reasons,
+    with_row_options {
+      source = "it gives the subjects",
+      remember = "how many decisions of the same run are used again",
+      concurrency = "it says when a call is made",
+      ordered = "it says when a decision is reported",
+      on_progress = "it only hears",
+      total = "it is for the progress",
+      stop_after_failures = "it ends the run",
+    }
+  ),
 })
 
 rooms.policy = {
