@@ -91,6 +91,11 @@ M.options = {
 local Worker = { __name = "riskscreen.QueueWorker" }
 Worker.__index = Worker
 
+-- The client's state. It has the access key, so no field of a worker leads to it.
+local function state_of(self)
+  return calls.state_of(self.settings.client)
+end
+
 ---@return riskscreen.QueueWorker|nil
 ---@return string|nil misuse of the client
 function M.new(queue, settings)
