@@ -35,7 +35,16 @@ if core then
   return M
 end
 
-local bit, ffi = require "bit", require "ffi"
+local ffi = optional "ffi"
+if not ffi then
+  function M.sha256()
+    error("riskscreen.core is not installed for this Lua: run riskscreen doctor", 0)
+  end
+  M.keccak256 = M.sha256
+  return M
+end
+
+local bit = require "bit"
 local bxor, band, bnot, rol = bit.bxor, bit.band, bit.bnot, bit.rol
 
 ffi.cdef "unsigned char *SHA256(const char *text, size_t size, unsigned char *digest);"
