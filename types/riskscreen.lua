@@ -478,7 +478,7 @@ function riskscreen_Client:screen(request) end
 ---@return riskscreen.Run
 function riskscreen_Client:screen_all(request) end
 
----Decides as `screen` does, from results that were looked up before: a risk assessment, or the kept answer of a journal. It calls nothing and records nothing.
+---Decides as `screen` does, from results that were looked up before: a risk assessment, or the kept answer of a journal. It calls nothing and records nothing. With local lists the risk assessment must name its address.
 ---@param results riskscreen.LookupResults|table
 ---@return riskscreen.Decision
 function riskscreen_Client:decide(results) end

@@ -22,7 +22,9 @@ describe("inside nginx", function()
   -- The result of an expression of a text, as hexadecimal digits.
   local function digest_of(expression, text)
     local code = "local digest, text = require 'riskscreen.address.digest', ... "
-      .. "return require('riskscreen.util.text').hex(" .. expression .. ")"
+      .. "return require('riskscreen.util.text').hex("
+      .. expression
+      .. ")"
     return server:eval(code, text)
   end
 

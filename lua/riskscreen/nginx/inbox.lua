@@ -5,19 +5,9 @@ local claims = require "riskscreen.webhook.claims"
 local dicts = require "riskscreen.nginx.webhook.dict"
 local inbox = require "riskscreen.webhook.inbox"
 local options = require "riskscreen.nginx.webhook.options"
-local text = require "riskscreen.util.text"
 local waiters = require "riskscreen.webhook.waiters"
 
 local ngx = _G.ngx
-
-local function warn(message)
-  ngx.log(ngx.ERR, "riskscreen: ", message)
-end
-
-local function report(failure, event)
-  local what = text.printable(event.eventType) .. " " .. text.printable(event.webhookId)
-  warn("the webhook " .. what .. " was not handled: " .. text.printable(tostring(failure), 500))
-end
 
 local M = {}
 
@@ -36,9 +26,7 @@ function M.make(given)
     poll = settings.poll,
     time = ngx.now,
   })
-  local handled =
-    claims.new(dict, { prefix = "claim:", ttl = settings.remember.ttl, lease = settings.lease, warn = warn })
-  settings.on_failure = settings.on_failure or report
+  local handled = claims.new(dict, { prefix = "claim:", ttl = settings.remember.ttl, lease = settings.lease })
   local made = inbox.assemble(settings, handled, waiters.new(dict, settings.early.ttl))
   made.dict = settings.dict
   return made

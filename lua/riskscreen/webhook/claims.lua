@@ -12,7 +12,6 @@ local DONE = ("done"):rep(8) -- as long as a claim: it needs no more room
 ---@field old_prefix? string of the keys of 0.9.0, which knew no accounts
 ---@field ttl number seconds for which a handled event is remembered
 ---@field lease number seconds after which the claim of a program that has ended expires
----@field warn fun(message: string)
 
 ---@class riskscreen.webhook.Claims: riskscreen.WebhookStore
 ---@field private space riskscreen.StoreSpace|riskscreen.nginx.InboxDict
@@ -79,7 +78,7 @@ function Claims:complete(id)
   let_go(self, id)
   local made, err = self.space:put(self.settings.prefix .. id, DONE, self.settings.ttl)
   if not made then
-    self.settings.warn("a handled webhook cannot be remembered: " .. tostring(err))
+    runtime.tasks.report("riskscreen: a handled webhook cannot be remembered: " .. tostring(err))
   end
 end
 

@@ -44,10 +44,6 @@ local own_options = {
   build.group("early", early_fields, early_doc, {}),
   build.seconds("lease", 30, "Time after which an event may come again whose worker died handling it.", 0.1, 3600),
   build.seconds("poll", 0.05, "Interval at which a worker with waiters looks for events of other workers.", 0.005, 10),
-  build.callback(
-    "on_failure",
-    "on_failure(failure, event): called for every event that was not handled; by default it goes to the error log."
-  ),
 }
 
 return tables.concat({ dict }, inbox.shared_options, own_options)
