@@ -45,10 +45,6 @@ local function let_go(self, id)
   end
 end
 
-local function unknown(err)
-  return nil, "the store cannot say whether the event was handled: " .. tostring(err)
-end
-
 function Claims:claim(id)
   local settings, space = self.settings, self.space
   local key, token = settings.prefix .. id, random.token()
@@ -67,7 +63,7 @@ function Claims:claim(id)
     value, err = space:get(key)
   end
   if err then
-    return unknown(err)
+    return nil, "the store cannot say whether the event was handled: " .. tostring(err)
   elseif not value then
     return self:claim(id) -- it was forgotten in between
   end
