@@ -47,6 +47,7 @@ M.rules = {
     ["riskscreen.client.screen"] = "the command has the options of a screening",
     ["riskscreen.call.breaker"] = "the gate has a circuit to Redis, too",
     ["riskscreen.call.stats"] = "nginx adds up the same figures",
+    ["riskscreen.nginx.cache.dict"] = "the purges of a fleet raise floors for the same buckets of addresses",
     ["riskscreen.nginx.metrics.status"] = "the gate serves the status page, and the metrics know nothing of it",
     ["riskscreen.json.kept"] = "what is kept has one encoding, which most programs need not load",
     ["riskscreen.kyt.submission"] = "the inbox asks which events belong to a submission",

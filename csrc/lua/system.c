@@ -138,16 +138,11 @@ static int system_process(lua_State *L) {
 
 int luaopen_riskscreen_system(lua_State *L) {
     static const luaL_Reg functions[] = {
-        {"columns", system_columns},
-        {"sync", system_sync},
-        {"truncate", system_truncate},
-        {"lock", system_lock},
-        {"permissions", system_permissions},
-        {"identity", system_identity},
-        {"catch_end", system_catch_end},
-        {"ending", system_ending},
-        {"process", system_process},
-        {NULL, NULL},
+        {"columns", system_columns},         {"sync", system_sync},
+        {"truncate", system_truncate},       {"lock", system_lock},
+        {"permissions", system_permissions}, {"identity", system_identity},
+        {"catch_end", system_catch_end},     {"ending", system_ending},
+        {"process", system_process},         {NULL, NULL},
     };
     luaL_checkversion(L);
     lua_newtable(L);

@@ -249,7 +249,7 @@ entry("empty", "allow", "")
 write(
   "verdict",
   "stale",
-  "2s1700000000.00000000000000000051700000001.000" .. ('{"action":"allow","reasons":[%s]}'):format(allowed)
+  "2s1700000000.0001700000001.0000000000000000005" .. ('{"action":"allow","reasons":[%s]}'):format(allowed)
 )
 write("verdict", "json", ('{"action":"allow","reasons":[%s]}'):format(allowed))
 

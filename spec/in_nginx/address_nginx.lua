@@ -76,7 +76,7 @@ describe("the gate finds the address", function()
   end)
 
   it("in a header", function()
-    start("{ header = 'X-To' }", { server = "underscores_in_headers on;" })
+    start("{ header = 'X-To' }", { server = "underscores_in_headers on; ignore_invalid_headers off;" })
     finds(function(address)
       return "/", { headers = { "x-to: " .. address } }
     end)
@@ -84,6 +84,7 @@ describe("the gate finds the address", function()
       { "/", {} },
       { "/", { headers = { "X-To: " .. CLEAN, "X-To: " .. HIGH } } },
       { "/", { headers = { "X-To: " .. CLEAN, "X_To: " .. HIGH } } },
+      { "/", { headers = { "X-To: " .. CLEAN, "X.To: " .. HIGH } } },
       { "/", { headers = { "X-To: " .. CLEAN .. ", " .. HIGH } } },
     }
   end)
@@ -139,6 +140,19 @@ describe("the gate finds the address", function()
     }
   end)
 
+  it("in a variable that is made from $request_uri, unless the path can be read in two ways", function()
+    start("{ variable = 'mapped' }", {
+      http = [[map $request_uri $mapped { "~^/withdraw/(?<to>[^/?]+)" $to; }]],
+    })
+    finds(function(address)
+      return "/withdraw/" .. address .. "/now"
+    end)
+    refuses_all {
+      "/withdraw/" .. CLEAN .. "/../" .. HIGH,
+      "/withdraw/" .. CLEAN .. "/%2e%2e/" .. HIGH,
+    }
+  end)
+
   it("not in a variable that nginx does not define, and says so", function()
     start "{ variable = 'targte' }"
     refuses_all { "/" }
@@ -167,10 +181,13 @@ describe("the gate finds the address", function()
       "/withdraw/.%3bx/" .. CLEAN .. "/" .. HIGH,
       "/withdraw/" .. CLEAN .. "/%252e%252e/" .. HIGH,
       "/withdraw/" .. CLEAN .. "/%C0%AE%C0%AE/" .. HIGH,
+      "/withdraw/" .. CLEAN .. "/%E0%80%AE%e0%80%ae/" .. HIGH,
+      "/withdraw/" .. CLEAN .. "/%F0%80%80%AE./" .. HIGH,
       "/withdraw/" .. CLEAN .. "/..%20/" .. HIGH,
       "/withdraw/" .. CLEAN .. "/..%23/" .. HIGH,
     }
     assert.is_true(passes("/.well-known/" .. CLEAN .. "/a%20b.c"))
+    assert.is_true(passes("/w/" .. CLEAN .. "/%C3%A4%E0%A4%85%E2%82%AC%F0%9F%98%80"))
   end)
 
   local function json_request(body, media_type)

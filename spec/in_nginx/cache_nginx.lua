@@ -98,6 +98,37 @@ describe("a cached decision", function()
     assert.equal("review upstream", in_worker(0, decide, BAD))
   end)
 
+  it("is purged for every policy in the worker, also where the others cannot be told", function()
+    start {
+      workers = 2,
+      init = [[
+        gate = new_gate { dict = false }
+        policies = {}
+        for index = 1, 6 do
+          policies[index] = require("riskscreen.policy").new {
+            rules = { { level = "high", action = "review", name = "rule " .. index } },
+          }
+        end
+        function sources(address)
+          local seen = {}
+          for index, policy in ipairs(policies) do
+            seen[index] = select(2, gate:decide { address = address, network = "eth", policy = policy })
+          end
+          return table.concat(seen, " ")
+        end]],
+      locations = {},
+    }
+    local before, kept, ok, after = running.nginx:eval(
+      [[
+      local before, kept = sources((...)), sources((...))
+      return before, kept, gate:purge((...)) or false, sources((...))]],
+      BAD
+    )
+    assert.equal(("lru "):rep(6), kept .. " ")
+    assert.is_false(ok)
+    assert.equal(before, after)
+  end)
+
   for _, workers in ipairs { 1, 4 } do
     it(("is fetched once for two hundred requests at once, by %d workers"):format(workers), function()
       start { workers = workers }

@@ -35,7 +35,7 @@ describe("gates with one Redis", function()
   -- Waits until a gate has heard of the last record of the stream.
   local function wait_until_same(one, other)
     nginx.wait_for("both gates to have heard the same", function()
-      local number = "return gate.context.fleet:purge()"
+      local number = "return gate.context.fleet.purges:number()"
       return one.run(number) == other.run(number)
     end)
   end
@@ -126,7 +126,7 @@ describe("gates with one Redis", function()
         redis("DEL", key .. ":lease")
         local two = fleet:take_lease(key, "0xab", nil, 3)
         assert(one > 0 and two > one, "no leases")
-        local number, mark = fleet:purge(), fleet:purge_mark()
+        local number, mark = fleet.purges:number(), fleet.purges:mark()
         local function share(json, lease)
           fleet:share(key, { json = json }, now, now + 100, number, mark, lease)
         end

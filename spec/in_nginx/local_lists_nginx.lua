@@ -6,6 +6,7 @@ local gates = require "spec.support.gate"
 local list_files = require "spec.support.list_files"
 local nginx = require "spec.support.nginx"
 local prometheus = require "spec.support.prometheus"
+local riskscreen = require "riskscreen"
 local sandbox = require "riskscreen.sandbox"
 local socket = require "socket"
 
@@ -131,6 +132,23 @@ describe("a gate with local lists", function()
     rows[1] = clean .. ",,"
     compiled("deny.rsl", rows)
     all_answer(403, clean)
+  end)
+
+  it("blocks an address that comes onto a list while the service is asked", function()
+    local clean = addresses["clean-eth"]
+    start(("{ deny = '%s', interval = 0.1 }"):format(compiled("deny.rsl", { address(1) .. ",," })))
+    running.service:fault { kind = "delay", delay = 1, match = { address = clean } }
+    riskscreen.run(function()
+      local asking = riskscreen.spawn(function()
+        return ask(clean)
+      end)
+      nginx.wait_for("the request to the service", function()
+        riskscreen.sleep(0.01)
+        return #running.service:requests() == 1
+      end)
+      compiled("deny.rsl", { clean .. ",,", address(1) .. ",," })
+      assert.same({ 403, "list" }, { asking:await() })
+    end)
   end)
 
   it("never misses an entry while its file is replaced again and again", function()

@@ -304,7 +304,7 @@ describe("a command without what it needs", function()
   local temporary = require "spec.support.temporary"
   after_each(temporary.clean)
 
-  local paths = "LUA_PATH=\"$PWD/lua/?.lua;$PWD/lua/?/init.lua;%s\" LUA_CPATH=\"%s\" lua5.4 bin/riskscreen.in "
+  local paths = 'LUA_PATH="$PWD/lua/?.lua;$PWD/lua/?/init.lua;%s" LUA_CPATH="%s" lua5.4 bin/riskscreen.in '
     .. "screen 0xf9410A55B94b72B3BE0e33912bE89D4F7dA143f3 -n eth"
 
   it("names lua-argparse", function()

@@ -44,11 +44,11 @@ local function page()
       for _, source in ipairs { "lru", "dict", "upstream", "stale" } do
         recorder:decided("block", source)
       end
-      recorder:upstream(minute / 100)
+      recorder:took("upstream", minute / 100)
       recorder:snapshot()
     end
   end
-  recorder:error "timeout"
+  recorder:count("errors", "timeout")
   local facts = { monitor = true, outcomes = { unknown = "block", review = "allow", invalid = "block" } }
   return status_page.of(statuses.of(recorder:snapshot(), facts, recorder:minutes()), now)
 end

@@ -110,17 +110,17 @@ function Fleet:gate(options)
   function gate.wait_until_hearing()
     local since = gate.run "ngx.update_time() return require('riskscreen.runtime').nginx_time()"
     nginx.wait_for("the gate to hear of purges", function()
-      return gate.run "return gate.context.fleet:heard_at()" > since
+      return gate.run "return gate.context.fleet.purges:heard_at()" > since
     end)
   end
   if not options.is_cut then
     nginx.wait_for("the gate to listen", function()
-      return gate.run "return gate.context.fleet:heard_at() > 0"
+      return gate.run "return gate.context.fleet.purges:heard_at() > 0"
     end)
-    local begun = gate.run "return gate.context.fleet:purge()"
+    local begun = gate.run "return gate.context.fleet.purges:number()"
     for _, other in ipairs(self.gates) do
       nginx.wait_for("the other gates to hear of it", function()
-        return other.is_cut or other.run "return gate.context.fleet:purge()" >= begun
+        return other.is_cut or other.run "return gate.context.fleet.purges:number()" >= begun
       end)
     end
   end

@@ -1,11 +1,11 @@
 -- A second implementation of the policies of scores, written from docs/transactions.md alone; see policy_oracle.lua.
 -- Scores are texts that a double holds exactly.
 
-local conditions = require "spec.support.policy_oracle_conditions"
 local json = require "riskscreen.json"
 local policy_oracle = require "spec.support.policy_oracle"
 
-local MAYBE, both, contains, object = conditions.MAYBE, conditions.both, conditions.contains, conditions.object
+local MAYBE, both, contains, object =
+  policy_oracle.MAYBE, policy_oracle.both, policy_oracle.contains, policy_oracle.object
 local worse = policy_oracle.worse
 
 local function is_absent(value)
@@ -51,9 +51,9 @@ local function matches(options, rule, part)
   end
   text("direction", part.direction)
   text("strategy", part.strategy)
-  text("strategy_name", part.strategy_name, conditions.plain)
-  text("detail", part.code, conditions.plain)
-  text("detail_name", part.name, conditions.plain)
+  text("strategy_name", part.strategy_name, policy_oracle.plain)
+  text("detail", part.code, policy_oracle.plain)
+  text("detail_name", part.name, policy_oracle.plain)
   for _, limit in ipairs { "score_at_least", "score_below" } do
     if rule[limit] then
       local known = not is_absent(part.score)
@@ -81,7 +81,7 @@ local function parts_of(options, result)
   if highest < 0 and not is_unscored or not contains(options.final_statuses or { 1003 }, result.status) then
     return nil
   end
-  for _, risk in ipairs(is_absent(result.risks) and {} or conditions.list(result.risks) or { "malformed" }) do
+  for _, risk in ipairs(is_absent(result.risks) and {} or policy_oracle.list(result.risks) or { "malformed" }) do
     if not texts(risk, "riskLevel", "riskType", "riskSource") then
       return nil
     end
@@ -113,7 +113,7 @@ local function parts_of(options, result)
       if not is_well or not add("strategy", strategy) then
         return nil
       end
-      local details = not is_absent(one.details) and conditions.list(one.details)
+      local details = not is_absent(one.details) and policy_oracle.list(one.details)
       if details == nil then
         return nil
       end

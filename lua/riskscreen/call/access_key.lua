@@ -7,9 +7,8 @@ local texts = require "riskscreen.util.text"
 local REDACTED = "[redacted]"
 local LONGEST_TEXT = 4096 -- bytes; messages show less of a foreign text
 local MAX_DEPTH = 3 -- encodings within each other
-local SHORTEST_PIECE = 4 -- bytes of the key that are removed from the end of a text that was cut
-
-local entities = { amp = "&", lt = "<", gt = ">", quot = '"', apos = "'", sol = "/", plus = "+", equals = "=" }
+local SHORTEST_PIECE = 4 -- bytes of the key that are removed where a text was cut
+local LONGEST_CODE = 16 -- bytes of an encoded character, and of the "..." behind a cut
 
 local function utf8_char(code)
   if code < 0x80 then
@@ -22,41 +21,33 @@ local function utf8_char(code)
   return "?"
 end
 
-local function character(digits, base)
-  return digits and #digits <= 8 and utf8_char(tonumber(digits, base)) or nil
-end
-
--- The first character of an encoded text and its encoded length, for each byte that begins an encoded character.
-local decoders = {
-  ["%"] = function(rest)
-    local digits = rest:match "^%%(%x%x)"
-    return digits and string.char(tonumber(digits, 16)), 3
-  end,
-  ["\\"] = function(rest)
-    local digits = rest:match "^\\u(%x%x%x%x)"
-    if digits then
-      return character(digits, 16), 6
-    end
-    digits = rest:match "^\\x(%x%x)"
-    if digits then
-      return string.char(tonumber(digits, 16)), 4
-    end
-    return rest:match "^\\([/\\\"'])", 2
-  end,
-  ["&"] = function(rest)
-    -- A number that ends with the text may have been cut.
-    local digits, ending = rest:match "^&#[xX](%x+)([^%x])"
-    if digits then
-      return character(digits, 16), #digits + (ending == ";" and 4 or 3)
-    end
-    digits, ending = rest:match "^&#(%d+)(%D)"
-    if digits then
-      return character(digits, 10), #digits + (ending == ";" and 3 or 2)
-    end
-    local name = rest:match "^&(%a+);"
-    return name and entities[name], name and #name + 2
-  end,
+-- The spellings of an encoded character: its pattern, and the base of its digits or its meanings. A number that ends
+-- with the text may have been cut, so the character after it is looked at.
+local spellings = {
+  { "^%%(%x%x)", 16, byte = true },
+  { "^\\u(%x%x%x%x)", 16 },
+  { "^\\x(%x%x)", 16, byte = true },
+  { "^\\([/\\\"'])", { ["/"] = "/", ["\\"] = "\\", ['"'] = '"', ["'"] = "'" } },
+  { "^&#[xX](%x+);", 16 },
+  { "^&#[xX](%x+)[^%x;]", 16, beyond = 1 },
+  { "^&#(%d+);", 10 },
+  { "^&#(%d+)[^%d;]", 10, beyond = 1 },
+  { "^&(%a+);", { amp = "&", lt = "<", gt = ">", quot = '"', apos = "'", sol = "/", plus = "+", equals = "=" } },
 }
+
+-- The first character of a text if it is encoded, and its encoded length.
+local function first_character(rest)
+  for _, spelling in ipairs(spellings) do
+    local _, last, found = rest:find(spelling[1])
+    local meaning = spelling[2]
+    if last and type(meaning) == "table" then
+      return meaning[found], last
+    elseif last then
+      local code = #found <= 8 and tonumber(found, meaning)
+      return code and (spelling.byte and string.char(code) or utf8_char(code)), last - (spelling.beyond or 0)
+    end
+  end
+end
 
 ---@class riskscreen.call.Decoded
 ---@field bytes string
@@ -69,11 +60,11 @@ local function decode(text)
   local position, changed = 1, false
   while position <= #text.bytes do
     local byte = text.bytes:sub(position, position)
-    local decoded, length = nil, 1
-    if decoders[byte] then
-      decoded, length = decoders[byte](text.bytes:sub(position, position + 11))
+    local decoded, length
+    if byte:find "[%%\\&]" then
+      decoded, length = first_character(text.bytes:sub(position, position + 11))
     end
-    changed = changed or decoded ~= nil
+    changed = changed or decoded
     length = decoded and length or 1
     for one in (decoded or byte):gmatch "." do
       bytes[#bytes + 1] = one
@@ -141,18 +132,23 @@ local function mark_all(marked, text, folded, form)
   end
 end
 
--- Marks the beginning of the key at the end of a text that was cut, perhaps within an encoded character.
-local function mark_cut_end(marked, text, folded, key, size)
-  local rest = folded:gsub("%%%x?$", ""):gsub("\\[ux]?%x*$", ""):gsub("&#?%w*$", "")
-  for _, ending in ipairs { folded, rest } do
-    for length = math.min(#key - 1, #ending), SHORTEST_PIECE, -1 do
-      if ending:sub(-length) == key:sub(1, length) then
-        for position = text.first[#ending - length + 1], size do
-          marked[position] = true
-        end
-        break
+-- Marks the beginnings of the key where a text was cut: at its end or before "...", perhaps within an encoded
+-- character.
+local function mark_cuts(marked, text, folded, key)
+  local first = folded:find(key:sub(1, SHORTEST_PIECE), 1, true)
+  while first do
+    local length = SHORTEST_PIECE
+    while length < #key and folded:byte(first + length) == key:byte(length + 1) do
+      length = length + 1
+    end
+    local rest = folded:sub(first + length, first + length + LONGEST_CODE)
+    for _, code in ipairs { "", "%%%x?", "\\[ux]?%x*", "&#?%w*" } do
+      local cut = length < #key and (rest:match("^" .. code .. "()$") or rest:match("^" .. code .. "()%.%.%."))
+      for position = cut and text.first[first] or 1, cut and text.last[first + length + cut - 2] or 0 do
+        marked[position] = true
       end
     end
+    first = folded:find(key:sub(1, SHORTEST_PIECE), first + 1, true)
   end
 end
 
@@ -195,23 +191,6 @@ function M.read(given)
   return nil, errors.new("unauthorized", "the access_key function " .. problem, { sent = false })
 end
 
--- Whether a text may hold a form of the key or the beginning of one: most texts do not.
-local function may_hold(foreign, forms)
-  if foreign:find "[%%\\&]" then
-    return true
-  end
-  local folded = fold(foreign)
-  if folded:find(forms[1].text:sub(1, SHORTEST_PIECE), 1, true) then
-    return true
-  end
-  for _, form in ipairs(forms) do
-    if folded:find(form.text, 1, true) then
-      return true
-    end
-  end
-  return false
-end
-
 ---Returns a function that removes a key from a text. Its result has at most the first 4096 bytes of the text.
 ---@param key string not empty
 ---@return fun(foreign: string): string
@@ -219,9 +198,6 @@ function M.redactor(key)
   local forms = forms_of(key)
   return function(foreign)
     foreign = foreign:sub(1, LONGEST_TEXT)
-    if not may_hold(foreign, forms) then
-      return foreign
-    end
     local marked = {}
     local text, depth = plain(foreign), 0
     while text and depth <= MAX_DEPTH do
@@ -229,7 +205,7 @@ function M.redactor(key)
       for _, form in ipairs(forms) do
         mark_all(marked, text, folded, form)
       end
-      mark_cut_end(marked, text, folded, forms[1].text, #foreign)
+      mark_cuts(marked, text, folded, forms[1].text)
       text, depth = decode(text), depth + 1
     end
     return next(marked) and replace_marked(foreign, marked) or foreign

@@ -4,12 +4,11 @@ local tables = require "riskscreen.util.tables"
 
 local SAMPLES = 64 -- durations that are kept for each operation
 local FEWEST = 20 -- durations that the percentile needs
-local FRESH = 8 -- new durations after which the percentile is computed again
 local PERCENTILE = 0.95
 
 ---@class riskscreen.Hedge
 ---@field delay number|"p95" seconds, or the recent 95th percentile of the operation's durations
----@field private recent table<string, { count: integer, durations: number[], late?: number }> by operation
+---@field private recent table<string, { count: integer, durations: number[] }> by operation
 local Hedge = {}
 Hedge.__index = Hedge
 
@@ -30,9 +29,6 @@ function Hedge:observe(operation, seconds)
   end
   recent.durations[recent.count % SAMPLES + 1] = seconds
   recent.count = recent.count + 1
-  if recent.count >= FEWEST and (recent.count - FEWEST) % FRESH == 0 then
-    recent.late = percentile(recent.durations)
-  end
 end
 
 ---The seconds after which an answer is late; nil while the percentile has too few durations.
@@ -43,7 +39,7 @@ function Hedge:late_after(operation)
     return self.delay
   end
   local recent = self.recent[operation]
-  return recent and recent.late
+  return recent and recent.count >= FEWEST and percentile(recent.durations) or nil
 end
 
 -- Whether a result ends the race. After a retryable failure the other request may still succeed.

@@ -60,7 +60,7 @@ local function transport(call, key, timeout, fresh)
     local value_only = not state.hooks.response and call.options.value_only
     return state.transport(built, key, timeout, connect_timeout, fresh, value_only, call.target)
   end
-  return state.transport {
+  local request = {
     method = built.method,
     target = call.target,
     headers = with_key(built.headers, key),
@@ -69,8 +69,9 @@ local function transport(call, key, timeout, fresh)
     connect_timeout = connect_timeout,
     replay = built.replay,
     fresh = fresh or nil,
-    keep_null = built.keep_null,
   }
+  request.keep_null = built.keep_null
+  return state.transport(request)
 end
 
 ---Sends one request.

@@ -94,30 +94,44 @@ function M.of(handle)
   return states[handle]
 end
 
----The state of a handle and the checked options of a call; or nil and a message for `error`.
+---The state of a handle and the checked options of a call. Misuse raises at the caller of a method that calls this.
 ---@param handle any the `self` of a method
 ---@param place string such as "client.kya"
 ---@param parameters? any
 ---@param specs? riskscreen.Option[]
 ---@param given? any
----@return riskscreen.State|nil
----@return table|string
-function M.open(handle, place, parameters, specs, given)
-  local state = states[handle]
+---@param what? string the method's name, for messages
+---@param depth? integer functions between the method and this one
+---@return riskscreen.State
+---@return table
+function M.open(handle, place, parameters, specs, given, what, depth)
+  local state, misuse, checked = states[handle], nil, NO_OPTIONS
   if not state then
-    return nil, ("call it with a colon: %s:method(…)"):format(place)
+    misuse = ("call it with a colon: %s:method(…)"):format(place)
   elseif not state.transport then
-    return nil, "the client is closed"
+    misuse = "the client is closed"
   elseif parameters ~= nil and type(parameters) ~= "table" then
-    return nil, "parameters must be a table (got " .. text.kind(parameters) .. ")"
-  elseif given == nil then
-    return state, NO_OPTIONS
+    misuse = "parameters must be a table (got " .. text.kind(parameters) .. ")"
+  elseif specs and (given ~= nil or what) then
+    checked, misuse = check.options(specs, given)
+    misuse = misuse and (what and what .. ": " or "") .. misuse.message
   end
-  local checked, wrong = check.options(specs, given)
-  if not checked then
-    return nil, wrong.message
+  if misuse then
+    error(misuse, 3 + (depth or 0))
   end
   return state, checked
+end
+
+---How addresses are checked: as the call says, else as the client's option says, else by `default`.
+---@param state riskscreen.State
+---@param own? "checksum"|"format"|false
+---@param default "checksum"|"format"
+---@return "checksum"|"format"|false
+function M.address_check(state, own, default)
+  if own == nil then
+    own = state.settings.address_check
+  end
+  return own == nil and default or own
 end
 
 ---The reason why a client cannot make a call at this point of the program, as an error; or nil.

@@ -1,6 +1,7 @@
 -- The configuration of the command: flags over environment over a profile file. Its settings are the client's options
 -- that can be written as text. Those of a group have a dot: "rate_limit.rate". Each value keeps its source.
 
+local files = require "riskscreen.util.files"
 local options = require "riskscreen.options"
 local option_of = require "riskscreen.cli.option"
 local status = require "riskscreen.cli.status"
@@ -25,31 +26,22 @@ local LONGEST_PROFILE = 1024 * 1024 -- bytes
 -- The settings that are the command's own.
 local own = {
   { name = "profile", type = "string", argument = "NAME", doc = "Profile: a name, or the path of a file." },
-  {
-    name = "access_key_file",
-    type = "string",
-    argument = "FILE",
-    doc = "File that holds the access key. Only its owner should be able to read it.",
-  },
-  {
-    name = "access_key_command",
-    type = "string",
-    argument = "COMMAND",
-    doc = "Command that prints the access key, such as 'pass show riskscreen'.",
-  },
-  {
-    name = "network",
-    type = "string",
-    short = "n",
-    argument = "NETWORK",
-    doc = "Network of addresses that name none.",
-  },
-  {
-    name = "policy",
-    type = "string",
-    argument = "FILE",
-    doc = "Lua file that returns the policy: riskscreen.policy { … }, or the table of its options.",
-  },
+  option_of.text(
+    "access_key_file",
+    "FILE",
+    "File that holds the access key. Only its owner should be able to read it."
+  ),
+  option_of.text(
+    "access_key_command",
+    "COMMAND",
+    "Command that prints the access key, such as 'pass show riskscreen'."
+  ),
+  option_of.text("network", "NETWORK", "Network of addresses that name none.", "n"),
+  option_of.text(
+    "policy",
+    "FILE",
+    "Lua file that returns the policy: riskscreen.policy { … }, or the table of its options."
+  ),
   { name = "journal", type = "string", argument = "FILE", doc = "File in which every decision is recorded." },
   { name = "journal_record", type = "boolean", doc = "Keep the whole answers in the journal, for journal replay." },
   { name = "sandbox", type = "boolean", doc = "Ask the built-in sandbox, not a service." },
@@ -145,17 +137,9 @@ local function set(values, setting, written, source)
   values[setting.name] = { value = option_of.value(setting.option, written), text = written, source = source }
 end
 
-local function read_file(path, what, limit)
-  local file, problem = io.open(path, "rb")
-  local content
-  if file then
-    content, problem = file:read(limit)
-    file:close()
-  end
-  if not content and problem then
-    status.misuse(("the %s cannot be read: %s"):format(what, tostring(problem)))
-  end
-  return content or ""
+local function read_file(path, what)
+  local content, problem = files.read(path, LONGEST_PROFILE)
+  return content or status.misuse(("the %s cannot be read: %s"):format(what, tostring(problem)))
 end
 
 -- The path of a profile, and whether it must be there.
@@ -174,17 +158,10 @@ local function profile_path(name, getenv)
   return home and ("%s/riskscreen/%s.conf"):format(home, name or "default"), name ~= nil
 end
 
----@param path string
----@return boolean
-function M.exists(path)
-  local file = io.open(path, "rb")
-  return file ~= nil and file:close()
-end
-
 -- Lines of "name = value"; a line that begins with "#" is a comment.
 local function read_profile(values, path)
   local number = 0
-  for line in (read_file(path, "profile", LONGEST_PROFILE) .. "\n"):gmatch "([^\n]*)\n" do
+  for line in (read_file(path, "profile") .. "\n"):gmatch "([^\n]*)\n" do
     number = number + 1
     local place = ("%s:%d"):format(path, number)
     if line:find "%S" and not line:find "^%s*#" then
@@ -214,7 +191,7 @@ function M.read(flags, pairs_given, getenv)
   local values, profile = {}, nil
   local name = flags.profile or getenv(M.variable "profile")
   local path, is_required = profile_path(name, getenv)
-  if path and (is_required or M.exists(path)) then
+  if path and (is_required or files.exists(path)) then
     read_profile(values, path)
     profile = path
   end
@@ -273,7 +250,7 @@ end
 ---@param path string
 ---@return string
 function M.read_secret(path)
-  return without_line_end(read_file(path, "key file", LONGEST_PROFILE))
+  return without_line_end(read_file(path, "key file"))
 end
 
 local function key_of_file(value, warn)

@@ -1,6 +1,7 @@
 -- riskscreen list update: fetches OFAC's list if it has changed. The file that was fetched is kept beside the list. One
 -- that has not changed is compiled again, so that the age of the list is the age of the last look.
 local core = require "riskscreen.core"
+local files = require "riskscreen.util.files"
 local http = require "riskscreen.options.http"
 local json = require "riskscreen.json"
 local runtime = require "riskscreen.runtime"
@@ -26,15 +27,6 @@ local function split(url)
     base, reason = http.base_url(origin)
   end
   return base, base and (target:find "^/" and target or "/" .. target) or reason
-end
-
-local function read(path)
-  local file = io.open(path, "rb")
-  local content = file and file:read "*a"
-  if file then
-    file:close()
-  end
-  return content
 end
 
 local function write(path, content)
@@ -84,8 +76,8 @@ end
 ---@return boolean is_new
 ---@return fun() keep makes it the source of later updates
 function M.fetch(output, url, settings)
-  local kept = read(output .. FETCHED)
-  local facts = kept and json.decode(read(output .. FACTS) or "")
+  local kept = files.read(output .. FETCHED)
+  local facts = kept and json.decode(files.read(output .. FACTS) or "")
   local headers = {}
   -- Only an unspoilt file may stand for the one that has not changed.
   if type(facts) == "table" and facts.url == url and facts.digest == text.hex(core.sha256(kept)) then

@@ -1,6 +1,7 @@
 -- Options of the library as flags of the command: names, and values from text. The limits are the option's own.
 
 local check = require "riskscreen.options.check"
+local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 
 ---@class riskscreen.cli.Option: riskscreen.Option
@@ -10,6 +11,16 @@ local text = require "riskscreen.util.text"
 ---@field is_repeated? boolean several values: the flag and the setting are repeated, and all values count
 
 local M = {}
+
+---An option whose value is a text.
+---@param name string
+---@param argument string how the help names its value
+---@param doc string
+---@param short? string one letter
+---@return riskscreen.cli.Option
+function M.text(name, argument, doc, short)
+  return { name = name, type = "string", argument = argument, short = short, doc = doc }
+end
 
 ---The flag of an option: "page_size" and "pageSize" are "--page-size".
 ---@param name string
@@ -86,11 +97,7 @@ end
 ---@param given table<string, any>
 ---@return table<string, any>
 function M.values(options, given)
-  local values = {}
-  for _, option in ipairs(options) do
-    values[option.name] = given[option.name]
-  end
-  return values
+  return tables.pick(given, tables.pluck(options, "name"))
 end
 
 ---Picks options by name from a table of options.

@@ -47,26 +47,17 @@ local function define(operation)
   namespaces[operation.namespace] = namespace
   namespace[operation.method] = function(self, parameters, given)
     local state, call_options = calls.open(self, place, parameters, specs, given)
-    if not state then
-      error(call_options, 2)
-    elseif split then
+    if split then
       return split(state, parameters or {}, call_options)
     end
     return calls.perform(state, operation, parameters or {}, call_options)
   end
 end
 
-local function define_walks(operation)
-  local namespace = namespaces[operation.namespace]
-  for name, method in pairs(pages.methods(operation)) do
-    namespace[name] = method
-  end
-end
-
 for _, operation in ipairs(operations.list) do
   define(operation)
-  if operation.paginated then
-    define_walks(operation)
+  for name, method in pairs(operation.paginated and pages.methods(operation) or {}) do
+    namespaces[operation.namespace][name] = method
   end
 end
 
@@ -86,9 +77,6 @@ end
 ---@return riskscreen.Response|riskscreen.Error
 function Client:call(name, parameters, call_options)
   local state, checked = calls.open(self, "client", parameters, options.call, call_options)
-  if not state then
-    error(checked, 2)
-  end
   local operation = operations.by_name[name]
   if not operation then
     local hint = text.did_you_mean(name, tables.sorted_keys(operations.by_name))
@@ -105,9 +93,7 @@ end
 ---@return riskscreen.Response|riskscreen.Error
 function Client:request(method, path, call_options)
   local state, checked = calls.open(self, "client", nil, options.request, call_options)
-  if not state then
-    error(checked, 2)
-  elseif not options.methods[method] then
+  if not options.methods[method] then
     error(("method must be GET, POST, PUT, PATCH or DELETE (got %s)"):format(text.show(method)), 2)
   elseif type(path) ~= "string" then
     error("path must be a string (got " .. text.kind(path) .. ")", 2)
@@ -125,10 +111,7 @@ end
 ---@param request riskscreen.WatchRequest
 ---@return riskscreen.Watch
 function Client:watch(request)
-  local state = calls.state_of(self)
-  if not state then
-    error("call it with a colon: client:watch { … }", 2)
-  end
+  local state = calls.state_of(self) or error("call it with a colon: client:watch { … }", 2)
   local watch, misuse = watches.new(self, state, request)
   return watch or error(misuse, 2)
 end
@@ -136,10 +119,7 @@ end
 ---The client's counters and latency histograms, and the status of its rate limit and circuit breaker.
 ---@return table
 function Client:stats()
-  local state = calls.state_of(self)
-  if not state then
-    error("call it with a colon: client:stats()", 2)
-  end
+  local state = calls.state_of(self) or error("call it with a colon: client:stats()", 2)
   local stats = calls.stats(state)
   stats.lists = state.lists and state.lists:facts()
   return stats
@@ -184,11 +164,12 @@ end
 ---caller has checked the address.
 ---@param client riskscreen.Client
 ---@param policy riskscreen.Policy
+---@param is_canonical boolean its caller gives canonical addresses, and networks of the interface
 ---@return nil|fun(address: any, network: any, timeout: number): riskscreen.Decision decide as of screen.decider; nil if
 ---it is not a client
-function M.decider(client, policy)
+function M.decider(client, policy, is_canonical)
   local state = calls.state_of(client)
-  return state and screen.decider(state, policy, { address_check = false })
+  return state and screen.decider(state, policy, { address_check = false, is_canonical = is_canonical })
 end
 
 local metatable = { __index = Client, __name = "riskscreen.Client" }

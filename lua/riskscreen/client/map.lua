@@ -38,8 +38,6 @@ local AHEAD = 4 -- times `concurrency` is the most items that are taken and have
 ---rebuilds a table of moving positions again and again
 ---@field private results table<integer, riskscreen.MapEntry> ended and not yet reported, likewise at their position in
 ---the order of the reports
----@field private spares riskscreen.MapEntry[] of reported items
----@field private spare integer their number
 ---@field private workers table<riskscreen.MapWorker, true>
 ---@field private working integer number of workers
 ---@field private taken integer
@@ -66,26 +64,10 @@ local function take(run)
     run.exhausted, run.problem = true, problem
     return
   end
-  local index, spares = run.taken + 1, run.spares
+  local index = run.taken + 1
   run.taken = index
-  local entry = spares[run.spare]
-  if entry then
-    spares[run.spare] = nil
-    run.spare = run.spare - 1
-    entry.index, entry.item = index, item
-  else
-    -- With room for the fields that come later.
-    entry = { index = index, item = item, value = nil, err = nil, extra = nil, position = nil, told = nil }
-  end
-  run.queue[index % run.window] = entry
-end
-
--- Keeps the entry of a reported item for another one: a new table costs Lua 5.4 more than the rest of `take`.
-local function keep_spare(run, entry)
-  entry.item, entry.value, entry.err, entry.extra = nil, nil, nil, nil
-  entry.told, entry.task = nil, nil
-  local spare = run.spare + 1
-  run.spare, run.spares[spare] = spare, entry
+  -- With room for the fields that come later.
+  run.queue[index % run.window] = { index = index, item = item, value = nil, err = nil, extra = nil, position = nil }
 end
 
 local function finish(run, entry)
@@ -142,13 +124,9 @@ local function start_workers(run)
   end
 end
 
--- Takes more items than are under way, so that no worker ends because the caller is slow to take further ones. It takes
--- many when few are left, because the bounds cost more than an item (`./dev bench screen_all`).
+-- Takes more items than are under way, so that no worker ends because the caller is slow to take further ones.
 local function fill(run)
   start_workers(run)
-  if run.taken - run.begun > run.concurrency then
-    return
-  end
   while
     not (run.exhausted or run.stopped)
     and run.taken - run.ended < AHEAD * run.concurrency
@@ -212,16 +190,14 @@ local function report(run, entry)
       return M.next(run)
     end
   end
-  local index, item = entry.index, entry.item
   run.results[entry.position % run.window] = nil
   run.reported = run.reported + 1
-  keep_spare(run, entry)
   if value ~= nil then
     run.failures = 0
   else
     count_failure(run, err)
   end
-  return run.present(index, value, err, item, extra)
+  return run.present(entry.index, value, err, entry.item, extra)
 end
 
 ---The next result of a run; nothing at the end.
@@ -342,8 +318,6 @@ function M.new(runtime, source, body, settings, present)
     failures = 0,
     queue = {},
     results = {},
-    spares = {},
-    spare = 0,
     changed = runtime.tasks.signal(),
     iterate = runtime.tasks.iterator(M.next),
   }, Run)

@@ -308,9 +308,6 @@ function M.methods(operation)
   local function method(use)
     return function(self, parameters, call_options)
       local state, checked_options = calls.open(self, place, parameters, options.call, call_options)
-      if not state then
-        error(checked_options, 2)
-      end
       local checked, err = calls.check(state, walk_of, parameters or {}, checked_options)
       local walk = new_walk(operation, checked or {}, function(page_parameters)
         return calls.make(state, operation, page_parameters, checked_options)

@@ -1,9 +1,9 @@
 -- From a transport's reply to an operation's value, or to an error. Pure. A reply that is malformed, contradicts itself
 -- or is about something else never becomes a value.
+local addresses = require "riskscreen.address"
 local date = require "riskscreen.util.date"
 local errors = require "riskscreen.errors"
 local json = require "riskscreen.json"
-local match = require "riskscreen.interface.match"
 local records = require "riskscreen.interface.records"
 local shape = require "riskscreen.interface.shape"
 local tables = require "riskscreen.util.tables"
@@ -22,6 +22,7 @@ local MAX_WAIT = 1e9 -- seconds; hundreds of digits would make an infinite one
 ---@field size? integer bytes of the body
 ---@field times? table<string, number> seconds
 ---@field http_version? string
+---@field text? string the body, where the request asked for it
 
 ---@class riskscreen.Response the second result of a call, beside its value
 ---@field status integer
@@ -58,44 +59,25 @@ local function quote(context, foreign)
   return text.printable(context.redact(foreign), MAX_QUOTE)
 end
 
----@class riskscreen.Report what an envelope says about a failure, as far as the body is one
----@field code? integer
----@field msg? string on one line, bounded and without the key
----@field status? string
----@field timestamp? integer
----@field is_envelope boolean the body is the service's own
-
-local NO_REPORT = { is_envelope = false }
-
-local function report_of(body, context)
-  if not shape.is_object(body) then
-    return NO_REPORT
-  end
-  local message = type(body.msg) == "string" and body.msg or body.message
-  return {
-    code = shape.is_integer(body.code) and body.code or nil,
-    msg = type(message) == "string" and quote(context, message) or nil,
-    status = type(body.status) == "string" and quote(context, body.status) or nil,
-    timestamp = shape.is_integer(body.timestamp) and body.timestamp or nil,
-    is_envelope = body.success == false and shape.is_integer(body.code),
-  }
-end
-
--- The fields of an error about a reply with a report.
-local function fields_of(reply, report)
-  return {
-    status = reply.status,
-    code = report.code,
-    msg = report.msg,
-    envelope_status = report.status,
-    timestamp = report.timestamp,
-  }
-end
-
 -- Whether the envelope of an answer that refuses says at the same time that the request succeeded.
 local function claims_success(body)
-  return shape.is_object(body)
-    and (body.success == true or body.code == 1 or body.status == "SUCCESS" or body.msg == "SUCCESS")
+  return body.success == true or body.code == 1 or body.status == "SUCCESS" or body.msg == "SUCCESS"
+end
+
+-- The fields of an error about a reply, as far as its body reports a failure. The message is on one line, bounded and
+-- without the key.
+local function fields_of(reply, context)
+  local body, fields = reply.value, { status = reply.status }
+  if shape.is_object(body) then
+    local message = type(body.msg) == "string" and body.msg or body.message
+    fields.code = shape.is_integer(body.code) and body.code or nil
+    fields.msg = type(message) == "string" and quote(context, message) or nil
+    fields.envelope_status = type(body.status) == "string" and quote(context, body.status) or nil
+    fields.timestamp = shape.is_integer(body.timestamp) and body.timestamp or nil
+    -- A refusal that contradicts itself may have had an effect.
+    fields.uncertain = claims_success(body) or nil
+  end
+  return fields
 end
 
 local function retry_after(reply, context)
@@ -116,9 +98,9 @@ local function redirect_error(reply, context, fields)
 end
 
 -- The end of a message: the service's own message, or the beginning of a body that is not JSON.
-local function detail(reply, context, report)
-  if report.msg then
-    return ": " .. report.msg
+local function detail(reply, context, message)
+  if message then
+    return ": " .. message
   elseif reply.invalid and reply.excerpt then
     return (" (the body begins '%s')"):format(text.printable(context.redact(reply.excerpt), MAX_EXCERPT))
   end
@@ -126,22 +108,18 @@ local function detail(reply, context, report)
 end
 
 local function status_error(reply, context)
-  local status = reply.status
-  local report = report_of(reply.value, context)
-  local fields = fields_of(reply, report)
-  -- A refusal that contradicts itself may have had an effect.
-  fields.uncertain = claims_success(reply.value) or nil
+  local status, fields = reply.status, fields_of(reply, context)
   if status >= 300 and status < 400 then
     return redirect_error(reply, context, fields)
   end
   local entry = statuses[status] or (status >= 500 and status < 600 and server_failure) or unknown_status
-  if entry.kind == "http" and report.is_envelope then
+  if entry.kind == "http" and fields.code and reply.value.success == false then
     entry = refusal
   end
   if entry.kind == "rate_limited" or entry.kind == "server" then
     fields.retry_after = retry_after(reply, context)
   end
-  return errors.new(entry.kind, entry.message .. detail(reply, context, report), fields)
+  return errors.new(entry.kind, entry.message .. detail(reply, context, fields.msg), fields)
 end
 
 local function protocol_error(reply, message)
@@ -149,10 +127,8 @@ local function protocol_error(reply, message)
 end
 
 local function api_error(reply, context)
-  local report = report_of(reply.value, context)
-  local said = report.msg and (": " .. report.msg) or " without a message"
-  local fields = fields_of(reply, report)
-  fields.uncertain = claims_success(reply.value) or nil
+  local fields = fields_of(reply, context)
+  local said = fields.msg and (": " .. fields.msg) or " without a message"
   return errors.new("api", "the service reports a failure" .. said, fields)
 end
 
@@ -160,20 +136,11 @@ end
 local function body_of(reply, context)
   if reply.invalid then
     local reason = quote(context, tostring(reply.invalid.message))
-    local beginning = detail(reply, context, NO_REPORT)
-    return nil, protocol_error(reply, ("the body is not JSON: %s%s"):format(reason, beginning))
+    return nil, protocol_error(reply, ("the body is not JSON: %s%s"):format(reason, detail(reply, context)))
   elseif reply.value == nil then
     return nil, protocol_error(reply, "the body is empty")
   end
   return reply.value
-end
-
-local function envelope_of(reply, context)
-  local body, err = body_of(reply, context)
-  if not err and not shape.is_object(body) then
-    err = protocol_error(reply, "the body must be an object (got " .. json.kind(body) .. ")")
-  end
-  return body, err
 end
 
 local function ill_typed(reply, envelope, field, wanted)
@@ -187,15 +154,6 @@ local function contradiction(reply, message, value)
   return protocol_error(reply, ("the answer contradicts itself: %s is %s"):format(message, tostring(value)))
 end
 
--- The error of a member that must be "SUCCESS", if it is there.
-local function not_success(value, name, reply, context)
-  if value == nil or value == "SUCCESS" then
-    return nil
-  end
-  local shown = type(value) == "string" and ("'" .. quote(context, value) .. "'") or json.kind(value)
-  return contradiction(reply, "success is true and " .. name, shown)
-end
-
 ---@type table<string, fun(envelope: table, reply: riskscreen.Reply, context: riskscreen.Context): riskscreen.Error|nil>
 local envelope_error = {}
 
@@ -203,7 +161,13 @@ local envelope_error = {}
 function envelope_error.standard(envelope, reply, context)
   local success, code, status, msg = envelope.success, envelope.code, envelope.status, envelope.msg
   if success == true and code == 1 then
-    return not_success(status, "status", reply, context) or not_success(msg, "msg", reply, context)
+    local name = status ~= nil and status ~= "SUCCESS" and "status" or msg ~= nil and msg ~= "SUCCESS" and "msg"
+    if not name then
+      return nil
+    end
+    local value = envelope[name]
+    local shown = type(value) == "string" and ("'" .. quote(context, value) .. "'") or json.kind(value)
+    return contradiction(reply, "success is true and " .. name, shown)
   elseif type(success) ~= "boolean" then
     return ill_typed(reply, envelope, "success", "a boolean")
   elseif not shape.is_integer(code) then
@@ -235,6 +199,63 @@ local function lacks_list(operation, data)
   return list ~= "data" and shape.is_object(data) and (data[list] == nil or data[list] == json.null)
 end
 
+local canonical_address = addresses.normalize
+local canonical = { address = canonical_address, network = addresses.canonical_network }
+
+-- The message about the first of the named fields in which a record differs from the parameters.
+local function differs(names, parameters, record, path)
+  local network = parameters.network
+  for index = 1, #names do
+    local name = names[index]
+    local asked, answered = parameters[name], record[name]
+    if answered ~= asked then
+      if type(answered) ~= "string" then
+        return ("%s.%s is missing"):format(path, name)
+      elseif canonical[name](answered, network) ~= canonical[name](asked, network) then
+        return ("%s.%s must be '%s', which was asked (got '%s')"):format(path, name, asked, answered)
+      end
+    end
+  end
+end
+
+-- The message about the first record that does not repeat the parameters it must repeat.
+local function mismatch(operation, parameters, data)
+  local names = operation.repeats
+  if not names then
+    return nil
+  elseif operation.data.type ~= "array" then
+    return differs(names, parameters, data, "data")
+  end
+  for index, record in ipairs(data) do
+    local message = differs(names, parameters, record, "data[" .. index .. "]")
+    if message then
+      return message
+    end
+  end
+end
+
+-- The records in the order of the addresses asked, `false` where the service left one out; or nil and the fault.
+local function align(wanted, answered, network)
+  local asked, found = {}, {}
+  for _, address in ipairs(wanted) do
+    asked[canonical_address(address, network)] = true
+  end
+  for index, record in ipairs(answered) do
+    local key = canonical_address(record.address, network)
+    if not asked[key] then
+      return nil, ("data[%d].address is '%s', which was not asked"):format(index, record.address)
+    elseif found[key] and not tables.equal(found[key], record) then
+      return nil, ("data[%d].address is '%s' again, with other content"):format(index, record.address)
+    end
+    found[key] = found[key] or record
+  end
+  local aligned = {}
+  for index, address in ipairs(wanted) do
+    aligned[index] = found[canonical_address(address, network)] or false
+  end
+  return aligned
+end
+
 -- A function that gives the payload in its final form, or nil and the fault.
 local function payload_reader(operation)
   if not operation.data then
@@ -252,11 +273,11 @@ local function payload_reader(operation)
     if fault then
       return nil, "data" .. place .. " " .. fault
     end
-    local message = match.check(operation, parameters, data)
+    local message = mismatch(operation, parameters, data)
     if message then
       return nil, message
     elseif operation.aligned then
-      return match.align(parameters[operation.aligned], data, parameters.network)
+      return align(parameters[operation.aligned], data, parameters.network)
     end
     return data
   end
@@ -264,9 +285,11 @@ end
 
 -- The error of a reply without a good envelope, or nil.
 local function envelope_fault(reader, reply, context)
-  local body, err = envelope_of(reply, context)
+  local body, err = body_of(reply, context)
   if err then
     return err
+  elseif not shape.is_object(body) then
+    return protocol_error(reply, "the body must be an object (got " .. json.kind(body) .. ")")
   elseif reader.operation.keeps_null then
     shape.drop_nulls(result_envelope, body)
   end

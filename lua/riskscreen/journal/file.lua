@@ -3,6 +3,7 @@
 -- when the file was last settled. Rotation renames PATH to PATH.1, PATH.2 and so on; the next file continues the chain.
 
 local errors = require "riskscreen.errors"
+local files = require "riskscreen.util.files"
 local json = require "riskscreen.json"
 local lines = require "riskscreen.journal.line"
 local optional = require "riskscreen.util.optional"
@@ -132,20 +133,15 @@ local function read_end(self, file)
   return size, { part = chain.part, seq = chain.seq, hash = chain.hash }
 end
 
-function M.exists(path)
-  local file = io.open(path, "rb")
-  return file ~= nil and file:close()
-end
-
 -- The head for an empty or a new file: after the last line of the file before it.
 local function head_of_new_file(self, settled)
-  if not settled and M.exists(self.path .. ".1") then
+  if not settled and files.exists(self.path .. ".1") then
     return nil, M.failure(self.path, "the head file is missing, but there are older files; bring it back", "damaged")
   elseif not settled then
     return { part = 1, seq = 0, hash = lines.FIRST }
   elseif settled.next then
     return { part = settled.part + 1, seq = settled.seq, hash = settled.hash }
-  elseif M.exists(self.path .. "." .. settled.part) then
+  elseif files.exists(self.path .. "." .. settled.part) then
     -- The program ended between the rename and the note of it.
     return { part = settled.part + 1, seq = settled.seq, hash = settled.hash }
   elseif settled.seq == 0 then
@@ -199,7 +195,7 @@ local function rotate(self, lock_file, file, head)
     return nil, err
   end
   local target = self.path .. "." .. head.part
-  if M.exists(target) then
+  if files.exists(target) then
     return nil, M.failure(self.path, target .. " exists; move it away, so that nothing is overwritten")
   end
   local message

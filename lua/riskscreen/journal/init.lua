@@ -290,15 +290,8 @@ function M.file(path, options)
     error("journal.file: path must be a text (got " .. text.show(path) .. ")", 2)
   end
   local settings = check.arguments("journal.file", file_options, options or {})
-  local target, err = files.new(path, {
-    key = settings.key,
-    max_size = settings.max_size,
-    sync = settings.sync,
-    settle = SETTLE_INTERVAL,
-    lock_timeout = settings.lock_timeout,
-    now = runtime.now,
-    sleep = settings.sleep or runtime.tasks.sleep,
-  })
+  settings.sleep = settings.sleep or runtime.tasks.sleep
+  local target, err = files.new(path, tables.merge(settings, { settle = SETTLE_INTERVAL, now = runtime.now }))
   local ok = target
   if target and not settings.buffer then
     ok, err = target:open()

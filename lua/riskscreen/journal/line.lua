@@ -89,27 +89,15 @@ end
 
 -- The fields that a policy needs to decide again.
 local function record_of(decision)
-  local record = {
-    risk = decision.record,
-    entity = decision.entity,
-    freeze_events = decision.freeze_events,
-    counterparties = decision.counterparties,
-    not_offered = decision.not_offered and tables.set(decision.not_offered),
-  }
+  local record = tables.pick(decision, { "entity", "freeze_events", "counterparties" })
+  record.risk, record.not_offered = decision.record, decision.not_offered and tables.set(decision.not_offered)
   local errs = decision.errors
   if not errs and decision.error and not decision.record then
     errs = { risk = decision.error }
   end
   for name, err in pairs(errs or {}) do
     record.errors = record.errors or {}
-    record.errors[name] = {
-      kind = err.kind,
-      message = err.message,
-      status = err.status,
-      code = err.code,
-      absent = err.absent,
-      operation = err.operation,
-    }
+    record.errors[name] = tables.pick(err, { "kind", "message", "status", "code", "absent", "operation" })
   end
   return record
 end

@@ -28,13 +28,9 @@ local function lookups_of(record)
   results.errors = nil
   for name, err in pairs(record.errors or {}) do
     results.errors = results.errors or {}
-    results.errors[name] = errors.new(err.kind, err.message, {
-      status = err.status,
-      code = err.code,
-      absent = err.absent,
-      operation = err.operation,
-      sent = false,
-    })
+    local fields = tables.pick(err, { "status", "code", "absent", "operation" })
+    fields.sent = false
+    results.errors[name] = errors.new(err.kind, err.message, fields)
   end
   return results
 end
@@ -51,18 +47,8 @@ local function problem_of(entry)
 end
 
 local function row_of(entry, policy)
-  local row = {
-    seq = entry.seq,
-    id = entry.id,
-    time = entry.time,
-    input = entry.input,
-    network = entry.network,
-    address = entry.address,
-    identity = entry.identity,
-    before = entry.action,
-    changed = false,
-    problem = problem_of(entry),
-  }
+  local row = tables.pick(entry, { "seq", "id", "time", "input", "network", "address", "identity" })
+  row.before, row.changed, row.problem = entry.action, false, problem_of(entry)
   if row.problem then
     return row
   end

@@ -8,6 +8,8 @@ local files = require "riskscreen.journal.file"
 local json = require "riskscreen.json"
 local lines = require "riskscreen.journal.line"
 local stored = require "riskscreen.journal.stored"
+local tables = require "riskscreen.util.tables"
+local whole_files = require "riskscreen.util.files"
 local text = require "riskscreen.util.text"
 
 local PIECE = 65536 -- bytes that are read at a time
@@ -74,13 +76,7 @@ local function part_of(path)
 end
 
 local function read_head(path)
-  local file = io.open(path .. ".head", "rb")
-  if not file then
-    return nil
-  end
-  local head = files.parse_head(file:read "*a")
-  file:close()
-  return head
+  return files.parse_head((whole_files.read(path .. ".head")))
 end
 
 ---The files of a journal, the oldest first: PATH.1, PATH.2 and so on, as far as they are still there, and PATH.
@@ -88,10 +84,10 @@ end
 ---@return string[]
 function M.files(path)
   local head = read_head(path)
-  local has_last = files.exists(path)
+  local has_last = whole_files.exists(path)
   local part = (has_last and part_of(path)) or (head and head.part + 1) or 1
   local list = has_last and { path } or {}
-  while part > 1 and files.exists(path .. "." .. part - 1) do
+  while part > 1 and whole_files.exists(path .. "." .. part - 1) do
     part = part - 1
     table.insert(list, 1, path .. "." .. part)
   end
@@ -170,10 +166,10 @@ end
 local Check = {}
 Check.__index = Check
 
-function Check:fault(file, line, seq, reason, message)
+function Check:fault(file, line, seq, reason, message, last)
   local faults = self.report.faults
   if #faults < MOST_FAULTS then
-    faults[#faults + 1] = { file = file, line = line, seq = seq, reason = reason, message = message }
+    faults[#faults + 1] = { file = file, line = line, seq = seq, reason = reason, message = message, last = last }
   end
   self.report.ok = false
 end
@@ -181,11 +177,7 @@ end
 -- The lines from `first` to `last` are missing before this one. `finish` writes the message, because some of them may
 -- still come.
 function Check:missing(file, line, first, last)
-  local faults = self.report.faults
-  if #faults < MOST_FAULTS then
-    faults[#faults + 1] = { file = file, line = line, seq = first, reason = "missing", last = last }
-  end
-  self.report.ok = false
+  self:fault(file, line, first, "missing", nil, last)
 end
 
 -- Removes a line from the missing ones, where it belongs to them.
@@ -200,8 +192,7 @@ local function find_missing(self, seq)
       elseif seq == fault.last then
         fault.last = seq - 1
       else
-        local rest = { file = fault.file, line = fault.line, seq = seq + 1, reason = "missing", last = fault.last }
-        table.insert(faults, index + 1, rest)
+        table.insert(faults, index + 1, tables.merge(fault, { seq = seq + 1 }))
         faults[MOST_FAULTS + 1] = nil
         fault.last = seq - 1
       end

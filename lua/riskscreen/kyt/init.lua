@@ -280,10 +280,7 @@ end
 
 -- The state of the client and the checked arguments of a method. Misuse raises at the method's caller.
 local function open(self, parameters, specs, given)
-  local state, checked = calls.open(self, "client.kyt", parameters, specs, given)
-  if not state then
-    error(checked, 3)
-  end
+  local state, checked = calls.open(self, "client.kyt", parameters, specs, given, nil, 1)
   return state, parameters or {}, checked
 end
 

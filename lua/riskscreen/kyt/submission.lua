@@ -61,6 +61,21 @@ local fields = {
   { name = "network", canonical = addresses.canonical_network },
 }
 
+---The parameters of a submission in one spelling: two that differ in it are the same.
+---@param parameters table
+---@return table
+function M.canonical(parameters)
+  local copy = tables.copy(parameters)
+  for _, field in ipairs(fields) do
+    copy[field.name] = field.canonical(parameters[field.name])
+  end
+  for _, name in ipairs { "outputAddress", "tokenContractAddress" } do
+    local address = parameters[name]
+    copy[name] = type(address) == "string" and addresses.normalize(address, parameters.network) or address
+  end
+  return copy
+end
+
 -- The first field in which two records name different things. A missing field agrees with any.
 local function difference(one, other)
   for _, field in ipairs(fields) do

@@ -5,6 +5,7 @@ local calls = require "riskscreen.call"
 local digest = require "riskscreen.address.digest"
 local errors = require "riskscreen.errors"
 local kept = require "riskscreen.json.kept"
+local submissions = require "riskscreen.kyt.submission"
 local submit = require "riskscreen.kyt.submit"
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
@@ -24,6 +25,7 @@ local KINDS = { "transaction", "custom_score" }
 ---@field content? riskscreen.kyt.Content what an earlier submission has left
 ---@field private space riskscreen.StoreSpace
 ---@field private key string
+---@field private old_fingerprint string
 ---@field private is_host_enough boolean whether the key of 0.9.0 can name no other service
 ---@field private fresh riskscreen.kyt.Content of this submission
 local Entry = {}
@@ -37,12 +39,19 @@ end
 
 local service_of = tables.memoize(calls.identity.service)
 
--- The key of a submission, and the key under which 0.9.0 kept it: that one names the host alone.
-local function keys_of(state, kind, custom_id, fingerprint)
+-- The key of a submission, and the key under which 0.9.0 kept it. The old key names the host alone, and the parameters
+-- as they were spelled.
+local function keys_of(state, kind, custom_id, fingerprint, old_fingerprint)
   local settings = state.settings
-  local id = custom_id and "id " .. tostring(custom_id) or fingerprint
+  local id = custom_id and "id " .. tostring(custom_id)
   local host = settings.base_url and settings.base_url.origin or ""
-  return submit.account_of(state) .. " " .. hash_of(kind .. " " .. id), hash_of(table.concat({ host, kind, id }, " "))
+  return submit.account_of(state) .. " " .. hash_of(kind .. " " .. (id or fingerprint)),
+    hash_of(table.concat({ host, kind, id or old_fingerprint }, " "))
+end
+
+-- The fingerprint of parameters, and that of 0.9.0.
+local function fingerprints_of(parameters)
+  return hash_of(tables.fingerprint(submissions.canonical(parameters))), hash_of(tables.fingerprint(parameters))
 end
 
 -- The content of an entry, or nil and an error. 0.9.0 kept a ticket, or beside a result its identifiers alone.
@@ -70,7 +79,7 @@ local function found(self, key, value)
   local content, err = decode(key, value)
   if not content then
     return nil, err
-  elseif content.parameters ~= self.fresh.parameters then
+  elseif content.parameters ~= self.fresh.parameters and content.parameters ~= self.old_fingerprint then
     local message = "customId names another transaction that was submitted; take another one, or forget that one"
     return conflict(message, "customId")
   elseif not content.rest and not self.is_host_enough then
@@ -116,12 +125,13 @@ end
 ---@return riskscreen.kyt.Entry|nil entry its `content` is that of an earlier submission, which is not sent again
 ---@return riskscreen.Error|nil err
 function M.begin(state, submission, parameters, extra)
-  local fingerprint = hash_of(tables.fingerprint(parameters))
-  local key, old_key = keys_of(state, submission.kind, parameters.customId, fingerprint)
+  local fingerprint, old_fingerprint = fingerprints_of(parameters)
+  local key, old_key = keys_of(state, submission.kind, parameters.customId, fingerprint, old_fingerprint)
   local settings = state.settings
   local entry = setmetatable({
     space = settings.store:space(SPACE),
     key = key,
+    old_fingerprint = old_fingerprint,
     is_host_enough = not settings.unix_socket and (not settings.base_url or settings.base_url.prefix == ""),
     fresh = {
       state = "sending",
@@ -141,8 +151,7 @@ end
 ---@return riskscreen.Error|nil err
 function M.forget(state, kind, parameters)
   local space = state.settings.store:space(SPACE)
-  local fingerprint = hash_of(tables.fingerprint(parameters))
-  for _, key in ipairs { keys_of(state, kind, parameters.customId, fingerprint) } do
+  for _, key in ipairs { keys_of(state, kind, parameters.customId, fingerprints_of(parameters)) } do
     local removed, err = space:delete(key)
     if removed == nil then
       return nil, err
@@ -172,7 +181,7 @@ end
 -- Whether 0.9.0 has kept an entry for a client of this one's host.
 local function is_old(state, key, content)
   for _, kind in ipairs(KINDS) do
-    if select(2, keys_of(state, kind, content.submission.customId, content.parameters)) == key then
+    if select(2, keys_of(state, kind, content.submission.customId, "", content.parameters)) == key then
       content.submission.kind = kind
       return true
     end

@@ -82,14 +82,15 @@ end
 ---@field private settings table the gate's checked options
 ---@field read_address fun(address: any, network: any): string|nil, string|nil canonical, or nil and a problem
 ---@field has_own_check boolean a function of the operator checks addresses
+---@field private is_canonical boolean the addresses that it reads are addresses of the network, and not any text
 local Context = {}
 Context.__index = Context
 
 local M = {}
 
 -- Asks the service about one canonical address.
-local function fetcher(client, policy)
-  return clients.decider(client, policy)
+local function fetcher(client, policy, is_canonical)
+  return clients.decider(client, policy, is_canonical)
     or function(address, network, timeout)
       return client:screen { address = address, network = network, policy = policy, timeout = timeout }
     end
@@ -115,7 +116,7 @@ function Context:cache_for(policy)
       lists = self.lists and self.lists:under(policy),
       fleet = self.fleet,
       metrics = self.recorder,
-      fetch = fetcher(self.client, policy),
+      fetch = fetcher(self.client, policy, self.is_canonical),
     }
     self.caches[version] = cache
   end
@@ -128,13 +129,12 @@ end
 ---@return boolean|nil ok
 ---@return riskscreen.Error|nil err
 function Context:forget(address, network)
+  local failure
   for _, cache in pairs(self.caches) do
-    local ok, err = cache:purge(address, network)
-    if not ok then
-      return nil, err
-    end
+    local _, err = cache:purge(address, network)
+    failure = failure or err
   end
-  return true
+  return not failure or nil, failure
 end
 
 local function join_fleet(self, dict, options)
@@ -184,7 +184,7 @@ function M.new(checked)
       client = client,
       id = list_id,
       refreshed = function(result)
-        recorder:refreshed(result)
+        recorder:count("refreshes", result)
       end,
     }, checked.account_lists))
   recorder = metrics.new {
@@ -210,6 +210,7 @@ function M.new(checked)
     policy = checked.policy or client.policy or policies.new(),
     read_address = address_reader(checked.is_address, level),
     has_own_check = checked.is_address ~= nil,
+    is_canonical = level ~= false and not checked.is_address,
     recorder = recorder,
     lists = refresher,
     local_lists = own_lists,

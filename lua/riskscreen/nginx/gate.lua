@@ -354,7 +354,7 @@ function Gate:purge(address, network)
   end
   local told, problem = true, nil
   if context.fleet then
-    told, problem = context.fleet:publish(address, network)
+    told, problem = context.fleet.purges:publish(address, network)
   end
   local ok, err = context:forget(address, network)
   if ok and not told then

@@ -66,7 +66,7 @@ local function flush_slice(self)
   local ok, err = self.journal:flush(SLICE)
   local written = self.journal:stats().written - before
   if written > 0 then
-    self.recorder:recorded("written", written)
+    self.recorder:count("recorded", "written", written)
   end
   return ok, err
 end
@@ -162,7 +162,7 @@ function M.new(settings, recorder, hide)
     on_failure = function(failure)
       local lost = self.journal:stats().lost
       if lost > self.lost then
-        self.recorder:recorded("lost", lost - self.lost)
+        self.recorder:count("recorded", "lost", lost - self.lost)
       end
       -- One line for the first of many lost decisions.
       if lost == self.lost or self.lost == 0 then

@@ -5,34 +5,23 @@ local validate = require "riskscreen.interface.validate"
 
 local M = {}
 
-local function is_a(value, name)
-  if name == "integer" then
-    return type(value) == "number" and value == math.floor(value)
-  end
-  return type(value) == name
-end
-
 local accepted_types = tables.memoize(function(option)
   local names = {}
   for name in option.type:gmatch "[^|]+" do
-    names[#names + 1] = name
+    names[name] = true
   end
   return names
 end)
 
-local function is_any_of(value, names)
-  for _, name in ipairs(names) do
-    if is_a(value, name) then
-      return true
-    end
-  end
-  return false
+local function is_accepted(option, value)
+  local types = accepted_types(option)
+  return types.any or types[type(value)] or (types.integer and type(value) == "number" and value == math.floor(value))
 end
 
 local allowed_values = tables.memoize(tables.set)
 
 local function check_option(option, value, path)
-  if option.type ~= "any" and not is_any_of(value, accepted_types(option)) then
+  if not is_accepted(option, value) then
     -- The value may be a secret in the wrong place, so the message shows only its kind.
     local wanted = option.type:gsub("|", " or a "):gsub("^integer", "whole number")
     return validate.problem(path, ("%s must be a %s (got %s)"):format(path, wanted, text.kind(value)))

@@ -10,16 +10,12 @@ local MAX_COUNT = 1000000
 local MAX_DAILY = 1000000000
 local TRACEPARENT = "^([0-9a-f][0-9a-f])%-([0-9a-f]+)%-([0-9a-f]+)%-[0-9a-f][0-9a-f](.*)$"
 
-local function seconds(name, default, minimum, doc)
-  return build.seconds(name, default, doc, minimum)
-end
-
 -- The settings of `retry` that a call may have too.
 local call_retry = {
   build.count("attempts", "requests", 3, 1, MAX_ATTEMPTS, "Maximum number of requests of one call."),
-  seconds("base_delay", 0.1, 0, "Longest pause after the first failure; it doubles with each further one."),
-  seconds("max_delay", 5, 0, "Longest pause."),
-  seconds("max_retry_after", 60, 0, "Longest `Retry-After` that a call waits for; a longer one fails the call."),
+  build.seconds("base_delay", 0.1, "Longest pause after the first failure; it doubles with each further one.", 0),
+  build.seconds("max_delay", 5, "Longest pause.", 0),
+  build.seconds("max_retry_after", 60, "Longest `Retry-After` that a call waits for; a longer one fails the call.", 0),
 }
 
 local client_retry = tables.concat(call_retry, {

@@ -13,11 +13,14 @@ local text = require "riskscreen.util.text"
 
 local SMALLEST_SHARE = 1e-6
 local CATEGORY_FIELDS = { "entityCategory", "entityCategoryCode" }
+-- A source never seen may be the service's own name, so it leaves the condition undetermined.
+local UNSEEN_SOURCE = "riskSource %s is not known; set `provider` if it is the service's own name"
 local NOT_KNOWN = "the %s %s is not known; extend = { %s = … } adds it"
 
 ---@class riskscreen.Condition
 ---@field name string
----@field lookup? riskscreen.LookupName
+---@field lookup? riskscreen.LookupName by default the risk assessment
+---@field part? integer of a transaction's result
 ---@field option fun(settings: riskscreen.PolicySettings): riskscreen.Option checks and compiles the condition's value
 ---@field matches fun(wanted: any, case: riskscreen.Case): boolean|nil, string? the cause, when it is undetermined
 
@@ -40,12 +43,40 @@ function M.texts(value)
   return list
 end
 
+---A name without its case, spaces, hyphens and underscores; nil if nothing is left or it is not a text.
+---@param value any
+---@return string|nil
+function M.plain(value)
+  local plain = type(value) == "string" and value:lower():gsub("[%s_-]", "") or ""
+  return plain ~= "" and plain or nil
+end
+
+---A text as it is; nil if it is empty or no text.
+---@param value any
+---@return string|nil
+function M.exact(value)
+  return type(value) == "string" and value ~= "" and value or nil
+end
+
+---The set of texts in the form in which they are compared.
+---@param list? string[]
+---@param form fun(value: string): string|nil
+---@return table<string, true>
+function M.set(list, form)
+  local set = {}
+  for _, one in ipairs(list or {}) do
+    set[form(one) or one] = true
+  end
+  return set
+end
+
 ---The set of a text or a list of texts, at least one.
 ---@param value any
 ---@param allowed? string[] the only texts that the set may hold
+---@param form? fun(value: string): string|nil in which the texts are compared
 ---@return table<string, true>|nil
 ---@return string|nil message
-function M.text_set(value, allowed)
+function M.text_set(value, allowed, form)
   local list, message = M.texts(value)
   if not list then
     return nil, message
@@ -59,27 +90,7 @@ function M.text_set(value, allowed)
       return nil, ("must be one of %s (got %s%s)"):format(names, text.show(one), hint)
     end
   end
-  return tables.set(list)
-end
-
----A name without its case, spaces, hyphens and underscores; nil if nothing is left or it is not a text.
----@param value any
----@return string|nil
-function M.plain(value)
-  local plain = type(value) == "string" and value:lower():gsub("[%s_-]", "") or ""
-  return plain ~= "" and plain or nil
-end
-
----The set of texts in the form in which they are compared.
----@param list? string[]
----@param form fun(value: string): string|nil
----@return table<string, true>
-function M.form_set(list, form)
-  local set = {}
-  for _, one in ipairs(list or {}) do
-    set[form(one) or one] = true
-  end
-  return set
+  return M.set(list, form or M.exact)
 end
 
 ---Whether a value is one of a set. The interface lists no such values: one that no rule and no option names may be any.
@@ -103,15 +114,9 @@ end
 function M.any(part)
   return {
     name = "any",
-    lookup = "risk",
     part = part,
     option = function()
-      return build.checked("any", "boolean", function(value)
-        if value then
-          return true
-        end
-        return nil, "must be true, or absent"
-      end)
+      return { name = "any", type = "boolean", values = { true } }
     end,
     matches = function()
       return true
@@ -122,10 +127,11 @@ end
 ---The entry of an option that takes a text or a list of texts and becomes their set.
 ---@param name string
 ---@param allowed? string[]
+---@param form? fun(value: string): string|nil
 ---@return riskscreen.Option
-function M.set_option(name, allowed)
+function M.set_option(name, allowed, form)
   return build.checked(name, "string|table", function(value)
-    return M.text_set(value, allowed)
+    return M.text_set(value, allowed, form)
   end)
 end
 
@@ -138,16 +144,6 @@ end
 
 -- Stands for the service's own name, which is on the wire in its place.
 local PROVIDER = "Provider"
-
----The same for names, which are compared by `plain`.
----@param name string
----@return riskscreen.Option
-function M.name_option(name)
-  return build.checked(name, "string|table", function(value)
-    local set, message = M.text_set(value)
-    return set and M.form_set(M.texts(value), M.plain), message
-  end)
-end
 
 ---The values that a condition may name: the interface's and those that the operator added.
 ---@param name "level"|"type"|"source"
@@ -169,19 +165,21 @@ function M.sources(settings)
 end
 
 -- A condition on a field of the risk.
-local function risk_field(name, field)
+local function risk_field(name, field, option, is_open)
   return {
     name = name,
-    lookup = "risk",
-    option = function(settings)
+    option = option or function(settings)
       return M.set_option(name, M.recognised(name, settings))
     end,
     matches = function(set, case)
-      local value = case.risk and case.risk[field]
       if not case.risk then
         return false
-      elseif type(value) ~= "string" then
-        return nil
+      end
+      local value = case.risk[field]
+      if type(value) ~= "string" then
+        return nil, "the risk has no " .. field
+      elseif is_open and not case.policy.recognised[name][value] then
+        return nil, UNSEEN_SOURCE:format(text.show(value))
       end
       return set[value] == true
     end,
@@ -222,11 +220,8 @@ local function category_matches(set, case)
     return nil
   end
   local entity = record.entity
-  if entity == nil or entity == json.null then
-    if case.policy.settings.absent_entity == "none" then
-      return false
-    end
-    return nil
+  if (entity == nil or entity == json.null) and case.policy.settings.absent_entity == "none" then
+    return false
   elseif type(entity) ~= "table" then
     return nil
   end
@@ -257,19 +252,6 @@ local function source_option(settings)
   end)
 end
 
--- A source never seen may be the service's own name, so it leaves the condition undetermined.
-local function source_matches(set, case)
-  local source = case.risk and case.risk.riskSource
-  if not case.risk then
-    return false
-  elseif type(source) ~= "string" then
-    return nil, "the risk has no riskSource"
-  elseif not case.policy.recognised.source[source] then
-    return nil, ("riskSource %s is not known; set `provider` if it is the service's own name"):format(text.show(source))
-  end
-  return set[source] == true
-end
-
 local function counterparty_option(settings)
   local fields = {
     build.choice("direction", enums.values.direction),
@@ -293,11 +275,11 @@ M.list = {
   risk_field("level", "riskLevel"),
   risk_field("type", "riskType"),
   M.any(),
-  { name = "source", lookup = "risk", option = source_option, matches = source_matches },
-  flag("no_risk", "risk", function(case)
+  risk_field("source", "riskSource", source_option, true),
+  flag("no_risk", nil, function(case)
     return case.no_risk or false
   end),
-  flag("unrecognised", "risk", function(case)
+  flag("unrecognised", nil, function(case)
     return case.unrecognised ~= nil
   end),
   record_flag("whitelist", "risk"),
@@ -306,7 +288,7 @@ M.list = {
     name = "category",
     lookup = "entity",
     option = function()
-      return M.name_option "category"
+      return M.set_option("category", nil, M.plain)
     end,
     matches = category_matches,
   },

@@ -52,19 +52,6 @@ local function is_risky(wanted, opponent, policy)
   end)
 end
 
-local function is_in_direction(wanted, opponent)
-  if not wanted.direction then
-    return true
-  elseif not is_direction[opponent.dir or false] then
-    return nil
-  end
-  return opponent.dir == wanted.direction
-end
-
-local function is_amount(value)
-  return type(value) == "number" and value >= 0 and value < math.huge
-end
-
 local function add(sums, amount, in_direction, risky)
   if in_direction and risky then
     sums.least = sums.least + amount
@@ -81,19 +68,23 @@ local function add(sums, amount, in_direction, risky)
   end
 end
 
--- The sums of the amounts by token symbol, or nil where an amount or a symbol is missing. `least` and `most` are the
--- bounds of the amounts that match, `others_least` and `others_most` of those that do not.
-local function sums_by_symbol(relevant)
-  local by_symbol = {}
+-- The sums of the amounts of each token symbol, or nil where an amount or a symbol is missing. `least` and `most` are
+-- the bounds of the amounts that match, `others_least` and `others_most` of those that do not.
+local function sums_of(relevant)
+  local by_symbol, sums = {}, {}
   for _, one in ipairs(relevant) do
     local symbol, amount = one.opponent.symbol, one.opponent.amount
-    if type(symbol) ~= "string" or symbol == "" or not is_amount(amount) then
+    if type(symbol) ~= "string" or symbol == "" or type(amount) ~= "number" then
       return nil
+    elseif not (amount >= 0 and amount < math.huge) then
+      return nil
+    elseif not by_symbol[symbol] then
+      by_symbol[symbol] = { least = 0, most = 0, others_least = 0, others_most = 0 }
+      sums[#sums + 1] = by_symbol[symbol]
     end
-    by_symbol[symbol] = by_symbol[symbol] or { least = 0, most = 0, others_least = 0, others_most = 0 }
     add(by_symbol[symbol], amount, one.in_direction, one.risky)
   end
-  return by_symbol
+  return sums
 end
 
 local function share_reaches(share, sums)
@@ -109,17 +100,6 @@ local function share_reaches(share, sums)
     return false
   end
   return nil
-end
-
-local function any_share_reaches(share, relevant)
-  local by_symbol = sums_by_symbol(relevant)
-  local sums = {}
-  for _, one in pairs(by_symbol or {}) do
-    sums[#sums + 1] = one
-  end
-  return by_symbol and logic.any(sums, function(one)
-    return share_reaches(share, one)
-  end)
 end
 
 ---Whether the counterparties match the condition.
@@ -139,7 +119,7 @@ function M.matches(wanted, counterparties, policy)
     if type(opponent) ~= "table" then
       return nil
     end
-    local in_direction = is_in_direction(wanted, opponent)
+    local in_direction = is_wanted(wanted.direction and { [wanted.direction] = true }, is_direction, opponent.dir)
     if in_direction ~= false then
       local risky = is_risky(wanted, opponent, policy)
       relevant[#relevant + 1] = { opponent = opponent, in_direction = in_direction, risky = risky }
@@ -152,7 +132,10 @@ function M.matches(wanted, counterparties, policy)
   if answer == false or not wanted.share then
     return answer
   end
-  return any_share_reaches(wanted.share, relevant)
+  local sums = sums_of(relevant)
+  return sums and logic.any(sums, function(one)
+    return share_reaches(wanted.share, one)
+  end)
 end
 
 return M

@@ -8,7 +8,7 @@ local tables = require "riskscreen.util.tables"
 
 local NONE = {}
 
----What the rules are evaluated for: a risk of an address, an address without risks, or a part of a transaction's result.
+---The rules are evaluated for a case: a risk, an address without risks, or a part of a transaction's result.
 ---@class riskscreen.Case
 ---@field risk? table
 ---@field no_risk? boolean the record has an empty list of risks
@@ -36,19 +36,18 @@ end
 -- Whether the condition holds; when that is not known, also the cause if there is something to say about it.
 -- Where the service does not offer its lookup the operator has said what that means.
 local function evaluate_condition(entry, case, not_offered)
-  local condition = entry.condition
-  if case.failures[condition.lookup] then
+  if case.failures[entry.lookup] then
     return nil
-  elseif not case.not_offered[condition.lookup] then
-    return condition.matches(entry.wanted, case)
+  elseif not case.not_offered[entry.lookup] then
+    return entry.condition.matches(entry.wanted, case)
   elseif not_offered == "skip" then
     return false
   end
   return nil, "the service does not offer this lookup for the network"
 end
 
--- Whether the rule matches. When that is not known, also the failed lookups if they alone are the cause, or else a cause
--- where a condition tells one.
+-- Whether the rule matches. When that is not known, also its cause: the failed lookups if there is no other one, or a
+-- text where a condition tells one.
 local function matches(rule, case)
   if rule.errors then
     return false
@@ -59,7 +58,7 @@ local function matches(rule, case)
     if holds == false then
       return false
     elseif holds == nil then
-      local failure = case.failures[entry.condition.lookup]
+      local failure = case.failures[entry.lookup]
       answer, failures = nil, failures or {}
       failures[#failures + 1] = failure
       other_cause = other_cause or not failure
@@ -107,8 +106,8 @@ local function handled_reason(rules, case, err)
   end
 end
 
--- The reason of an undetermined rule: the worst of the `error` rules that handle the failures behind it, or unknown when
--- the rule has another cause or no rule handles one of the failures.
+-- The reason of an undetermined rule: the worst of the `error` rules that handle the failures behind it. It is unknown
+-- when the rule has another cause or no rule handles one of the failures.
 local function undetermined_reason(rules, case, one)
   local worst
   for _, err in ipairs(one.failures or NONE) do

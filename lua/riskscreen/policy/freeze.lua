@@ -63,16 +63,18 @@ local function liftings(events, lifting)
   return certain, possible
 end
 
-local function is_lifted(event, certain, possible)
+-- Whether an event freezes nothing any more: it is a lifting, or a later one lifts it.
+local function is_over(event, lifting, certain, possible)
   local token, time = token_and_time(event)
-  if (certain[token or UNKNOWN] or NEVER) > (time or FOREVER) then
+  local does_lift = lifts(event, lifting)
+  if does_lift or (certain[token or UNKNOWN] or NEVER) > (time or FOREVER) then
     return true
   end
   local last = math.max(possible[token or ANY] or NEVER, possible[UNKNOWN] or NEVER)
   if last > (time or NEVER) then
     return nil
   end
-  return false
+  return does_lift
 end
 
 ---Whether a freeze is in force. An event that lacks a field on which that depends leaves it not known.
@@ -90,8 +92,8 @@ function M.in_force(events, lifting)
     end
     -- An event without an amount may mean anything, also a lifting.
     local freezes = is_positive(event.frozenBalance) or is_positive(event.destroyedBalance) or nil
-    freezes = logic.but_not(freezes, lifts(event, lifting))
-    return logic.but_not(freezes, is_lifted(event, certain, possible))
+    local over = is_over(event, lifting, certain, possible)
+    return not over and (over == false and freezes or nil)
   end)
 end
 

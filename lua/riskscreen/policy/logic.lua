@@ -12,17 +12,6 @@ function M.both(left, right)
   return left and right or nil
 end
 
----Whether one is true and the other one is not.
----@param left boolean|nil
----@param right boolean|nil
----@return boolean|nil
-function M.but_not(left, right)
-  if left == false or right then
-    return false
-  end
-  return left and right == false or nil
-end
-
 ---Whether a test holds for one element of a list.
 ---@generic T
 ---@param list T[]

@@ -54,7 +54,7 @@ local common_options = {
 ---@field label string the name in messages: "rule 'high risk'" or "rule 3"
 ---@field action "allow"|"review"|"block"
 ---@field errors? table<string, true> the kinds of failures that it handles
----@field conditions { condition: riskscreen.Condition, wanted: any }[]
+---@field conditions { condition: riskscreen.Condition, wanted: any, lookup: riskscreen.LookupName }[]
 ---@field lookups table<riskscreen.LookupName, true> the lookups that its conditions need
 ---@field handles_unrecognised boolean
 ---@field not_offered? "unknown"|"skip" the meaning where the service does not offer a lookup that the rule needs
@@ -88,10 +88,9 @@ local function compile(rule, index, options, all_conditions, not_offered)
   for _, condition in ipairs(all_conditions) do
     local wanted = checked[condition.name]
     if wanted ~= nil then
-      compiled.conditions[#compiled.conditions + 1] = { condition = condition, wanted = wanted }
-      if condition.lookup then
-        compiled.lookups[condition.lookup] = true
-      end
+      local lookup = condition.lookup or "risk"
+      compiled.conditions[#compiled.conditions + 1] = { condition = condition, wanted = wanted, lookup = lookup }
+      compiled.lookups[lookup] = true
     end
   end
   local message = combination_problem(compiled, checked.any)

@@ -41,54 +41,40 @@ local text = require "riskscreen.util.text"
 
 -- A rule is about the narrowest part that its conditions name.
 local TRANSACTION, STRATEGY, DETAIL = 1, 2, 3
-local NAMES = { "strategy", "strategy_name", "detail", "detail_name" }
 local NONE = {} -- a result is one response: no lookup beside it can have failed or be missing
 
-local function decimal_text(value)
-  local ok, message = decimal.check(value)
-  if not ok then
-    return nil, message
-  end
-  return value
-end
-
-local function threshold(name, holds)
+local function threshold(name, is_minimum)
   return {
     name = name,
-    lookup = "risk",
     part = TRANSACTION,
     -- Any type: decimal.check has the message about a number, which would be a float.
     option = function()
-      return build.checked(name, "any", decimal_text)
+      return build.checked(name, "any", function(value)
+        local ok, message = decimal.check(value)
+        return ok and value or nil, message
+      end)
     end,
     matches = function(wanted, case)
       local order = decimal.compare(case.part.score, wanted)
-      return order and holds(order)
+      return order and (order >= 0) == is_minimum
     end,
   }
 end
 
 -- The number of a strategy is compared as it is.
-local function as_it_is(value)
-  return value ~= "" and value or nil
-end
-
-local function form_of(name)
-  return name == "strategy" and as_it_is or conditions.plain
-end
+local plain = conditions.plain
+local form_of = { strategy = conditions.exact, strategy_name = plain, detail = plain, detail_name = plain }
 
 local function one_of(name, part)
-  local is_exact, form = name == "strategy", form_of(name)
   return {
     name = name,
-    lookup = "risk",
     part = part,
     option = function()
-      return is_exact and conditions.set_option(name) or conditions.name_option(name)
+      return conditions.set_option(name, nil, form_of[name])
     end,
     matches = function(set, case)
       local value = case.part[name]
-      return conditions.is_named(name, set, value, form(value), case.policy.recognised)
+      return conditions.is_named(name, set, value, form_of[name](value), case.policy.recognised)
     end,
   }
 end
@@ -101,15 +87,10 @@ end
 -- The result of a transaction takes the place of the risk assessment.
 local score_conditions = {
   conditions.any(TRANSACTION),
-  threshold("score_at_least", function(order)
-    return order >= 0
-  end),
-  threshold("score_below", function(order)
-    return order < 0
-  end),
+  threshold("score_at_least", true),
+  threshold("score_below", false),
   {
     name = "direction",
-    lookup = "risk",
     part = STRATEGY,
     option = function(settings)
       return build.choice("direction", directions_of(settings))
@@ -124,6 +105,11 @@ local score_conditions = {
   one_of("detail_name", DETAIL),
 }
 
+local extensions = {}
+for index, name in ipairs { "direction", "strategy", "strategy_name", "detail", "detail_name" } do
+  extensions[index] = conditions.texts_option(name)
+end
+
 ---@type riskscreen.Option[]
 local policy_options = {
   rule.option(
@@ -131,13 +117,12 @@ local policy_options = {
     "The rules, in the order in which they are tried. There are none by default: no scale is published."
   ),
   options.final_statuses,
-  build.group("extend", {
-    conditions.texts_option "direction",
-    conditions.texts_option "strategy",
-    conditions.texts_option "strategy_name",
-    conditions.texts_option "detail",
-    conditions.texts_option "detail_name",
-  }, "Directions that the service has added to `dirData`, and strategies and details that no rule names.", {}),
+  build.group(
+    "extend",
+    extensions,
+    "Directions that the service has added to `dirData`, and strategies and details that no rule names.",
+    {}
+  ),
   build.choice(
     "absent_score",
     { "unknown", "none" },
@@ -295,15 +280,8 @@ function ScorePolicy:decide(result, other)
     local about_risks = self.risks:decide { risk = result }
     reasons, degraded = tables.concat(reasons, about_risks.reasons), degraded or about_risks.degraded
   end
-  reasons = decision.worst_first(reasons)
-  return decision.new {
-    action = reasons[1].action,
-    reasons = reasons,
-    record = result,
-    error = err or reasons[1].error,
-    degraded = degraded,
-    elapsed = type(other) == "table" and other.elapsed,
-  }
+  local elapsed = type(other) == "table" and other.elapsed
+  return decision.of_reasons(reasons, { record = result, error = err, degraded = degraded, elapsed = elapsed })
 end
 
 local function part_of(compiled)
@@ -339,8 +317,8 @@ function M.new(given)
   end
   local directions = directions_of(settings)
   local recognised = { direction = tables.set(directions) }
-  for _, name in ipairs(NAMES) do
-    recognised[name] = rule.named(rules, name, conditions.form_set(settings.extend[name], form_of(name)))
+  for name, form in pairs(form_of) do
+    recognised[name] = rule.named(rules, name, conditions.set(settings.extend[name], form))
   end
   return setmetatable({
     rules = rules,

@@ -91,6 +91,11 @@ M.options = {
 local Worker = { __name = "riskscreen.QueueWorker" }
 Worker.__index = Worker
 
+-- The client's state. It has the access key, so no field of a worker leads to it.
+local function state_of(self)
+  return calls.state_of(self.settings.client)
+end
+
 ---@return riskscreen.QueueWorker|nil
 ---@return string|nil misuse of the client
 function M.new(queue, settings)
@@ -129,11 +134,6 @@ function Worker:tell(err)
 end
 
 -- Outcomes
-
--- Asked for at each use: a field would lead to the key.
-local function state_of(self)
-  return calls.state_of(self.settings.client)
-end
 
 -- The identity of decisions about addresses. The program may give its client another policy while the worker runs.
 local function identity_of(self)
@@ -365,14 +365,9 @@ end
 -- Jobs
 
 local function job_of(entry)
-  local job, fields =
-    { entry = entry[1], id = "", key = "", item = "", kept = "", input = nil, outcome = nil }, entry[2]
-  for index = 1, #fields, 2 do
-    if job[fields[index]] == "" then
-      job[fields[index]] = fields[index + 1]
-    end
-  end
-  job.input = json.decode(job.item)
+  local fields = tables.pick(redis.fields(entry[2]), { "id", "key", "item", "kept" })
+  local job = tables.merge({ id = "", key = "", item = "", kept = "" }, fields)
+  job.entry, job.input = entry[1], json.decode(job.item)
   return job
 end
 

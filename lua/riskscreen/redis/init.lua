@@ -81,16 +81,10 @@ local function transport_of(self)
   if not self.transport then
     local settings, url = self.settings, self.settings.url
     local message
-    self.transport, message = runtime.redis_transport {
-      timeout = settings.timeout,
-      connect_timeout = settings.connect_timeout,
-      max_reply = settings.max_reply,
+    self.transport, message = runtime.redis_transport(tables.merge(settings, {
       tls = url.tls,
-      ca_file = settings.ca_file,
       pool = ("riskscreen %s %d %s"):format(self.login.username or "", url.database, tostring(self)),
-      pool_size = settings.pool_size,
-      keepalive = settings.keepalive,
-    }
+    }))
     if not self.transport then
       return nil, failures.of_transport(self.place, { kind = "unsupported", message = message, sent = false })
     end

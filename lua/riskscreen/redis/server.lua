@@ -105,8 +105,8 @@ local function find_master(self)
     local connection, err = connect(self, address, sentinels, false)
     last = err or last
     if connection then
-      local question = { "SENTINEL", "GET-MASTER-ADDR-BY-NAME", sentinels.name }
-      local replies, failure = connection:pipeline({ question }, self.settings.timeout)
+      local command = { "SENTINEL", "GET-MASTER-ADDR-BY-NAME", sentinels.name }
+      local replies, failure = connection:pipeline({ command }, self.settings.timeout)
       local reply = replies and replies[1]
       connection:close()
       local master = type(reply) == "table" and named_address(reply[1], reply[2])

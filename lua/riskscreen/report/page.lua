@@ -90,10 +90,19 @@ local function new_shared()
   return shared, list
 end
 
-local function counterparties_text(found, shared)
+-- The JSON text of a list, whose elements `write` writes.
+local function list_text(list, write)
   local parts = {}
+  for index, value in ipairs(list) do
+    parts[index] = write(value)
+  end
+  return "[" .. table.concat(parts, ",") .. "]"
+end
+
+local function counterparties_text(found, shared)
+  local parts = { found.total }
   for index, one in ipairs(found.list) do
-    parts[index] = ("[%s,%s,%s,%s,%s,%s,%s,%s]"):format(
+    parts[index + 1] = ("[%s,%s,%s,%s,%s,%s,%s,%s]"):format(
       quote(one.address or ""),
       shared(one.direction),
       number(one.amount),
@@ -104,7 +113,7 @@ local function counterparties_text(found, shared)
       shared(table.concat(one.types, ", "))
     )
   end
-  return ("[%d,%s]"):format(found.total, table.concat(parts, ","))
+  return "[" .. table.concat(parts, ",") .. "]"
 end
 
 local function row_text(row, shared)
@@ -112,25 +121,14 @@ local function row_text(row, shared)
   for _, field in ipairs(SHARED_FIELDS) do
     parts[#parts + 1] = shared(row[field])
   end
-  local types, others = {}, {}
-  for index, name in ipairs(row.types) do
-    types[index] = shared(name)
-  end
-  for index, other in ipairs(row.others) do
-    others[index * 2 - 1], others[index * 2] = shared(other[1]), quote(other[2])
-  end
-  parts[#parts + 1] = "[" .. table.concat(types, ",") .. "]"
-  parts[#parts + 1] = others[1] and "[" .. table.concat(others, ",") .. "]" or "0"
+  parts[#parts + 1] = list_text(row.types, shared)
+  parts[#parts + 1] = row.others[1]
+      and list_text(row.others, function(other)
+        return shared(other[1]) .. "," .. quote(other[2])
+      end)
+    or "0"
   parts[#parts + 1] = row.counterparties and counterparties_text(row.counterparties, shared) or nil
   return "[" .. table.concat(parts, ",") .. "]"
-end
-
-local function quoted_list(list)
-  local quoted = {}
-  for index, value in ipairs(list) do
-    quoted[index] = quote(value)
-  end
-  return "[" .. table.concat(quoted, ",") .. "]"
 end
 
 local function plain_summary(summary)
@@ -141,12 +139,8 @@ local function plain_summary(summary)
   return ("<p>%d decisions. The table needs JavaScript.</p><ul>%s</ul>"):format(summary.rows, table.concat(items))
 end
 
-local function source_texts(sources)
-  local parts = {}
-  for index, source in ipairs(sources) do
-    parts[index] = ("[%s,%d]"):format(quote(source.name), source.rows)
-  end
-  return "[" .. table.concat(parts, ",") .. "]"
+local function source_text(source)
+  return ("[%s,%d]"):format(quote(source.name), source.rows)
 end
 
 local function fail(message, ...)
@@ -198,8 +192,8 @@ function Page:finish(input, title, time)
     "\n],\n",
     ('"texts":%s,\n'):format("[" .. table.concat(self.texts, ",") .. "]"),
     ('"title":%s,"time":%s,"version":%s,\n'):format(quote(title), number(time), quote(version)),
-    ('"sources":%s,"notes":%s,\n'):format(source_texts(input.sources), quoted_list(input.notes)),
-    ('"levels":%s'):format(quoted_list(enums.values.risk_level)),
+    ('"sources":%s,"notes":%s,\n'):format(list_text(input.sources, source_text), list_text(input.notes, quote)),
+    ('"levels":%s'):format(list_text(enums.values.risk_level, quote)),
     TAIL:format(plain_summary(self), assets.script)
   )
   ensure(self.output:flush())

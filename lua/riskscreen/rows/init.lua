@@ -387,6 +387,16 @@ function Rows:invalid(line, problem)
   end
 end
 
+---The same; it raises the error.
+---@param line any
+---@param problem string
+function Rows:count_invalid(line, problem)
+  local err = self:invalid(line, problem)
+  if err then
+    error(err, 0)
+  end
+end
+
 ---The field of a row under a column's name, in any case; also of the address and the network.
 ---@param row riskscreen.Row
 ---@param name string

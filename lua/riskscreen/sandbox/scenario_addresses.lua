@@ -28,9 +28,10 @@ local versions = { tron = "\65", btc = "\0", doge = "\30", ltc = "\48" }
 local function evm_address(hash)
   local digits = text.hex(hash:sub(1, 20))
   local checksum = text.hex(digest.keccak256(digits))
-  return "0x" .. digits:gsub("()(%l)", function(position, letter)
-    return checksum:find("^[89a-f]", position) and letter:upper()
-  end)
+  return "0x"
+    .. digits:gsub("()(%l)", function(position, letter)
+      return checksum:find("^[89a-f]", position) and letter:upper()
+    end)
 end
 
 local addresses = {

@@ -37,7 +37,6 @@ local Service = {}
 Service.__index = Service
 
 local JSON_TYPE = "application/json"
-local EMPTY_RISK_TYPE = 3016 -- the one failure code that the interface names
 
 -- The interface shows `status` in the answers of all operations but these.
 local without_status = tables.set { "getAddressEntity", "listAddressEntities", "getAddressRisk", "getAddressBasic" }
@@ -67,12 +66,9 @@ local function refuse(status, message, headers)
 end
 
 -- Only the answer to an invalid request has a timestamp.
-local function invalid(now, message, code, status)
+local function invalid(now, message, code)
   local timestamp = math.floor(now * 1000)
-  return reply(
-    status or 400,
-    { success = false, code = code or 400, msg = message, status = "FAIL", timestamp = timestamp }
-  )
+  return reply(400, { success = false, code = code or 400, msg = message, status = "FAIL", timestamp = timestamp })
 end
 
 local STATUS_TEXT = {
@@ -120,8 +116,7 @@ local function perform(self, operation, account, parameters, now, header)
   end
   local result, failure = handlers[operation.name](context, checked)
   if not result then
-    local status = failure.code == EMPTY_RISK_TYPE and self.empty_risk_type_status or 400
-    return invalid(now, failure.message, failure.code, status)
+    return invalid(now, failure.message, failure.code)
   end
   account.usage:count(operation, cost_of(self, operation, checked), now)
   return success(operation, result)
@@ -253,20 +248,16 @@ function M.new(settings)
   for key, account in pairs(settings.accounts) do
     by_key[key] = accounts.new(account, now)
   end
-  local service = setmetatable({
-    clock = settings.clock,
-    credits = settings.credits,
-    empty_risk_type_status = settings.empty_risk_type_status,
-    log_size = settings.log_size,
+  local service = tables.merge(tables.without(settings, "accounts"), {
     log = {},
     results_at_once = settings.kyt_results == "at_once",
     account_of = function(key)
       return by_key[key]
     end,
     faults = faults.new_rules(),
-    webhook = settings.webhook,
     webhooks = webhooks.new(settings.webhook),
-  }, Service)
+  })
+  setmetatable(service, Service)
   service.tasks = kyt.new(settings.kyt_delay, service.webhooks)
   for _, fault in ipairs(settings.faults) do
     service.faults:add(fault)

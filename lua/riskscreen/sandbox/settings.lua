@@ -106,13 +106,6 @@ M.service = {
     "Whether the answer to a submission is a requestId or the result itself, with `risks`."
   ),
   webhooks.setting,
-  {
-    name = "empty_risk_type_status",
-    type = "integer",
-    default = 400,
-    values = { 200, 400 },
-    doc = "The HTTP status beside code 3016, which the interface does not give.",
-  },
   build.checked("faults", "table", check_faults, "Faults, as `service:fault` takes them.", {}),
   build.count("log_size", "requests", 1000, 0, MOST, "The number of requests that the service remembers."),
 }

@@ -91,7 +91,7 @@ local function position_of(order, bound)
   local low, high = 1, #order + 1
   while low < high do
     local middle = math.floor((low + high) / 2)
-    if order[middle] < bound then
+    if tables.precedes(order[middle], bound) then
       low = middle + 1
     else
       high = middle
@@ -103,7 +103,7 @@ end
 function Memory:page(name, prefix, after, limit, now)
   local space = space_of(self, name)
   local order, found = order_of(space, now), {}
-  local position = position_of(order, after and after > prefix and after or prefix)
+  local position = position_of(order, after and tables.precedes(prefix, after) and after or prefix)
   if order[position] == after then
     position = position + 1
   end

@@ -6,6 +6,7 @@
 
 local errors = require "riskscreen.errors"
 local optional = require "riskscreen.util.optional"
+local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 
 local APPLICATION_ID = 1381190483 -- "RSKS", in the header of the file
@@ -99,8 +100,8 @@ local function close_connections(self)
   self.prepared, self.locks, self.connection = {}, {}, nil
 end
 
--- A forked child has none of the locks that its inherited connections believe in, nor has a new connection beside them:
--- the parent's close would remove the file that the child writes to. So all of them are closed first.
+-- SQLite's locks are those of a process. A forked child's inherited connections have none, nor has a new one beside
+-- them. The parent's close would remove the file that the child writes to. So all of them are closed first.
 local function close_inherited()
   local process = system and system.process()
   if process ~= opener then
@@ -183,28 +184,23 @@ local function select_values(self, name, ...)
 end
 
 -- The arguments of each kind of change.
-local appliers = {
-  put = function(self, change, now)
-    return execute(self, "put", change.space, change.key, change.value, change.ttl and now + change.ttl)
-  end,
-  add = function(self, change, now)
-    return execute(self, "add", change.space, change.key, change.value, change.ttl and now + change.ttl, now)
-  end,
-  replace = function(self, change, now)
-    local expires = change.ttl and now + change.ttl
-    return execute(self, "replace", change.value, expires, change.space, change.key, change.expected, now)
-  end,
-  delete = function(self, change, now)
-    if change.expected then
-      return execute(self, "delete_expected", change.space, change.key, change.expected, now)
-    end
-    return execute(self, "delete", change.space, change.key, now)
-  end,
-}
+local function execute_change(self, change, now)
+  local kind, space, key, expires = change.kind, change.space, change.key, change.ttl and now + change.ttl
+  if kind == "put" then
+    return execute(self, "put", space, key, change.value, expires)
+  elseif kind == "add" then
+    return execute(self, "add", space, key, change.value, expires, now)
+  elseif kind == "replace" then
+    return execute(self, "replace", change.value, expires, space, key, change.expected, now)
+  elseif change.expected then
+    return execute(self, "delete_expected", space, key, change.expected, now)
+  end
+  return execute(self, "delete", space, key, now)
+end
 
 -- Makes one change. Returns false where its condition does not hold.
 local function apply_one(self, change, now)
-  local statement, err = appliers[change.kind](self, change, now)
+  local statement, err = execute_change(self, change, now)
   if not statement then
     return nil, err
   end
@@ -221,18 +217,9 @@ local function apply_all(self, changes, now)
   return true
 end
 
-local function has_ttl(changes)
-  for _, change in ipairs(changes) do
-    if change.ttl then
-      return true
-    end
-  end
-  return false
-end
-
 -- Removes expired entries now and then. They are hidden in any case, so a failure does not matter here.
 local function sweep(self, changes, now)
-  if has_ttl(changes) and now >= (self.swept or 0) + SWEEP_INTERVAL then
+  if next(tables.pluck(changes, "ttl")) and now >= (self.swept or 0) + SWEEP_INTERVAL then
     self.swept = now
     execute(self, "sweep", now)
   end
@@ -333,8 +320,8 @@ local function read_header(connection)
   if not row then
     return nil, message
   end
-  local application, version, tables = row[1], row[2], row[3]
-  local is_empty = tables == 0 and application == 0 and version == 0
+  local application, version, count = row[1], row[2], row[3]
+  local is_empty = count == 0 and application == 0 and version == 0
   return { application = application, version = version, is_empty = is_empty }
 end
 
@@ -446,7 +433,8 @@ function M.new(settings)
     return connection, message
   end
   close_inherited()
-  local self = setmetatable({ path = settings.path, settings = settings, open = open, prepared = {}, locks = {} }, Sqlite)
+  local self =
+    setmetatable({ path = settings.path, settings = settings, open = open, prepared = {}, locks = {} }, Sqlite)
   local err = self:connect()
   if err then
     return nil, err

@@ -15,20 +15,6 @@ function M.copy(original)
   return copy
 end
 
----A copy that shares no table with the original. Metatables stay.
----@param original any without cycles
----@return any
-function M.deep_copy(original)
-  if type(original) ~= "table" then
-    return original
-  end
-  local copy = {}
-  for name, value in pairs(original) do
-    copy[name] = M.deep_copy(value)
-  end
-  return setmetatable(copy, getmetatable(original))
-end
-
 ---A new table with the fields of both; where both have a field, it is the second one's.
 ---@param base table
 ---@param over? table
@@ -87,6 +73,24 @@ function M.set(list)
   return set
 end
 
+---Whether a text comes before another one by its bytes. The locale of the program may order texts in another way.
+---@param one string
+---@param other string
+---@return boolean
+function M.precedes(one, other)
+  local collation = os.setlocale(nil, "collate")
+  if collation == "C" or collation == "POSIX" or type(one) ~= "string" or type(other) ~= "string" then
+    return one < other
+  end
+  for position = 1, math.min(#one, #other) do
+    local left, right = one:byte(position), other:byte(position)
+    if left ~= right then
+      return left < right
+    end
+  end
+  return #one < #other
+end
+
 ---The names of all the tables' fields, sorted.
 ---@param ... table<string, any>
 ---@return string[]
@@ -97,7 +101,7 @@ function M.sorted_keys(...)
       keys[#keys + 1] = key
     end
   end
-  table.sort(keys)
+  table.sort(keys, os.setlocale(nil, "collate") ~= "C" and M.precedes or nil)
   return keys
 end
 
@@ -195,6 +199,18 @@ function M.without(fields, ...)
     copy[select(index, ...)] = nil
   end
   return copy
+end
+
+---A copy of some fields.
+---@param fields table
+---@param names string[]
+---@return table
+function M.pick(fields, names)
+  local picked = {}
+  for _, name in ipairs(names) do
+    picked[name] = fields[name]
+  end
+  return picked
 end
 
 M.INHERITS = "must be a plain table: what it inherits by a metatable would be lost; copy the fields into it"

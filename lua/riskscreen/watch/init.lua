@@ -15,7 +15,6 @@ local row_options = require "riskscreen.options.rows"
 local sources = require "riskscreen.watch.source"
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
-local webhooks = require "riskscreen.watch.webhook"
 
 local DAY = 86400 -- seconds
 local LONGEST_CYCLE = 30 * DAY
@@ -23,6 +22,8 @@ local SPREAD = 0.9 -- of the interval: the rest is room for pauses and slow answ
 local LONGEST_SLEEP = 60 -- seconds, so that `stop` is seen
 local SHORTEST_SLEEP = 0.01 -- seconds
 local FAILURES = 3 -- cycles in a row without an answer after which an address is reported as unknown
+local MAX_ANSWER = 65536 -- bytes of a webhook's receiver
+local CONNECT_TIMEOUT = 5 -- seconds
 
 local function url_check(value)
   local checked, reason = http.base_url(value)
@@ -412,6 +413,44 @@ function Watch:stop()
   self.stopped = true
 end
 
+-- The value of the header X-Riskscreen-Signature: the time of sending, and the authentication code of the time, a point
+-- and the body.
+local function signature_of(secret, body, time)
+  return ("t=%d,v1=%s"):format(time, text.hex(digest.hmac(secret):code(("%d.%s"):format(time, body))))
+end
+
+-- A function that sends a body; true, or nil and the reason.
+local function webhook_sender(settings, runtime, clock)
+  local url = http.base_url(settings.url)
+  local send = runtime.transport {
+    base_url = url,
+    concurrency = 1,
+    connect_timeout = CONNECT_TIMEOUT,
+    max_response_size = MAX_ANSWER,
+  }
+  return function(id, body)
+    local reply, failure = send {
+      method = "POST",
+      target = url.prefix == "" and "/" or url.prefix,
+      headers = {
+        ["Content-Type"] = "application/json",
+        ["X-Riskscreen-Id"] = id,
+        ["X-Riskscreen-Signature"] = signature_of(settings.secret, body, math.floor(clock())),
+      },
+      body = body,
+      timeout = settings.timeout,
+      connect_timeout = CONNECT_TIMEOUT,
+      replay = false,
+    }
+    if not reply then
+      return nil, "the webhook cannot be sent: " .. tostring(failure.message or failure.kind)
+    elseif reply.status < 200 or reply.status > 299 then
+      return nil, ("the webhook's receiver answered %d"):format(reply.status)
+    end
+    return true
+  end
+end
+
 ---A watch of a client.
 ---@param client riskscreen.Client
 ---@param state { runtime: table, clock: fun(): number } of the client
@@ -448,7 +487,7 @@ function M.new(client, state, request)
     if not state.runtime.transport then
       return nil, "watch: the client's runtime has no transport for the webhook"
     end
-    local send = webhooks.sender(checked.webhook, state.runtime, state.clock)
+    local send = webhook_sender(checked.webhook, state.runtime, state.clock)
     self.outboxes[#self.outboxes + 1] = outboxes.new(self.store, prefix .. ":webhook", function(change, body)
       return send(change.id, body)
     end)

@@ -23,9 +23,8 @@ local function rows_of(settings)
       return nil
     end
     local is_address = addresses.spellings(row.address, "format")[1]
-    err = not is_address and input:invalid(row.line, text.show(row.address) .. " is no address")
-    if err then
-      error(err, 0)
+    if not is_address then
+      input:count_invalid(row.line, text.show(row.address) .. " is no address")
     end
     return row
   end

@@ -45,7 +45,7 @@ local function check_field(text)
   if text:find "^[=+%-@\t\r]" or text:find "^[\239]" then
     return
   end
-  local line = write.line({ "a", text }, 2)
+  local line = write({ "a", text }, 2)
   local input = rows.open(source_of("address,x\r\n" .. line, 64), {})
   local row = input and input:next()
   assert(not row or row.fields.x == text, "a field that was written reads differently")

@@ -47,6 +47,11 @@ describe("redaction of the access key", function()
     assert.equal("x [redacted]", redact "x a.B&#37;c&#4")
   end)
 
+  it("takes out the piece of the key where a text within the message was cut", function()
+    assert.equal("x '[redacted]...' is unknown", redact "x 'a.B%c/d...' is unknown")
+    assert.equal("x '[redacted]...' is unknown", redact "x 'a.B%25c%2...' is unknown")
+  end)
+
   it("leaves other text alone", function()
     local text = "aXB%c/d+e= and 100 % of A&B \\ nothing else"
     assert.equal(text, redact(text))

@@ -29,6 +29,14 @@ local function transport() end
 
 local rooms = {}
 
+-- How a file of addresses is read gives the subjects.
+local function with_row_options(reasons)
+  for _, option in ipairs(require "riskscreen.options.rows") do
+    reasons[option.name] = "it gives the subjects"
+  end
+  return reasons
+end
+
 -- `changes`: a value other than the default one, alone, or beside others that both clients have. `reasons`: why an
 -- option cannot change a decision that is kept; that of a group covers its fields.
 rooms.client = {
@@ -112,16 +120,6 @@ for _, option in ipairs(options.client) do
 end
 rooms.client.changes.endpoints = { endpoints = { kyt_result = { method = "GET", path = "/results" } } }
 
--- The options of the one reader of rows.
-local of_rows = {
-  address_column = "it gives the subjects",
-  network_column = "likewise",
-  delimiter = "likewise",
-  encoding = "likewise",
-  max_invalid = "it ends the reading",
-  allow_empty = "likewise",
-}
-
 local of_screening = {
   options = screen.options,
   identity = function(change)
@@ -139,15 +137,18 @@ local of_screening = {
 rooms.screen = of_screening
 rooms.screen_all = tables.merge(of_screening, {
   options = screen_all.options,
-  reasons = tables.merge(tables.merge(of_screening.reasons, of_rows), {
-    source = "it gives the subjects",
-    remember = "how many decisions of the same run are used again",
-    concurrency = "it says when a call is made",
-    ordered = "it says when a decision is reported",
-    on_progress = "it only hears",
-    total = "it is for the progress",
-    stop_after_failures = "it ends the run",
-  }),
+  reasons = tables.merge(
+    of_screening.reasons,
+    with_row_options {
+      source = "it gives the subjects",
+      remember = "how many decisions of the same run are used again",
+      concurrency = "it says when a call is made",
+      ordered = "it says when a decision is reported",
+      on_progress = "it only hears",
+      total = "it is for the progress",
+      stop_after_failures = "it ends the run",
+    }
+  ),
 })
 
 rooms.policy = {
@@ -200,7 +201,7 @@ rooms.worker = {
 }
 rooms.watch = {
   options = watches.options,
-  reasons = tables.merge(of_rows, {
+  reasons = with_row_options {
     policy = "it is in the identity of a cycle (spec/unit/watch/init_spec.lua)",
     include = "likewise",
     source = "it gives the subjects",
@@ -213,7 +214,7 @@ rooms.watch = {
     on_change = "it takes changes",
     webhook = "likewise",
     on_failure = "it only hears",
-  }),
+  },
 }
 rooms.service = {
   options = settings.service,

@@ -43,10 +43,11 @@ describe("the cost of a call under rate_limit", function()
 
   it("is checked", function()
     for message, cost in pairs {
-      ["must name operations of the interface"] = { getNothing = 1 },
-      ["at least 0"] = { getAddressRisk = -1 },
-      ["no cost by item"] = { getAddressRisk = { item = 1 } },
-      ["no field but request and item"] = { getAddressRisk = { items = 1 } },
+      ["unknown option 'getNothing'"] = { getNothing = 1 },
+      ["getAddressRisk.request must be between 0 and"] = { getAddressRisk = -1 },
+      ["getAddressRisk must be a number or a table"] = { getAddressRisk = "1" },
+      ["unknown option 'item' in getAddressRisk"] = { getAddressRisk = { item = 1 } },
+      ["unknown option 'items' in listAddressEntities"] = { listAddressEntities = { items = 1 } },
     } do
       local made, refusal = pcall(sandbox.client, { rate_limit = { rate = 1, cost = cost } })
       assert.is_false(made)

@@ -61,33 +61,30 @@ end)
 
 describe("CSV", function()
   it("quotes by RFC 4180", function()
-    assert.equal(
-      'a,"b,c","d ""e""","f\ng",1,,true\r\n',
-      outputs.csv.line({ "a", "b,c", 'd "e"', "f\ng", 1, nil, true }, 7)
-    )
+    assert.equal('a,"b,c","d ""e""","f\ng",1,,true\r\n', outputs.csv({ "a", "b,c", 'd "e"', "f\ng", 1, nil, true }, 7))
   end)
 
   for _, formula in ipairs { "=1+1", "+1", "-1", "@SUM(A1)", "\tx", "\rx" } do
     it(("puts an apostrophe in front of %q"):format(formula), function()
-      local cell = outputs.csv.cell(formula)
+      local cell = outputs.csv({ formula }, 1):sub(1, -3)
       assert.is_truthy(cell:find "^\"?'")
     end)
   end
 
   it("leaves numbers below zero as they are", function()
-    assert.equal("-1.5", outputs.csv.cell(-1.5))
+    assert.equal("-1.5", outputs.csv({ -1.5 }, 1):sub(1, -3))
   end)
 end)
 
 describe("JSON", function()
   it("has the members in one order, and empty lists stay lists", function()
     local record = { b = 1, a = { json.null, "x" }, c = json.empty_array(), d = { z = 1, y = 2 } }
-    assert.equal('{"c":[],"a":[null,"x"],"b":1,"d":{"y":2,"z":1}}', outputs.json.encode(record, { "c", "c", "none" }))
+    assert.equal('{"c":[],"a":[null,"x"],"b":1,"d":{"y":2,"z":1}}', outputs.json(record, { "c", "c", "none" }))
   end)
 
   it("is read by every reader, whatever the text", function()
     for _, text in ipairs { "\0\1\31\127", 'quote " and \\', "line\nend", "\226\128\168" } do
-      assert.equal(text, cjson.decode(outputs.json.encode { value = text }).value)
+      assert.equal(text, cjson.decode(outputs.json { value = text }).value)
     end
   end)
 end)

@@ -281,6 +281,20 @@ describe("a submission that a store keeps", function()
     end
   end)
 
+  it("is the same in every spelling of its parameters", function()
+    local plain = { network = "eth", hash = "0xabc", outputAddress = ADDRESS, direction = "in" }
+    start({}, submitted).kyt:submit(plain)
+    local checksummed = "0x52908400098527886E0F7030069857D2E4169EE7"
+    for field, spelling in pairs { network = "ethereum", hash = "0xABC", outputAddress = checksummed } do
+      local other =
+        { network = plain.network, hash = plain.hash, outputAddress = plain.outputAddress, direction = "in" }
+      other[field] = spelling
+      local client, requests = start({}, submitted)
+      local transaction = assert(client.kyt:submit(other))
+      assert.same({ "r1", 0 }, { transaction.requestId, #requests })
+    end
+  end)
+
   it("is not answered from when its address has come onto a deny list", function()
     start({}, submitted).kyt:submit(parameters)
     local path = temporary.path "deny.csv"

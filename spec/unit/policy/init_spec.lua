@@ -317,6 +317,14 @@ describe("the result of a transaction", function()
     return policies.new():decide(tables.merge({ requestId = "r1", status = 1003, risks = {} }, extra))
   end
 
+  it("that a local list refused has the decision of the list", function()
+    local listed = { action = "block", reasons = { { action = "block", message = "on the list" } } }
+    local refusal = errors.new("invalid_argument", "on the list", { decision = listed })
+    local lenient = policies.new { rules = { { error = true, action = "allow" } } }
+    assert.equal(listed, lenient:decide(nil, refusal))
+    assert.equal("allow", lenient:decide(nil, errors.new("timeout", "late")).action)
+  end)
+
   it("is decided by its risks if it has nothing else", function()
     assert.equal("allow", decide_result({}).action)
     assert.equal("allow", decide_result({ maxScore = json.null, dirData = json.null }).action)
@@ -648,7 +656,7 @@ describe("a lookup besides the risk assessment", function()
     end)
 
     it("is named in the decision", function()
-      assert.same({ "freeze_events", "counterparties" }, decide_with({ not_offered = not_offered }).not_offered)
+      assert.same({ "counterparties", "freeze_events" }, decide_with({ not_offered = not_offered }).not_offered)
       assert.is_nil(decide_with({ freeze_events = {} }).not_offered)
     end)
 

@@ -58,8 +58,8 @@ describe("a policy and the second implementation", function()
 end)
 
 describe("an answer that loses fields", function()
-  -- The decision after the loss must be as bad as before, or unknown. A rule about failures or unrecognised values names
-  -- what is missing; the decision is degraded then.
+  -- The decision after the loss must be as bad as before, or unknown. A rule with `error` or `unrecognised` names what
+  -- is missing; the decision is degraded then.
   local function milder(before, after, lost)
     if not after.degraded and after.action ~= "unknown" and ORDER[after.action] < ORDER[before.action] then
       return ("%s became %s without %s"):format(before.action, after.action, lost)

@@ -160,7 +160,7 @@ describe("a sandbox client", function()
     end)
 
     it("for credits of an unknown operation", function()
-      assert.matches("must name operations", message_of(sandbox.new, { credits = { getNothing = 1 } }))
+      assert.matches("unknown option", message_of(sandbox.new, { credits = { getNothing = 1 } }))
     end)
 
     it("for a bad fault among the settings", function()

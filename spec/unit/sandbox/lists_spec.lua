@@ -80,12 +80,6 @@ describe("the sandbox's blacklist", function()
     assert.equal(0, body.pagination.total_items)
   end)
 
-  it("can send code 3016 with HTTP 200", function()
-    service = support.service { empty_risk_type_status = 200 }
-    local status, body = add { address = ADDRESS, risks = { {} } }
-    assert.same({ 200, 3016 }, { status, body.code })
-  end)
-
   it("accepts 100 items at once and refuses 101", function()
     local list = {}
     for index = 1, 100 do

@@ -58,7 +58,7 @@ local function add(context, rows)
   local items, positions = {}, {}
   for index, row in ipairs(rows) do
     if not row.problem then
-      items[#items + 1] = { address = row.address, network = row.network, risks = row.risks }
+      items[#items + 1] = tables.pick(row, { "address", "network", "risks" })
       positions[#items] = index
     end
   end
@@ -75,13 +75,7 @@ local function add(context, rows)
   local output = context:output(report_columns)
   for index, row in ipairs(rows) do
     local state = states[index] or { state = "invalid", reason = row.problem }
-    output:add {
-      line = row.line,
-      address = row.address,
-      network = row.network,
-      state = state.state,
-      reason = state.reason,
-    }
+    output:add(tables.merge(tables.pick(row, { "line", "address", "network" }), state))
     code = row.problem and code == status.done and status.invalid_rows or code
   end
   output:finish()
@@ -133,10 +127,8 @@ local function run_import(context)
       risks = risks and (risks[1] and risks or default),
       problem = problem_of(row.address, network) or wrong,
     }
-    local problem_here = rows[#rows].problem
-    local err = problem_here and input:invalid(row.line, problem_here)
-    if err then
-      error(err, 0)
+    if rows[#rows].problem then
+      input:count_invalid(row.line, rows[#rows].problem)
     end
   end
   input:close()

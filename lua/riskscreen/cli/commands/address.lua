@@ -7,27 +7,16 @@ local columns = { "address", "valid", "networks", "canonical", "problem" }
 
 -- The record about a text, on a network or on all.
 local function examined(address, network)
-  if network then
-    local canonical, problem = addresses.validate(address, network)
-    return {
-      address = address,
-      valid = canonical ~= nil,
-      networks = canonical and { network } or nil,
-      canonical = canonical,
-      problem = problem,
-    }
-  end
-  local networks = addresses.networks_of(address)
-  if networks[1] then
-    return {
-      address = address,
-      valid = true,
-      networks = networks,
-      canonical = (addresses.normalize(address, networks[1])),
-    }
-  end
+  local networks = network and { network } or addresses.networks_of(address)
   local problem = "it is an address of no network; -n NETWORK explains why it is none of that network"
-  return { address = address, valid = false, problem = problem }
+  local canonical
+  if networks[1] then
+    canonical, problem = addresses.validate(address, networks[1])
+  end
+  if not canonical then
+    return { address = address, valid = false, problem = problem }
+  end
+  return { address = address, valid = true, networks = networks, canonical = canonical }
 end
 
 local function run(context)

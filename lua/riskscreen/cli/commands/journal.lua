@@ -1,7 +1,9 @@
 -- riskscreen journal: checks, shows and replays the record of decisions.
 
+local build = require "riskscreen.options.build"
 local configuration = require "riskscreen.cli.configuration"
 local journal = require "riskscreen.journal"
+local option_of = require "riskscreen.cli.option"
 local policies = require "riskscreen.policy"
 local status = require "riskscreen.cli.status"
 local tables = require "riskscreen.util.tables"
@@ -14,12 +16,7 @@ local replay_columns = { "seq", "time", "input", "network", "before", "after", "
 
 local path_argument = { name = "journal", doc = "The journal's file." }
 
-local key_option = {
-  name = "key_file",
-  type = "string",
-  argument = "FILE",
-  doc = "File that holds the key of the chain, where it has one.",
-}
+local key_option = option_of.text("key_file", "FILE", "File that holds the key of the chain, where it has one.")
 
 local function counted(number, noun)
   return ("%d %s%s"):format(number, noun, number == 1 and "" or "s")
@@ -71,16 +68,9 @@ local function run_replay(context)
     changed = changed + (row.changed and 1 or 0)
     undecided = undecided + (row.problem and 1 or 0)
     if row.changed or row.problem or context.options.all then
-      output:add {
-        seq = row.seq,
-        time = row.time,
-        input = row.input,
-        network = row.network,
-        before = row.before,
-        after = row.after,
-        reasons = row.decision and tables.pluck(row.decision.reasons, "message") or nil,
-        problem = row.problem,
-      }
+      local record = tables.pick(row, replay_columns)
+      record.reasons = row.decision and tables.pluck(row.decision.reasons, "message") or nil
+      output:add(record)
     end
   end
   output:finish()
@@ -115,21 +105,9 @@ return {
     options = {
       { name = "action", type = "string", values = actions, doc = "Only decisions with this action." },
       { name = "address", type = "string", doc = "Only decisions about this address." },
-      {
-        name = "since",
-        type = "string",
-        argument = "TIME",
-        doc = "Only from this time on: 2026-01-31, or with T12:00:00Z.",
-      },
+      option_of.text("since", "TIME", "Only from this time on: 2026-01-31, or with T12:00:00Z."),
       { name = "until", type = "string", argument = "TIME", doc = "Only before this time." },
-      {
-        name = "limit",
-        type = "integer",
-        minimum = 1,
-        maximum = 2 ^ 53,
-        unit = "decisions",
-        doc = "The most to show.",
-      },
+      build.count("limit", "decisions", nil, 1, 2 ^ 53, "The most to show."),
     },
     examples = {
       { line = "journal show decisions.jsonl --action block --since 2026-01-01", what = "This year's blocks" },

@@ -40,10 +40,6 @@ local function parameters_of(context)
   return parameters
 end
 
-local function call_options_of(context)
-  return option_of.values(call_options, context.options)
-end
-
 -- The client's own policy is for addresses; a policy of scores decides about results alone.
 local function open(context)
   return context:client { policy = false }
@@ -71,7 +67,8 @@ local function write(context, result, other)
 end
 
 local function run_submit(context)
-  local transaction = status.ensure(open(context).kyt:submit(parameters_of(context), call_options_of(context)))
+  local transaction =
+    status.ensure(open(context).kyt:submit(parameters_of(context), option_of.values(call_options, context.options)))
   local ids = { requestId = transaction.requestId, customId = transaction.customId, ticket = transaction:ticket() }
   context:write_record(transaction_columns, ids)
 end
@@ -89,7 +86,10 @@ local function run_wait(context)
 end
 
 local function run_screen(context)
-  return write(context, open(context).kyt:screen(parameters_of(context), call_options_of(context)))
+  return write(
+    context,
+    open(context).kyt:screen(parameters_of(context), option_of.values(call_options, context.options))
+  )
 end
 
 local statuses = {

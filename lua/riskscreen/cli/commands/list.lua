@@ -52,15 +52,9 @@ local function build_list(context, settings, failed)
   if not report then
     status.fail(err.report and err.report.invalid > 0 and status.invalid_rows or failed, err.message)
   end
-  context:write_record(report_columns, {
-    file = settings.output,
-    entries = report.entries,
-    rows = report.rows,
-    repeated = report.repeated,
-    invalid = report.invalid,
-    expired = report.expired,
-    bytes = report.size,
-  })
+  local record = tables.pick(report, report_columns)
+  record.file, record.bytes = settings.output, report.size
+  context:write_record(report_columns, record)
   return report.invalid > 0 and status.invalid_rows or status.done
 end
 
@@ -104,16 +98,10 @@ local function run_info(context)
   local output = context:output(info_columns)
   for _, path in ipairs(context.arguments.file) do
     local facts = load(path).facts
-    output:add {
-      file = path,
-      entries = facts.entries,
-      built = time_of(facts.built_at),
-      days = facts.built_at and math.floor((os.time() - facts.built_at) / DAY),
-      invalid = facts.invalid,
-      expired = facts.expired,
-      bytes = facts.size,
-      title = facts.title,
-    }
+    local record = tables.pick(facts, { "entries", "invalid", "expired", "title" })
+    record.file, record.bytes, record.built = path, facts.size, time_of(facts.built_at)
+    record.days = facts.built_at and math.floor((os.time() - facts.built_at) / DAY)
+    output:add(record)
   end
   output:finish()
 end

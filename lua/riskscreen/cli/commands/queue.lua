@@ -1,19 +1,23 @@
 -- riskscreen queue: screens files of any size with workers on any number of machines, over Redis.
 
+local build = require "riskscreen.options.build"
 local check = require "riskscreen.options.check"
 local decision_record = require "riskscreen.cli.decision_record"
 local grouped = require("riskscreen.cli.progress").grouped
 local inputs = require "riskscreen.cli.input"
 local option_of = require "riskscreen.cli.option"
+local outputs = require "riskscreen.cli.output"
 local queues = require "riskscreen.queue"
-local reader = require "riskscreen.cli.queue_results"
 local redis = require "riskscreen.redis"
 local riskscreen = require "riskscreen"
 local status = require "riskscreen.cli.status"
 local system = require "riskscreen.system"
 local tables = require "riskscreen.util.tables"
+local text = require "riskscreen.util.text"
 
 local REDIS_URL = "RISKSCREEN_REDIS_URL"
+local TAIL = 1024 * 1024 -- bytes at the end of the file in which the last whole row is sought
+local LONGEST_CELL = 10000 -- bytes
 local LOOK_EVERY = 0.1 -- seconds between two looks for a signal
 
 local sentinels = option_of.pick(redis.options, { "sentinels" })[1]
@@ -203,6 +207,95 @@ local function run_requeue(context)
   context:tell(("%s jobs again"):format(grouped(count)))
 end
 
+-- The CSV file of `riskscreen queue results`. The last cell of each row is the position of its result. So the
+-- file alone tells where to go on. A row that was cut by a kill is removed.
+
+---@type riskscreen.cli.Column[]
+local result_columns = outputs.columns.named {
+  "source",
+  "row",
+  "address",
+  "network",
+  "action",
+  "reasons",
+  "risks",
+  "error",
+  "time",
+  "fields",
+  "position",
+}
+
+---@class riskscreen.cli.ResultFile
+---@field position? string of the last result in the file
+---@field private out file*
+local File = {}
+File.__index = File
+
+-- The position in the last whole row, and the length of the file up to its end. A cell holds no line break.
+local function last_row(out)
+  local size = out:seek "end"
+  local start = math.max(0, size - TAIL)
+  out:seek("set", start)
+  local tail = out:read "*a" or ""
+  local whole = tail:match "^(.*\n)"
+  if not whole then
+    return nil, start == 0 and 0 or nil
+  end
+  return whole:match ",(%d+%-%d+)\r\n$", start + #whole
+end
+
+-- Opens the file, or makes it.
+local function open_results(path)
+  local out = io.open(path, "r+b")
+  local is_new = not out
+  if is_new then
+    local problem
+    out, problem = io.open(path, "w+b")
+    status.ensure_written(out, problem)
+  end
+  local locked = system.lock(out)
+  if not locked then
+    status.misuse(("%s is being written by another program"):format(path))
+  end
+  local position, size = last_row(out)
+  local header = outputs.csv_header(result_columns)
+  if size == 0 then
+    out:seek "set"
+    status.ensure_written(system.truncate(out, 0))
+    status.ensure_written(out:write(header))
+  elseif not size or not (position or size == #header) then
+    status.misuse(("%s is not a file of this command"):format(path))
+  else
+    status.ensure_written(system.truncate(out, size))
+    out:seek "end"
+  end
+  status.ensure_written(system.sync(out))
+  return setmetatable({ out = out, position = position }, File)
+end
+
+-- A value without line breaks.
+local function plain(value)
+  return type(value) == "string" and text.printable(value, LONGEST_CELL) or value
+end
+
+---Writes results and returns when they are on the disk.
+---@param results riskscreen.QueueResult[]
+function File:write(results)
+  for _, result in ipairs(results) do
+    local cells = outputs.columns.cells(result_columns, result)
+    for index = 1, #result_columns do
+      cells[index] = plain(cells[index])
+    end
+    status.ensure_written(self.out:write(outputs.csv(cells, #result_columns)))
+  end
+  status.ensure_written(system.sync(self.out))
+  self.position = results[#results].position
+end
+
+function File:close()
+  self.out:close()
+end
+
 local function run_results(context)
   local options = context.options
   local queue = open(context)
@@ -210,7 +303,7 @@ local function run_results(context)
   local forget = stop_at_signal(context, function()
     stopped = true
   end)
-  local count, file = 0, reader.open(options.output)
+  local count, file = 0, open_results(options.output)
   -- Results that the file has are removed; after a kill there may be some.
   if file.position then
     status.ensure(queue:forget(file.position))
@@ -238,12 +331,7 @@ return {
     description = "The same command passes over the rows that the queue has already, so it is repeated after any end.",
     arguments = { { name = "file", doc = "CSV with a column address; '-' is stdin." } },
     options = tables.concat({
-      {
-        name = "source",
-        type = "string",
-        argument = "NAME",
-        doc = "The name of these rows in the queue and in the results; by default FILE.",
-      },
+      option_of.text("source", "NAME", "The name of these rows in the queue and in the results; by default FILE."),
     }, { inputs.keep }, inputs.options, of_add, common),
     examples = { { line = "queue add customers.csv -n eth", what = "Waits while the queue is full" } },
     statuses = {
@@ -260,11 +348,7 @@ return {
       .. "The addresses of a worker that is killed are screened by another one.",
     options = tables.concat({
       { name = "drain", type = "boolean", doc = "End when the queue is empty." },
-      {
-        name = "share_rate",
-        type = "boolean",
-        doc = "The setting rate_limit holds for all workers of this Redis together.",
-      },
+      build.flag("share_rate", nil, "The setting rate_limit holds for all workers of this Redis together."),
       decision_record.concurrency,
     }, decision_record.options, of_work, common),
     examples = {

@@ -1,8 +1,8 @@
 -- riskscreen screen: decides about addresses.
 
 local build = require "riskscreen.options.build"
-local configuration = require "riskscreen.cli.configuration"
 local decision_record = require "riskscreen.cli.decision_record"
+local files = require "riskscreen.util.files"
 local inputs = require "riskscreen.cli.input"
 local option_of = require "riskscreen.cli.option"
 local run_options = require "riskscreen.options"
@@ -13,25 +13,20 @@ local tables = require "riskscreen.util.tables"
 -- Options that mean nothing without --file.
 local of_file = tables.concat(
   {
-    {
-      name = "output",
-      type = "string",
-      short = "o",
-      argument = "FILE",
-      doc = "Where the results of --file go; '-' is stdout. By default FILE.results.csv.",
-    },
+    option_of.text(
+      "output",
+      "FILE",
+      "Where the results of --file go; '-' is stdout. By default FILE.results.csv.",
+      "o"
+    ),
     { name = "resume", type = "boolean", doc = "Go on with a run that was interrupted." },
-    {
-      name = "retry_failed",
-      type = "boolean",
-      doc = "Ask again for the rows of a complete run that failed, and put the answers in their place.",
-    },
+    build.flag(
+      "retry_failed",
+      nil,
+      "Ask again for the rows of a complete run that failed, and put the answers in their place."
+    ),
     { name = "force", type = "boolean", doc = "Start again, over the results of an earlier run." },
-    {
-      name = "dry_run",
-      type = "boolean",
-      doc = "Say what --file would do: addresses, invalid rows, calls, credits, time.",
-    },
+    build.flag("dry_run", nil, "Say what --file would do: addresses, invalid rows, calls, credits, time."),
   },
   inputs.options,
   {
@@ -42,13 +37,7 @@ local of_file = tables.concat(
   option_of.pick(run_options.map, { "stop_after_failures" })
 )
 
-local file_option = {
-  name = "file",
-  type = "string",
-  short = "f",
-  argument = "FILE",
-  doc = "Screen the rows of a file, CSV or JSON lines; '-' is stdin.",
-}
+local file_option = option_of.text("file", "FILE", "Screen the rows of a file, CSV or JSON lines; '-' is stdin.", "f")
 
 local function screen_addresses(context, addresses)
   local client, source = context:client()
@@ -65,7 +54,7 @@ end
 -- A file without its flag would be taken for an address, and be unknown.
 local function refuse_files(arguments)
   for _, argument in ipairs(arguments) do
-    if configuration.exists(argument) then
+    if files.exists(argument) then
       status.misuse(("%s is a file: screen its rows with --file %s"):format(argument, argument))
     end
   end

@@ -2,8 +2,9 @@
 
 local configuration = require "riskscreen.cli.configuration"
 local decision_record = require "riskscreen.cli.decision_record"
+local files = require "riskscreen.util.files"
 local inputs = require "riskscreen.cli.input"
-local json = require("riskscreen.cli.output").json
+local encode = require("riskscreen.cli.output").json
 local option_of = require "riskscreen.cli.option"
 local status = require "riskscreen.cli.status"
 local rows = require "riskscreen.rows"
@@ -29,11 +30,7 @@ end
 local DRAINED = "(%s\n) ; echo $? >'%s' ; cat >/dev/null"
 
 local function read_status(path)
-  local file = io.open(path, "rb")
-  local code = file and file:read "*n"
-  if file then
-    file:close()
-  end
+  local code = tonumber((files.read(path)))
   os.remove(path)
   return code
 end
@@ -68,7 +65,7 @@ local order = { "id", "time", "watch", "address", "network", "action", "before",
 local function receiver(context)
   local command = context.options.command and to_command(context.options.command)
   return function(change)
-    local line = json.encode(change, order)
+    local line = encode(change, order)
     if command then
       local taken, problem = command(line)
       if not taken then
@@ -101,22 +98,17 @@ local function run(context)
   inputs.refuse_output(path, context, options.file)
   local client = context:client()
   local kept = status.ensure(store.sqlite(path))
-  local request = rows.options_of(options, {
+  local request = tables.merge(tables.pick(options, { "name", "every", "rate", "daily_cap", "include" }), {
     source = options.file,
     network = context:network(),
     store = kept,
-    name = options.name,
-    every = options.every,
-    rate = options.rate,
-    daily_cap = options.daily_cap,
-    include = options.include,
     on_change = receiver(context),
     webhook = options.webhook and { url = options.webhook, secret = secret_of(context) } or nil,
     on_failure = function(message)
       context:warn("a change was not delivered and is kept: " .. message)
     end,
   })
-  local made, watch = pcall(client.watch, client, request)
+  local made, watch = pcall(client.watch, client, rows.options_of(options, request))
   if not made then
     status.misuse((tostring(watch):gsub("^.-: watch: ", "")))
   end

@@ -4,6 +4,7 @@ local build = require "riskscreen.options.build"
 local outputs = require "riskscreen.cli.output"
 local riskscreen = require "riskscreen"
 local status = require "riskscreen.cli.status"
+local tables = require "riskscreen.util.tables"
 
 local SECRET = "RISKSCREEN_WEBHOOK_SECRET"
 
@@ -21,13 +22,8 @@ local function run(context)
     accept_unauthenticated = options.accept_unauthenticated or nil,
     handlers = {
       ["*"] = function(event)
-        local line = {
-          webhookId = event.webhookId,
-          eventType = event.eventType,
-          timestamp = event.timestamp,
-          data = event.data,
-        }
-        world.out:write(outputs.json.encode(line, { "webhookId", "eventType", "timestamp" }), "\n")
+        local names = { "webhookId", "eventType", "timestamp", "data" }
+        world.out:write(outputs.json(tables.pick(event, names), names), "\n")
         return world.out:flush()
       end,
     },

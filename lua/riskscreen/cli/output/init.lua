@@ -1,8 +1,7 @@
 -- The output of a verb: records as a table for people, or as JSON, JSON lines or CSV for programs.
 
 local columns_of = require "riskscreen.cli.output.columns"
-local csv = require "riskscreen.cli.output.csv"
-local json = require "riskscreen.cli.output.json"
+local json = require "riskscreen.json"
 local render = require("riskscreen.cli.output.table").render
 local status = require "riskscreen.cli.status"
 local tables = require "riskscreen.util.tables"
@@ -21,10 +20,51 @@ Output.__index = Output
 local M = {
   formats = { "table", "json", "jsonl", "csv" },
   columns = columns_of,
-  csv = csv,
-  json = json,
   table = render,
 }
+
+local slashes = { ["/"] = "/" }
+
+---The JSON text of a value on one line. The members of an object always come in the same order.
+---@param value any
+---@param order? string[] the first members of an object; the others follow by name
+---@return string
+function M.json(value, order)
+  -- The encoder escapes each slash, which JSON does not ask for.
+  return (json.ordered(value, order):gsub("\\(.)", slashes))
+end
+
+-- A cell of CSV by RFC 4180. One that a spreadsheet would take for a formula gets an apostrophe in front.
+local function csv_cell(value)
+  if type(value) ~= "string" then
+    return value == nil and "" or tostring(value)
+  elseif value:find "^[=+%-@\t\r]" then
+    value = "'" .. value
+  end
+  if value:find '[",\r\n]' or value:find "^%s" or value:find "%s$" then
+    value = '"' .. value:gsub('"', '""') .. '"'
+  end
+  return value
+end
+
+---A line of CSV with its end.
+---@param cells any[]
+---@param count integer
+---@return string
+function M.csv(cells, count)
+  local written = {}
+  for index = 1, count do
+    written[index] = csv_cell(cells[index])
+  end
+  return table.concat(written, ",") .. "\r\n"
+end
+
+---The header of CSV.
+---@param columns riskscreen.cli.Column[]
+---@return string
+function M.csv_header(columns)
+  return M.csv(tables.pluck(columns, "name"), #columns)
+end
 
 -- A program that reads a part of the results must not take it for all of them.
 local function write(self, ...)
@@ -44,16 +84,16 @@ function finishers.table(self)
 end
 
 function writers.csv(self, record)
-  write(self, csv.line(columns_of.cells(self.columns, record), #self.columns))
+  write(self, M.csv(columns_of.cells(self.columns, record), #self.columns))
 end
 
 function writers.jsonl(self, record)
-  write(self, json.encode(record, self.order), "\n")
+  write(self, M.json(record, self.order), "\n")
 end
 
 function writers.json(self, record)
   local before = self.single and "" or self.count == 1 and "[\n" or ",\n"
-  write(self, before, json.encode(record, self.order))
+  write(self, before, M.json(record, self.order))
 end
 
 function finishers.json(self)
@@ -87,7 +127,7 @@ function M.new(settings, columns, single)
     count = 0,
   }, Output)
   if self.format == "csv" then
-    write(self, csv.line(tables.pluck(columns, "name"), #columns))
+    write(self, M.csv_header(columns))
   end
   return self
 end

@@ -2,6 +2,7 @@
 -- of the decisions. Local lists are none of them: they are asked for every row, and may change during a run.
 local calls = require "riskscreen.call"
 local core = require "riskscreen.core"
+local files = require "riskscreen.util.files"
 local text = require "riskscreen.util.text"
 
 -- The identity covers policy, include, address_check and service; they stand here for a message that names the cause.
@@ -31,11 +32,7 @@ local M = {}
 function M.of(context, input, format, client, source)
   local options = context.options
   local policy = context:setting "policy"
-  local file = policy and io.open(policy, "rb")
-  local policy_text = file and file:read "*a"
-  if file then
-    file:close()
-  end
+  local policy_text = policy and files.read(policy)
   local size = input.size and ("%d bytes, "):format(input.size) or ""
   return {
     input = size .. "beginning with the digest " .. text.hex(core.sha256(input.beginning)):sub(1, 16),

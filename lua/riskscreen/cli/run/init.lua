@@ -3,12 +3,14 @@
 -- ../progress.lua shows the run. With --retry-failed the rows of a complete run (earlier.lua) go to a new file. Failed
 -- rows get new answers there.
 
+local addresses = require "riskscreen.address"
 local decision_record = require "riskscreen.cli.decision_record"
-local dry_run = require "riskscreen.cli.run.dry_run"
 local identities = require "riskscreen.cli.run.identity"
 local inputs = require "riskscreen.cli.input"
+local lookups = require "riskscreen.policy.lookups"
 local output = require "riskscreen.cli.run.output"
 local outputs = require "riskscreen.cli.output"
+local policies = require "riskscreen.policy"
 local progress_line = require "riskscreen.cli.progress"
 local riskscreen = require "riskscreen"
 local runtime = require "riskscreen.runtime"
@@ -39,26 +41,22 @@ Run.__index = Run
 
 local M = {}
 
-local function order_of(columns)
-  return tables.pluck(columns, "name")
-end
-
 function Run:set_row_source(source)
   self.row_source, self.columns = source, output.columns(self.keep, source)
 end
 
 function Run:row_text(record)
   if self.format == "jsonl" then
-    return outputs.json.encode(record, order_of(self.columns)) .. "\n"
+    return outputs.json(record, tables.pluck(self.columns, "name")) .. "\n"
   end
-  return outputs.csv.line(outputs.columns.cells(self.columns, record), #self.columns)
+  return outputs.csv(outputs.columns.cells(self.columns, record), #self.columns)
 end
 
 function Run:header()
   if self.format == "jsonl" then
     return ""
   end
-  return outputs.csv.line(order_of(self.columns), #self.columns)
+  return outputs.csv_header(self.columns)
 end
 
 -- Takes the answer about a row.
@@ -69,9 +67,8 @@ function Run:take(number, row, record, problem)
     record[name] = self.input:field(row, name)
   end
   local is_invalid = record.error == "invalid_argument"
-  local err = is_invalid and self.input:invalid(row.line, problem)
-  if err then
-    error(err, 0)
+  if is_invalid then
+    self.input:count_invalid(row.line, problem)
   end
   local answer = {
     text = self:row_text(record),
@@ -104,12 +101,6 @@ function Run:save_soon()
   end)
 end
 
-local function copied(progress)
-  local copy = tables.copy(progress)
-  copy.counts = tables.copy(progress.counts)
-  return copy
-end
-
 function Run:report_invalid(answer)
   self.shown = self.shown + 1
   if self.shown <= MOST_SHOWN then
@@ -136,7 +127,7 @@ function Run:write_ready()
   local answer = self:next_answer()
   while answer and progress.position < last do
     if answer.failed and not self.before_failures then
-      self.before_failures = copied(progress)
+      self.before_failures = tables.merge(progress, { counts = tables.copy(progress.counts) })
     elseif not answer.failed and not answer.invalid and not answer.is_earlier then
       self.before_failures = nil
     end
@@ -441,7 +432,51 @@ end
 ---@param context riskscreen.cli.Context
 ---@return integer status
 function M.dry_run(context)
-  return dry_run.tell(new_run(context))
+  local run = new_run(context)
+  local network, policy = context:network(), context:policy() or policies.new()
+  local level = context.options.address_check
+  local wanted = lookups.wanted(policy, context.options.include)
+  local figures = { rows = 0, addresses = 0, invalid = 0, calls = 0 }
+  for row in run.input:each() do
+    figures.rows = figures.rows + 1
+    local its_network = row.network or network
+    local valid, problem = addresses.validate(row.address, its_network, level)
+    if valid then
+      figures.addresses = figures.addresses + 1
+      for _, lookup in ipairs(wanted) do
+        figures.calls = figures.calls + (lookups.applies(lookup, its_network) and 1 or 0)
+      end
+    else
+      figures.invalid = figures.invalid + 1
+      run.input:count_invalid(row.line, problem)
+      run:report_invalid { line = row.line, invalid = problem }
+    end
+  end
+  run.input:close()
+  local rate = context.options.rate or context:setting "rate_limit.rate"
+  local cost = context.options.cost
+  figures.credits = cost and figures.calls * cost or nil
+  figures.seconds = rate and figures.calls / rate or nil
+  if context.format ~= "table" then
+    context:write_record({ "rows", "addresses", "invalid", "calls", "credits", "seconds" }, figures)
+  elseif not context.quiet then
+    local grouped = progress_line.grouped
+    context.world.out:write(
+      ("rows       %s\n"):format(grouped(figures.rows)),
+      ("addresses  %s\n"):format(grouped(figures.addresses)),
+      ("invalid    %s\n"):format(grouped(figures.invalid)),
+      ("calls      %s at most: a repeated address is asked for once\n"):format(grouped(figures.calls)),
+      ("credits    %s\n"):format(
+        cost and ("%g"):format(figures.credits)
+          or "unknown: the service publishes no prices; --cost N is the price of a call"
+      ),
+      ("time       %s\n"):format(
+        rate and progress_line.duration(figures.seconds) .. " at " .. ("%g"):format(rate) .. " calls a second"
+          or "unknown without --rate"
+      )
+    )
+  end
+  return figures.invalid > 0 and status.invalid_rows or status.done
 end
 
 return M

@@ -1,9 +1,9 @@
 -- The file of results of a run: where it is, when a run may write it, and where the run goes on in it. The answers are
 -- kept in state.lua.
 
-local configuration = require "riskscreen.cli.configuration"
 local decision_record = require "riskscreen.cli.decision_record"
 local earlier_results = require "riskscreen.cli.run.earlier"
+local files = require "riskscreen.util.files"
 local identities = require "riskscreen.cli.run.identity"
 local states = require "riskscreen.cli.run.state"
 local status = require "riskscreen.cli.status"
@@ -36,7 +36,7 @@ end
 ---@param path string
 ---@param progress riskscreen.cli.Progress
 function M.replace_earlier(path, progress)
-  if progress.earlier and progress.finished and configuration.exists(path .. UNFINISHED) then
+  if progress.earlier and progress.finished and files.exists(path .. UNFINISHED) then
     status.ensure_written(os.rename(path .. UNFINISHED, path))
     local directory = io.open(path:match "^.*/" or ".", "rb")
     if directory then
@@ -94,7 +94,7 @@ end
 function M.open(run, path, identity)
   local options = run.context.options
   local state_path, resumes = path .. ".state", options.resume or options.retry_failed
-  local has_results, has_state = configuration.exists(path), configuration.exists(state_path)
+  local has_results, has_state = files.exists(path), files.exists(state_path)
   if not resumes and not options.force and (has_results or has_state) then
     local there = has_results and path or state_path
     local resume = has_results and has_state and "--resume goes on with its run, " or ""

@@ -2,7 +2,7 @@
 -- with it. The output is written from there in the order of the input. Whenever the output is on the disk, the state
 -- gets its length. After a crash the output is cut to that length. The answers behind it are still in the state.
 
-local encode = require("riskscreen.cli.output").json.encode
+local encode = require("riskscreen.cli.output").json
 local json = require "riskscreen.json"
 local status = require "riskscreen.cli.status"
 local store = require "riskscreen.store"

@@ -1,6 +1,5 @@
 -- The shared dict of all workers: texts of entries, locks, and floors of purged addresses.
 -- It may be absent or full, and it may lose any of them.
-local epochs = require "riskscreen.nginx.cache.epoch"
 local leases = require "riskscreen.nginx.lease"
 local tables = require "riskscreen.util.tables"
 
@@ -11,6 +10,7 @@ local ENTRY = "riskscreen:entry:"
 local LOCK, FLOOR = "riskscreen:lock:", "riskscreen:floor:"
 local FLOOR_OF_ALL = FLOOR .. "*"
 local BUCKETS = 256 -- of addresses
+local EPOCH = "riskscreen:epoch" -- a counter: all workers empty their LRU when it changes
 
 ---@class riskscreen.nginx.CacheDict
 ---@field private shared? table an ngx.shared dict
@@ -22,15 +22,25 @@ local Dict = {}
 
 -- The floor of the addresses in a bucket: their entries of an earlier epoch do not count. It has no end, because the
 -- dict's expiry follows the date.
-local function floor_key(address)
+local function bucket_of(address)
   local a, b, c = byte(address, -3, -1)
-  return FLOOR .. ((a or 0) * 49 + (b or 0) * 7 + (c or 0)) % BUCKETS
+  return ((a or 0) * 49 + (b or 0) * 7 + (c or 0)) % BUCKETS
 end
 
 ---A number that is greater after each purge.
 ---@return number
 function Dict:epoch()
-  return self.shared and epochs.current(self.shared) or self.own_epoch
+  local epoch = self.own_epoch
+  if self.shared then
+    epoch = self.shared:get(EPOCH)
+  end
+  return type(epoch) == "number" and epoch or 0
+end
+
+-- Begins the next epoch. If the dict has lost the counter, it goes on above every earlier number.
+local function advance(shared, now)
+  local epoch, message = shared:incr(EPOCH, 1, math.floor(now * 1000))
+  return epoch, message
 end
 
 ---@param key string
@@ -50,7 +60,7 @@ function Dict:was_purged(address, epoch)
   if not shared then
     return self.own_epoch > epoch
   end
-  local floor, floor_of_all = shared:get(floor_key(address)), shared:get(FLOOR_OF_ALL)
+  local floor, floor_of_all = shared:get(FLOOR .. bucket_of(address)), shared:get(FLOOR_OF_ALL)
   return (type(floor) == "number" and floor > epoch) or (type(floor_of_all) == "number" and floor_of_all > epoch)
 end
 
@@ -64,7 +74,7 @@ local function raise(self, floors, now)
   end
   local epoch, message, told, why_not
   repeat
-    epoch, message = epochs.advance(shared, now)
+    epoch, message = advance(shared, now)
     if not epoch then
       return nil, message
     end
@@ -72,7 +82,7 @@ local function raise(self, floors, now)
       local ok, problem = shared:set(floor, epoch)
       message = message or not ok and problem or nil
     end
-    told, why_not = epochs.advance(shared, now)
+    told, why_not = advance(shared, now)
   -- Another purge at the same time may have written an older floor.
   until not told or told == epoch + 1
   return (told and not message) or nil, message or why_not
@@ -95,7 +105,7 @@ end
 function Dict:purge(spellings, keys, now)
   local floors = {}
   for index, address in ipairs(spellings) do
-    floors[index] = floor_key(address)
+    floors[index] = FLOOR .. bucket_of(address)
   end
   for _, key in ipairs(keys) do
     if self.shared then
@@ -125,7 +135,7 @@ function Dict:unlock(key, lock)
   leases.release(self.shared, LOCK .. key, lock)
 end
 
-local M = {}
+local M = { BUCKETS = BUCKETS, bucket_of = bucket_of }
 
 ---@param shared table|nil an ngx.shared dict
 ---@param version string entries of other versions are not found

@@ -1,22 +1,24 @@
 -- An entry of the cache, and its text in the shared dict. The text has no records of the service, only the time, the
--- epoch, the decision and its reasons as JSON. It is read strictly: a damaged or foreign value is no entry. This file
--- also says how long an entry is fresh or served stale, and which failures are kept.
+-- epoch, the decision, its reasons and failures as JSON. It is read strictly: a damaged or foreign value is no entry.
+-- This file also says how long an entry is fresh or served stale, and which failures are kept.
 local cjson = require("cjson").new()
 local decisions = require "riskscreen.policy.decision"
 local errors = require "riskscreen.errors"
+local generations = require "riskscreen.util.generations"
 local tables = require "riskscreen.util.tables"
 
 local sub = string.sub
 
--- The parts of a text: version and kind, time of the fetch, epoch, end of a stale entry, decision as JSON.
+-- The parts of a text: version and kind, time of the fetch, end of a stale entry, epoch, decision as JSON.
 local FRESH, FAILED, STALE = "2v", "2f", "2s"
 local EPOCH = "%016.0f"
 local TIME = 1e13 -- plus the milliseconds: always 14 digits, which LuaJIT writes faster than a format
-local TIME_AT, EPOCH_AT, JSON_AT, STALE_JSON_AT = 3, 17, 33, 47
+local TIME_AT, TAIL_AT, STALE_TAIL_AT = 3, 17, 31
+local JSON_AT = 17 -- in the tail, which begins with the epoch
 
 local MAX_EPOCH = 2 ^ 53
 local LAG = 1 -- seconds that the clock of another worker may be ahead: nginx reads it once for many events
-local MAX_KNOWN = 500 -- parsed decisions
+local MAX_KNOWN = 500 -- parsed decisions, and as many tails of texts
 local LONGEST_KNOWN = 4096 -- bytes of their texts
 
 local is_action = tables.set { "allow", "review", "block", "unknown" }
@@ -52,11 +54,11 @@ local is_refusal = tables.set { "invalid_argument", "unsupported" }
 ---@field json string
 
 ---@class riskscreen.nginx.Entries
----@field private ttl table<riskscreen.Action, number> seconds
+---@field ttl table<riskscreen.Action, number> seconds
 ---@field private stale_ttl table<riskscreen.Action, number> seconds after that
----@field private known table<string, riskscreen.nginx.KnownDecision> by their JSON
----@field private by_message table<string, riskscreen.nginx.KnownDecision> of one reason, by its message
----@field private known_count integer
+---@field private known riskscreen.Generations of KnownDecision, by their JSON
+---@field private by_message riskscreen.Generations of KnownDecision of one reason, by its message
+---@field private tails riskscreen.Generations of what was read, by the tails of texts
 ---@field private epoch? number whose text is known
 ---@field private epoch_text string
 local Entries = {}
@@ -169,14 +171,11 @@ end
 
 -- Few decisions differ in their reasons, so most have been parsed before.
 local function known_decision(self, json)
-  local known = self.known[json]
+  local known = self.known:get(json)
   if not known then
     known = read(json)
     if known and #json <= LONGEST_KNOWN then
-      if self.known_count == MAX_KNOWN then
-        self.known, self.by_message, self.known_count = {}, {}, 0
-      end
-      self.known[json], self.known_count = known, self.known_count + 1
+      self.known:set(json, known)
     end
   end
   return known
@@ -223,14 +222,14 @@ local function known_of(self, decision)
   local reasons = decision.reasons
   local reason = reasons and reasons[1]
   local is_single = reason and reasons[2] == nil and type(reason.message) == "string"
-  local known = is_single and self.by_message[reason.message]
+  local known = is_single and self.by_message:get(reason.message)
   if known and is_same(known, decision, reason) then
     return known
   end
   local json = written(decision)
   known = json and known_decision(self, json)
-  if known and is_single and self.known[json] then
-    self.by_message[reason.message] = known
+  if known and is_single and #json <= LONGEST_KNOWN then
+    self.by_message:set(reason.message, known)
   end
   return known
 end
@@ -269,10 +268,12 @@ end
 ---The entry of the service's decision, which is not complete.
 ---@param decision riskscreen.Decision
 ---@param at number seconds
+---@param failed? boolean it is about a failure: it lives as long as the ttl of unknown, whatever its action
 ---@return riskscreen.nginx.Entry|nil entry nil if the decision cannot be written
-function Entries:fresh(decision, at)
+function Entries:fresh(decision, at, failed)
   local known = known_of(self, decision)
-  return known and new(self, known, at)
+  local entry = known and new(self, known, at)
+  return entry and failed and make_failure(self, entry) or entry
 end
 
 ---Adds to an entry the decision that callers get. Most entries never need one: 10 % of a miss (`./dev bench nginx`).
@@ -308,16 +309,6 @@ function Entries.is_kept(failure)
   return not is_private and not is_refusal[kind], is_private or false
 end
 
----The entry of a decision about a failure, which is not complete. It lives as long as the ttl of unknown, whatever its
----action.
----@param decision riskscreen.Decision
----@param at number seconds
----@return riskscreen.nginx.Entry|nil entry nil if the decision cannot be written
-function Entries:failure(decision, at)
-  local entry = self:fresh(decision, at)
-  return entry and make_failure(self, entry)
-end
-
 ---The entry of an expired decision, which is served again for a moment because the service fails.
 ---@param entry riskscreen.nginx.Entry
 ---@param now number seconds
@@ -338,7 +329,21 @@ function Entries:encode(entry, epoch)
   end
   local kind = entry.failed and FAILED or entry.source == "stale" and STALE or FRESH
   local expires_at = kind == STALE and digits(entry.expires_at) or ""
-  return kind .. digits(entry.at) .. self.epoch_text .. expires_at .. entry.known.json
+  return kind .. digits(entry.at) .. expires_at .. self.epoch_text .. entry.known.json
+end
+
+-- The epoch and the decision in the tail of a text. Few texts differ in it.
+local function read_tail(self, tail)
+  local found = self.tails:get(tail)
+  if not found then
+    local epoch = number_in(tail, 1, JSON_AT, MAX_EPOCH)
+    local known = epoch and known_decision(self, sub(tail, JSON_AT))
+    found = known and { epoch = epoch, known = known }
+    if found and #tail <= LONGEST_KNOWN then
+      self.tails:set(tail, found)
+    end
+  end
+  return found
 end
 
 ---@param text any in the dict
@@ -351,25 +356,23 @@ function Entries:decode(text, now, address, network)
   if type(text) ~= "string" then
     return nil, 0
   end
-  local kind, json_at, expires_at = sub(text, 1, 2), JSON_AT, 0
-  local at = time_in(text, TIME_AT, EPOCH_AT, now + LAG)
-  local epoch = number_in(text, EPOCH_AT, JSON_AT, MAX_EPOCH)
+  local kind, tail_at, expires_at = sub(text, 1, 2), TAIL_AT, 0
   if kind == STALE then
-    expires_at, json_at = time_in(text, JSON_AT, STALE_JSON_AT, math.huge), STALE_JSON_AT
+    tail_at, expires_at = STALE_TAIL_AT, time_in(text, TAIL_AT, STALE_TAIL_AT, math.huge)
   elseif kind ~= FRESH and kind ~= FAILED then
     return nil, 0
   end
-  if not at or not epoch or not expires_at then
+  local at, tail = time_in(text, TIME_AT, TAIL_AT, now + LAG), read_tail(self, sub(text, tail_at))
+  if not at or not expires_at or not tail then
     return nil, 0
   end
-  local known = known_decision(self, sub(text, json_at))
-  local entry = known and new(self, known, at, new_decision(known, address, network))
-  if entry and kind == FAILED then
+  local entry = new(self, tail.known, at, new_decision(tail.known, address, network))
+  if kind == FAILED then
     make_failure(self, entry)
-  elseif entry and kind == STALE then
+  elseif kind == STALE then
     make_stale(entry, math.min(expires_at, now + self.ttl.unknown, self:usable_until(entry)))
   end
-  return entry, epoch
+  return entry, tail.epoch
 end
 
 ---The end of an entry: until then its decision may be served, if the service fails.
@@ -412,19 +415,17 @@ function Entries:stands_in(entry, failed, now)
   return not failed or decisions.worst(own, failed.action) == own or is_outage(failed)
 end
 
----@param action riskscreen.Action
----@return number seconds for which a fresh decision is served
-function Entries:lifetime(action)
-  return self.ttl[action]
-end
-
 local M = { LAG = LAG }
 
 ---@param ttl table<riskscreen.Action, number> seconds
 ---@param stale_ttl table<riskscreen.Action, number> seconds after that
 ---@return riskscreen.nginx.Entries
 function M.new(ttl, stale_ttl)
-  return tables.object(Entries, { ttl = ttl, stale_ttl = stale_ttl, known = {}, by_message = {}, known_count = 0 })
+  local self = tables.object(Entries, { ttl = ttl, stale_ttl = stale_ttl })
+  for _, name in ipairs { "known", "by_message", "tails" } do
+    self[name] = generations.new(MAX_KNOWN / 2)
+  end
+  return self
 end
 
 return M

@@ -63,7 +63,7 @@ Request.__index = Request
 local function hear(self, now)
   local fleet, was_deaf = self.fleet, self.is_deaf
   fleet:start()
-  local heard_at = fleet:heard_at()
+  local heard_at = fleet.purges:heard_at()
   self.heard_at = heard_at <= now + LAG and heard_at or -fleet.delay
   self.is_deaf = now >= self.heard_at + fleet.delay
   if self.is_deaf and not was_deaf then
@@ -185,13 +185,9 @@ end
 -- Stores the answer or the failure. Returns the entry as other workers will decode it.
 local function keep(request, decision, failed)
   local self, now = request.cache, request.cache.clock()
+  -- The ttl counts from the start of the request, because the risk may change while it runs.
   local entry = failed and stand_in(request, decision, now)
-  if failed and not entry then
-    entry = self.entries:failure(decision, now)
-  elseif not failed then
-    -- The ttl counts from the start of the request, because the risk may change while it runs.
-    entry = self.entries:fresh(decision, request.began)
-  end
+    or self.entries:fresh(decision, failed and now or request.began, failed)
   if entry then
     store(request, entry, now)
   end
@@ -202,7 +198,7 @@ end
 local function share(request, entry, failed)
   local self = request.cache
   if entry and not failed then
-    local valid_until = entry.at + self.entries:lifetime(entry.known.action)
+    local valid_until = entry.at + self.entries.ttl[entry.known.action]
     local purge, mark = request.purge, request.purge_mark
     self.fleet:share(request.shared_key, entry.known, entry.at, valid_until, purge, mark, request.lease)
   elseif request.lease > 0 then
@@ -213,11 +209,11 @@ end
 local function count_fetch(self, failure, seconds)
   -- If nothing was sent, the service took no time.
   if not failure or (failure.attempts or 0) > 0 then
-    self.metrics:upstream(seconds)
+    self.metrics:took("upstream", seconds)
   end
   -- Callers cause invalid addresses, and must not raise an alarm about the service.
   if failure and failure.kind ~= "invalid_argument" then
-    self.metrics:error(failure.kind)
+    self.metrics:count("errors", failure.kind)
   end
 end
 
@@ -303,7 +299,7 @@ local function fetch_from_fleet(request, seconds)
   local verdict, refused = fleet:find(key, address)
   local lease = 0
   local entry = verdict and self.entries:restore(verdict, address, request.network)
-  if not entry and refused ~= nil and fleet:purge() then
+  if not entry and refused ~= nil and fleet.purges:number() then
     lease, verdict = fleet:take_lease(key, address, refused, seconds)
     entry = verdict and self.entries:restore(verdict, address, request.network)
   end
@@ -314,7 +310,7 @@ local function fetch_from_fleet(request, seconds)
     return result
   end
   request.shared_key, request.lease = key, lease
-  request.purge, request.purge_mark = fleet:purge(), fleet:purge_mark()
+  request.purge, request.purge_mark = fleet.purges:number(), fleet.purges:mark()
 end
 
 -- Fetches for all workers: takes their lock, or waits for the entry that the worker with the lock leaves. Returns nil

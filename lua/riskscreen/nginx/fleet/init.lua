@@ -3,12 +3,14 @@
 local account_lists = require "riskscreen.nginx.fleet.account_lists"
 local addresses = require "riskscreen.address"
 local breakers = require "riskscreen.call.breaker"
+local build = require "riskscreen.options.build"
 local errors = require "riskscreen.errors"
 local pipelines = require "riskscreen.nginx.fleet.pipeline"
 local purges = require "riskscreen.nginx.fleet.purges"
 local random = require "riskscreen.util.random"
 local redis = require "riskscreen.redis"
 local runtime = require "riskscreen.runtime"
+local seals = require "riskscreen.nginx.fleet.seal"
 local tables = require "riskscreen.util.tables"
 local verdicts = require "riskscreen.nginx.fleet.verdict"
 
@@ -42,13 +44,36 @@ if is_kept then redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) end
 if redis.call('GET', KEYS[2]) == ARGV[3] then redis.call('DEL', KEYS[2]) end
 return is_kept and 1 or 0]]):format(verdicts.LEASE_FIRST, verdicts.LEASE_LAST)
 
+---@type riskscreen.Option[]
+local fleet_options = tables.concat({
+  build.required(
+    build.checked(
+      "key",
+      "string|table",
+      seals.check_keys,
+      "The secret that signs what stands in Redis: at least 16 bytes, the same on all machines. Of a list, the first "
+        .. "one signs, and all are accepted."
+    )
+  ),
+  build.seconds("deadline", 0.02, "How long a request may wait for Redis.", 0.001, 10),
+  build.seconds(
+    "purge_delay",
+    5,
+    "How long a decision other than block is still served when this machine cannot hear of purges.",
+    0.1,
+    3600
+  ),
+  build.seconds("clock_skew", 1, "How far two machines may differ in the time that they take from Redis.", 0, 60),
+  build.seconds("lease", 1, "How long other machines wait for the one that asks about an address.", 0.01, 60),
+}, redis.options)
+
 ---@class riskscreen.nginx.Fleet
 ---@field delay number seconds; see the option `purge_delay`
 ---@field private settings table the checked options
 ---@field private client riskscreen.Redis
 ---@field private stream string the key of the purges in Redis
 ---@field private pipeline riskscreen.nginx.Pipeline of requests
----@field private purges riskscreen.nginx.Purges
+---@field purges riskscreen.nginx.Purges
 ---@field private verdicts riskscreen.nginx.Verdicts
 ---@field private recorder riskscreen.nginx.Recorder
 ---@field private breaker riskscreen.Breaker
@@ -64,7 +89,7 @@ local function call(self, command)
     self.recorder:count("redis_errors", problem)
     return nil
   end
-  self.recorder:redis(now() - started)
+  self.recorder:took("redis", now() - started)
   if errors.is(reply) then
     self.recorder:count("redis_errors", "reply")
     return nil
@@ -171,33 +196,6 @@ function Fleet:release(key, lease)
   post(self, { "EVAL", redis.RELEASE, "1", key .. ":lease", ("%016.0f"):format(lease) })
 end
 
----The last purge that this machine has heard of; nil before it hears any.
----@return number|nil
-function Fleet:purge()
-  return self.purges:number()
-end
-
----The mark of its record.
----@return string
-function Fleet:purge_mark()
-  return self.purges:mark()
-end
-
----Seconds: every purge that had reached Redis by then has been heard of.
----@return number
-function Fleet:heard_at()
-  return self.purges:heard_at()
-end
-
----Tells all machines of a purge.
----@param address string
----@param network? string
----@return boolean|nil ok
----@return string|nil problem
-function Fleet:publish(address, network)
-  return self.purges:publish(address, network)
-end
-
 ---The account's lists, which one machine fetches for all.
 ---@param id string
 ---@return riskscreen.nginx.SharedLists
@@ -228,12 +226,12 @@ end
 function Fleet:facts()
   return {
     circuit = self.breaker:status(),
-    unheard_seconds = math.max(0, now() - self:heard_at()),
+    unheard_seconds = math.max(0, now() - self.purges:heard_at()),
     purge_delay = self.delay,
   }
 end
 
-local M = { options = require "riskscreen.nginx.fleet.options" }
+local M = { options = fleet_options }
 
 ---@class riskscreen.nginx.FleetSettings
 ---@field options table the checked option `redis` of a gate

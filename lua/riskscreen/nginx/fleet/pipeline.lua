@@ -32,18 +32,13 @@ local MOST_FAILURES = 10 -- that the circuit is told of one batch
 local Pipeline = {}
 Pipeline.__index = Pipeline
 
+-- The next batch, without the jobs that nobody waits for any more.
 local function take(self)
-  local jobs = self.jobs
-  if #jobs <= LONGEST_BATCH then
-    self.jobs = {}
-    return jobs
-  end
   local batch, rest = {}, {}
-  for index, job in ipairs(jobs) do
-    if index <= LONGEST_BATCH then
-      batch[index] = job
-    else
-      rest[index - LONGEST_BATCH] = job
+  for _, job in ipairs(self.jobs) do
+    if not job.is_abandoned then
+      local list = #batch < LONGEST_BATCH and batch or rest
+      list[#list + 1] = job
     end
   end
   self.jobs = rest
@@ -77,22 +72,7 @@ local function send(self, commands)
   return replies, err and "error" or nil
 end
 
--- The jobs of a batch for which a request waits, or nobody does.
-local function needed(batch)
-  for index = 1, #batch do
-    if batch[index].is_abandoned then
-      local rest = {}
-      for _, job in ipairs(batch) do
-        rest[#rest + 1] = not job.is_abandoned and job or nil
-      end
-      return rest
-    end
-  end
-  return batch
-end
-
-local function run(self, batch)
-  local jobs = needed(batch)
+local function run(self, jobs)
   if not jobs[1] then
     return
   end

@@ -2,6 +2,7 @@
 -- machine listens. A record that is missing means that purges may be missing: then the machine forgets all verdicts.
 -- Redis may lose its last records, and their numbers are used again. So a number alone does not name a record: its mark
 -- does, which is the end of the seal.
+local buckets = require "riskscreen.nginx.cache.dict"
 local clock = require "riskscreen.nginx.fleet.clock"
 local errors = require "riskscreen.errors"
 local leases = require "riskscreen.nginx.lease"
@@ -10,7 +11,6 @@ local runtime = require "riskscreen.runtime"
 local seals = require "riskscreen.nginx.fleet.seal"
 local tables = require "riskscreen.util.tables"
 
-local BUCKETS = 256 -- by address; see `floor`
 local KEPT = 10000 -- records of the stream
 local BATCH = 100 -- records that are read at once
 local LONGEST_BLOCK = 1 -- seconds that Redis may keep a reading connection waiting
@@ -44,7 +44,6 @@ local BEGIN, PURGE = "begin", "purge"
 ---@field private settings riskscreen.nginx.PurgeSettings
 ---@field private seal riskscreen.nginx.Seal
 ---@field private keys table<string, string> in the dict
----@field private floor_keys table<integer, string> in the dict, by bucket
 ---@field private is_listening boolean this worker
 local Purges = {}
 Purges.__index = Purges
@@ -52,8 +51,7 @@ Purges.__index = Purges
 -- The floor of a bucket's addresses: verdicts asked before this purge do not count. A full dict may lose a floor. Then
 -- only verdicts after the last purge count. One mark for each address could be lost without a trace.
 local function floor_key(self, address)
-  local a, b, c = address:byte(-3, -1)
-  return self.floor_keys[((a or 0) * 49 + (b or 0) * 7 + (c or 0)) % BUCKETS]
+  return self.keys.floor .. buckets.bucket_of(address)
 end
 
 local function number_of(self, key)
@@ -114,9 +112,16 @@ local function remember(self, number, sealed)
   set(self, self.keys.number, number)
 end
 
+-- A floor never sinks: this machine may have added a later purge, or be about to.
+local function raise_floor(self, key, number)
+  if (number_of(self, key) or 0) < number then
+    set(self, key, number)
+  end
+end
+
 local function raise_floors(self, number)
-  for bucket = 0, BUCKETS - 1 do
-    set(self, self.floor_keys[bucket], number)
+  for bucket = 0, buckets.BUCKETS - 1 do
+    raise_floor(self, self.keys.floor .. bucket, number)
   end
 end
 
@@ -175,7 +180,7 @@ local function append(self, kind, content)
 end
 
 -- Adds the record of a purge. Until that has succeeded, this machine takes no verdict of these buckets from Redis.
-local function publish(self, content)
+local function append_purge(self, content)
   local dict, keys = self.settings.dict, floors_of(self, content)
   for _, key in ipairs(keys) do
     set(self, key, CLOSED)
@@ -192,6 +197,15 @@ local function publish(self, content)
   end
   self.settings.count "published"
   return true
+end
+
+-- Returns nil and the reason also where the dict has no room.
+local function publish(self, content)
+  local ran, ok, problem = pcall(append_purge, self, content)
+  if ran then
+    return ok, problem
+  end
+  return nil, ok
 end
 
 ---Tells all machines of a purge.
@@ -257,9 +271,7 @@ local function apply(self, number, content)
     return forget_all(self, number, "a purge names an unknown network")
   end
   for _, key in ipairs(keys) do
-    if settings.dict:get(key) ~= CLOSED then
-      set(self, key, number)
-    end
+    raise_floor(self, key, number)
   end
   settings.forget(address, network)
   settings.count "heard"
@@ -362,7 +374,10 @@ local function listen_once(self, block)
       return nil, problem
     end
   end
-  set(self, self.keys.heard_at, asked_at)
+  -- There are more records behind a full batch.
+  if #records < BATCH then
+    set(self, self.keys.heard_at, asked_at)
+  end
   return true
 end
 
@@ -405,18 +420,15 @@ local M = { LONGEST_BLOCK = LONGEST_BLOCK }
 ---@param settings riskscreen.nginx.PurgeSettings
 ---@return riskscreen.nginx.Purges
 function M.new(settings)
-  local keys, floor_keys = {}, {}
+  local keys = {}
   for _, name in ipairs { "number", "mark", "heard_at", "offset", "pending", "listener" } do
     keys[name] = settings.prefix .. name
   end
-  for bucket = 0, BUCKETS - 1 do
-    floor_keys[bucket] = settings.prefix .. "floor:" .. bucket
-  end
+  keys.floor = settings.prefix .. "floor:"
   return setmetatable({
     settings = tables.without(settings, "keys"),
     seal = seals.new(settings.keys, "purge"),
     keys = keys,
-    floor_keys = floor_keys,
     is_listening = false,
   }, Purges)
 end

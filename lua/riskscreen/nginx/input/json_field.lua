@@ -9,10 +9,10 @@ local decoder = json.decoder { duplicates = "refuse", null = "keep" }
 local M = {}
 
 -- The name as the most lenient programs compare it. They take the long s, the Kelvin sign and the dotted or dotless i
--- for ASCII letters. They end a text at the first NUL.
+-- for ASCII letters. They end a text at the first NUL. They take "to_address" and "to-address" for "toAddress".
 local function folded(name)
   name = name:gsub("%z.*$", ""):gsub("\197\191", "s"):gsub("\226\132\170", "k"):gsub("\196[\176\177]", "i")
-  return name:lower()
+  return (name:lower():gsub("[_-]", ""))
 end
 
 local function member(object, wanted)

@@ -14,6 +14,13 @@ local is_simple = made_of "0-9A-Za-z&=_~:,/-"
 
 local M = {}
 
+---Whether a text has overlong UTF-8, which some programs take for ASCII.
+---@param bytes string
+---@return boolean
+function M.is_overlong(bytes)
+  return (find(bytes, "[\192\193]") or find(bytes, "\224[\128-\159]") or find(bytes, "\240[\128-\143]")) ~= nil
+end
+
 -- Characters of a name that all programs keep. Lenient programs take any other for a separator, or drop it.
 local SEPARATORS = "[^0-9a-z_-]+"
 
@@ -41,7 +48,7 @@ local function name_of(pair)
 end
 
 -- The reason why the parameter may be there twice. A name that still has a "%" is another name for programs that decode
--- twice.
+-- twice, and one with overlong UTF-8 for others.
 local function problem_of(text, separators, wanted)
   local found, seen, is_obscure = 0, 0, false
   for pair in text:gmatch(separators) do
@@ -50,7 +57,7 @@ local function problem_of(text, separators, wanted)
       return "is one of too many"
     end
     local name = name_of(pair)
-    is_obscure = is_obscure or find(name, "%", 1, true) ~= nil
+    is_obscure = is_obscure or find(name, "%", 1, true) ~= nil or M.is_overlong(name)
     if find(folded(name), wanted) then
       found = found + 1
     end

@@ -34,15 +34,15 @@ local function missing(place)
 end
 
 -- A repeated header is a list in nginx's table. An application that reads headers as environment variables (CGI) cannot
--- tell "X-To" from "X_To".
+-- tell "X-To" from "X_To", and PHP does not tell it from "X.To".
 local function header(name)
   local place = "the header " .. name
   local key = name:lower()
-  local folded_key = key:gsub("_", "-")
+  local folded_key = key:gsub("%W", "-")
   return function()
     local value, count = nil, 0
     for given, content in pairs(ngx.req.get_headers(0)) do
-      if given:gsub("_", "-") == folded_key then
+      if given:gsub("%W", "-") == folded_key then
         count = count + (type(content) == "table" and #content or 1)
         value = given == key and content or value
       end
@@ -88,8 +88,8 @@ local function variable(name)
       return nil, place .. " is missing, or nginx.conf does not define it"
     elseif value == "" then
       return missing(place)
-    elseif url.is_doubtful() and ngx.var.uri:find(value, 1, true) then
-      -- A location may have captured it from the path.
+    elseif url.is_doubtful() and (ngx.var.uri .. ngx.var.request_uri):find(value, 1, true) then
+      -- A location or a map may have captured it from the path.
       return nil, place .. " is in a path that can be read in two ways"
     end
     return value
@@ -166,16 +166,10 @@ local function compile_table(source)
   if tables.inherits(source) then
     return nil, tables.INHERITS
   end
-  local longest = source.max_body
-  local key, name = next(source)
-  if key == "max_body" then
-    key, name = next(source, key)
-  end
-  local kind, another = kinds[key], key ~= nil and next(source, key) or nil
-  if another == "max_body" then
-    another = next(source, another)
-  end
-  if not kind or another ~= nil then
+  local longest, place = source.max_body, tables.without(source, "max_body")
+  local key, name = next(place)
+  local kind = kinds[key]
+  if not kind or next(place, key) ~= nil then
     local hint = key ~= nil and not kind and text.did_you_mean(key, kind_names) or ""
     return nil, WANTED .. hint
   elseif not is_name(kind, name) then

@@ -2,6 +2,7 @@
 -- is a problem. A value in the query is found by parameters.lua. The usual query is read in one pass, by query_key.lua.
 local parameters = require "riskscreen.nginx.input.parameters"
 local query_key = require "riskscreen.nginx.input.query_key"
+local unescape = require("riskscreen.util.text").unescape
 
 local ngx = _G.ngx
 local find = string.find
@@ -47,8 +48,9 @@ end
 -- more. Some programs decode it again, cut a segment at ";", or accept overlong UTF-8 for ".".
 local function is_plain(path)
   local lower = path:lower()
-  return not (lower:find "%%2[5ef]" or lower:find "%%3b" or lower:find "%%5c" or lower:find "%%c[01]")
-    and not (lower:find "[;\\\192\193]" or lower:find("//", 1, true))
+  return not (lower:find "%%2[5ef]" or lower:find "%%3b" or lower:find "%%5c")
+    and not parameters.is_overlong(unescape(path))
+    and not (lower:find "[;\\]" or lower:find("//", 1, true))
     and not (lower:find "/%.%.?[^%w]" or lower:find "/%.%.?$")
 end
 

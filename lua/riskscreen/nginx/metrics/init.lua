@@ -145,8 +145,8 @@ local function start_flushing(self)
   end
 end
 
-local function count_up(self, counter)
-  counter.value = counter.value + 1
+local function count_up(self, counter, number)
+  counter.value = counter.value + (number or 1)
   if not self.flushing then
     start_flushing(self)
   end
@@ -166,31 +166,18 @@ function Recorder:lookup(tier, hit)
   count_up(self, self.counts.lookups[tier][hit and "hit" or "miss"])
 end
 
----Counts a fetch that failed.
----@param kind riskscreen.ErrorKind
-function Recorder:error(kind)
-  count_up(self, self.counts.errors[kind])
-end
-
----Counts the duration of a fetch.
----@param seconds number
-function Recorder:upstream(seconds)
-  local histogram = self.counts.upstream
-  histogram.sum.value = histogram.sum.value + seconds
-  count_up(self, histogram.buckets[stats.bucket_of(seconds)])
-end
-
----Counts something about Redis.
----@param name "redis_errors"|"redis_refused"|"redis_writes"|"redis_purges"
+---@param name string of the counters: errors, recorded, refreshes, redis_errors and the like
 ---@param label string
-function Recorder:count(name, label)
-  count_up(self, self.counts[name][label])
+---@param number? integer
+function Recorder:count(name, label, number)
+  count_up(self, self.counts[name][label], number)
 end
 
----Counts the duration of a command to Redis.
+---Counts a duration.
+---@param name "upstream"|"redis"
 ---@param seconds number
-function Recorder:redis(seconds)
-  local histogram = self.counts.redis
+function Recorder:took(name, seconds)
+  local histogram = self.counts[name]
   histogram.sum.value = histogram.sum.value + seconds
   count_up(self, histogram.buckets[stats.bucket_of(seconds)])
 end
@@ -200,21 +187,6 @@ end
 function Recorder:delivered(status)
   local deliveries = self.counts.deliveries
   count_up(self, deliveries[status] or deliveries[500])
-end
-
----Counts decisions for the journal.
----@param result "written"|"lost"
----@param number integer
-function Recorder:recorded(result, number)
-  local counter = self.counts.recorded[result]
-  counter.value = counter.value + number - 1
-  count_up(self, counter)
-end
-
----Counts a refresh of the lists.
----@param result "success"|"failure"
-function Recorder:refreshed(result)
-  count_up(self, self.counts.refreshes[result])
 end
 
 ---Counts a fetch as under way.

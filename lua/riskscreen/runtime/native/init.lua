@@ -101,10 +101,11 @@ end
 
 ---A transport over the library's own HTTP. A call in a task yields until its answer is there. A call elsewhere blocks,
 ---and tasks go on meanwhile. The arguments after the request are those that differ between the requests of a call: they
----need no table of their own. With `value_only` a 200 has no headers and times.
+---need no table of their own. With `value_only` a 200 has no headers and times; "text" asks for the
+---text of its body.
 ---@param settings table a client's checked options
 ---@return fun(request: riskscreen.Request, key?: string, timeout?: number, connect_timeout?: number, fresh?: boolean,
----value_only?: boolean, target?: string): riskscreen.Reply|nil, table|nil
+---value_only?: boolean|"text", target?: string): riskscreen.Reply|nil, table|nil
 function M.transport(settings)
   local origin
   local last_headers, last_key -- nearly all requests have the headers of the last one
@@ -125,9 +126,9 @@ function M.transport(settings)
     end
     scheduler.await(transfer)
     if value_only and not request.keep_null then
-      local value, size = transfer:take()
+      local value, size, body = transfer:take(value_only == "text")
       if value ~= nil then
-        return { status = 200, value = value, size = size }
+        return { status = 200, value = value, size = size, text = body }
       end
     end
     local reply, failure = reply_of(transfer, request, settings.max_response_size)

@@ -31,7 +31,7 @@ before_each(function()
 end)
 
 local function encoded(one, failed)
-  local entry = codec[failed and "failure" or "fresh"](codec, one, NOW)
+  local entry = codec:fresh(one, NOW, failed)
   return entry and codec:encode(entry, 5)
 end
 

@@ -395,11 +395,11 @@ describe("the metrics", function()
       lookup = function(_, tier, hit)
         count(tier, hit and "hit" or "miss")
       end,
-      error = function(_, kind)
-        count("error", kind)
+      count = function(_, name, kind)
+        count(name, kind)
       end,
-      upstream = function()
-        count "upstream"
+      took = function(_, name)
+        count(name)
       end,
       begin = function(_, token)
         open[token] = true
@@ -436,7 +436,7 @@ describe("the metrics", function()
     decide(cache)
     fail("circuit_open", 0)
     decide(cache, "other", "tron")
-    assert.same({ 1, 1, 1 }, { counts["error server"], counts["error circuit_open"], counts.upstream })
+    assert.same({ 1, 1, 1 }, { counts["errors server"], counts["errors circuit_open"], counts.upstream })
   end)
 
   it("count no error for an invalid address, because callers could raise an alarm with it", function()

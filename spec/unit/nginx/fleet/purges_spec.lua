@@ -4,6 +4,8 @@ local shared_dict = require "spec.support.shared_dict"
 
 local SKEW = 1 -- seconds
 local now, redis_time, delay, records, forgotten, dict
+local purged -- by address
+local on_forget
 
 local function new_client()
   local client = {}
@@ -20,24 +22,37 @@ local function new_client()
     end
     error("an unknown command: " .. command)
   end
-  function client.pipeline()
-    return { 0, { records[#records] }, false }
+  function client.pipeline(_, commands)
+    local id, own, behind = commands[2][3], {}, {}
+    local most = tonumber(commands[3][3])
+    for _, record in ipairs(records) do
+      if record[1] == id then
+        own[1] = record
+      elseif own[1] and #behind < most then
+        behind[#behind + 1] = record
+      end
+    end
+    return { 0, own, behind[1] and { { "purges", behind } } or false }
   end
   return client
 end
 
-local function new_machine()
+local function new_machine(its_dict)
   return purges.new {
-    dict = dict,
+    dict = its_dict or dict,
     prefix = "fleet:",
     stream = "purges",
     keys = { "a secret of the fleet's gates" },
     delay = 5,
     skew = SKEW,
     client = new_client(),
-    forget = function() end,
+    forget = function(address)
+      purged[address] = true
+      on_forget()
+    end,
     forget_all = function()
       forgotten = forgotten + 1
+      on_forget()
     end,
     spellings = function(address)
       return { address }
@@ -56,13 +71,18 @@ local function new_machine()
   }
 end
 
+local function new_dict()
+  return shared_dict.new(function()
+    return 0
+  end)
+end
+
 local machine
 
 before_each(function()
-  now, redis_time, delay, records, forgotten = 1000, 1700000000, 0, {}, 0
-  dict = shared_dict.new(function()
-    return 0
-  end)
+  now, redis_time, delay, records, forgotten, purged = 1000, 1700000000, 0, {}, 0, {}
+  dict = new_dict()
+  on_forget = function() end
   machine = new_machine()
   machine:listen(1)
 end)
@@ -94,7 +114,55 @@ describe("the clock of Redis", function()
   end)
 end)
 
+describe("a machine that purges", function()
+  it("gets an error if the dict has no room, and tells the others later", function()
+    local set = dict.set
+    function dict.set()
+      return nil, "no memory"
+    end
+    local ok, problem = machine:publish "0xab"
+    dict.set = set
+    assert.is_falsy(ok)
+    assert.matches("no memory", problem)
+    machine:listen(1)
+    assert.is_true(purged["0xab"])
+  end)
+end)
+
 describe("a machine that listens", function()
+  it("has heard of all purges only when it has read all records", function()
+    local other = new_machine(new_dict())
+    for number = 1, 250 do
+      assert.is_true(other:publish("0x" .. number))
+    end
+    now = now + 10
+    repeat
+      machine:listen(1)
+      assert.is_true(purged["0x250"] or machine:heard_at() < now)
+    until machine:heard_at() == now
+  end)
+
+  it("takes no verdict from before its own purge while it hears of earlier ones", function()
+    for _, is_missing in ipairs { false, true } do
+      local other = new_machine(new_dict())
+      assert.is_true(other:publish "0xab")
+      assert.is_true(other:publish "0xcd")
+      if is_missing then
+        table.remove(records, #records - 1)
+      end
+      assert.is_true(machine:publish "0xab")
+      local own = tonumber(records[#records][1]:match "%d+")
+      local seen = 0
+      on_forget = function()
+        seen = seen + 1
+        assert.is_true(machine:is_purged("0xab", own - 1))
+      end
+      machine:listen(1)
+      assert.equal(is_missing and 2 or 3, seen)
+      assert.is_false(machine:is_purged("0xab", own))
+    end
+  end)
+
   it("takes over from a worker that has crashed, also when the date is set back", function()
     dict:set("fleet:listener", ("%.3f 7"):format(now + 3))
     redis_time = redis_time + 10

@@ -48,7 +48,7 @@ describe("a field of a JSON text", function()
     end
   end)
 
-  it("is repeated if a program that ignores case sees it twice", function()
+  it("is repeated if a program that ignores case or underscores sees it twice", function()
     for _, pair in ipairs {
       { "to", "To" },
       { "to", "T\\u006F" },
@@ -57,6 +57,10 @@ describe("a field of a JSON text", function()
       { "key", "\\u212aey" },
       { "id", "\196\177d" },
       { "id", "\\u0130d" },
+      { "toAddress", "to_address" }, -- fastjson, protobuf
+      { "to_address", "toAddress" },
+      { "to-address", "TO_ADDRESS" },
+      { "to", "_to" },
     } do
       for _, value in ipairs { '"b"', "null" } do
         local text = ('{"%s": %s, "x": [], "%s": "a"}'):format(pair[2], value, pair[1])

@@ -126,12 +126,20 @@ describe("a parameter", function()
     end
   end)
 
-  it("is refused beside a name that changes when it is decoded twice", function()
+  it("is refused beside a name that changes when it is decoded twice, or has overlong UTF-8", function()
     local read = parameters.reader "to"
-    for _, query in ipairs { "to=a&%2574o=b", "%u0074o=b&to=a", "to=a&t%=b" } do
+    for _, query in ipairs {
+      "to=a&%2574o=b",
+      "%u0074o=b&to=a",
+      "to=a&t%=b",
+      "to=a&%C1%B4o=b",
+      "to=a&t%E0%81%AF=b",
+      "t%F0%80%81%AF=b&to=a",
+    } do
       assert.same({ nil, "is beside a name that can be read in two ways" }, { read(query) })
     end
     assert.equal("a%", (read "to=a%25&x=%25"))
+    assert.equal("a", (read "to=a&%C3%A4%E0%A4%85%E2%82%AC%F0%9F%98%80=b"))
   end)
 
   it("is read in linear time, also beside a very long name", function()

@@ -80,11 +80,11 @@ describe("the status of a gate", function()
 
   it("shows the duration of fetches and their errors", function()
     for _ = 1, 98 do
-      recorder:upstream(0.04)
+      recorder:took("upstream", 0.04)
     end
-    recorder:upstream(4)
-    recorder:upstream(1000)
-    recorder:error "timeout"
+    recorder:took("upstream", 4)
+    recorder:took("upstream", 1000)
+    recorder:count("errors", "timeout")
     local lookup = {}
     recorder:begin(lookup)
     local upstream = status().upstream
@@ -112,8 +112,8 @@ describe("the status of a gate", function()
   end)
 
   it("has the mean duration of a minute's fetches", function()
-    recorder:upstream(0.25)
-    recorder:upstream(0.75)
+    recorder:took("upstream", 0.25)
+    recorder:took("upstream", 0.75)
     local minutes = status().minutes
     assert.equal(60, #minutes)
     assert.equal(2, minutes[60].fetches)
@@ -165,7 +165,7 @@ describe("the notes for an operator", function()
   end)
 
   it("say that the access key is refused", function()
-    recorder:error "unauthorized"
+    recorder:count("errors", "unauthorized")
     assert.is_true(note "access key 1 times")
   end)
 
@@ -186,7 +186,7 @@ end)
 describe("the page", function()
   it("shows decisions, cache and fetches", function()
     recorder:decided("block", "stale")
-    recorder:error "timeout"
+    recorder:count("errors", "timeout")
     stats.breaker = { state = "open", opened = 7, retry_after = 2.5 }
     now = now + 7200
     local text = page()
@@ -199,7 +199,7 @@ describe("the page", function()
   end)
 
   it("has the circuit and the errors before the counts", function()
-    recorder:error "timeout"
+    recorder:count("errors", "timeout")
     local text = page()
     local circuit, failed = text:find("Circuit breaker", 1, true), text:find("Failed fetches", 1, true)
     local decided = text:find("Decisions", 1, true)

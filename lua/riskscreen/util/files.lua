@@ -1,0 +1,27 @@
+-- Whole files.
+
+local M = {}
+
+---The content of a file.
+---@param path string
+---@param most? integer bytes to read; by default all
+---@return string|nil content
+---@return string|nil problem
+function M.read(path, most)
+  local file, problem = io.open(path, "rb")
+  local content
+  if file then
+    content, problem = file:read(most or "*a")
+    file:close()
+  end
+  return content or (not problem and "") or nil, problem
+end
+
+---@param path string
+---@return boolean
+function M.exists(path)
+  local file = io.open(path, "rb")
+  return file ~= nil and file:close()
+end
+
+return M
