@@ -5,19 +5,12 @@ local build = require "riskscreen.options.build"
 local claims = require "riskscreen.webhook.claims"
 local dicts = require "riskscreen.nginx.webhook.dict"
 local inbox = require "riskscreen.webhook.inbox"
-<<<<<<< HEAD
-local options = require "riskscreen.nginx.webhook.options"
-=======
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
->>>>>>> main
 local waiters = require "riskscreen.webhook.waiters"
 
 local ngx = _G.ngx
 
-<<<<<<< HEAD
-local M = {}
-=======
 local LONGEST_TTL = 30 * 86400 -- seconds
 
 ---@class riskscreen.nginx.InboxOptions
@@ -56,23 +49,9 @@ local options = tables.concat({ dict }, inbox.shared_options, {
   build.group("early", early_fields, early_doc, {}),
   build.seconds("lease", 30, "Time after which an event may come again whose worker died handling it.", 0.1, 3600),
   build.seconds("poll", 0.05, "Interval at which a worker with waiters looks for events of other workers.", 0.005, 10),
-  build.callback(
-    "on_failure",
-    "on_failure(failure, event): called for every event that was not handled; by default it goes to the error log."
-  ),
 })
 
-local function warn(message)
-  ngx.log(ngx.ERR, "riskscreen: ", message)
-end
-
-local function report(failure, event)
-  local what = text.printable(event.eventType) .. " " .. text.printable(event.webhookId)
-  warn("the webhook " .. what .. " was not handled: " .. text.printable(tostring(failure), 500))
-end
-
 local M = { options = options }
->>>>>>> main
 
 ---An inbox, or the reason why its options are refused.
 ---@param given riskscreen.nginx.InboxOptions
@@ -89,15 +68,8 @@ function M.make(given)
     poll = settings.poll,
     time = ngx.now,
   })
-<<<<<<< HEAD
-  local handled = claims.new(dict, { prefix = "claim:", ttl = settings.remember.ttl, lease = settings.lease })
-  local made = inbox.assemble(settings, handled, waiters.new(dict, settings.early.ttl))
-=======
-  local handled =
-    claims.new(place, { prefix = "claim:", ttl = settings.remember.ttl, lease = settings.lease, warn = warn })
-  settings.on_failure = settings.on_failure or report
+  local handled = claims.new(place, { prefix = "claim:", ttl = settings.remember.ttl, lease = settings.lease })
   local made = inbox.assemble(settings, handled, waiters.new(place, settings.early.ttl))
->>>>>>> main
   made.dict = settings.dict
   return made
 end
