@@ -7,6 +7,7 @@ local redis_servers = require "spec.support.redis"
 local riskscreen = require "riskscreen"
 local sandbox = require "riskscreen.sandbox"
 local socket = require "socket"
+local tables = require "riskscreen.util.tables"
 
 describe("the inbox of nginx", function()
   local bed
@@ -26,7 +27,7 @@ describe("the inbox of nginx", function()
     end)
 
     after_each(function()
-      first.server:stop(nginx.BROKEN_CONNECTIONS)
+      first.server:stop(tables.concat({ "was not handled: the store cannot say" }, nginx.BROKEN_CONNECTIONS))
       second.server:stop(nginx.BROKEN_CONNECTIONS)
       redis:stop()
     end)

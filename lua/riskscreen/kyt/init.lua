@@ -141,15 +141,19 @@ local function await(transaction, seconds, call_options)
   return pending:await(seconds or pending.settings.polling.deadline, call_options)
 end
 
+-- The pending result of a transaction. Misuse raises at the caller of the transaction's method.
+local function pending_within(transaction, method)
+  return pendings[transaction] or error("call it with a colon: transaction:" .. method, 3)
+end
+
 ---Waits for the result. Every wait returns the same result.
 ---@param given? { timeout?: number } by default `polling.deadline`
 ---@return table|nil result as the interface spells it
 ---@return table|riskscreen.Error other on success `source` ("submission", "poll" or "webhook"), `event`, `elapsed`,
 ---`attempts`
 function Transaction:await(given)
-  if not pendings[self] then
-    error("call it with a colon: transaction:await(…)", 2)
-  elseif given ~= nil and type(given) ~= "table" then
+  pending_within(self, "await(…)")
+  if given ~= nil and type(given) ~= "table" then
     error("await: options must be a table such as { timeout = 5 } (got " .. text.kind(given) .. ")", 2)
   end
   local checked = check.arguments("await", wait_options, given or {})
@@ -161,13 +165,12 @@ end
 ---@return string|nil
 ---@return riskscreen.Error|nil
 function Transaction:ticket()
-  if not pendings[self] then
-    error("call it with a colon: transaction:ticket()", 2)
-  elseif not (self.requestId or self.customId) then
+  local pending = pending_within(self, "ticket()")
+  if not (self.requestId or self.customId) then
     local message = "the transaction is finished and has no requestId: keep the result that await returns"
     return nil, errors.new("unsupported", message, { sent = false })
   end
-  return submissions.encode(pendings[self].submission)
+  return submissions.encode(pending.submission)
 end
 
 ---Removes the transaction from the client's store: its result is handled. Until then it is not submitted again.
@@ -175,12 +178,8 @@ end
 ---@return boolean|nil ok
 ---@return riskscreen.Error|nil err
 function Transaction:forget()
-  if not pendings[self] then
-    error("call it with a colon: transaction:forget()", 2)
-  elseif not entries[self] then
-    return true
-  end
-  return entries[self]:forget()
+  pending_within(self, "forget()")
+  return not entries[self] or entries[self]:forget()
 end
 
 -- The methods of `client.kyt` that are more than a call.

@@ -185,16 +185,15 @@ function M.encode(submission)
   return kept.encode(content)
 end
 
-local function is_absent_or_id(value)
-  return value == nil or M.is_id(value)
-end
-
 local function content_problem(content, account)
-  local request_id, custom_id = content.requestId, content.customId
-  if not (is_absent_or_id(request_id) and is_absent_or_id(custom_id)) or (request_id == nil and custom_id == nil) then
+  for _, field in ipairs(fields) do
+    local value = content[field.name]
+    if value ~= nil and not M.is_id(value) then
+      return "the ticket names no valid " .. field.name
+    end
+  end
+  if content.requestId == nil and content.customId == nil then
     return "the ticket names no valid requestId or customId"
-  elseif not (is_absent_or_id(content.hash) and is_absent_or_id(content.network)) then
-    return "the ticket names no valid hash or network"
   elseif content.kind ~= nil and content.kind ~= "custom_score" then
     return "the ticket is of a kind that is not known: " .. text.show(content.kind)
   elseif content.at ~= nil and type(content.at) ~= "number" then

@@ -1,6 +1,7 @@
 -- A row of a list file becomes an entry: address, network, note and time of expiry are checked. Pure.
 local date = require "riskscreen.util.date"
 local index = require "riskscreen.lists.index"
+local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 
 local LONGEST_NOTE = 990 -- bytes
@@ -23,6 +24,8 @@ local M = {
   ---The columns of CSV and the fields of JSON.
   FIELDS = { "address", "network", "note", "expires" },
 }
+
+local is_field = tables.set(M.FIELDS)
 
 local function trimmed(value)
   return type(value) == "string" and text.trim(value) or value
@@ -93,17 +96,17 @@ function M.read(row, level)
   return { places = places, note = text.printable(note or "", LONGEST_NOTE), expires = expires }
 end
 
----The reason why a name is taken for a misspelt field; nil for a name of something else.
----@param name any
+---The reason why a name is taken for a misspelt field, without which entries could hold too long; or nil.
+---@param names table<string, any> the names as keys
 ---@return string|nil
-function M.misspelt(name)
-  for _, field in ipairs(M.FIELDS) do
-    if type(name) == "string" and name:lower() == field then
-      return nil
+function M.misspelt(names)
+  for name in pairs(names) do
+    local is_text = type(name) == "string"
+    local nearest = is_text and not is_field[name:lower()] and text.nearest(name, M.FIELDS)
+    if nearest then
+      return ("%s is not a field of a list; did you mean '%s'?"):format(text.show(name), nearest)
     end
   end
-  local nearest = text.nearest(name, M.FIELDS)
-  return nearest and ("%s is not a field of a list; did you mean '%s'?"):format(text.show(name), nearest)
 end
 
 return M

@@ -51,16 +51,6 @@ local function note_invalid(facts, path, line, message)
   end
 end
 
--- The first name that looks like a misspelt column: the entries could hold too long without it.
-local function misspelt(fields)
-  for name in pairs(fields) do
-    local problem = entries.misspelt(name)
-    if problem then
-      return problem
-    end
-  end
-end
-
 -- Takes one row. Returns the reason why the file is refused, or nil.
 local function take(path, row, facts, settings, add)
   facts.rows = facts.rows + 1
@@ -101,14 +91,14 @@ end
 
 local function read_rows(path, file, facts, settings, add)
   local input, err = rows.open(file, rows.options_of(settings))
-  local problem = input and misspelt(input:other_names())
+  local problem = input and entries.misspelt(input:other_names())
   local row
   while input and not (err or problem) do
     row, err = input:next()
     if not row then
       break
     end
-    problem = row.value and misspelt(row.fields)
+    problem = row.value and entries.misspelt(row.fields)
     if not problem then
       row.note, row.expires = input:field(row, "note"), input:field(row, "expires")
       local invalid = facts.invalid

@@ -49,19 +49,12 @@ local options = tables.concat({ dict }, inbox.shared_options, {
   build.group("early", early_fields, early_doc, {}),
   build.seconds("lease", 30, "Time after which an event may come again whose worker died handling it.", 0.1, 3600),
   build.seconds("poll", 0.05, "Interval at which a worker with waiters looks for events of other workers.", 0.005, 10),
-  build.callback(
-    "on_failure",
-    "on_failure(failure, event): called for every event that was not handled; by default it goes to the error log."
-  ),
 })
 
-local function warn(message)
-  ngx.log(ngx.ERR, "riskscreen: ", message)
-end
-
-local function report(failure, event)
-  local what = text.printable(event.eventType) .. " " .. text.printable(event.webhookId)
-  warn("the webhook " .. what .. " was not handled: " .. text.printable(tostring(failure), 500))
+-- Unix seconds. The time that a worker has cached may be before that of an event which another worker has just kept.
+local function fresh_time()
+  ngx.update_time()
+  return ngx.now()
 end
 
 local M = { options = options }
@@ -79,11 +72,9 @@ function M.make(given)
     limit = settings.remember.limit,
     ttl = settings.early.ttl,
     poll = settings.poll,
-    time = ngx.now,
+    time = fresh_time,
   })
-  local handled =
-    claims.new(place, { prefix = "claim:", ttl = settings.remember.ttl, lease = settings.lease, warn = warn })
-  settings.on_failure = settings.on_failure or report
+  local handled = claims.new(place, { prefix = "claim:", ttl = settings.remember.ttl, lease = settings.lease })
   local made = inbox.assemble(settings, handled, waiters.new(place, settings.early.ttl))
   made.dict = settings.dict
   return made

@@ -82,7 +82,11 @@ return function(runtime)
   local Task = { __name = "riskscreen.Task" }
   Task.__index = Task
 
-  local M = {}
+  local M = {
+    ---Writes a line for the operator: to stderr, or to nginx's error log.
+    ---@type fun(message: string)
+    report = runtime.report or to_stderr,
+  }
   local settle
 
   local function abandon_held(task)
@@ -214,7 +218,7 @@ return function(runtime)
     if task.parent then
       child_ended(task.parent, task)
     elseif task.failure ~= nil and not task.fate.awaited then
-      watch_failure(task, runtime.report or to_stderr)
+      watch_failure(task, M.report)
     end
   end
 

@@ -137,13 +137,16 @@ end
 ---Whether two values are the same, or tables with the same content.
 ---@param left any
 ---@param right any
+---@param is_alike? fun(left: any, right: any): boolean|nil also holds for the values, and for all within them
 ---@return boolean
-function M.equal(left, right)
-  if type(left) ~= "table" or type(right) ~= "table" then
+function M.equal(left, right, is_alike)
+  if is_alike and not is_alike(left, right) then
+    return false
+  elseif type(left) ~= "table" or type(right) ~= "table" then
     return left == right
   end
   for key, value in pairs(left) do
-    if not M.equal(value, right[key]) then
+    if not M.equal(value, right[key], is_alike) then
       return false
     end
   end

@@ -12,7 +12,6 @@ local DONE = ("done"):rep(8) -- as long as a claim: it needs no more room
 ---@field old_prefix? string of the keys of 0.9.0, which knew no accounts
 ---@field ttl number seconds for which a handled event is remembered
 ---@field lease number seconds after which the claim of a program that has ended expires
----@field warn fun(message: string)
 
 ---@class riskscreen.webhook.Claims: riskscreen.WebhookStore
 ---@field private space riskscreen.StoreSpace|riskscreen.nginx.InboxDict
@@ -46,10 +45,6 @@ local function let_go(self, id)
   end
 end
 
-local function unknown(err)
-  return nil, "the store cannot say whether the event was handled: " .. tostring(err)
-end
-
 function Claims:claim(id)
   local settings, space = self.settings, self.space
   local key, token = settings.prefix .. id, random.token()
@@ -68,7 +63,7 @@ function Claims:claim(id)
     value, err = space:get(key)
   end
   if err then
-    return unknown(err)
+    return nil, "the store cannot say whether the event was handled: " .. tostring(err)
   elseif not value then
     return self:claim(id) -- it was forgotten in between
   end
@@ -79,7 +74,7 @@ function Claims:complete(id)
   let_go(self, id)
   local made, err = self.space:put(self.settings.prefix .. id, DONE, self.settings.ttl)
   if not made then
-    self.settings.warn("a handled webhook cannot be remembered: " .. tostring(err))
+    runtime.tasks.report("riskscreen: a handled webhook cannot be remembered: " .. tostring(err))
   end
 end
 

@@ -73,7 +73,8 @@ end
 
 local function report(failure, event)
   local what = text.printable(event.eventType) .. " " .. text.printable(event.webhookId)
-  io.stderr:write("riskscreen: the webhook ", what, " was not handled: ", tostring(failure), "\n")
+  local why = text.printable(tostring(failure), 500)
+  runtime.tasks.report(("riskscreen: the webhook %s was not handled: %s"):format(what, why))
 end
 
 ---The options of every inbox.
@@ -88,6 +89,12 @@ local shared_options = tables.concat(auth.options, {
   ),
   build.callback("fetch", "fetch(requestId) → result: called for every event; its result replaces the event's data."),
   bounds("remember", 100000, 7 * 86400, "How many handled events are remembered, and for how long."),
+  build.callback(
+    "on_failure",
+    "on_failure(failure, event): called for every event that was not handled; by default it is written to stderr, or "
+      .. "to nginx's error log.",
+    report
+  ),
 })
 
 ---@type riskscreen.Option[]
@@ -105,11 +112,6 @@ local inbox_options = tables.concat(shared_options, {
     "Name of the account whose events come here. Required beside `store`; inboxes of other accounts may share it."
   ),
   bounds("early", 1000, 3600, "How many events are kept for transactions that are awaited later, and for how long."),
-  build.callback(
-    "on_failure",
-    "on_failure(failure, event): called for every event that was not handled; by default it is written to stderr.",
-    report
-  ),
   build.callback("clock", "Returns seconds, for `remember` and `early`.", runtime.now),
 })
 
@@ -382,9 +384,6 @@ local function in_store(store, account, remember, early)
     old_prefix = "id ",
     ttl = remember.ttl,
     lease = LEASE,
-    warn = function(message)
-      io.stderr:write("riskscreen: ", message, "\n")
-    end,
   })
   return handled, places.store(store, account, early.ttl, waiters.keys_of)
 end

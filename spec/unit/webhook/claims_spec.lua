@@ -6,7 +6,7 @@ local shared_dict = require "spec.support.shared_dict"
 
 local LEASE, TTL = 10, 100 -- seconds
 
-local clock, dict, warnings
+local clock, dict
 
 local function now()
   return clock
@@ -29,14 +29,11 @@ local function new_claims(space, lease)
     prefix = "claim:",
     ttl = TTL,
     lease = lease or LEASE,
-    warn = function(message)
-      warnings[#warnings + 1] = message
-    end,
   })
 end
 
 before_each(function()
-  clock, dict, store, warnings = 1000, nil, nil, {}
+  clock, dict, store = 1000, nil, nil
 end)
 
 for name, space in pairs { ["a shared dict"] = in_dict, ["a store"] = in_store } do
@@ -190,6 +187,5 @@ describe("the claims in a shared dict", function()
     dict.full = true
     one:complete "w1"
     assert.equal("done", one:claim "w1")
-    assert.same({}, warnings)
   end)
 end)
