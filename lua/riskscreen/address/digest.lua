@@ -2,6 +2,7 @@
 -- which nginx brings, has SHA-256, and the functions below do the rest.
 
 local core = require "riskscreen.util.core"
+local optional = require "riskscreen.util.optional"
 
 local BLOCK = 64 -- bytes of SHA-256
 local SIZE = 32 -- bytes of each result
