@@ -41,6 +41,8 @@ local policy = riskscreen.score_policy {
     { score_at_least = "30", action = "review" },
     { score_below = "30", action = "allow" },
   },
+  -- The codes about which the score decides. One that nobody has named yet makes a transaction `unknown`.
+  extend = { detail = { "scam", "hack", "launder-money", "online-gambling" } },
 }
 
 local transaction, err = client.kyt:submit {
