@@ -6,6 +6,7 @@ local build = require "riskscreen.options.build"
 local check = require "riskscreen.options.check"
 local errors = require "riskscreen.errors"
 local json = require "riskscreen.json"
+local kept = require "riskscreen.json.kept"
 local redis = require "riskscreen.redis"
 local runtime = require "riskscreen.runtime"
 local scripts = require "riskscreen.queue.scripts"
@@ -131,7 +132,7 @@ local function read_input(input)
   if type(input) ~= "table" then
     problem = ("an input must be a table with address and network, or transaction (got %s)"):format(text.kind(input))
   else
-    item, problem = json.encode(input)
+    item, problem = kept.encode(input)
     item = item or "{}"
   end
   if not problem and type(input.transaction) ~= "table" then
@@ -262,15 +263,6 @@ function Queue:add(source, inputs, on_progress)
   return totals
 end
 
-local function with_input(result, fields)
-  local source, row = fields.id:match "^(.*)/(%d+)$"
-  result.id, result.source, result.row = fields.id, source, tonumber(row)
-  local item = json.decode(fields.item or "{}") or {}
-  result.address, result.network = item.address, item.network
-  result.transaction, result.fields = item.transaction, item.fields
-  return result
-end
-
 ---Reads results in their order.
 ---@param after? string position of the last result that was read; by default the first one is read
 ---@param seconds? number how long to wait for a result
@@ -294,7 +286,8 @@ function Queue:results(after, seconds)
   local list = {}
   for index, entry in ipairs(reply and reply[1][2] or {}) do
     local fields = redis.fields(entry[2])
-    list[index] = with_input(json.decode(fields.outcome) or { action = "unknown", reasons = {}, risks = {} }, fields)
+    local outcome = json.decode(fields.outcome) or { action = "unknown", reasons = {}, risks = {} }
+    list[index] = workers.result_of(outcome, fields)
     list[index].position = entry[1]
   end
   return list
@@ -325,7 +318,7 @@ function Queue:dead(after)
   local list = {}
   for index, entry in ipairs(reply) do
     local fields = redis.fields(entry[2])
-    list[index] = with_input({ position = entry[1], reason = fields.reason }, fields)
+    list[index] = workers.result_of({ position = entry[1], reason = fields.reason }, fields)
   end
   return list
 end

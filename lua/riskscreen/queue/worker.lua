@@ -6,6 +6,7 @@ local calls = require "riskscreen.call"
 local decisions = require "riskscreen.policy.decision"
 local errors = require "riskscreen.errors"
 local json = require "riskscreen.json"
+local kept = require "riskscreen.json.kept"
 local policies = require "riskscreen.policy"
 local random = require "riskscreen.util.random"
 local redis = require "riskscreen.redis"
@@ -90,6 +91,16 @@ M.options = {
 ---@field private failure? riskscreen.Error
 local Worker = { __name = "riskscreen.QueueWorker" }
 Worker.__index = Worker
+
+---The result of an input: its outcome, and what was added. Other fields of an input are not used.
+---@param outcome table
+---@param entry { id: string, item: string }
+---@return riskscreen.QueueResult
+function M.result_of(outcome, entry)
+  local source, row = entry.id:match "^(.*)/(%d+)$"
+  local input = tables.pick(kept.decode(entry.item) or {}, { "address", "network", "transaction", "fields" })
+  return tables.merge(tables.merge(outcome, input), { id = entry.id, source = source, row = tonumber(row) })
+end
 
 -- The client's state. It has the access key, so no field of a worker leads to it.
 local function state_of(self)
@@ -286,16 +297,14 @@ local function report(self, job, outcome)
   if not on_result then
     return true
   end
-  local result = tables.merge(outcome, job.input)
-  result.id = job.id
-  return runtime.tasks.contain(on_result, result)
+  return runtime.tasks.contain(on_result, M.result_of(outcome, job))
 end
 
 -- The outcome of a job and its use; or nil and the error of the screening.
 local function decide(self, job)
-  local kept = kept_outcome(self, job)
-  if kept then
-    return kept, "shared"
+  local outcome = kept_outcome(self, job)
+  if outcome then
+    return outcome, "shared"
   end
   local identity = not job.input.transaction and identity_of(self) or nil
   local decision = screen(self, job.input)
@@ -367,7 +376,7 @@ end
 local function job_of(entry)
   local fields = tables.pick(redis.fields(entry[2]), { "id", "key", "item", "kept" })
   local job = tables.merge({ id = "", key = "", item = "", kept = "" }, fields)
-  job.entry, job.input = entry[1], json.decode(job.item)
+  job.entry, job.input = entry[1], kept.decode(job.item)
   return job
 end
 

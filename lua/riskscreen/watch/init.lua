@@ -135,6 +135,14 @@ local function find(self, item)
   return entry and json.decode(entry)
 end
 
+-- What a change says of a value of an item. One that is not JSON, such as NaN, must not stop the watch.
+local function shown(value)
+  if value ~= nil and not json.encode(value) then
+    return text.show(value)
+  end
+  return value
+end
+
 local function list_of(texts)
   return texts[1] and texts or json.empty_array()
 end
@@ -164,14 +172,14 @@ local function settle(self, item, decision, before)
       id = id_of(self, item.key),
       time = math.floor(self.clock()),
       watch = self.settings.name,
-      address = item.address,
-      network = item.network,
+      address = shown(item.address),
+      network = shown(item.network),
       action = entry.action,
       before = known and known.action or nil,
       risks = entry.risks,
       risks_before = known and list_of(known.risks) or nil,
       reasons = list_of(decisions.reasons(decision, calls.state_of(self.client).is_sandbox)),
-      fields = item.fields and next(item.fields) and item.fields or nil,
+      fields = not tables.equal(item.fields, {}) and shown(item.fields) or nil,
     }
 end
 

@@ -1,5 +1,6 @@
 -- Changes on their way to one receiver. They are kept in the store until the receiver has taken them, in their order.
 local json = require "riskscreen.json"
+local text = require "riskscreen.util.text"
 
 local FIRST_PAUSE = 5 -- seconds after a failed delivery; each further one doubles it
 local LONGEST_PAUSE = 3600 -- seconds
@@ -21,8 +22,9 @@ function Outbox:flush(now, at_once)
   if now < self.next_at and not at_once then
     return nil
   end
-  for key, text in self.space:each() do
-    local ok, taken, problem = pcall(self.deliver, json.decode(text), text)
+  for key, content in self.space:each() do
+    local body = text.utf8(content) -- a source may name bytes that no receiver can decode
+    local ok, taken, problem = pcall(self.deliver, json.decode(body), body)
     if not ok or taken == false or (taken == nil and problem ~= nil) then
       self.failures = self.failures + 1
       self.next_at = now + math.min(LONGEST_PAUSE, FIRST_PAUSE * 2 ^ (self.failures - 1))

@@ -1,5 +1,6 @@
 -- The queue over a real redis-server, with the sandbox as the service.
 local addresses = require "riskscreen.address"
+local json = require "riskscreen.json"
 local list_files = require "spec.support.list_files"
 local redis_server = require "spec.support.redis"
 local riskscreen = require "riskscreen"
@@ -494,6 +495,36 @@ describe_if("a queue in Redis", function()
     }
     table.sort(ids)
     assert.same({ "file/1 allow", "file/2 allow" }, ids)
+  end)
+
+  it("takes an address of an input, and no verdict", function()
+    local bad = riskscreen.sandbox.scenario "type-hack"
+    queue:add("file", { { address = bad.address, network = "eth", action = "allow", reasons = {}, id = "x" } })
+    local told
+    work {
+      on_result = function(result)
+        told = result
+      end,
+    }
+    local result = results_by_id()["file/1"]
+    result.position = nil
+    assert.equal("block", told.action)
+    assert.same(result, told)
+  end)
+
+  it("says of an input that cannot be kept that it is invalid, and keeps nulls", function()
+    local totals = queue:add("file", {
+      { address = address(1), network = "eth", fields = { name = "M\252ller" } },
+      { transaction = { network = "eth", hash = "\252" } },
+      { address = address(2), network = "eth", fields = { name = json.null } },
+    })
+    assert.same({ rows = 3, added = 3, invalid = 2 }, totals)
+    work()
+    local results = results_by_id()
+    assert.same({ "unknown", "unknown" }, { results["file/1"].action, results["file/2"].action })
+    assert.matches("not UTF%-8", results["file/1"].reasons[1])
+    assert.equal(json.null, results["file/3"].fields.name)
+    assert.same({}, queue:dead())
   end)
 
   it("finishes the screenings under way when it is stopped, and leaves the other jobs", function()

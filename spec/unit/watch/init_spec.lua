@@ -82,6 +82,17 @@ describe("a watch", function()
     assert.same({ "0x52 >unknown", "0x52 >block" }, told(world))
   end)
 
+  it("delivers changes also after one about an item that is not JSON", function()
+    local invalid = errors.new("invalid_argument", "it is no address")
+    local world = new_world { [A] = "block", [B] = "block", [print] = invalid }
+    local source = { { address = A, fields = { name = "M\252ller" } }, { address = print }, { address = B } }
+    local summary = watch_of(world, { source = source }):once()
+    assert.same({ 3, 0 }, { summary.changed, summary.waiting })
+    assert.same({ name = "M\239\191\189ller" }, world.changes[1].fields)
+    assert.equal("a function", world.changes[2].address)
+    assert.equal(B, world.changes[3].address)
+  end)
+
   it("keeps the last verdict over failures, and reports unknown after three cycles without an answer", function()
     local world = new_world { [A] = "allow" }
     local watch = watch_of(world, { source = { A } })
