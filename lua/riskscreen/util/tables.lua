@@ -1,5 +1,7 @@
 -- Table helpers: copies, merges, lists, results that are kept. Pure.
 
+local text = require "riskscreen.util.text"
+
 local EXACT = 2 ^ 53 -- every whole number below is exact in a double
 
 local M = {}
@@ -167,8 +169,8 @@ local function number_text(value)
   elseif value % 1 == 0 and math.abs(value) < EXACT then
     return ("%.0f=%.0f"):format(value + 0, value + 0):gsub("-0", "0")
   end
-  -- The first form alone shortens fractions, and the second one large integers. A locale has its own decimal point.
-  return (("%s=%.17g"):format(tostring(value), value):gsub("[^%w+=-]+", "."))
+  -- The first form alone shortens fractions, and the second one large integers.
+  return text.number("%s=%.17g", tostring(value), value)
 end
 
 ---One text for values with equal content, in any process, and another text for any other value. A function has no
