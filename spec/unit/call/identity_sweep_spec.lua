@@ -225,7 +225,6 @@ rooms.service = {
     kyt_delay = "it says when a result comes",
     kyt_results = "it says how a result comes",
     webhook = "likewise",
-    empty_risk_type_status = "it only refuses",
     faults = "a failure is not kept as a decision",
     log_size = "it is the sandbox's memory",
   },
