@@ -37,7 +37,8 @@ Redis.__index = Redis
 -- Redis has no other numbers than these texts. "%d" shows no fraction and no exponent.
 local function text_of(value, index)
   if type(value) == "number" then
-    return value == math.floor(value) and math.abs(value) <= 2 ^ 53 and ("%d"):format(value) or ("%.17g"):format(value)
+    local is_whole = value == math.floor(value) and math.abs(value) <= 2 ^ 53
+    return is_whole and ("%d"):format(value) or text.number("%.17g", value)
   end
   error(("redis: argument %d must be a string or a number (got %s)"):format(index, text.kind(value)), 4)
 end

@@ -66,7 +66,7 @@ local function decision_of(input, row)
     return nil, ("%s decisions could not be recorded here"):format(tostring(found.lost))
   end
   local decision, has_action = report_rows.of(found, not row.value and input.names or nil)
-  return decision, not has_action and "it has no verdict" or nil
+  return decision, not has_action and "it has no verdict, or two" or nil
 end
 
 function Input:read_file(name, input, add)

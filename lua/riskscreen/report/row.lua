@@ -5,6 +5,7 @@ local json = require "riskscreen.json"
 local tables = require "riskscreen.util.tables"
 
 local LATEST_SECONDS = 1e11 -- a larger time is in milliseconds
+local TWO = "two verdicts" -- of a row: it has none
 local MAX_COUNTERPARTIES = 40 -- of a row, those with the most transactions
 
 -- The names of each field in files of the command, of the journal, and of other programs.
@@ -192,6 +193,8 @@ function M.of(found, names)
     local is_free = field and value_of[field] == nil
     if is_free and value ~= "" and value ~= json.null then
       value_of[field] = value
+    elseif field == "action" and is_action[value] and value ~= value_of.action then
+      value_of.action = TWO
     elseif not (is_free or read_elsewhere[name] or is_left_out[name] or type(value) == "table" or value == "") then
       others[#others + 1] = { name, text_of(value) }
     end

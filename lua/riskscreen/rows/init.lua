@@ -402,9 +402,15 @@ end
 ---@param name string
 ---@return any
 function Rows:field(row, name)
-  local position = self.positions and self.positions[plain_name(name)]
+  local plain = plain_name(name)
+  local position = self.positions and self.positions[plain]
   if position == nil then
-    return row.fields[name]
+    for own_name, value in pairs(row.fields) do
+      if own_name == name or plain_name(own_name) == plain then
+        return value
+      end
+    end
+    return nil
   elseif position == self.address_at or position == self.network_at then
     return position == self.address_at and row.address or row.network
   end

@@ -8,6 +8,7 @@ local errors = require "riskscreen.errors"
 local random = require "riskscreen.util.random"
 local redis = require "riskscreen.redis"
 local runtime = require "riskscreen.runtime"
+local text = require "riskscreen.util.text"
 
 local SCHEMA_VERSION = 1
 local SWEEP_LIMIT = 1000 -- expired entries that one script removes
@@ -190,7 +191,7 @@ local function lock_keys(self, name)
 end
 
 local function time(now)
-  return now and ("%.17g"):format(now) or ""
+  return now and text.number("%.17g", now) or ""
 end
 
 -- Checks, once, that the data are this library's and that Redis keeps them. Returns an error.

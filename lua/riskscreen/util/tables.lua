@@ -1,5 +1,7 @@
 -- Table helpers: copies, merges, lists, results that are kept. Pure.
 
+local text = require "riskscreen.util.text"
+
 local EXACT = 2 ^ 53 -- every whole number below is exact in a double
 
 local M = {}
@@ -91,6 +93,11 @@ function M.precedes(one, other)
   return #one < #other
 end
 
+-- Sorts keys or texts by their bytes.
+local function sort(list)
+  table.sort(list, os.setlocale(nil, "collate") ~= "C" and M.precedes or nil)
+end
+
 ---The names of all the tables' fields, sorted.
 ---@param ... table<string, any>
 ---@return string[]
@@ -101,7 +108,7 @@ function M.sorted_keys(...)
       keys[#keys + 1] = key
     end
   end
-  table.sort(keys, os.setlocale(nil, "collate") ~= "C" and M.precedes or nil)
+  sort(keys)
   return keys
 end
 
@@ -166,7 +173,7 @@ local function number_text(value)
     return ("%.0f=%.0f"):format(value + 0, value + 0):gsub("-0", "0")
   end
   -- The first form alone shortens fractions, and the second one large integers.
-  return ("%s=%.17g"):format(tostring(value), value)
+  return text.number("%s=%.17g", tostring(value), value)
 end
 
 ---One text for values with equal content, in any process, and another text for any other value. A function has no
@@ -185,7 +192,7 @@ function M.fingerprint(value)
   for key, member in pairs(value) do
     fields[#fields + 1] = M.fingerprint(key) .. M.fingerprint(member)
   end
-  table.sort(fields)
+  sort(fields)
   return "{" .. table.concat(fields) .. "}"
 end
 

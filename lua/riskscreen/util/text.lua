@@ -165,6 +165,14 @@ elseif core then
   end
 end
 
+---A number as a program reads it: with a decimal point in every locale.
+---@param format string of numbers
+---@param ... any
+---@return string
+function M.number(format, ...)
+  return (format:format(...):gsub("[^%w+=-]+", "."))
+end
+
 ---Bytes as hexadecimal digits in lower case.
 ---@param bytes string
 ---@return string

@@ -61,6 +61,16 @@ describe("a client with local lists", function()
     return made:screen { address = text, network = network or "eth" }
   end
 
+  it("reads when an entry ends in rows of JSON too, in any case of the name", function()
+    for _, name in ipairs { "expires", "Expires", "EXPIRES" } do
+      local row = ('{"address":"%s","%s":"2020-01-01"}'):format(address(1), name)
+      for _, content in ipairs { row .. "\n", "[" .. row .. "]" } do
+        local made = client { allow = directory:write("allow.json", content), allow_without_call = true }
+        assert.equal("unknown", screen(made, address(1)).action)
+      end
+    end
+  end)
+
   it("blocks without a call who is on a deny list, with list, entry and note as the reason", function()
     local path = compiled("deny.rsl", address(1) .. ",eth,why,2999-01-01")
     local decision = screen(client { deny = path }, "0x" .. address(1):sub(3):upper(), "ethereum")

@@ -1,6 +1,8 @@
 -- The client of Redis, against a real redis-server.
+local locales = require "spec.support.locales"
 local redis_server = require "spec.support.redis"
 local riskscreen = require "riskscreen"
+local temporary = require "spec.support.temporary"
 
 local describe_if = redis_server.is_installed() and describe or pending
 
@@ -44,6 +46,16 @@ describe_if("a client of Redis", function()
     assert.has_error(function()
       client:call("SET", "a", {})
     end)
+  end)
+
+  it("is sent numbers with a decimal point in every locale of the program", function()
+    finally(temporary.clean)
+    local lines = locales.run("redis_in_locale", server.url)
+    if lines[1] == "no locale" then
+      pending "there is no localedef, or it lacks de_DE"
+    else
+      assert.same({ "0.5", "true\tvalue", "allow" }, lines)
+    end
   end)
 
   it("returns nil and an error where Redis refuses a command", function()

@@ -171,8 +171,15 @@ describe("a report", function()
   it("counts a row without a known verdict as unknown, and says so", function()
     local data, summary = page_of(file_of("r.csv", "address,action\na1,allowed\na2,ALLOW\na3,\n"))
     assert.same({ allow = 0, review = 0, block = 0, unknown = 3 }, summary.actions)
-    assert.equal("r.csv, line 2 counts as unknown: it has no verdict.", data.notes[1])
+    assert.equal("r.csv, line 2 counts as unknown: it has no verdict, or two.", data.notes[1])
     assert.equal(3, #data.notes)
+  end)
+
+  it("counts a row with two verdicts as unknown", function()
+    local _, summary = page_of(file_of("r.csv", "address,verdict,action\na1,allow,block\na2,block,allow\na3,allow,allow\n"))
+    assert.same({ allow = 1, review = 0, block = 0, unknown = 2 }, summary.actions)
+    local row = '{"address":"a1","verdict":"block","action":"allow"}\n'
+    assert.equal(1, select(2, page_of(file_of("r.jsonl", row))).actions.unknown)
   end)
 
   it("names the lines that it cannot read, and keeps the others", function()

@@ -1,6 +1,6 @@
 -- The rules of a store, over every backend.
 local riskscreen = require "riskscreen"
-local program = require "spec.support.program"
+local locales = require "spec.support.locales"
 local redis_server = require "spec.support.redis"
 local temporary = require "spec.support.temporary"
 
@@ -262,13 +262,7 @@ describe("a store in memory", function()
   after_each(temporary.clean)
 
   it("finds the keys of a prefix in every locale", function()
-    local place = temporary.path "locales"
-    local command = "mkdir %s; localedef -i en_US -f UTF-8 %s/en_US.UTF-8 2>&-; export LOCPATH=%s"
-    local before = "{ " .. command:format(place, place, place) .. "; } >&2"
-    local lines = {}
-    for line in program.start("store_in_locale", {}, { before = before }):lines() do
-      lines[#lines + 1] = line
-    end
+    local lines = locales.run "store_in_locale"
     if lines[1] == "no locale" then
       pending "there is no localedef, or it has no en_US"
     else

@@ -1,6 +1,8 @@
 local json = require "riskscreen.json"
+local locales = require "spec.support.locales"
 local policies = require "riskscreen.policy"
 local tables = require "riskscreen.util.tables"
+local temporary = require "spec.support.temporary"
 
 local fingerprint = tables.fingerprint
 
@@ -16,6 +18,16 @@ describe("a fingerprint", function()
     end
     assert.equal(fingerprint(one), fingerprint(other))
     assert.equal(fingerprint(policies.new().settings), fingerprint(policies.new().settings))
+  end)
+
+  it("is the same in every locale of the program", function()
+    finally(temporary.clean)
+    local lines = locales.run "fingerprint_in_locale"
+    if lines[#lines] == "no locale" then
+      pending "there is no localedef, or it lacks en_US or de_DE"
+    else
+      assert.same({ lines[1], lines[1], lines[1] }, lines)
+    end
   end)
 
   it("differs for another policy", function()

@@ -4,6 +4,7 @@
 -- init.lua uses this in place of bucket.lua.
 local buckets = require "riskscreen.call.limiter.bucket"
 local scripts = require "riskscreen.call.limiter.scripts"
+local text = require "riskscreen.util.text"
 
 local LIFETIME = 1 -- seconds that a token is valid at most
 local HELD_PART = 0.5 -- of the burst: at most so much is granted within a lifetime ahead of the bucket
@@ -182,7 +183,7 @@ local function go_away(lease, err)
 end
 
 local function text_of(number)
-  return ("%.6f"):format(number)
+  return text.number("%.6f", number)
 end
 
 -- The arguments of the script. Tokens are given back only once, because the reply to it may be lost.

@@ -1,0 +1,24 @@
+-- Runs a program of spec/support with locales that the machine may lack.
+local program = require "spec.support.program"
+local temporary = require "spec.support.temporary"
+
+local M = {}
+
+---The lines that a program prints.
+---@param name string
+---@param ... string its arguments
+---@return string[]
+function M.run(name, ...)
+  local place = temporary.path "locales"
+  local steps = { "mkdir " .. place, "export LOCPATH=" .. place }
+  for _, locale in ipairs { "en_US", "de_DE" } do
+    steps[#steps + 1] = ("localedef -i %s -f UTF-8 %s/%s.UTF-8 2>&-"):format(locale, place, locale)
+  end
+  local lines = {}
+  for line in program.start(name, { ... }, { before = "{ " .. table.concat(steps, "; ") .. "; } >&2" }):lines() do
+    lines[#lines + 1] = line
+  end
+  return lines
+end
+
+return M
