@@ -64,6 +64,12 @@ local function report(failure, event)
   warn("the webhook " .. what .. " was not handled: " .. text.printable(tostring(failure), 500))
 end
 
+-- nginx's own time stands still while a worker is busy: an event of another worker would seem to come from the future.
+local function time()
+  ngx.update_time()
+  return ngx.now()
+end
+
 local M = { options = options }
 
 ---An inbox, or the reason why its options are refused.
@@ -79,7 +85,7 @@ function M.make(given)
     limit = settings.remember.limit,
     ttl = settings.early.ttl,
     poll = settings.poll,
-    time = ngx.now,
+    time = time,
   })
   local handled =
     claims.new(place, { prefix = "claim:", ttl = settings.remember.ttl, lease = settings.lease, warn = warn })
