@@ -102,6 +102,42 @@ describe("the inbox of nginx", function()
       bed.server:stop()
     end)
 
+    it("brings what comes while a worker is busy, whose clock stands still then", function()
+      bed = inboxes.start { workers = 2, inbox = "{ poll = 0.005 }" }
+      local busy, free = bed:at_worker(0), bed:at_worker(1)
+      bed:eval(
+        [[
+          local function work()
+            local started = os.clock()
+            repeat until os.clock() - started > 0.02
+            return ngx.shared.notes:get "waiting" ~= 0 and ngx.timer.at(0.001, work)
+          end
+          return ngx.timer.at(0, work)
+        ]],
+        nil,
+        busy
+      )
+      local requests, since = {}, os.time() - 60
+      for index = 1, 8 do
+        local here = bed:at_worker(0)
+        requests[index] = function()
+          return bed:await({ ticket = ticket { requestId = "r-w" .. index, at = since }, seconds = 3 }, here)
+        end
+      end
+      requests[9] = function()
+        bed:waiting(8)
+        for index = 1, 8 do
+          bed:deliver(inboxes.event("w" .. index), free)
+        end
+      end
+      local results = riskscreen.gather(requests)
+      for index = 1, 8 do
+        assert.equal("12.50", results[index].score)
+      end
+      bed:eval("return ngx.shared.notes:set('waiting', 0)", nil, free)
+      bed.server:stop()
+    end)
+
     it("brings everyone his own, and nobody another's", function()
       bed = inboxes.start()
       local here, there = bed:at_worker(0), bed:at_worker(1)

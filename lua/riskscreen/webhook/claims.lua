@@ -5,7 +5,7 @@ local random = require "riskscreen.util.random"
 local runtime = require "riskscreen.runtime"
 
 local RENEWALS = 3 -- within a lease
-local DONE = ("done"):rep(8) -- as long as a claim: it needs no more room
+local DONE = "done" -- in place of the beginning of a claim, so that it needs no more room
 
 ---@class riskscreen.webhook.ClaimSettings
 ---@field prefix string of the keys
@@ -26,7 +26,7 @@ local M = {}
 ---@param value string
 ---@return boolean
 function M.is_done(value)
-  return value:sub(1, 4) == "done"
+  return value:sub(1, #DONE) == DONE
 end
 
 local function renew(self, key, token)
@@ -71,8 +71,8 @@ function Claims:claim(id)
 end
 
 function Claims:complete(id)
-  let_go(self, id)
-  local made, err = self.space:put(self.settings.prefix .. id, DONE, self.settings.ttl)
+  local token = let_go(self, id) or random.token()
+  local made, err = self.space:put(self.settings.prefix .. id, DONE .. token:sub(#DONE + 1), self.settings.ttl)
   if not made then
     runtime.tasks.report("riskscreen: a handled webhook cannot be remembered: " .. tostring(err))
   end

@@ -188,4 +188,19 @@ describe("the claims in a shared dict", function()
     one:complete "w1"
     assert.equal("done", one:claim "w1")
   end)
+
+  it("forget no event because it failed before", function()
+    local one = new_claims(in_dict(3))
+    for _ = 1, 5 do
+      one:claim "w1"
+      one:release "w1"
+    end
+    for index = 1, 3 do
+      one:claim("w" .. index)
+      one:complete("w" .. index)
+    end
+    assert.same({ "done", "done", "done" }, { one:claim "w1", one:claim "w2", (one:claim "w3") })
+    one:claim "w4"
+    assert.equal("new", one:claim "w1")
+  end)
 end)

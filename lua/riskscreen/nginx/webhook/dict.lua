@@ -7,7 +7,8 @@ local LONGEST_LIST = 16 -- events of one requestId; of more, the oldest are remo
 local EXPIRED_AT_ONCE = 256 -- values that are removed at once
 local FORGOTTEN_AT_ONCE = 64 -- handled events that are forgotten at once
 local ROUNDS = 16 -- attempts to make room for one value
-local QUEUE = "claims" -- the keys of claims, the oldest first
+local QUEUE = "claims" -- the marks and the keys of claims, the oldest first
+local MARK_SIZE = 8 -- bytes: the end of a claim, also when it is done. A later claim of the event has another one
 local SEQUENCE = "sequence" -- counts the events that were kept
 
 ---@class riskscreen.nginx.InboxDict: riskscreen.webhook.Place
@@ -18,16 +19,18 @@ Dict.__index = Dict
 
 -- Forgets the oldest event if it is handled. Returns whether that made room.
 local function forget_oldest(self)
-  local key = self.dict:lpop(QUEUE)
+  local entry = self.dict:lpop(QUEUE)
+  local key = entry and entry:sub(MARK_SIZE + 1)
   local value = key and self.dict:get(key)
-  if value and claims.is_done(value) then
+  local is_its_claim = value and value:sub(-MARK_SIZE) == entry:sub(1, MARK_SIZE)
+  if is_its_claim and claims.is_done(value) then
     self.dict:delete(key)
-  elseif value then
+  elseif is_its_claim then
     -- It is being handled now, so it stays.
-    self.dict:rpush(QUEUE, key)
+    self.dict:rpush(QUEUE, entry)
     return false
   end
-  return key ~= nil
+  return entry ~= nil
 end
 
 local function make_room(self)
@@ -65,7 +68,7 @@ function Dict:add(key, value, ttl)
   end
   -- Queued now, because there may be no room once the event is handled.
   local length
-  length, message = write(self, "rpush", QUEUE, key)
+  length, message = write(self, "rpush", QUEUE, value:sub(-MARK_SIZE) .. key)
   if not length then
     self.dict:delete(key)
     return nil, message
