@@ -1,5 +1,5 @@
--- Reads a compiled list without the core, inside nginx: a short one, into an index in memory. csrc/lists/format.h has the
--- layout.
+-- Reads a compiled list without the core, inside nginx: a short one, into an index in memory. csrc/lists/format.h
+-- has the layout.
 local bit = require "bit"
 local index = require "riskscreen.lists.index"
 
