@@ -176,7 +176,8 @@ describe("a report", function()
   end)
 
   it("counts a row with two verdicts as unknown", function()
-    local _, summary = page_of(file_of("r.csv", "address,verdict,action\na1,allow,block\na2,block,allow\na3,allow,allow\n"))
+    local _, summary =
+      page_of(file_of("r.csv", "address,verdict,action\na1,allow,block\na2,block,allow\na3,allow,allow\n"))
     assert.same({ allow = 1, review = 0, block = 0, unknown = 2 }, summary.actions)
     local row = '{"address":"a1","verdict":"block","action":"allow"}\n'
     assert.equal(1, select(2, page_of(file_of("r.jsonl", row))).actions.unknown)
