@@ -228,8 +228,7 @@ end
 ---@return { state: string, opened: integer, retry_after: number|nil }
 function Breaker:status()
   local retry_after = self:refuses()
-  local opened = self.memory:get(self.keys.opened)
-  return { state = self.state, opened = opened or 0, retry_after = retry_after }
+  return { state = self.state, opened = self.memory:get(self.keys.opened) or 0, retry_after = retry_after }
 end
 
 return M

@@ -51,8 +51,8 @@ function faults.integer(value, minimum)
   end
 end
 
-local others = { boolean = "a boolean", number = "a number", object = "an object", array = "an array", map = "an object" }
-for kind, wanted in pairs(others) do
+local rest = { boolean = "a boolean", number = "a number", object = "an object", array = "an array", map = "an object" }
+for kind, wanted in pairs(rest) do
   faults[kind] = function(value)
     return mismatch(wanted, value)
   end

@@ -21,10 +21,6 @@ local getmetatable, type = getmetatable, type
 
 local LONGEST_REASON = 200 -- bytes in the log
 
--- LuaJIT compiles no trace with more constants than this: 500 by default, which the way of a miss exceeds. Then parts
--- of it stay interpreted: 8 % of a miss's instructions.
-local MOST_CONSTANTS = 1000
-
 local EXEMPT = decisions.new {
   action = "allow",
   reasons = { { action = "allow", message = "the caller is exempt" } },
@@ -428,7 +424,8 @@ function M.new(given)
   if not context then
     error("gate: " .. message, 2)
   end
-  require("jit.opt").start("maxirconst=" .. MOST_CONSTANTS)
+  -- By default it is 500, which the way of a miss exceeds. Then parts of it stay interpreted: 8 % of its instructions.
+  require("jit.opt").start "maxirconst=1000"
   local of_location = {} -- the others have secrets
   for _, option in ipairs(options.location) do
     of_location[option.name] = checked[option.name]
