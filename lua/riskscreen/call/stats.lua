@@ -45,7 +45,7 @@ function Histogram:observe(seconds)
   local counts, index = self.counts, index_of(seconds)
   counts[index] = counts[index] + 1
   self.sum = self.sum + seconds
-  self.min, self.max = math.min(self.min, seconds), math.max(self.max, seconds)
+  self.min, self.max = seconds < self.min and seconds or self.min, seconds > self.max and seconds or self.max
 end
 
 function Histogram:include(other)
