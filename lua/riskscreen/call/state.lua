@@ -67,7 +67,7 @@ function M.new(settings, runtime, transport)
     budget = retry.budget(settings.retry.budget, settings.retry.reserve),
     limiter = settings.rate_limit
       and limiter.new(settings.rate_limit, runtime, shared, name, settings.clock or os.time),
-    breaker = settings.breaker and breaker.new(settings.breaker, runtime.now, shared, name),
+    breaker = settings.breaker and breaker.new(settings.breaker, runtime.nginx_time or runtime.now, shared, name),
     hedge = settings.hedge and hedge.new(settings.hedge),
     hooks = settings.on or {},
     hook_failures = 0,

@@ -15,6 +15,20 @@ local function index_of(seconds)
   return index
 end
 
+-- The same from two tables, by half milliseconds and by twentieths of a second. Behind a loop or branches LuaJIT
+-- compiles a copy of all that follows for each bucket, and gives up: a fifth of a miss of the gate.
+if rawget(_G, "jit") then
+  local fine, coarse, last, ceil, max, min = {}, {}, 60 * 20 + 1, math.ceil, math.max, math.min
+  for step = 0, last do
+    fine[step], coarse[step] = index_of(step / 2000), index_of(step / 20)
+  end
+  fine[last] = #BOUNDS + 1
+  index_of = function(seconds)
+    local index = min(fine[ceil(max(0, min(seconds * 2000, last)))], coarse[ceil(max(0, min(seconds * 20, last)))])
+    return index
+  end
+end
+
 ---@class riskscreen.Histogram
 ---@field private counts integer[] for each bound, and one beyond the last
 local Histogram = {}
@@ -31,12 +45,7 @@ function Histogram:observe(seconds)
   local counts, index = self.counts, index_of(seconds)
   counts[index] = counts[index] + 1
   self.sum = self.sum + seconds
-  if seconds < self.min then
-    self.min = seconds
-  end
-  if seconds > self.max then
-    self.max = seconds
-  end
+  self.min, self.max = seconds < self.min and seconds or self.min, seconds > self.max and seconds or self.max
 end
 
 function Histogram:include(other)
@@ -140,18 +149,16 @@ function Stats:count(name, amount)
   self.counters[name] = self.counters[name] + (amount or 1)
 end
 
-local function new_operation(stats, name)
-  local entry = { calls = 0, succeeded = 0, failed = 0, cancelled = 0, latency = new_histogram() }
-  stats.operations[name] = entry
-  return entry
-end
-
 ---Counts the beginning of a call.
 ---@param call table gets the field `slot`
 ---@param operation string
 function Stats:begin(call, operation)
   call.slot = self.open:add(call)
-  local entry = self.operations[operation] or new_operation(self, operation)
+  local entry = self.operations[operation]
+  if not entry then
+    entry = { calls = 0, succeeded = 0, failed = 0, cancelled = 0, latency = new_histogram() }
+    self.operations[operation] = entry
+  end
   entry.calls = entry.calls + 1
 end
 

@@ -288,7 +288,7 @@ local function envelope_fault(reader, reply, context)
   local body, err = body_of(reply, context)
   if err then
     return err
-  elseif not shape.is_object(body) then
+  elseif type(body) ~= "table" or body[1] ~= nil or (body.success == nil and not shape.is_object(body)) then
     return protocol_error(reply, "the body must be an object (got " .. json.kind(body) .. ")")
   elseif reader.operation.keeps_null then
     shape.drop_nulls(result_envelope, body)

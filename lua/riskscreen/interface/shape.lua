@@ -41,14 +41,6 @@ function faults.string(value)
   return select(2, decimal.check(value))
 end
 
-function faults.boolean(value)
-  return mismatch("a boolean", value)
-end
-
-function faults.number(value)
-  return mismatch("a number", value)
-end
-
 function faults.integer(value, minimum)
   if type(value) ~= "number" then
     return mismatch("an integer", value)
@@ -59,15 +51,12 @@ function faults.integer(value, minimum)
   end
 end
 
-function faults.object(value)
-  return mismatch("an object", value)
+local rest = { boolean = "a boolean", number = "a number", object = "an object", array = "an array", map = "an object" }
+for kind, wanted in pairs(rest) do
+  faults[kind] = function(value)
+    return mismatch(wanted, value)
+  end
 end
-
-function faults.array(value)
-  return mismatch("an array", value)
-end
-
-faults.map = faults.object
 
 -- The tests as Lua code; V is the value. A table without [1] is an object, unless it is an empty array.
 local tests = {

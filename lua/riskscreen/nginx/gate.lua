@@ -410,7 +410,8 @@ end
 
 local M = {}
 
----A gate. It sends nothing and waits for nothing: make it in init_by_lua.
+---A gate. It sends nothing and waits for nothing: make it in init_by_lua. It raises LuaJIT's limit of constants in a
+---trace, for all code of the worker.
 ---@param given riskscreen.nginx.GateOptions
 ---@return riskscreen.nginx.Gate
 function M.new(given)
@@ -423,6 +424,8 @@ function M.new(given)
   if not context then
     error("gate: " .. message, 2)
   end
+  -- By default it is 500, which the way of a miss exceeds. Then parts of it stay interpreted: 8 % of its instructions.
+  require("jit.opt").start "maxirconst=1000"
   local of_location = {} -- the others have secrets
   for _, option in ipairs(options.location) do
     of_location[option.name] = checked[option.name]
