@@ -275,7 +275,9 @@ describe("the gate", function()
     assert.matches("^eval.*location: network must be one of .* %(got 'polygn'; did you mean 'polygon'%?%)", raised)
   end)
 
-  it("has no field that leads to the access key, a password or another secret", function()
+  local it_with_core = os.getenv "RISKSCREEN_WITHOUT_CORE" and pending or it -- the journal needs it
+
+  it_with_core("has no field that leads to the access key, a password or another secret", function()
     start(GATE, {})
     local path = running.nginx:eval(([[
       local secrecy = dofile "%s/spec/support/secrecy.lua"

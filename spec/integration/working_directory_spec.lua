@@ -49,8 +49,8 @@ describe("a file in the working directory", function()
   it("is not loaded by the command, whatever the path allows", function()
     local interpreter = root .. "/build/5.4/bin/riskscreen"
     for _, path in ipairs { "./?.lua;", "?.lua;" } do
-      local line = 'LUA_PATH="%s%s/lua/?.lua;%s/lua/?/init.lua;;" %s doctor --sandbox'
-      local output = run(line:format(path, root, root, interpreter))
+      local line = 'LUA_PATH="%s%s/lua/?.lua;%s/lua/?/init.lua;;" LUA_CPATH="%s/build/5.4/?.so;;" %s doctor --sandbox'
+      local output = run(line:format(path, root, root, root, interpreter))
       assert.truthy(output:find("installation", 1, true), output)
     end
   end)
