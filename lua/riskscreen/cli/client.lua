@@ -58,18 +58,8 @@ function M.policy(settings)
   return path and policy_of(path)
 end
 
--- "timeout must be …" becomes "timeout (from ~/.config/…:3) must be …".
-local function with_source(settings, message)
-  local name = message:match "^([%w_.]+) "
-  local value = name and settings.values[name]
-  if value then
-    return ("%s (from %s)%s"):format(name, value.source, message:sub(#name + 1))
-  end
-  return message
-end
-
 -- The sandbox in this process. A key or a profile without base_url is a mistake, not a wish for the sandbox.
-local function is_sandbox(settings, key, key_place)
+local function is_sandbox(settings, key)
   if configuration.get(settings, "sandbox") then
     return true
   elseif configuration.get(settings, "base_url") then
@@ -79,7 +69,7 @@ local function is_sandbox(settings, key, key_place)
       (
         "there is an access key (%s) and no base_url: set RISKSCREEN_BASE_URL, or base_url in a profile, or give "
         .. "--base-url; --sandbox asks the sandbox"
-      ):format(key_place)
+      ):format(configuration.key_place(settings))
     )
   elseif settings.profile then
     status.misuse(
@@ -98,11 +88,8 @@ end
 ---@return "sandbox"|nil source nil if a service answers
 function M.open(settings, world, changes, must_choose)
   local wants_sandbox = configuration.get(settings, "sandbox") == true
-  local key, key_place
-  if not wants_sandbox then
-    key, key_place = configuration.access_key(settings, world.getenv, world.warn)
-  end
-  local in_sandbox = is_sandbox(settings, key, key_place)
+  local key = not wants_sandbox and configuration.access_key(settings, world.warn) or nil
+  local in_sandbox = is_sandbox(settings, key)
   settings.is_simulated = in_sandbox and not wants_sandbox
   if settings.is_simulated and must_choose then
     status.misuse(UNCHOSEN)
@@ -128,7 +115,7 @@ function M.open(settings, world, changes, must_choose)
     given.base_url = nil
     local ok, client = pcall(riskscreen.sandbox.client, given)
     if not ok then
-      status.misuse(with_source(settings, (tostring(client):gsub("^[^ ]+:%d+: ", ""))))
+      status.misuse(configuration.with_source(settings.values, (tostring(client):gsub("^[^ ]+:%d+: ", ""))))
     end
     return client, "sandbox"
   elseif not key then
@@ -139,7 +126,7 @@ function M.open(settings, world, changes, must_choose)
   given.access_key, given.account = key, given.account or settings.account
   local checked, message = client_options.check_client(given)
   if not checked then
-    status.misuse(with_source(settings, message))
+    status.misuse(configuration.with_source(settings.values, message))
   end
   return riskscreen.new(given)
 end

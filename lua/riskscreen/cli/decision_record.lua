@@ -2,6 +2,7 @@
 
 local columns_of = require("riskscreen.cli.output").columns
 local option_of = require "riskscreen.cli.option"
+local lookups = require "riskscreen.policy.lookups"
 local options = require "riskscreen.options"
 local screen = require "riskscreen.client.screen"
 local tables = require "riskscreen.util.tables"
@@ -14,7 +15,8 @@ M.options = option_of.pick(screen.options, { "include", "timeout", "address_chec
 M.options[1] = tables.merge(M.options[1], {
   list = true,
   argument = "LOOKUPS",
-  doc = M.options[1].doc .. " One or several of risk, entity, freeze_events, counterparties.",
+  completes = lookups.names,
+  doc = ("%s One or several of %s."):format(M.options[1].doc, table.concat(lookups.names, ", ")),
 })
 
 M.concurrency = tables.merge(option_of.pick(options.map, { "concurrency" })[1], { doc = "Addresses at a time." })

@@ -12,6 +12,7 @@ local outputs = require "riskscreen.cli.output"
 local parsers = require "riskscreen.cli.parser"
 local status = require "riskscreen.cli.status"
 local system = require "riskscreen.system"
+local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 local version = require "riskscreen.version"
 
@@ -20,6 +21,7 @@ local version = require "riskscreen.version"
 ---@field err table stderr
 ---@field input table stdin
 ---@field getenv fun(name: string): string|nil
+---@field variables fun(): string[] the names of the environment's variables
 ---@field columns fun(stream: table): integer|nil the width of the terminal behind a stream
 ---@field warn fun(message: string) a line on stderr
 ---@field notice fun(message: string) a line on stderr about the whole run, once
@@ -33,7 +35,7 @@ local version = require "riskscreen.version"
 ---@field world riskscreen.cli.World
 ---@field command riskscreen.cli.Command
 ---@field parser table of argparse, for completion
----@field commands riskscreen.cli.Command[]
+---@field choice riskscreen.cli.Choice
 local Context = {}
 Context.__index = Context
 
@@ -53,9 +55,11 @@ function Context:setting(name)
 end
 
 ---The network: of the option, or of the configuration.
+---@param is_required? boolean
 ---@return string|nil
-function Context:network()
-  return self:setting "network"
+function Context:network(is_required)
+  local network = self:setting "network"
+  return network or is_required and status.misuse "-n NETWORK is required; riskscreen networks lists them" or nil
 end
 
 ---The policy of the configuration, or nil.
@@ -127,6 +131,7 @@ local function default_world()
     err = io.stderr,
     input = io.stdin,
     getenv = os.getenv,
+    variables = system.variables,
     columns = function(stream)
       return io.type(stream) == "file" and system.columns(stream) or nil
     end,
@@ -160,7 +165,8 @@ local function parse(parser, choice, arguments)
   return result
 end
 
-local function run_command(command, result, world, parser, list)
+local function run_command(choice, result, world, parser)
+  local command = choice.command
   local flags, given = parsers.values(result, "output."), parsers.values(result, "option.")
   for _, option in ipairs(command.options or {}) do
     local written = given[option.name]
@@ -177,13 +183,18 @@ local function run_command(command, result, world, parser, list)
   local context = setmetatable({
     arguments = parsers.values(result, "argument."),
     options = checked,
-    configuration = configuration.read(parsers.values(result, "setting."), result.pairs or {}, world.getenv),
+    configuration = configuration.read(
+      parsers.values(result, "setting."),
+      result.pairs or {},
+      world,
+      command.name == "config set"
+    ),
     format = parsers.format(flags),
     quiet = flags.quiet == true,
     world = world,
     command = command,
     parser = parser,
-    commands = list,
+    choice = choice,
   }, Context)
   local ok, outcome = pcall(command.run, context)
   local journal = context.configuration.opened_journal
@@ -237,12 +248,14 @@ function M.main(arguments, given)
     if answer then
       world.out:write(answer, "\n")
       return status.done
+    elseif choice.command and choice.command.is_help then
+      return M.main(tables.concat(result["argument.verb"], { "--help" }), given)
     elseif not choice.command then
       -- A script whose verb is empty must not get the status of `allow`.
       world.err:write((choice.group or parser):get_help(), "\n")
       return status.usage
     end
-    return run_command(choice.command, result, world, parser, list)
+    return run_command(choice, result, world, parser)
   end)
   if ok then
     return outcome

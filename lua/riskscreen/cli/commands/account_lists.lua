@@ -90,12 +90,10 @@ local function problem_of(address, network)
 end
 
 local function run_add(context)
-  local rows, network = {}, context:network()
+  local rows, network = {}, context:network(true)
   local risks, problem = risks_of(context.options.risk or {}, "--risk")
   if not risks then
     status.misuse(problem)
-  elseif not network then
-    status.misuse "-n NETWORK is required: the addresses' network"
   end
   for index, address in ipairs(context.arguments.address) do
     rows[index] = { address = address, network = network, risks = risks, problem = problem_of(address, network) }

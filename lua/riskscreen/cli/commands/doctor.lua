@@ -53,7 +53,7 @@ end
 
 function checks.configuration(context)
   local settings = context.configuration
-  local url, key = configuration.get(settings, "base_url"), configuration.key_place(settings, context.world.getenv)
+  local url, key = configuration.shown(settings, "base_url"), configuration.key_place(settings)
   if not url and not key then
     return "warning",
       "no service is configured: the sandbox answers",

@@ -36,7 +36,7 @@ local result_columns = { "requestId", "customId", "action", "maxScore", "reasons
 
 local function parameters_of(context)
   local parameters = option_of.values(parameter_options, context.options)
-  parameters.hash, parameters.network = context.arguments.hash, context:network()
+  parameters.hash, parameters.network = context.arguments.hash, context:network(true)
   return parameters
 end
 

@@ -2,6 +2,8 @@
 
 local addresses = require "riskscreen.address"
 local build = require "riskscreen.options.build"
+local configuration = require "riskscreen.cli.configuration"
+local http = require "riskscreen.options.http"
 local inputs = require "riskscreen.cli.input"
 local lists = require "riskscreen.lists"
 local option_of = require "riskscreen.cli.option"
@@ -63,12 +65,16 @@ local function run_build(context)
 end
 
 local function run_update(context)
-  local given = context.options
+  local given, proxy = context.options, context:setting "proxy"
+  local _, problem = http.proxy(proxy or "http://none")
+  if problem then
+    status.misuse(configuration.with_source(context.configuration.values, "proxy " .. problem))
+  end
   local path, is_new, keep = update.fetch(given.output, given.url, {
     timeout = given.timeout,
     max_response_size = given.max_size,
     compression = true,
-    proxy = context:setting "proxy",
+    proxy = proxy,
     ca_file = context:setting "ca_file",
   })
   local settings = option_of.values(options_of_update, given)

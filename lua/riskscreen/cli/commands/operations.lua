@@ -8,7 +8,6 @@ local option_of = require "riskscreen.cli.option"
 local options = require "riskscreen.options"
 local status = require "riskscreen.cli.status"
 local tables = require "riskscreen.util.tables"
-local text = require "riskscreen.util.text"
 
 -- Namespaces whose operations are verbs without a group: `riskscreen risk`.
 local is_top = { kya = true, account = true }
@@ -67,7 +66,7 @@ function M.named_values(list)
   for _, pair in ipairs(list) do
     local name, written = pair:match "^([%w_.-]+)=(.*)$"
     if not name then
-      status.misuse(("an argument must be name=value (got %s)"):format(text.show(pair)))
+      status.misuse "an argument must be name=value"
     elseif written:find "^[%[{]" then
       local value, message = json.decode(written)
       if value == nil then
@@ -164,7 +163,7 @@ local function parameters_of(context, operation, given)
   local parameters = {}
   for _, parameter in ipairs(operation.parameters or {}) do
     if parameter.name == "network" then
-      parameters.network = context:network()
+      parameters.network = context:network(parameter.required)
     else
       parameters[parameter.name] = given[parameter.name]
     end
@@ -239,16 +238,22 @@ end
 ---@return integer|nil status
 function M.run(context, operation, given)
   local parameters = M.named_values(given)
-  if parameters.network == nil then
-    for _, parameter in ipairs(operation.parameters or {}) do
-      parameters.network = parameter.name == "network" and context:network() or parameters.network
+  for _, parameter in ipairs(operation.parameters or {}) do
+    if parameter.name == "network" then
+      parameters.network = parameters.network or context:network(parameter.required)
     end
   end
   return run_once(context, operation, parameters)
 end
 
--- Parameters for the examples of operations that list none.
-local likely = { kya = "address=" .. EXAMPLE .. " network=eth", kyt = "requestId=REQUEST_ID" }
+-- Parameters for the examples of operations that list none, by method or namespace: those of the sandbox.
+local ADDRESS, TRANSACTION = "address=" .. EXAMPLE .. " network=eth", "hash=0x" .. ("5f"):rep(32) .. " network=eth"
+local likely = {
+  kyt = "requestId=REQUEST_ID",
+  risks = TRANSACTION,
+  custom_score = TRANSACTION,
+  add = ([['list=[{"address":"%s","network":"eth"}]']]):format(EXAMPLE),
+}
 
 -- "riskscreen risk 0x… -n eth"
 local function example_of(operation, subject)
@@ -256,7 +261,7 @@ local function example_of(operation, subject)
   if subject then
     line = line .. " " .. EXAMPLE .. " -n eth"
   elseif not operation.parameters then
-    line = line .. " " .. (likely[operation.namespace] or likely.kya)
+    line = line .. " " .. (likely[operation.method] or likely[operation.namespace] or ADDRESS)
   end
   return { line = line, what = operation.doc:gsub("%.$", "") }
 end

@@ -40,6 +40,7 @@ local of_file = tables.concat(
 local file_option = option_of.text("file", "FILE", "Screen the rows of a file, CSV or JSON lines; '-' is stdin.", "f")
 
 local function screen_addresses(context, addresses)
+  context:network(true)
   local client, source = context:client()
   local output = context:output(decision_record.columns(source))
   local worst = status.allow
