@@ -40,7 +40,7 @@ local before = [[
   riskscreen kyt submit 0x%s -n eth --direction received --csv | sed -n '2s/,.*//p' >request_id]]
 
 local before_verb = {
-  ["whitelist remove"] = ("riskscreen whitelist add 'list=[{\"address\":\"%s\",\"network\":\"eth\"}]'"):format(A),
+  ["whitelist remove"] = ('riskscreen whitelist add \'list=[{"address":"%s","network":"eth"}]\''):format(A),
   ["screen --file addresses.csv --resume"] = "riskscreen screen --file addresses.csv -q",
   ["queue results"] = "rm results.csv",
 }
@@ -52,7 +52,10 @@ describe_if("an example in the help", function()
 
   -- Runs lines of a shell in a directory, and ends what they leave behind.
   local function shell(place, lines, seconds)
-    temporary.write(place .. "/lines.sh", lines .. "\nstatus=$?\njobs -p >jobs\nkill $(cat jobs) 2>/dev/null\nexit $status\n")
+    temporary.write(
+      place .. "/lines.sh",
+      lines .. "\nstatus=$?\njobs -p >jobs\nkill $(cat jobs) 2>/dev/null\nexit $status\n"
+    )
     local pipe = assert(
       io.popen(
         ("cd %s && set -a && . %s && timeout %s sh lines.sh 2>&1 </dev/null; echo exit $?"):format(
@@ -87,8 +90,8 @@ describe_if("an example in the help", function()
     os.execute(("chmod +x %s/bin/*"):format(directory))
     environment = directory .. "/environment"
     temporary.write(environment, "")
-    process = assert(io.popen(("%s/bin/riskscreen sandbox > %s 2>/dev/null & echo $!"):format(directory, environment)))
-      :read "*l"
+    process =
+      assert(io.popen(("%s/bin/riskscreen sandbox > %s 2>/dev/null & echo $!"):format(directory, environment))):read "*l"
     os.execute(("until grep -qs WHITELIST_REMOVE_PATH %s; do sleep 0.02; done"):format(environment))
     local settings = {
       temporary.read(environment),

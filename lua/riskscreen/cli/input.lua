@@ -25,6 +25,7 @@ function M.open(context, path)
   local name = path == "-" and "stdin" or path
   local input =
     status.ensure(rows.open(source, rows.options_of(context.options, { name = name, checked_first = true })))
+  M.refuse_output(context.world.out, context, path)
   local lacking = input:lacks(context.options.keep or {}, "--keep")
   if lacking then
     status.misuse(lacking.message)

@@ -72,12 +72,12 @@ function M.build(given)
   if not core then
     return nil, errors.new("unsupported", "lists are compiled by the C core, which is not there", { sent = false })
   end
-  for _, path in ipairs(settings.inputs) do
-    if rows.are_one(settings.output, path) then
-      return nil, failure(("%s is an input, and would be lost"):format(text.show(settings.output)))
+  local path = settings.output .. UNFINISHED
+  for _, input in ipairs(settings.inputs) do
+    if rows.are_one(settings.output, input) or rows.are_one(path, input) then
+      return nil, failure(("%s is written, and would be lost as an input"):format(text.show(input)))
     end
   end
-  local path = settings.output .. UNFINISHED
   local writer, problem = core.list_writer(path, settings.buffer)
   if not writer then
     return nil, failure(problem)

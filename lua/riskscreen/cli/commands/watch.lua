@@ -96,6 +96,7 @@ local function run(context)
   local options = context.options
   local path = options.state or options.file .. ".watch.db"
   inputs.refuse_output(path, context, options.file)
+  inputs.refuse_output(context.world.out, context, options.file)
   local client = context:client()
   local kept = status.ensure(store.sqlite(path))
   local request = tables.merge(tables.pick(options, { "name", "every", "rate", "daily_cap", "include" }), {

@@ -417,7 +417,9 @@ function M.run(context)
   run:set_row_source(source)
   local path = output.path(context.options, run.format)
   run.path = path
-  inputs.refuse_output(path or context.world.out, context, context.options.file)
+  for _, ending in ipairs(path and output.ENDINGS or {}) do
+    inputs.refuse_output(path .. ending, context, context.options.file)
+  end
   if not path and (context.options.resume or context.options.retry_failed) then
     status.misuse((context.options.resume and "--resume" or "--retry-failed") .. " needs a file of results: -o FILE")
   elseif path then
