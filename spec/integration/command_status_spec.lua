@@ -50,6 +50,13 @@ describe("the status of a run over a file", function()
     assert.equal(6, status_of { FAULT, "0x12", REVIEW })
   end)
 
+  it("is told with numbers that agree with their nouns", function()
+    local path, output = temporary.path "in.csv", temporary.path "out.csv"
+    temporary.write(path, "address\n" .. CLEAN .. "\n")
+    local _, _, err = run { "screen", "--sandbox", "-n", "eth", "--file", path, "-o", output }
+    assert.matches(": 1 row: allow 1,", err, 1, true)
+  end)
+
   it("is the same when the complete run is looked at again", function()
     local path, output = temporary.path "in.csv", temporary.path "out.csv"
     temporary.write(path, "address\n0x12\n" .. HACK .. "\n")

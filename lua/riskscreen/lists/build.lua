@@ -41,9 +41,11 @@ end
 -- Writes the list under a name of its own, and gives it its name if nothing is wrong with it.
 local function finish(writer, path, settings, report)
   if settings.strict and report.problems[1] then
-    return nil, ("%d rows are no entries, the first is %s"):format(report.invalid, texts.show(report.problems[1]))
+    local count = text.count(report.invalid, "row")
+    return nil, ("%s without an entry, the first is %s"):format(count, texts.show(report.problems[1]))
   elseif settings.strict and report.unknown > 0 then
-    return nil, ("%d addresses are left out: the spelling of their identifiers is not known"):format(report.unknown)
+    local count = text.count(report.unknown, "address is", "addresses are")
+    return nil, count .. " left out: an identifier's spelling is not known"
   end
   local written, problem = writer:finish(settings.time or os.time(), text.printable(settings.title or "", 190))
   if written and written.entries == 0 and not settings.allow_empty then
@@ -75,7 +77,7 @@ function M.build(given)
   local path = settings.output .. UNFINISHED
   for _, input in ipairs(settings.inputs) do
     if rows.are_one(settings.output, input) or rows.are_one(path, input) then
-      return nil, failure(("%s is written, and would be lost as an input"):format(text.show(input)))
+      return nil, failure(("%s is an input, and would be lost"):format(text.show(input)))
     end
   end
   local writer, problem = core.list_writer(path, settings.buffer)

@@ -112,8 +112,8 @@ end
 ---@return string|nil
 function M.shrinkage(before, now, max_shrink)
   if now < before * (1 - max_shrink) then
-    local message = "it has %d entries, and the list before it has %d: more are lost at once than max_shrink (%g) lets"
-    return message:format(now, before, max_shrink)
+    local message = "it has %s, and the list before it has %d: more are lost at once than max_shrink (%g) lets"
+    return message:format(text.count(now, "entry", "entries"), before, max_shrink)
   end
 end
 

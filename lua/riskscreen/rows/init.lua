@@ -238,7 +238,7 @@ function Rows:next_fields()
           self.names, self.address_at, self.network_at = LIST, 1, count > 1 and 2 or nil
         end
       elseif count and count ~= self.width then
-        fault = ("it has %d fields, and the first line has %d"):format(count, self.width)
+        fault = ("it has %s, and the first line has %d"):format(text.count(count, "field"), self.width)
       end
       if fault then
         return nil, self:failure(fault, line)

@@ -216,6 +216,15 @@ end
 ---@type fun(text: string): boolean
 M.is_plain = M.made_of "0-9A-Za-z"
 
+---A number with its noun: "1 row", "2 rows".
+---@param number number
+---@param noun string
+---@param several? string by default the noun with an "s"
+---@return string
+function M.count(number, noun, several)
+  return ("%d %s"):format(number, number == 1 and noun or several or noun .. "s")
+end
+
 ---The type of a Lua value with an article: "a string", "a table", "nothing".
 ---@param value any
 ---@return string

@@ -195,7 +195,7 @@ describe("a report", function()
     file_of("report.html", "the earlier page")
     for content, problem in pairs {
       ['address,action\n"a"b,allow\n'] = "r.csv, line 2: text follows a closing quote",
-      ["address,action\na1\na2,allow\n"] = "r.csv, line 2: it has 1 fields, and the first line has 2",
+      ["address,action\na1\na2,allow\n"] = "r.csv, line 2: it has 1 field, and the first line has 2",
       ["address,action\na\255b,allow\n"] = "r.csv, line 2: it has bytes that are not UTF-8",
       ["address,action\n"] = "r.csv: it has no rows",
     } do

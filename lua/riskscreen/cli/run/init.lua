@@ -19,6 +19,7 @@ local states = require "riskscreen.cli.run.state"
 local status = require "riskscreen.cli.status"
 local system = require "riskscreen.system"
 local tables = require "riskscreen.util.tables"
+local text = require "riskscreen.util.text"
 
 local RECORD_EVERY = 1 -- seconds between two times that the output is forced to the disk
 local MOST_WAITING = 2000 -- answers that are not in the output, at which it is written earlier
@@ -311,8 +312,7 @@ end
 
 function Run:summary()
   local progress, parts = self.progress, {}
-  local rows = progress_line.grouped(progress.position)
-  parts[1] = ("%s rows: %s"):format(rows, progress_line.counts(progress.counts))
+  parts[1] = ("%s: %s"):format(progress_line.rows(progress.position), progress_line.counts(progress.counts))
   if progress.invalid > 0 then
     parts[#parts + 1] = ("%s invalid"):format(progress_line.grouped(progress.invalid))
   end
@@ -352,7 +352,7 @@ function Run:go(client)
   self:close()
   if self.shown > MOST_SHOWN then
     self.context:warn(
-      ("and %d more invalid rows: their column 'error' is invalid_argument"):format(self.shown - MOST_SHOWN)
+      ("and %s more: the column 'error' is invalid_argument"):format(text.count(self.shown - MOST_SHOWN, "invalid row"))
     )
   end
   if ok then
@@ -361,8 +361,8 @@ function Run:go(client)
   end
   if self.state then
     self.context:warn(
-      ("stopped after %s rows; the same command with --resume goes on"):format(
-        progress_line.grouped(self.state.progress.position)
+      ("stopped after %s; the same command with --resume goes on"):format(
+        progress_line.rows(self.state.progress.position)
       )
     )
   end
