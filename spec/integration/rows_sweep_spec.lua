@@ -207,7 +207,12 @@ describe("every verb that reads rows", function()
       -- A list may have no column that looks misspelt. The report needs another column, and goes on after a line of a
       -- journal that is torn.
       is_report = is_report or name == "report" and found:find "separated in two ways"
-      if is_report or found:find "is not a field of a list" or found:find "no column 'action'" or found:find "has no entry" then
+      if
+        is_report
+        or found:find "is not a field of a list"
+        or found:find "no column 'action'"
+        or found:find "has no entry"
+      then
         wanted = found
       end
       if found:find "^refused" and wanted:find "^refused" then

@@ -27,8 +27,8 @@ local of_kubernetes = { "SERVICE_HOST$", "SERVICE_PORT", "PORT$", "PORT_%d+_" }
 ---@class riskscreen.cli.Setting
 ---@field name string
 ---@field option riskscreen.cli.Option
----@field path? string[] of a client's option; the command's own settings have none
----@field has_flag? boolean
+---@field has_flag boolean
+---@field is_own? boolean it is the command's own, and no option of a client
 
 ---@class riskscreen.cli.Value
 ---@field value any
@@ -38,83 +38,60 @@ local of_kubernetes = { "SERVICE_HOST$", "SERVICE_PORT", "PORT$", "PORT_%d+_" }
 
 -- The settings that are the command's own.
 local own = {
-  {
-    name = "profile",
-    type = "string",
-    argument = "NAME",
-    doc = "Profile: a name, or the path of a file.",
+  tables.merge(option_of.text("profile", "NAME", "Profile: a name, or the path of a file."), {
     completes = { "PROFILES" }, -- completion.lua replaces it
-  },
+  }),
   option_of.text(
     "access_key_file",
     "FILE",
     "File that holds the access key. Only its owner should be able to read it."
   ),
-  option_of.text(
-    "access_key_command",
-    "COMMAND",
-    "Command that prints the access key, such as 'pass show riskscreen'."
-  ),
-  tables.merge(
-    build.choice("network", enums.values.network, nil, "Network of addresses that name none."),
-    { argument = "NETWORK", short = "n" }
-  ),
-  option_of.text(
-    "policy",
-    "FILE",
-    "Lua file that returns the policy: riskscreen.policy { … }, or the table of its options."
-  ),
-  { name = "journal", type = "string", argument = "FILE", doc = "File in which every decision is recorded." },
-  { name = "journal_record", type = "boolean", doc = "Keep the whole answers in the journal, for journal replay." },
-  { name = "sandbox", type = "boolean", doc = "Ask the built-in sandbox, not a service." },
+  option_of.text("access_key_command", "COMMAND", "Command that prints the access key: 'pass show riskscreen'."),
+  tables.merge(build.choice("network", enums.values.network, nil, "Network of addresses that name none."), {
+    argument = "NETWORK",
+    short = "n",
+  }),
+  option_of.text("policy", "FILE", "Lua file that returns riskscreen.policy { … }, or the table of its options."),
+  option_of.text("journal", "FILE", "File in which every decision is recorded."),
+  build.flag("journal_record", nil, "Keep the whole answers in the journal, for journal replay."),
+  build.flag("sandbox", nil, "Ask the built-in sandbox, not a service."),
 }
 
 -- Options that the command's own settings replace, and those for nginx.
 local not_written = tables.set { "access_key", "policy", "shared_dict", "shared_as" }
 
--- The client's options that have a flag of their own; --set sets the others.
-local has_flag = tables.set { "base_url", "timeout", "connect_timeout", "proxy", "ca_file" }
--- Settings whose values add up: the lists of a profile and those of a flag all count.
-local flag_of = { ["lists.deny"] = "deny", ["lists.allow"] = "allow" }
-local placeholders = { base_url = "URL", proxy = "URL", ca_file = "FILE" }
+-- The client's options that have a flag of their own; --set sets the others. Lists of a profile and of flags add up.
+local with_flag = {
+  base_url = { argument = "URL" },
+  timeout = {},
+  connect_timeout = {},
+  proxy = { argument = "URL" },
+  ca_file = { argument = "FILE" },
+  ["lists.deny"] = { name = "deny", argument = "FILE", is_repeated = true },
+  ["lists.allow"] = { name = "allow", argument = "FILE", is_repeated = true },
+}
 
-local function add_options(settings, list, prefix, path)
+local M = {
+  ---@type riskscreen.cli.Setting[] every setting, the command's own first
+  settings = {},
+}
+
+for index, option in ipairs(own) do
+  M.settings[index] = { name = option.name, option = option, has_flag = true, is_own = true }
+end
+
+local function add_options(list, prefix)
   for _, option in ipairs(list) do
-    local name, own_path = prefix .. option.name, tables.concat(path, { option.name })
-    if option.fields then
-      if option_of.is_writable(option) then
-        settings[#settings + 1] = { name = name, option = option, path = own_path }
-      end
-      add_options(settings, option.fields, name .. ".", own_path)
-    elseif option_of.is_writable(option) and not not_written[name] then
-      if flag_of[name] then
-        option = tables.merge(option, { name = flag_of[name], argument = "FILE", is_repeated = true })
-      end
-      local is_flag = has_flag[name] or option.is_repeated
-      settings[#settings + 1] = { name = name, option = option, path = own_path, has_flag = is_flag }
+    local name = prefix .. option.name
+    if option_of.is_writable(option) and not not_written[name] then
+      local setting = { name = name, option = tables.merge(option, with_flag[name]), has_flag = with_flag[name] ~= nil }
+      table.insert(M.settings, setting)
     end
+    add_options(option.fields or {}, name .. ".")
   end
 end
 
-local M = {}
-
----Every setting, the command's own first.
----@return riskscreen.cli.Setting[]
-local function all_settings()
-  local settings = {}
-  for index, option in ipairs(own) do
-    settings[index] = { name = option.name, option = option, has_flag = true }
-  end
-  add_options(settings, options.client, "", {})
-  for _, setting in ipairs(settings) do
-    if placeholders[setting.name] then
-      setting.option = tables.merge(setting.option, { argument = placeholders[setting.name] })
-    end
-  end
-  return settings
-end
-
-M.settings = all_settings()
+add_options(options.client, "")
 
 ---The variable of a setting: "rate_limit.rate" is RISKSCREEN_RATE_LIMIT_RATE.
 ---@param name string
@@ -148,12 +125,8 @@ end
 -- The setting of a name. One that is near no setting is not shown: it may be a part of a secret.
 local function setting_of(name, place)
   if name == "access_key" then
-    status.misuse(
-      (
-        "%s: the access key is not written here, where others may see it: set access_key_file or access_key_command, "
-        .. "or the variable RISKSCREEN_ACCESS_KEY"
-      ):format(place)
-    )
+    local remedy = "set access_key_file or access_key_command, or the variable RISKSCREEN_ACCESS_KEY"
+    status.misuse(("%s: the access key is not written here, where others may see it: %s"):format(place, remedy))
   elseif name == "profile" then
     status.misuse(place .. ": only --profile and RISKSCREEN_PROFILE name a profile")
   elseif not by_name[name] then
@@ -192,7 +165,7 @@ local function set(values, setting, written, source, rank)
     place = before and before.source .. ", " .. source or source
   end
   values[setting.name] = { value = value, text = shown, source = place, rank = rank }
-  if not setting.path then
+  if setting.is_own then
     check_value(values, setting)
   end
 end
@@ -202,9 +175,8 @@ local function profile_path(name, getenv)
   if name and name:find("/", 1, true) then
     return name, true
   elseif name and not name:find "^[%w_.-]+$" then
-    status.misuse(
-      ("--profile must be a name of letters, digits, '.', '_' and '-', or a path (got %s)"):format(text.show(name))
-    )
+    local wanted = "--profile must be a name of letters, digits, '.', '_' and '-', or a path (got %s)"
+    status.misuse(wanted:format(text.show(name)))
   end
   local home = getenv "XDG_CONFIG_HOME"
   if not home or not home:find "^/" then
@@ -325,16 +297,13 @@ local function key_source(values)
   return kind, found
 end
 
-local function without_line_end(key)
-  return (key:gsub("\r?\n$", ""))
-end
-
 ---The content of a file that holds a key, without the line end. The path is not shown: it may be the key itself.
 ---@param path string
 ---@return string
 function M.read_secret(path)
   local key, problem = files.read(path, LONGEST_PROFILE)
-  return without_line_end(key or status.misuse("the key file cannot be read: " .. problem:gsub("^.*: ", "")))
+  key = key or status.misuse("the key file cannot be read: " .. problem:gsub("^.*: ", ""))
+  return (key:gsub("\r?\n$", ""))
 end
 
 local function key_of_command(value)
@@ -342,10 +311,10 @@ local function key_of_command(value)
   local key = pipe:read "*a"
   local ok, how, code = pipe:close()
   -- Lua 5.1 has no exit status.
-  if ok == nil or ok == false then
+  if not ok then
     status.misuse(("access_key_command (from %s) failed (%s %s)"):format(value.source, tostring(how), tostring(code)))
   end
-  return without_line_end(key)
+  return (key:gsub("\r?\n$", ""))
 end
 
 ---Where the access key comes from, without reading it; or nil.
@@ -365,12 +334,12 @@ function M.access_key(configuration, warn)
   if not kind or kind == "access_key" then
     return value and value.text
   end
-  local permissions = kind == "access_key_file" and system.permissions(value.text)
+  local is_file = kind == "access_key_file"
+  local permissions = is_file and system.permissions(value.text)
   if permissions and permissions % 64 ~= 0 then
     warn(("others may read the key file %s (its mode is %03o); chmod 600 it"):format(value.text, permissions))
   end
-  local key = kind == "access_key_file" and M.read_secret(value.text)
-    or kind ~= "access_key_file" and key_of_command(value)
+  local key = is_file and M.read_secret(value.text) or not is_file and key_of_command(value)
   return key ~= "" and key or status.misuse(("the access key is empty (from %s, %s)"):format(kind, value.source))
 end
 
@@ -381,16 +350,13 @@ function M.client_options(configuration)
   local given = {}
   for _, setting in ipairs(M.settings) do
     local value = configuration.values[setting.name]
-    if value and setting.path then
+    if value and not setting.is_own then
       local place = given
-      for index = 1, #setting.path - 1 do
-        local name = setting.path[index]
-        if type(place[name]) ~= "table" then
-          place[name] = {}
-        end
-        place = place[name]
+      for group in setting.name:gmatch "([^.]+)%." do
+        place[group] = type(place[group]) == "table" and place[group] or {}
+        place = place[group]
       end
-      place[setting.path[#setting.path]] = value.value
+      place[setting.name:match "[^.]+$"] = value.value
     end
   end
   return given
@@ -414,7 +380,7 @@ function M.shown(configuration, name)
   local written = configuration.values[name] and configuration.values[name].text
   if not written or name == "access_key_command" then
     return written and written:match "^%S*" .. " …"
-  elseif placeholders[name] ~= "URL" and not written:find("://", 1, true) then
+  elseif by_name[name].option.argument ~= "URL" and not written:find("://", 1, true) then
     return written
   end
   local host = written:match "@[^@]*$"

@@ -55,10 +55,7 @@ function Run:row_text(record)
 end
 
 function Run:header()
-  if self.format == "jsonl" then
-    return ""
-  end
-  return outputs.csv_header(self.columns)
+  return self.format == "jsonl" and "" or outputs.csv_header(self.columns)
 end
 
 -- Takes the answer about a row.
@@ -192,18 +189,11 @@ function Run:clear()
 end
 
 function Run:draw()
-  local rows, counts = self.progress.position, tables.copy(self.progress.counts)
-  for number, answer in pairs(self.answers) do
-    if number > self.progress.position then
-      rows = rows + 1
-      counts[answer.action] = (counts[answer.action] or 0) + 1
-    end
-  end
+  local rows, counts = self.progress.position + self.waiting, self.progress.counts
   local elapsed = runtime.now() - self.started
   local rate = elapsed > 0 and (rows - self.first) / elapsed or 0
   local share = self.input.size and self.input.size > 0 and math.min(1, self.input.file.read_bytes / self.input.size)
-  local known = share and share > self.first_share and elapsed > 1
-  local left = known and elapsed * (1 - share) / (share - self.first_share) or nil
+  local left = share and share > 0 and elapsed > 1 and elapsed * (1 - share) / share or nil
   local now = { share = share or nil, rows = rows, rate = rate, counts = counts, left = left }
   self.context.world.err:write("\r", progress_line.line(now, self.terminal), "\27[K")
   self.context.world.err:flush()
@@ -434,7 +424,7 @@ function M.run(context)
     context:warn("the run is complete: " .. run:summary())
     return run:exit_status()
   end
-  run.first, run.first_share = run.progress.position + run.waiting, 0
+  run.first = run.progress.position + run.waiting
   return run:go(client)
 end
 
@@ -462,29 +452,13 @@ function M.dry_run(context)
       run:report_invalid { line = row.line, invalid = problem }
     end
   end
-  run.input:close()
-  local rate = context.options.rate or context:setting "rate_limit.rate"
-  local cost = context.options.cost
+  run:close()
+  local rate, cost = context.options.rate or context:setting "rate_limit.rate", context.options.cost
   figures.credits = cost and figures.calls * cost or nil
   figures.seconds = rate and figures.calls / rate or nil
-  if context.format ~= "table" then
-    context:write_record({ "rows", "addresses", "invalid", "calls", "credits", "seconds" }, figures)
-  elseif not context.quiet then
-    local grouped = progress_line.grouped
-    context.world.out:write(
-      ("rows       %s\n"):format(grouped(figures.rows)),
-      ("addresses  %s\n"):format(grouped(figures.addresses)),
-      ("invalid    %s\n"):format(grouped(figures.invalid)),
-      ("calls      %s at most: a repeated address is asked for once\n"):format(grouped(figures.calls)),
-      ("credits    %s\n"):format(
-        cost and ("%g"):format(figures.credits)
-          or "unknown: the service publishes no prices; --cost N is the price of a call"
-      ),
-      ("time       %s\n"):format(
-        rate and progress_line.duration(figures.seconds) .. " at " .. ("%g"):format(rate) .. " calls a second"
-          or "unknown without --rate"
-      )
-    )
+  context:write_record({ "rows", "addresses", "invalid", "calls", "credits", "seconds" }, figures)
+  if not (cost and rate) then
+    context:tell "credits need --cost, the price of a call, and seconds need --rate"
   end
   return figures.invalid > 0 and status.invalid_rows or status.done
 end
