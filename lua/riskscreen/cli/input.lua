@@ -7,13 +7,7 @@ local M = {
   ---@type riskscreen.cli.Option[] of every verb that reads rows
   options = options,
   ---@type riskscreen.cli.Option
-  keep = {
-    name = "keep",
-    type = "table",
-    list = true,
-    argument = "NAMES",
-    doc = "Columns of FILE to copy to the results.",
-  },
+  keep = { name = "keep", type = "table", list = true, argument = "NAMES", doc = "Columns to copy to the results." },
 }
 
 ---Opens a file of addresses. A file that is refused ends the command before the first call.

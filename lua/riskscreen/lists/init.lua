@@ -79,12 +79,6 @@ local function refresh_file(self, file, pause)
   return is_loaded
 end
 
-local function refresh_files(self, pause)
-  for _, file in ipairs(self.files) do
-    refresh_file(self, file, pause)
-  end
-end
-
 ---Looks at the files and loads those that have changed.
 ---@param pause? fun() lets other work run
 function Lists:refresh(pause)
@@ -93,7 +87,11 @@ function Lists:refresh(pause)
   end
   self.is_refreshing = true
   self.looked_at = self.clock()
-  local ok, failure = pcall(refresh_files, self, pause)
+  local ok, failure = pcall(function()
+    for _, file in ipairs(self.files) do
+      refresh_file(self, file, pause)
+    end
+  end)
   self.is_refreshing = false
   if not ok then
     error(failure, 0)

@@ -66,6 +66,13 @@ local function symbol_of(state, kind)
   return symbol
 end
 
+-- Keeps the first text of an element as a field.
+local function keep(place, field)
+  return place and not place[field] and function(content)
+    place[field] = content
+  end
+end
+
 -- The handlers of the elements of sdn.xml. A handler may return a function that takes the text of the element.
 local simple = {}
 
@@ -73,30 +80,25 @@ function simple.sdnEntry(state)
   state.party, state.id = {}, nil
 end
 
--- The first text of an element becomes a field of the party.
-local function of_party(field)
-  return function(state)
-    return not state.party[field] and function(content)
-      state.party[field] = content
-    end
-  end
+function simple.uid(state)
+  return keep(state.party, "number")
 end
 
-simple.uid, simple.lastName = of_party "number", of_party "name"
+function simple.lastName(state)
+  return keep(state.party, "name")
+end
 
 function simple.id(state)
   state.id = {}
 end
 
-local function of_id(field)
-  return function(state)
-    return state.id and function(content)
-      state.id[field] = content
-    end
-  end
+function simple.idType(state)
+  return keep(state.id, "kind")
 end
 
-simple.idType, simple.idNumber = of_id "kind", of_id "number"
+function simple.idNumber(state)
+  return keep(state.id, "number")
+end
 
 local simple_end = {}
 

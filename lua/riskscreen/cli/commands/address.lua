@@ -57,14 +57,8 @@ return {
     summary = "Check the spelling and the checksum of addresses, without a call.",
     arguments = { { name = "address", count = "+", doc = "Texts to check." } },
     examples = {
-      {
-        line = "address check 0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed",
-        what = "The networks that an address belongs to",
-      },
-      {
-        line = "address check 0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAeD -n eth",
-        what = "Why a text is no address of Ethereum",
-      },
+      { line = "address check 0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed", what = "The networks of an address" },
+      { line = "address check 0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAeD -n eth", what = "Why a text is no address" },
     },
     statuses = {
       { status = status.done, what = "every text is an address" },

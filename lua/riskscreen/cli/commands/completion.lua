@@ -31,10 +31,7 @@ return {
     name = "help",
     summary = "Explain a verb, as its --help does.",
     arguments = { { name = "verb", count = "*", doc = "The verb; none: all of them.", completes = "verbs" } },
-    examples = {
-      { line = "help", what = "All verbs" },
-      { line = "help blacklist add", what = "One verb" },
-    },
+    examples = { { line = "help", what = "All verbs" }, { line = "help blacklist add", what = "One verb" } },
     is_help = true,
   },
   {

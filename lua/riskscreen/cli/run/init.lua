@@ -111,7 +111,7 @@ end
 -- The answer to the next row of the output: that of the earlier run unless it failed, or a new one.
 function Run:next_answer()
   local number = self.progress.position + 1
-  local earlier = self.copied and self.copied:row(number)
+  local earlier = self.copied and self.copied.row(number)
   return earlier and not earlier.failed and earlier or self.answers[number]
 end
 
@@ -205,7 +205,7 @@ function Run:has_passed(number, row)
   if not self.passed then
     return false
   end
-  local earlier = self.passed:row(number)
+  local earlier = self.passed.row(number)
   if not earlier or earlier.line ~= row.line then
     status.misuse(("%s was changed: it has no row for line %d. --force starts again"):format(self.path, row.line))
   elseif number % MOST_AT_ONCE == 0 then
@@ -295,8 +295,8 @@ function Run:close()
     self.out:close()
   end
   if self.copied then
-    self.copied:close()
-    self.passed:close()
+    self.copied.close()
+    self.passed.close()
   end
 end
 
