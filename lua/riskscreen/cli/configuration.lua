@@ -41,11 +41,7 @@ local own = {
   tables.merge(option_of.text("profile", "NAME", "Profile: a name, or the path of a file."), {
     completes = { "PROFILES" }, -- completion.lua replaces it
   }),
-  option_of.text(
-    "access_key_file",
-    "FILE",
-    "File that holds the access key. Only its owner should be able to read it."
-  ),
+  option_of.text("access_key_file", "FILE", "File that holds the access key, which only its owner should read."),
   option_of.text("access_key_command", "COMMAND", "Command that prints the access key: 'pass show riskscreen'."),
   tables.merge(build.choice("network", enums.values.network, nil, "Network of addresses that name none."), {
     argument = "NETWORK",

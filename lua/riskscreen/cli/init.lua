@@ -84,13 +84,10 @@ end
 ---@return riskscreen.cli.Output
 function Context:output(columns, single)
   local world = self.world
-  local width = world.columns(world.out)
-  return outputs.new({
-    format = self.format,
-    out = self:stream(),
-    width = width,
-    coloured = width ~= nil and self:may_colour(),
-  }, columns, single)
+  local settings = { format = self.format, out = self:stream(), width = world.columns(world.out) }
+  local may_colour = (world.getenv "NO_COLOR" or "") == "" and world.getenv "TERM" ~= "dumb"
+  settings.coloured = settings.width ~= nil and may_colour
+  return outputs.new(settings, columns, single)
 end
 
 ---Writes the one record of a verb.
@@ -100,13 +97,6 @@ function Context:write_record(columns, record)
   local output = self:output(columns, true)
   output:add(record)
   output:finish()
-end
-
----Whether colours are allowed on a terminal.
----@return boolean
-function Context:may_colour()
-  local getenv = self.world.getenv
-  return (getenv "NO_COLOR" or "") == "" and getenv "TERM" ~= "dumb"
 end
 
 ---A line on stderr.
@@ -170,25 +160,20 @@ local function run_command(choice, result, world, parser)
   local flags, given = parsers.values(result, "output."), parsers.values(result, "option.")
   for _, option in ipairs(command.options or {}) do
     local written = given[option.name]
-    if type(written) == "string" then
-      given[option.name] = option_of.value(option, written)
-    elseif type(written) == "table" then
-      given[option.name] = nil
+    if type(written) == "table" then -- argparse begins with an empty one
+      written = written[1] and table.concat(written, ",")
     end
+    given[option.name] = written and option_of.value(option, written)
   end
   local checked, problem = option_of.check(command.options or {}, given)
   if not checked then
     status.misuse(problem)
   end
+  local settings = parsers.values(result, "setting.")
   local context = setmetatable({
     arguments = parsers.values(result, "argument."),
     options = checked,
-    configuration = configuration.read(
-      parsers.values(result, "setting."),
-      result.pairs or {},
-      world,
-      command.name == "config set"
-    ),
+    configuration = configuration.read(settings, result.pairs or {}, world, command.name == "config set"),
     format = parsers.format(flags),
     quiet = flags.quiet == true,
     world = world,
@@ -242,7 +227,7 @@ function M.main(arguments, given)
   end
   complete(world)
   local list = commands.list()
-  local parser, choice = parsers.new(list, commands.groups(), version)
+  local parser, choice = parsers.new(list, commands.groups, version)
   local ok, outcome = pcall(function()
     local result, answer = parse(parser, choice, arguments)
     if answer then

@@ -91,20 +91,12 @@ local function add_option(place, option, target, choice)
   end
   local element = place:option(flags):target(target):argname(value):description(M.meaning(option))
   table.insert(choice.completions, { option = element, values = option.completes or option.values })
-  if option.is_repeated then
-    element:count("*"):action(function(result, _, written)
+  if option.is_repeated or option.list then
+    return element:count("*"):action(function(result, _, written)
       result[target] = tables.concat(result[target] or {}, { written })
     end)
-  elseif option.list then
-    -- argparse begins with an empty table.
-    element:count("*"):action(function(result, _, written)
-      local before = result[target]
-      result[target] = type(before) == "string" and before .. "," .. written or written
-    end)
-  else
-    element:count "0-1"
   end
-  return element
+  return element:count "0-1"
 end
 
 -- A flag that ends the parse: argparse passes on no error objects, so the text is left in `choice`.

@@ -38,19 +38,18 @@ local M = {}
 
 local function emit(state, symbol, address)
   local party = state.party
-  local line = state.line()
   symbol = symbol:match "^%s*(.-)%s*$"
   -- Some of these networks have forms of another one, and a key is good on both.
   if not_screened[symbol] and not addresses.spellings(address)[1] then
-    return state.sink.skipped(symbol, line, "the service does not screen its network")
+    return state.sink.skipped(symbol, "the service does not screen its network")
   elseif not (not_screened[symbol] or networks[symbol] or tokens[symbol]) then
-    state.sink.skipped(symbol, line, "the symbol is not known; its addresses count where they fit a network")
+    state.sink.skipped(symbol, "the symbol is not known; its addresses count where they fit a network")
   end
   state.sink.row {
     address = address,
     as = networks[symbol],
     note = ("OFAC SDN %s: %s (%s)"):format(party.number or "?", party.name or "?", symbol),
-    line = line,
+    line = state.line(),
   }
 end
 
@@ -59,10 +58,9 @@ local function symbol_of(state, kind)
   local symbol = kind:match(PREFIX)
   local plain = kind:lower():gsub("%s+", " ")
   if not symbol and (plain:find "digital currenc" or plain:find "virtual currenc" or plain:find "crypto") then
-    return nil,
-      function()
-        state.sink.skipped(kind, state.line(), "the spelling of this identifier is not known", true)
-      end
+    return nil, function()
+      state.sink.skipped(kind, "the spelling of this identifier is not known", true)
+    end
   end
   return symbol
 end
@@ -197,7 +195,7 @@ end
 
 ---Reads pieces of a text. Calls `sink.row` for every address, and `sink.skipped` for those that are left out.
 ---@param read riskscreen.rows.Read
----@param sink { row: fun(row: riskscreen.ListRow), skipped: fun(symbol: string, line: integer, reason: string,
+---@param sink { row: fun(row: riskscreen.ListRow), skipped: fun(symbol: string, reason: string,
 ---is_unknown?: boolean) }
 ---@return true|nil
 ---@return string|nil problem

@@ -3,23 +3,17 @@
 local addresses = require "riskscreen.address"
 local configuration = require "riskscreen.cli.configuration"
 local date = require "riskscreen.util.date"
+local missing = require "riskscreen.util.missing"
 local optional = require "riskscreen.util.optional"
 local status = require "riskscreen.cli.status"
-local tables = require "riskscreen.util.tables"
 local version = require "riskscreen.version"
 
 local MOST_CLOCK_DIFFERENCE = 60 -- seconds
 local TEST_ADDRESS = "0x0000000000000000000000000000000000000000"
 local TEST_NETWORK = "eth"
 
--- What the command can do without.
-local optional_modules = {
-  { "riskscreen.server", "the sandbox and webhooks need riskscreen.server: build with libmicrohttpd" },
-  { "riskscreen.hiredis", "queues need riskscreen.hiredis: build with libhiredis-dev" },
-  { "dbd.sqlite3", "screen --file, watch and stores need lua-dbi: apt install lua-dbi-sqlite3" },
-  { "zlib", ".gz files need lua-zlib: apt install lua-zlib" },
-  { "lxp", "OFAC's XML needs lua-expat: apt install lua-expat" },
-}
+-- For the sandbox and webhooks, queues, files and stores, .gz files, and OFAC's XML.
+local optional_modules = { "riskscreen.server", "riskscreen.hiredis", "dbd.sqlite3", "zlib", "lxp" }
 
 local causes = {
   tls = { "tls", "the server's certificate is not trusted: set ca_file, or mend the server" },
@@ -33,12 +27,13 @@ local causes = {
 local function check_installation(add)
   local lua = rawget(_G, "jit") and jit.version or _VERSION -- luacheck: ignore 113
   add("installation", "ok", ("riskscreen %s, %s, %s"):format(version, lua, require("riskscreen.core").curl_version))
-  local missing = {}
-  for _, entry in ipairs(optional_modules) do
-    missing[#missing + 1] = not optional(entry[1]) and entry[2] or nil
+  local lacking = {}
+  for _, name in ipairs(optional_modules) do
+    local module, problem = optional(name)
+    lacking[#lacking + 1] = not module and (missing.explain(problem) or problem) or nil
   end
-  local detail = missing[1] and "optional modules are missing" or table.concat(tables.pluck(optional_modules, 1), ", ")
-  add("modules", missing[1] and "skipped" or "ok", detail, missing[1] and table.concat(missing, "; "))
+  local detail = lacking[1] and "optional modules are missing" or table.concat(optional_modules, ", ")
+  add("modules", lacking[1] and "skipped" or "ok", detail, lacking[1] and table.concat(lacking, "; "))
   -- The same address with one letter wrong must not pass.
   local is_right = addresses.validate("0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed", "eth")
     and not addresses.validate("0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAeD", "eth")
@@ -48,17 +43,15 @@ end
 
 local function check_configuration(settings, add)
   local url, key = configuration.shown(settings, "base_url"), configuration.key_place(settings)
-  if url and key then
-    add("configuration", "ok", ("%s (from %s), key from %s"):format(url, settings.values.base_url.source, key))
-  elseif key then
-    local advice = "set RISKSCREEN_BASE_URL, or base_url in a profile"
-    add("configuration", "failed", "there is an access key and no base_url", advice)
-  elseif url then
-    local advice = "set RISKSCREEN_ACCESS_KEY, access_key_file or access_key_command"
-    add("configuration", "failed", "there is no access key", advice)
+  local need_url = not url and "riskscreen config set base_url URL" or nil
+  local need_key = not key and "set RISKSCREEN_ACCESS_KEY, access_key_file or access_key_command" or nil
+  if need_url and need_key then
+    add("configuration", "warning", "no service is configured: the sandbox answers", need_url .. "; " .. need_key)
+  elseif need_url or need_key then
+    local detail = need_url and "there is an access key and no base_url" or "there is no access key"
+    add("configuration", "failed", detail, need_url or need_key)
   else
-    local advice = "set base_url and an access key; config show lists all"
-    add("configuration", "warning", "no service is configured: the sandbox answers", advice)
+    add("configuration", "ok", ("%s (from %s), key from %s"):format(url, settings.values.base_url.source, key))
   end
 end
 

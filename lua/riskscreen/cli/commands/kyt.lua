@@ -30,10 +30,6 @@ local wait_option = tables.merge(call_options[1], {
 
 local hash_argument = { name = "hash", doc = "The transaction's hash." }
 
-local transaction_columns = { "requestId", "customId", "ticket" }
-
-local result_columns = { "requestId", "customId", "action", "maxScore", "reasons", "source" }
-
 local function parameters_of(context)
   local parameters = option_of.values(parameter_options, context.options)
   parameters.hash, parameters.network = context.arguments.hash, context:network(true)
@@ -62,7 +58,7 @@ local function write(context, result, other)
     source = result and type(other) == "table" and other.source or nil,
     error = decision.error and decision.error.kind or nil,
   })
-  context:write_record(result_columns, record)
+  context:write_record({ "requestId", "customId", "action", "maxScore", "reasons", "source" }, record)
   return status.of_decision(decision.action, not result and record.error or nil)
 end
 
@@ -70,7 +66,7 @@ local function run_submit(context)
   local transaction =
     status.ensure(open(context).kyt:submit(parameters_of(context), option_of.values(call_options, context.options)))
   local ids = { requestId = transaction.requestId, customId = transaction.customId, ticket = transaction:ticket() }
-  context:write_record(transaction_columns, ids)
+  context:write_record({ "requestId", "customId", "ticket" }, ids)
 end
 
 local function run_wait(context)
@@ -86,10 +82,8 @@ local function run_wait(context)
 end
 
 local function run_screen(context)
-  return write(
-    context,
-    open(context).kyt:screen(parameters_of(context), option_of.values(call_options, context.options))
-  )
+  local given = option_of.values(call_options, context.options)
+  return write(context, open(context).kyt:screen(parameters_of(context), given))
 end
 
 return {
@@ -99,10 +93,7 @@ return {
     arguments = { hash_argument },
     options = tables.concat(parameter_options, call_options),
     examples = {
-      {
-        line = "kyt submit " .. HASH .. " -n eth --direction received --jsonl",
-        what = "Print the requestId and a ticket",
-      },
+      { line = "kyt submit " .. HASH .. " -n eth --direction received --jsonl", what = "Print requestId and ticket" },
     },
     run = run_submit,
   },

@@ -21,7 +21,7 @@ local report_columns = { "file", "entries", "rows", "repeated", "invalid", "expi
 
 -- A compiled list may hold any number.
 local function time_of(seconds)
-  return seconds and seconds >= 0 and seconds < LATEST and os.date("!%Y-%m-%dT%H:%M:%SZ", seconds) or nil
+  return seconds and seconds > 0 and seconds < LATEST and os.date("!%Y-%m-%dT%H:%M:%SZ", seconds) or nil
 end
 
 local function warn_of(context, report)
@@ -89,10 +89,7 @@ end
 
 local function load(path)
   local list, fault = lists.load(path)
-  if not list then
-    status.fail(status.unknown, fault)
-  end
-  return list
+  return list or status.fail(status.unknown, fault)
 end
 
 local function run_info(context)
@@ -107,38 +104,35 @@ local function run_info(context)
   output:finish()
 end
 
--- The first entry of a list about a text, on one network or on all whose format fits.
+-- The record of the first entry of a list about a text, on one network or on all whose format fits.
 local function find(list, address, network)
   local networks = network and { network } or addresses.networks_of(address)
   local problem = not networks[1] and "it is an address of no network" or nil
   for _, name in ipairs(networks) do
     local canonical, fault = addresses.validate(address, name)
-    local reason = canonical and list.find(canonical, name)
-    if reason then
-      return reason
-    end
     problem = problem or fault
+    local note, any_network, expires
+    if canonical then
+      note, any_network, expires = list.find(canonical, name)
+    end
+    if note == nil and canonical then
+      status.fail(status.unknown, tostring(any_network)) -- why the list cannot be searched
+    elseif note then
+      network = not any_network and addresses.canonical_network(name) or network
+      return { network = network, listed = true, expires = time_of(expires), note = note ~= "" and note or nil }
+    end
   end
-  return nil, problem
+  return problem and status.misuse(("%s: %s"):format(address, problem)) or { network = network, listed = false }
 end
 
 local function run_check(context)
   local list = load(context.arguments.file)
   local output, code = context:output { "address", "network", "listed", "expires", "note" }, status.done
   for _, address in ipairs(context.arguments.address or {}) do
-    local reason, problem = find(list, address, context:network())
-    if problem then
-      status.misuse(("%s: %s"):format(address, problem))
-    end
-    local entry = reason and reason.entry or {}
-    output:add {
-      address = address,
-      network = entry.network or context:network(),
-      listed = reason ~= nil,
-      expires = time_of(entry.expires),
-      note = reason and reason.note,
-    }
-    code = reason and status.block or code
+    local record = find(list, address, context:network())
+    record.address = address
+    output:add(record)
+    code = record.listed and status.block or code
   end
   output:finish()
   return code
@@ -196,10 +190,7 @@ return {
   {
     name = "list check",
     summary = "Verify a list file, and say whether addresses are on it.",
-    arguments = {
-      { name = "file", doc = "The list file." },
-      { name = "address", count = "*", doc = "Addresses to look up." },
-    },
+    arguments = { { name = "file", doc = "The list file." }, { name = "address", count = "*", doc = "Addresses." } },
     examples = {
       { line = "list check deny.rsl", what = "Whether the file is complete" },
       { line = "list check deny.rsl 0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed", what = "Whether it has an address" },

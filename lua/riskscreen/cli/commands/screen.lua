@@ -28,7 +28,11 @@ local of_file = tables.concat(
   option_of.pick(run_options.map, { "stop_after_failures" })
 )
 
-local file_option = option_of.text("file", "FILE", "Screen the rows of a file, CSV or JSON lines; '-' is stdin.", "f")
+local always = {
+  option_of.text("file", "FILE", "Screen the rows of a file, CSV or JSON lines; '-' is stdin.", "f"),
+  status.fail_on,
+  decision_record.concurrency,
+}
 
 local function screen_addresses(context, addresses)
   context:network(true)
@@ -78,12 +82,7 @@ return {
     .. "the results. After Ctrl-C, a crash or a power cut the same command with --resume goes on, and asks for no "
     .. "address again that was answered.",
   arguments = { { name = "address", count = "*", doc = "Addresses of the network that -n names." } },
-  options = tables.concat(
-    { file_option, status.fail_on },
-    of_file,
-    { decision_record.concurrency },
-    decision_record.options
-  ),
+  options = tables.concat(always, of_file, decision_record.options),
   examples = {
     { line = "screen 0x16e998a4a64a384aa74dd757e5a6858ab909262e -n eth", what = "The exit status is the verdict" },
     {

@@ -327,7 +327,7 @@ end
 
 -- The whole run. A failure of the service that goes on, and every other end, leaves a state that can be resumed.
 function Run:go(client)
-  self.started, self.recorded = runtime.now(), runtime.now()
+  self.started, self.recorded, self.first = runtime.now(), runtime.now(), self.progress.position + self.waiting
   self:tick()
   local ok, failure = pcall(self.screen, self, client)
   if ok then
@@ -341,20 +341,16 @@ function Run:go(client)
   end
   self:close()
   if self.shown > MOST_SHOWN then
-    self.context:warn(
-      ("and %s more: the column 'error' is invalid_argument"):format(text.count(self.shown - MOST_SHOWN, "invalid row"))
-    )
+    local more = text.count(self.shown - MOST_SHOWN, "invalid row")
+    self.context:warn(("and %s more: the column 'error' is invalid_argument"):format(more))
   end
   if ok then
     self.context:tell(self:summary())
     return self:exit_status()
   end
   if self.state then
-    self.context:warn(
-      ("stopped after %s; the same command with --resume goes on"):format(
-        progress_line.rows(self.state.progress.position)
-      )
-    )
+    local rows = progress_line.rows(self.state.progress.position)
+    self.context:warn(("stopped after %s; the same command with --resume goes on"):format(rows))
   end
   error(failure, 0)
 end
@@ -424,7 +420,6 @@ function M.run(context)
     context:warn("the run is complete: " .. run:summary())
     return run:exit_status()
   end
-  run.first = run.progress.position + run.waiting
   return run:go(client)
 end
 
