@@ -90,8 +90,8 @@ describe_if("an example in the help", function()
     os.execute(("chmod +x %s/bin/*"):format(directory))
     environment = directory .. "/environment"
     temporary.write(environment, "")
-    process =
-      assert(io.popen(("%s/bin/riskscreen sandbox > %s 2>/dev/null & echo $!"):format(directory, environment))):read "*l"
+    local serve = ("%s/bin/riskscreen sandbox > %s 2>/dev/null & echo $!"):format(directory, environment)
+    process = assert(io.popen(serve)):read "*l"
     os.execute(("until grep -qs WHITELIST_REMOVE_PATH %s; do sleep 0.02; done"):format(environment))
     local settings = {
       temporary.read(environment),

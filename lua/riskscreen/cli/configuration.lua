@@ -106,7 +106,7 @@ local is_variable = tables.set(variables)
 
 local function check_variables(names)
   for _, name in ipairs(names) do
-    local rest = name:sub(1, #PREFIX) == PREFIX and name:sub(#PREFIX + 1) or nil
+    local rest = name:match("^" .. PREFIX .. "(.*)$")
     local is_other = not rest or is_variable[rest]
     for _, pattern in ipairs(of_kubernetes) do
       is_other = is_other or rest:find(pattern) ~= nil
@@ -260,7 +260,7 @@ function M.write(configuration, name, list)
     status.misuse(path and "a setting has one value" or "no place for a profile is known: name one with --profile PATH")
   end
   local content = ""
-  for line in ((files.read(path, LONGEST_PROFILE) or ""):gsub("\n*$", "\n")):gmatch "([^\n]*)\n" do
+  for line in ((files.read(path) or ""):gsub("\n*$", "\n")):gmatch "([^\n]*)\n" do
     content = content .. (line:match(LINE) ~= name and line .. "\n" or "")
   end
   local values = {}

@@ -115,8 +115,10 @@ end
 
 local M = {}
 
-local function default_world()
-  return {
+-- The world of the process, with parts that are given.
+local function world_of(given)
+  local noticed = {}
+  local world = tables.merge({
     out = io.stdout,
     err = io.stderr,
     input = io.stdin,
@@ -125,11 +127,7 @@ local function default_world()
     columns = function(stream)
       return io.type(stream) == "file" and system.columns(stream) or nil
     end,
-  }
-end
-
-local function complete(world)
-  local noticed = {}
+  }, given)
   function world.warn(message)
     world.err:write("riskscreen: ", text.printable(message, 2000), "\n")
   end
@@ -221,11 +219,7 @@ end
 ---@param given? table parts of riskscreen.cli.World
 ---@return integer status
 function M.main(arguments, given)
-  local world = default_world()
-  for name, part in pairs(given or {}) do
-    world[name] = part
-  end
-  complete(world)
+  local world = world_of(given)
   local list = commands.list()
   local parser, choice = parsers.new(list, commands.groups, version)
   local ok, outcome = pcall(function()

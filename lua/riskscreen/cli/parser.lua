@@ -260,15 +260,14 @@ end
 ---@param values table<string, boolean>
 ---@return "table"|"json"|"jsonl"|"csv"
 function M.format(values)
-  local found
+  local found = {}
   for _, name in ipairs(outputs.formats) do
-    if values[name] and found then
-      status.misuse(("--%s and --%s exclude each other"):format(found, name))
-    elseif values[name] then
-      found = name
-    end
+    found[#found + 1] = values[name] and name or nil
   end
-  return found or "table"
+  if found[2] then
+    status.misuse(("--%s and --%s exclude each other"):format(found[1], found[2]))
+  end
+  return found[1] or "table"
 end
 
 ---A message of argparse in our words: no line ends, printable.

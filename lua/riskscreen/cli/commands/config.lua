@@ -5,19 +5,17 @@ local tables = require "riskscreen.util.tables"
 
 local columns = { { name = "name", whole = true }, "value", "source" }
 
-local function default_of(option)
-  if option.default ~= nil and type(option.default) ~= "table" and type(option.default) ~= "function" then
-    return option.default
-  end
-end
-
-local function write(context, is_whole)
+local function run_show(context)
+  local is_whole = context.command.name == "config list"
   local output = context:output(is_whole and tables.concat(columns, { "meaning" }) or columns)
   local place = configuration.key_place(context.configuration)
   output:add { name = "access_key", value = place and "(set; never shown)" or nil, source = place or "not set" }
   for _, setting in ipairs(configuration.settings) do
     local found = context.configuration.values[setting.name]
-    local value, source = default_of(setting.option), "default"
+    local value, source = setting.option.default, "default"
+    if type(value) == "table" or type(value) == "function" then
+      value = nil
+    end
     if found then
       value, source = configuration.shown(context.configuration, setting.name), found.source
     elseif setting.name == "profile" and context.configuration.profile then
@@ -33,14 +31,6 @@ local function write(context, is_whole)
     end
   end
   output:finish()
-end
-
-local function run_show(context)
-  write(context, false)
-end
-
-local function run_list(context)
-  write(context, true)
 end
 
 local function run_set(context)
@@ -69,7 +59,7 @@ return {
     name = "config list",
     summary = "List all settings that there are, with their values and meanings.",
     examples = { { line = "config list --csv", what = "As CSV" } },
-    run = run_list,
+    run = run_show,
   },
   {
     name = "config set",

@@ -41,17 +41,13 @@ local function open(context)
   return context:client { policy = false }
 end
 
--- By the policy of the configuration, which is one of risks or of scores.
-local function decide(context, result, other)
+-- Decides by the policy of the configuration, which is one of risks or of scores.
+local function write(context, result, other)
   local policy = context:policy()
   if not policy and result and result.maxScore and not result.risks then
     context:warn(NO_SCORE_POLICY)
   end
-  return (policy or policies.new()):decide(result, other)
-end
-
-local function write(context, result, other)
-  local decision = decide(context, result, other)
+  local decision = (policy or policies.new()):decide(result, other)
   local record = tables.merge(result or {}, {
     action = decision.action,
     reasons = tables.pluck(decision.reasons, "message"),

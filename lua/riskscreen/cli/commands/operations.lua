@@ -143,21 +143,17 @@ local function parameters_of(context, operation, given)
   return parameters
 end
 
-local function own_call_options(context)
-  return option_of.values(call_options, context.options)
-end
-
 -- Calls an operation, for each value of its subject if it has one, and returns the status.
 local function run_calls(context, operation, parameters, subject)
   local client, code, values = context:client(), status.done, {}
-  local namespace = client[operation.namespace]
+  local namespace, of_call = client[operation.namespace], option_of.values(call_options, context.options)
   for _, item in ipairs(subject and context.arguments[subject.name] or { false }) do
     local given = tables.merge(typed(operation, parameters), subject and { [subject.name] = item })
     local value, err
     if operation.aligned then -- the methods of the namespaces also split long lists
-      value, err = namespace[operation.method](namespace, given, own_call_options(context))
+      value, err = namespace[operation.method](namespace, given, of_call)
     else
-      value, err = client:call(operation.name, given, own_call_options(context))
+      value, err = client:call(operation.name, given, of_call)
     end
     if value ~= nil then
       values[#values + 1] = value
@@ -178,7 +174,7 @@ local function run_walk(context, operation, parameters)
   local columns = columns_for(operation)
   local namespace = context:client()[operation.namespace]
   local output = context:output(columns)
-  for item in namespace:each(parameters, own_call_options(context)) do
+  for item in namespace:each(parameters, option_of.values(call_options, context.options)) do
     output:add(item)
   end
   output:finish()
