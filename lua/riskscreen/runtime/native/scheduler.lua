@@ -61,8 +61,8 @@ local function is_left(left)
   return left.suspended and left.suspended ~= process
 end
 
--- A forked child has the task that forked, and begins a loop of its own. Everything else is left to the parent. What the
--- other tasks hold is free in the child.
+-- A forked child has the task that forked, and begins a loop of its own. Everything else is left to the parent. What
+-- the other tasks hold is free in the child.
 local function the_loop()
   if loop and loop:inherited() then
     loop:close()
