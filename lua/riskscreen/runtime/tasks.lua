@@ -378,6 +378,11 @@ return function(runtime)
     if type(bodies) ~= "table" then
       error("gather: expected a list of functions (got a " .. type(bodies) .. ")", 2)
     end
+    for _, body in ipairs(bodies) do
+      if type(body) ~= "function" then
+        error("gather: expected a list of functions (one is a " .. type(body) .. ")", 2)
+      end
+    end
     ensure_waiting "gather"
     local group = M.spawn(function()
       local tasks, values, errs = {}, {}, {}
