@@ -161,8 +161,7 @@ local function validate(screening, address, network)
   if screening.is_canonical then
     return address
   end
-  local added = screening.state.settings.extend
-  local like = added and added.network and network ~= nil and added.network[network]
+  local _, like = addresses.alike(network, screening.state.settings.extend)
   if like then
     return validate_added(address, network, like, screening.address_check)
   end

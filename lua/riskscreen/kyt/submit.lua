@@ -57,9 +57,7 @@ function M.denial(state, operation, parameters)
   if not state.lists or type(address) ~= "string" or type(network) ~= "string" then
     return nil
   end
-  local added = state.settings.extend and state.settings.extend.network
-  local like = added and added[network]
-  local alike = type(like) == "string" and like or network
+  local alike = addresses.alike(network, state.settings.extend)
   local canonical = addresses.validate(address, alike, false) or addresses.normalize(address)
   local decision = state.lists:decide(canonical, network)
   if not decision or decision.action == "allow" then

@@ -2,8 +2,11 @@
 local addresses = require "riskscreen.address"
 local json = require "riskscreen.json"
 local list_files = require "spec.support.list_files"
+local operations = require "riskscreen.interface.operations"
+local recorder = require "spec.support.recorder"
 local redis_server = require "spec.support.redis"
 local riskscreen = require "riskscreen"
+local samples = require "spec.support.samples"
 local spellings = require "spec.support.spellings"
 local tables = require "riskscreen.util.tables"
 
@@ -85,6 +88,26 @@ describe_if("a queue in Redis", function()
     assert.matches("sanction", result.risks[1])
     assert.is_string(result.reasons[1])
     assert.same({ customer = "c 1" }, result.fields)
+  end)
+
+  it("leaves a network that it does not know to the worker, whose client may have added it", function()
+    local parameters, body = samples.of(operations.by_name.getAddressRisk)
+    local asked = parameters.address
+    queue:add("file", { { address = asked, network = "added" }, { address = asked, network = "other" } })
+    body.data.network = "added"
+    local added = riskscreen.new {
+      transport = (recorder.new(recorder.reply(200, body))),
+      access_key = "test-key",
+      identity = "test",
+      account = "test",
+      extend = { network = { added = "eth" } },
+    }
+    work { client = added }
+    local results = results_by_id()
+    assert.same({}, queue:dead())
+    assert.is_nil(results["file/1"].error)
+    assert.equal("invalid_argument", results["file/2"].error)
+    added:close()
   end)
 
   it("uses an outcome for inputs that are added later, for a while", function()
