@@ -141,6 +141,14 @@ function Dict:find(key)
   return contents
 end
 
+function Dict:name(key, name, replaces)
+  local made, message = write(self, replaces and "safe_set" or "safe_add", key, name, self.settings.ttl)
+  if made == nil then
+    return nil, message
+  end
+  return made and name or self:get(key)
+end
+
 function Dict:sequence()
   return self:get(SEQUENCE) or 0
 end
