@@ -116,7 +116,7 @@ local function owner_of(self, id, claimants, key)
   return owner
 end
 
--- Offers an event to its waiters, or to one of them. Returns false where the place fails: then a later look does so.
+-- Offers an event to its waiters, or to one of them. Where the place fails, a later look does so.
 local function deliver(self, event, id, to)
   local claimants, key = claimants_of(self, event)
   local owner = key and owner_of(self, id, claimants, key)
@@ -127,7 +127,6 @@ local function deliver(self, event, id, to)
       awaited:offer(event)
     end
   end
-  return not key or owner ~= nil
 end
 
 ---Keeps an event and offers it to its waiters.
@@ -159,9 +158,7 @@ local function is_later(self, entry, submission)
   return not submission.at or type(at) == "number" and at >= submission.at and at <= (self.place:time() or -math.huge)
 end
 
--- Offers `awaited` the kept events. Returns false where the place has failed.
 local function look(self, awaited, is_first, is_new)
-  local is_complete = true
   for _, key in ipairs(keys_of(awaited.submission)) do
     if is_new and self.place.name then
       claim(self, key, submissions.name(awaited.submission))
@@ -170,11 +167,10 @@ local function look(self, awaited, is_first, is_new)
       local entry = kept.decode(content)
       local event = type(entry) == "table" and entry.event
       if type(event) == "table" and type(event.data) == "table" and is_later(self, entry, awaited.submission) then
-        is_complete = deliver(self, event, entry.id or event.webhookId, awaited) and is_complete
+        deliver(self, event, entry.id or event.webhookId, awaited)
       end
     end
   end
-  return is_complete
 end
 
 ---Offers `awaited` the kept events at once, and later ones for as long as the caller keeps the returned value.
@@ -205,7 +201,8 @@ local function look_for_all(self)
     elseif waiting.due <= now then
       waiting.due, waiting.pause = now + waiting.pause, math.min(waiting.pause * GROWTH, self.place.pauses[2])
       if sequence == nil or sequence ~= waiting.sequence then
-        waiting.sequence = look(self, waiting.awaited, false) and sequence or nil
+        waiting.sequence = sequence
+        look(self, waiting.awaited, false)
       end
     end
   end
