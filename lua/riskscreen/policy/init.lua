@@ -243,6 +243,7 @@ end
 ---@param other? riskscreen.Error|riskscreen.Response
 ---@return riskscreen.Decision
 function Policy:decide(results, other)
+  text.expect("decide: results", results, "table", true)
   local about_scores
   if results == nil and errors.is(other) and other.decision then
     return other.decision
