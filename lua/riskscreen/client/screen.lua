@@ -9,14 +9,13 @@ local decisions = require "riskscreen.policy.decision"
 local errors = require "riskscreen.errors"
 local json = require "riskscreen.json"
 local lookups = require "riskscreen.policy.lookups"
-local operations = require "riskscreen.interface.operations"
 local policies = require "riskscreen.policy"
 local reliability = require "riskscreen.options.reliability"
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 
 local SHORTEST_TIMEOUT = build.SHORTEST_WAIT
-local RISK_OPERATION = operations.by_name.getAddressRisk.name
+local RISK_OPERATION = lookups.list[1].operation.name
 local NO_OPTIONS = {}
 local default_policy = policies.new()
 
@@ -82,7 +81,7 @@ local function look_up_one(screening, lookup, subject, options)
   -- A canonical address of its network needs no second check. Without a check the call's own one remains.
   local is_checked = screening.address_check or screening.is_canonical
   local call = is_checked and calls.make or calls.perform
-  return call(screening.state, operations.by_name[lookup.operation], subject, options)
+  return call(screening.state, lookup.operation, subject, options)
 end
 
 -- The results of several functions. Where nothing can wait each call returns an error that says so.
@@ -123,7 +122,7 @@ local function look_up_offered(screening, subject, options)
 end
 
 -- Makes the lookups and lets the policy decide. Returns the text of the answer as well if the decision follows from it
--- alone and the screening keeps texts.
+-- alone.
 local function ask(screening, subject, options, address)
   local wanted, policy = screening.wanted, screening.policy
   if wanted[2] then
@@ -249,8 +248,7 @@ end
 local function new_screening(state, policy, checked)
   local level = calls.address_check(state, checked.address_check, "checksum")
   -- The headers of a lookup's response are not used.
-  local options =
-    { timeout = checked.timeout, value_only = checked.with_text and "text" or true, address_check = false }
+  local options = { timeout = checked.timeout, value_only = true, address_check = false }
   for _, option in ipairs(reliability.call) do
     options[option.name] = checked[option.name]
   end
@@ -279,10 +277,10 @@ end
 
 -- Whether a request names an address and a network alone. Then there is nothing to check.
 local function is_plain(request)
-  if type(request) ~= "table" or tables.inherits(request) then
+  if type(request) ~= "table" or getmetatable(request) ~= nil then
     return false
   end
-  for name in pairs(request) do
+  for name in next, request do
     if name ~= "address" and name ~= "network" then
       return false
     end
@@ -294,9 +292,9 @@ end
 ---It counts in milliseconds, so that most lookups have the options of the last one.
 ---@param state riskscreen.State
 ---@param policy? riskscreen.Policy the client's
----@param checked table by M.options, and `is_canonical` and `with_text`
+---@param checked table by M.options, and `is_canonical`
 ---@return fun(address: any, network: any, timeout?: number): riskscreen.Decision, string|nil decide
----the text is that of the service's answer, with the option `with_text` and where the decision follows from it alone
+---the text is that of the service's answer, where the decision follows from it alone
 ---@return fun(text: string): riskscreen.Decision decide_again from such a text, with no address and network
 ---@return fun(decision: riskscreen.Decision) record_again a decision that is used again
 function M.decider(state, policy, checked)

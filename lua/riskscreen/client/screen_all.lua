@@ -213,7 +213,6 @@ function M.install(Client)
       source, input = rows_of(source, checked)
     end
     local level = calls.address_check(state, checked.address_check, "checksum")
-    checked.with_text = checked.remember > 0
     local decide_new, decide_again, record_again = screen.decider(state, self.policy, checked)
     local decide = decide_once(state, decide_new, decide_again, checked.remember, level)
     local run, message = maps.new(state.runtime, source, function(item, index)

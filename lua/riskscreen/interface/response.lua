@@ -22,7 +22,7 @@ local MAX_WAIT = 1e9 -- seconds; hundreds of digits would make an infinite one
 ---@field size? integer bytes of the body
 ---@field times? table<string, number> seconds
 ---@field http_version? string
----@field text? string the body, where the request asked for it
+---@field text? string the body, where the request asked for the value only
 
 ---@class riskscreen.Response the second result of a call, beside its value
 ---@field status integer
