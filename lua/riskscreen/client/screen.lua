@@ -29,7 +29,7 @@ local default_policy = policies.new()
 ---@field priority? "high"|"normal"|"low" as for a call
 ---@field traceparent? string as for a call
 ---@field address_check? "checksum"|"format"|false as for a client
----@field request_id? string your identifier of the request, for the journal
+---@field id? string|number your identifier of the request, for the decision and the journal
 
 local is_lookup = tables.set(lookups.names)
 
@@ -47,22 +47,29 @@ local function lookup_list(value)
   return value
 end
 
+local NETWORK = { name = "network", type = "any", doc = "The chain's short name." }
+
 local M = {}
+
+---The fields that name what is screened, of one request or of an item of many.
+---@type riskscreen.Option[]
+M.subject = {
+  { name = "address", type = "any", doc = "The address." },
+  NETWORK,
+  { name = "id", type = "string|number", doc = "Your identifier, for the decision and the journal." },
+}
 
 ---The options of every screening, of one address or of many.
 ---@type riskscreen.Option[]
 M.options = tables.concat({
-  { name = "network", type = "any", doc = "The chain's short name." },
+  NETWORK,
   client_options.policy,
   client_options.address_check,
   build.checked("include", "table", lookup_list, "Lookups to make besides those that the policy needs."),
   build.seconds("timeout", nil, "Time for all lookups of a decision."),
 }, reliability.call)
 
-local one_options = tables.concat({
-  { name = "address", type = "any", doc = "The address." },
-  { name = "request_id", type = "string", doc = "Your identifier of the request, for the journal." },
-}, M.options)
+local one_options = tables.concat({ M.subject[1], M.subject[3] }, M.options)
 
 local lookups_of = tables.memoize(lookups.wanted)
 
@@ -211,13 +218,13 @@ local function record(screening, decision, canonical, source)
     source = source,
     policy = screening.policy,
     identity = screening.identity,
-    request_id = screening.request_id,
+    request_id = decision.id,
     is_sandbox = state.is_sandbox,
     hide = state.hide_key,
   })
 end
 
-local function decide(screening, address, network, options)
+local function decide(screening, address, network, id, options)
   local state = screening.state
   local now = state.runtime.now
   local started = now()
@@ -239,6 +246,9 @@ local function decide(screening, address, network, options)
   end
   decision.address, decision.network = address, network
   decision.elapsed = now() - started
+  if id ~= nil then
+    decision.id = id
+  end
   if state.settings.journal then
     record(screening, decision, canonical)
   end
@@ -258,7 +268,6 @@ local function new_screening(state, policy, checked)
     policy = extended_policy(state, policy),
     wanted = checked.include and lookups.wanted(policy, checked.include) or lookups_of(policy),
     options = options,
-    request_id = checked.request_id,
     identified_by = checked,
     address_check = level,
     is_canonical = checked.is_canonical,
@@ -275,17 +284,18 @@ local function plain_screening(state, policy)
   return kept
 end
 
--- Whether a request names an address and a network alone. Then there is nothing to check.
+-- Whether a request names what is screened alone. Then there is nothing to check.
 local function is_plain(request)
   if type(request) ~= "table" or getmetatable(request) ~= nil then
     return false
   end
   for name in next, request do
-    if name ~= "address" and name ~= "network" then
+    if name ~= "address" and name ~= "network" and name ~= "id" then
       return false
     end
   end
-  return true
+  local id = request.id
+  return id == nil or type(id) == "string" or type(id) == "number"
 end
 
 ---A function that screens addresses one after another. A timeout of its own replaces the other options of the lookups.
@@ -293,22 +303,22 @@ end
 ---@param state riskscreen.State
 ---@param policy? riskscreen.Policy the client's
 ---@param checked table by M.options, and `is_canonical`
----@return fun(address: any, network: any, timeout?: number): riskscreen.Decision, string|nil decide
+---@return fun(address: any, network: any, timeout?: number, id?: string|number): riskscreen.Decision, string|nil decide
 ---the text is that of the service's answer, where the decision follows from it alone
 ---@return fun(text: string): riskscreen.Decision decide_again from such a text, with no address and network
 ---@return fun(decision: riskscreen.Decision) record_again a decision that is used again
 function M.decider(state, policy, checked)
   local screening = new_screening(state, checked.policy or policy or default_policy, checked)
   local last = {}
-  return function(address, network, timeout)
+  return function(address, network, timeout, id)
     if not timeout then
-      return decide(screening, address, network, screening.options)
+      return decide(screening, address, network, id, screening.options)
     end
     timeout = math.max(math.floor(timeout * 1000 + 0.5) / 1000, SHORTEST_TIMEOUT)
     if timeout ~= last.timeout then
       last = { timeout = timeout, value_only = true, address_check = false }
     end
-    return decide(screening, address, network, last)
+    return decide(screening, address, network, id, last)
   end, function(answer)
     local decision = screening.policy:decide_record(json.decode(answer).data)
     redact_reasons(state, decision)
@@ -341,11 +351,11 @@ function M.install(Client)
     if is_plain(request) then
       local state = calls.open(self, "client")
       local screening = plain_screening(state, rawget(self, "policy") or default_policy)
-      return (decide(screening, request.address, request.network, screening.options))
+      return (decide(screening, request.address, request.network, request.id, screening.options))
     end
     local state, checked = calls.open(self, "client", nil, one_options, request, "screen")
     local screening = new_screening(state, checked.policy or self.policy or default_policy, checked)
-    return (decide(screening, checked.address, checked.network, screening.options))
+    return (decide(screening, checked.address, checked.network, checked.id, screening.options))
   end
 
   ---Decides as `screen` does, from results that were looked up before: a risk assessment, or the kept answer of a

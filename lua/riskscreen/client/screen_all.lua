@@ -5,6 +5,7 @@ local build = require "riskscreen.options.build"
 local addresses = require "riskscreen.address"
 local decisions = require "riskscreen.policy.decision"
 local calls = require "riskscreen.call"
+local check = require "riskscreen.options.check"
 local errors = require "riskscreen.errors"
 local maps = require "riskscreen.client.map"
 local options = require "riskscreen.options"
@@ -16,11 +17,10 @@ local tables = require "riskscreen.util.tables"
 local validate = require "riskscreen.interface.validate"
 
 local MAX_REMEMBERED = 10000000
-local ITEM_FIELDS = { { name = "address" }, { name = "network" } }
 
 ---@class riskscreen.ScreenAllRequest
----@field source any[]|(fun(): any)|file* addresses, or tables of `address` and `network`; a file has
----rows, as riskscreen.rows reads them
+---@field source any[]|(fun(): any)|file* addresses, or tables of `address`, `network` and `id`; a file has rows, as
+---riskscreen.rows reads them
 ---@field network? any the network of items that name none
 ---@field policy? riskscreen.Policy
 ---@field include? riskscreen.LookupName[]
@@ -45,13 +45,9 @@ local all_options = tables.concat({
   ),
 }, screen.options, options.map, row_options)
 
-local function any_value(_, value)
-  return value
-end
-
 -- A misspelt field must not lead to a decision about another network, or about no address.
 local function check_fields(item, index)
-  local _, problem = validate.fields(ITEM_FIELDS, item, "", "field", any_value)
+  local _, problem = validate.fields(screen.subject, item, "", "field", check.value)
   if problem then
     local message = ("item %d: %s"):format(index, problem.message)
     error(
@@ -87,7 +83,7 @@ local function count_invalid(input, decision, index)
   end
 end
 
--- The address and the network of an item.
+-- The address, the network and the id of an item.
 local function subject_of(item, index, network)
   if type(item) ~= "table" then
     return item, network
@@ -96,7 +92,7 @@ local function subject_of(item, index, network)
   if item.network ~= nil then
     network = item.network
   end
-  return item.address, network
+  return item.address, network, item.id
 end
 
 -- A decision is kept as the text of its answer, where it follows from that alone. Keeping the tables of 4,096 decisions
@@ -168,24 +164,24 @@ local function decide_once(state, decide, decide_again, capacity, level)
   local tasks, lists = state.runtime.tasks, state.lists
   local decided = tables.object(Decided, { capacity = capacity, young = {}, old = {}, count = 0 })
 
-  return function(address, network, index)
+  return function(address, network, id, index)
     local key, canonical
     if capacity > 0 then
       key, canonical = addresses.key(address, network, level)
     end
     if not key then
-      return (decide(address, network))
+      return (decide(address, network, nil, id))
     end
     local pair = decided:find(key)
     local kept = pair and recall(pair, tasks)
     if kept and (not lists or is_confirmed(lists, kept, canonical, network)) then
       local decision = type(kept) == "string" and decide_again(kept) or decisions.copy(kept)
       decision.address, decision.network = address, network
-      decision.repeats, decision.elapsed = pair.index, pair.elapsed
+      decision.id, decision.repeats, decision.elapsed = id, pair.index, pair.elapsed
       return decision
     end
     pair = decided:add(key, index)
-    local decision, answer = decide(address, network)
+    local decision, answer = decide(address, network, nil, id)
     keep(pair, decision, answer)
     return decision
   end
@@ -202,8 +198,8 @@ local M = { options = all_options }
 ---@param Client table
 function M.install(Client)
   ---Screens every item of a source: an iterator of one decision for each item. A decision also has `index`, the
-  ---item's position, and `input`, the item. If an earlier item had the same address and network, `repeats` is its
-  ---position. An item with an unknown field raises an error object.
+  ---item's position, `input`, the item, and its `id`. If an earlier item had the same address and network, `repeats`
+  ---is its position. An item with an unknown field raises an error object.
   ---@param request riskscreen.ScreenAllRequest
   ---@return riskscreen.Run
   function Client:screen_all(request)
@@ -216,8 +212,8 @@ function M.install(Client)
     local decide_new, decide_again, record_again = screen.decider(state, self.policy, checked)
     local decide = decide_once(state, decide_new, decide_again, checked.remember, level)
     local run, message = maps.new(state.runtime, source, function(item, index)
-      local address, network = subject_of(item, index, checked.network)
-      local decision = decide(address, network, index)
+      local address, network, id = subject_of(item, index, checked.network)
+      local decision = decide(address, network, id, index)
       decision.index, decision.input = index, item
       if input then
         count_invalid(input, decision, index)
