@@ -190,11 +190,12 @@ end
 function M.explain(address, network)
   local format = formats[network or false]
   if not format then
-    return ("the network must be one that the service knows (got %s)"):format(text.show(network))
+    local hint = text.did_you_mean(network, networks)
+    return ("the network must be one that the service knows (got %s%s)"):format(text.show(network), hint)
   elseif type(address) ~= "string" then
     return ("the address must be a text (got %s)"):format(text.kind(address))
   elseif #address > LONGEST then
-    return ("it is %d bytes long, and the longest address has %d"):format(#address, LONGEST)
+    return ("it is %s long, and the longest address has %d"):format(text.count(#address, "byte"), LONGEST)
   end
   local canonical, reason = read(format, address, true)
   if canonical then

@@ -15,7 +15,6 @@ local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 
 local SHORTEST_TIMEOUT = build.SHORTEST_WAIT
-local RISK_OPERATION = lookups.list[1].operation.name
 local NO_OPTIONS = {}
 local default_policy = policies.new()
 
@@ -145,7 +144,7 @@ end
 
 -- The result of a lookup that is not made, because the text is no address of the network.
 local function refused(problem, field)
-  local fields = { operation = RISK_OPERATION, field = field, sent = false, attempts = 0, elapsed = 0 }
+  local fields = { field = field, sent = false, attempts = 0, elapsed = 0 }
   return { errors = { risk = errors.new("invalid_argument", problem, fields) } }
 end
 
