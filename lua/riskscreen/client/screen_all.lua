@@ -7,6 +7,7 @@ local decisions = require "riskscreen.policy.decision"
 local calls = require "riskscreen.call"
 local check = require "riskscreen.options.check"
 local errors = require "riskscreen.errors"
+local generations = require "riskscreen.util.generations"
 local maps = require "riskscreen.client.map"
 local options = require "riskscreen.options"
 local row_options = require "riskscreen.options.rows"
@@ -30,7 +31,7 @@ local MAX_REMEMBERED = 10000000
 ---@field on_progress? fun(done: integer, failed: integer, rate: number, eta: number|nil)
 ---@field total? integer number of items, for the eta; the length of a list is known
 ---@field stop_after_failures? integer failures in a row after which the run raises an error object
----@field remember? integer different addresses and networks that are not asked for again, 4096 by default
+---@field remember? integer different addresses and networks, at least, that are not asked for again, 4096 by default
 ---@field address_check? "checksum"|"format"|false as for a client
 
 local all_options = tables.concat({
@@ -41,7 +42,7 @@ local all_options = tables.concat({
     4096,
     0,
     MAX_REMEMBERED,
-    "Number of different addresses and networks that are not asked for again."
+    "Number of different addresses and networks, at least, that are not asked for again."
   ),
 }, screen.options, options.map, row_options)
 
@@ -100,35 +101,10 @@ end
 local LONGEST_TEXT = 4096 -- bytes
 
 ---@class riskscreen.DecidedPair an address and a network that were decided, or are being decided
----@field number integer of the pair
 ---@field index integer the item's position
 ---@field kept? string|riskscreen.Decision the text of the answer, or the decision; nil while it is being made
 ---@field elapsed? number seconds of the decision
 ---@field ready? table repeats wait for the decision
-
----@class riskscreen.Decided the last pairs
----@field private capacity integer
----@field private young table<string, riskscreen.DecidedPair> by the key of network and address. At `capacity` pairs the
----table becomes the old one, because single removals are slow in a nearly full table: Lua rebuilds the table at nearly
----every insertion (spec/c/tables_test.c).
----@field private old table<string, riskscreen.DecidedPair>
----@field private count integer of pairs so far: the number of the last one
-local Decided = {}
-
--- The pair of a key, unless `capacity` other pairs came later.
-function Decided:find(key)
-  local pair = self.young[key] or self.old[key]
-  return pair and self.count - pair.number < self.capacity and pair or nil
-end
-
-function Decided:add(key, index)
-  local pair = { number = self.count + 1, index = index, kept = nil, elapsed = nil }
-  if pair.number % self.capacity == 0 then
-    self.young, self.old = {}, self.young
-  end
-  self.young[key], self.count = pair, pair.number
-  return pair
-end
 
 -- Keeps a decision. The caller may change its own table.
 local function keep(pair, decision, answer)
@@ -158,11 +134,12 @@ local function is_confirmed(lists, kept, canonical, network)
   return not listed and kept.source ~= "list" and noted == #(notes or {})
 end
 
--- Decides each pair of address and network once while it is among the last `capacity` pairs. Every spelling of an
--- address is the same address; a text that is no address is not remembered. A repeat waits for a decision under way.
+-- Decides each pair of address and network once while it is among the last `capacity` pairs, or longer. Every spelling
+-- of an address is the same address; a text that is no address is not remembered. A repeat waits for a decision that is
+-- under way.
 local function decide_once(state, decide, decide_again, capacity, level)
   local tasks, lists = state.runtime.tasks, state.lists
-  local decided = tables.object(Decided, { capacity = capacity, young = {}, old = {}, count = 0 })
+  local decided = generations.new(capacity)
 
   return function(address, network, id, index)
     local key, canonical
@@ -172,7 +149,7 @@ local function decide_once(state, decide, decide_again, capacity, level)
     if not key then
       return (decide(address, network, nil, id))
     end
-    local pair = decided:find(key)
+    local pair = decided:get(key)
     local kept = pair and recall(pair, tasks)
     if kept and (not lists or is_confirmed(lists, kept, canonical, network)) then
       local decision = type(kept) == "string" and decide_again(kept) or decisions.copy(kept)
@@ -180,7 +157,8 @@ local function decide_once(state, decide, decide_again, capacity, level)
       decision.id, decision.repeats, decision.elapsed = id, pair.index, pair.elapsed
       return decision
     end
-    pair = decided:add(key, index)
+    pair = { index = index, kept = nil, elapsed = nil }
+    decided:set(key, pair)
     local decision, answer = decide(address, network, nil, id)
     keep(pair, decision, answer)
     return decision

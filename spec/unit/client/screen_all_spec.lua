@@ -262,11 +262,11 @@ for _, way in ipairs(support.ways) do
     end)
 
     it("asks again for a pair that it no longer remembers", function()
-      local list = { address(1), address(2), address(1), address(1) }
+      local list = { address(1), address(2), address(3), address(1), address(1) }
       collect(client:screen_all { source = list, network = "eth", remember = 1, concurrency = 1 })
-      assert.equal(3, #service:requests())
+      assert.equal(4, #service:requests())
       collect(client:screen_all { source = { address(1), address(1) }, network = "eth", remember = 0 })
-      assert.equal(5, #service:requests())
+      assert.equal(6, #service:requests())
     end)
 
     it("reports each item exactly once, whatever fails", function()
