@@ -217,14 +217,31 @@ local function problem_of(address, network)
   return ("%s is not an address of the network %s: %s"):format(text.show(address), network, reason), "address"
 end
 
+-- The same for a network whose form is not known: the text must be an address of some network.
+local function validate_anywhere(address, network, level)
+  if type(address) ~= "string" or address == "" then
+    return nil, ("the address must be a text (got %s)"):format(text.show(address)), "address"
+  elseif level ~= false and not M.networks_of(address, level)[1] then
+    local message = "%s is not an address of any network; address_check = false accepts any text on %s"
+    return nil, message:format(text.show(address), network), "address"
+  end
+  return (M.normalize(address))
+end
+
 ---The canonical spelling of a text that is an address of a network.
 ---@param address any
 ---@param network any
 ---@param level? "checksum"|"format"|false by default "checksum"; false accepts any text
+---@param added? table<string, string|true> networks that the operator has added, perhaps with one of the same form
 ---@return string|nil canonical
 ---@return string|nil problem
 ---@return "address"|"network"|nil field
-function M.validate(address, network, level)
+function M.validate(address, network, level, added)
+  local like = added and network ~= nil and added[network]
+  if like == true then
+    return validate_anywhere(address, network, level)
+  end
+  network = like or network
   local format = formats[network or false]
   local memory = memories[level == nil and "checksum" or level]
   if memory and format == EVM and type(address) == "string" and is_canonical_evm(address) then

@@ -148,30 +148,12 @@ local function refused(problem, field)
   return { errors = { risk = errors.new("invalid_argument", problem, fields) } }
 end
 
--- The canonical address on a network that the operator has added; or nil, the problem and the field. Where its form is
--- not known, the text must be an address of some network.
-local function validate_added(address, network, like, level)
-  if type(like) == "string" then
-    return addresses.validate(address, like, level)
-  elseif type(address) ~= "string" or address == "" then
-    return nil, ("the address must be a text (got %s)"):format(text.show(address)), "address"
-  elseif level and not addresses.networks_of(address)[1] then
-    local message = "%s is not an address of any network; address_check = false accepts any text on %s"
-    return nil, message:format(text.show(address), network), "address"
-  end
-  return (addresses.normalize(address))
-end
-
 local function validate(screening, address, network)
   if screening.is_canonical then
     return address
   end
-  local added = screening.state.settings.extend
-  local like = added and added.network and network ~= nil and added.network[network]
-  if like then
-    return validate_added(address, network, like, screening.address_check)
-  end
-  return addresses.validate(address, network, screening.address_check)
+  local extend = screening.state.settings.extend
+  return addresses.validate(address, network, screening.address_check, extend and extend.network)
 end
 
 -- The policy with the values that the operator has added to the client.
