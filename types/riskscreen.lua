@@ -361,10 +361,11 @@ function riskscreen.map(source, body, given) end
 ---@param address any
 ---@param network any
 ---@param level? "checksum"|"format"|false by default "checksum"; false accepts any text
+---@param added? table<string, string|true> networks that the operator has added, perhaps with one of the same form
 ---@return string|nil canonical
 ---@return string|nil problem
 ---@return "address"|"network"|nil field
-function riskscreen.address.validate(address, network, level) end
+function riskscreen.address.validate(address, network, level, added) end
 
 ---The canonical spelling of an address: the same for every spelling of one address. A text that is no address stays as it is, except that 0x texts get lower case.
 ---@param address string
@@ -421,7 +422,7 @@ local riskscreen_ScreenRequest = {}
 ---@field on_progress? fun(done: integer, failed: integer, rate: number, eta: number|nil)
 ---@field total? integer number of items, for the eta; the length of a list is known
 ---@field stop_after_failures? integer failures in a row after which the run raises an error object
----@field remember? integer different addresses and networks that are not asked for again, 4096 by default
+---@field remember? integer different addresses and networks, at least, that are not asked for again, 4096 by default
 ---@field address_check? "checksum"|"format"|false as for a client
 local riskscreen_ScreenAllRequest = {}
 
@@ -853,7 +854,7 @@ function riskscreen_Inbox:listen(options) end
 ---@return integer status
 function riskscreen_Inbox:serve() end
 
----Stops listening. Idempotent.
+---Stops serving. Idempotent.
 function riskscreen_InboxListener:close() end
 
 ---@class riskscreen.SqliteOptions

@@ -99,6 +99,13 @@ function M.defer(fn, ...)
   return true
 end
 
+---Serves requests over HTTP. Most programs do not load it.
+---@return riskscreen.Server|nil
+---@return riskscreen.Error|nil err
+function M.listen(...)
+  return require("riskscreen.runtime.native.server").new(...)
+end
+
 ---A transport over the library's own HTTP. A call in a task yields until its answer is there. A call elsewhere blocks,
 ---and tasks go on meanwhile. The arguments after the request are those that differ between the requests of a call: they
 ---need no table of their own. With `value_only` a 200 has its text in place of headers and times.
