@@ -13,6 +13,7 @@ local redis = require "riskscreen.redis"
 local runtime = require "riskscreen.runtime"
 local scripts = require "riskscreen.queue.scripts"
 local tables = require "riskscreen.util.tables"
+local time = require "riskscreen.util.time"
 
 local LONGEST_WAIT = 1 -- seconds that one command waits in Redis
 local SHORT_WAIT = 0.1 -- the same at the end of a queue, while other workers have its last jobs
@@ -170,8 +171,8 @@ end
 local function kept_outcome(self, job)
   local outcome = job.kept ~= "" and json.decode(job.kept)
   local is_own = type(outcome) == "table" and outcome.identity == identity_of(self)
-  local age = is_own and type(outcome.time) == "number" and os.time() - outcome.time
-  local is_fresh = age and age >= 0 and age <= self.queue.settings.remember
+  local age = is_own and time.age(outcome.time, os.time())
+  local is_fresh = age and age <= self.queue.settings.remember
   return is_fresh and not is_listed(self, job.input) and outcome or nil
 end
 

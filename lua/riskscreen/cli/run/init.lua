@@ -18,6 +18,7 @@ local states = require "riskscreen.cli.run.state"
 local status = require "riskscreen.cli.status"
 local system = require "riskscreen.system"
 local tables = require "riskscreen.util.tables"
+local text = require "riskscreen.util.text"
 
 local RECORD_EVERY = 1 -- seconds between two times that the output is forced to the disk
 local MOST_WAITING = 2000 -- answers that are not in the output, at which it is written earlier
@@ -307,8 +308,8 @@ end
 
 function Run:summary()
   local progress, parts = self.progress, {}
-  local rows = progress_line.grouped(progress.position)
-  parts[1] = ("%s rows: %s"):format(rows, progress_line.counts(progress.counts))
+  local rows = text.count(progress.position, "row", progress_line.grouped(progress.position))
+  parts[1] = ("%s: %s"):format(rows, progress_line.counts(progress.counts))
   if progress.invalid > 0 then
     parts[#parts + 1] = ("%s invalid"):format(progress_line.grouped(progress.invalid))
   end
@@ -352,11 +353,9 @@ function Run:go(client)
     return self:exit_status()
   end
   if self.state then
-    self.context:warn(
-      ("stopped after %s rows; the same command with --resume goes on"):format(
-        progress_line.grouped(self.state.progress.position)
-      )
-    )
+    local position = self.state.progress.position
+    local rows = text.count(position, "row", progress_line.grouped(position))
+    self.context:warn(("stopped after %s; the same command with --resume goes on"):format(rows))
   end
   error(failure, 0)
 end
