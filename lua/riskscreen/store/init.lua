@@ -241,7 +241,7 @@ function Space:count(prefix)
   return backend_of(self.store):count(self.name, prefix or "", self.store.clock())
 end
 
-local clock = build.callback("clock", "Returns the time in seconds since 1970, for `ttl`.", time)
+local clock = build.callback("clock", "Returns the time in seconds since 1970, for `ttl`.", time.now)
 
 local options = {
   memory = { clock },

@@ -289,6 +289,18 @@ function M.nearest(word, candidates)
   return best
 end
 
+---A number with its noun: "1 entry", "2 entries".
+---@param number number
+---@param noun string for one thing
+---@param shown? string the number as it is shown
+---@return string
+function M.count(number, noun, shown)
+  if number ~= 1 then
+    noun = noun:gsub("y$", "ie"):gsub("s$", "se") .. "s"
+  end
+  return (shown or ("%.0f"):format(number)) .. " " .. noun
+end
+
 ---"; did you mean 'x'?" or nothing.
 ---@param word any
 ---@param candidates string[]
