@@ -67,6 +67,7 @@ int rsc_sockets_open(struct rsc_sockets *sockets, int family, int type, int prot
         errno = ENOMEM;
         return -1;
     }
+    unregister(sockets, fd, entry); /* libcurl 7.88 tells nobody when it closes a socket that never connected */
     *entry = (struct rsc_socket){.ours = true, .fresh = true};
     return fd;
 }
