@@ -87,22 +87,35 @@ static int ms_until(uint64_t due) {
     return ms < INT_MAX ? (int)ms : INT_MAX;
 }
 
-/* Copies the set for the thread, or nothing but `wake` if it is not armed. Returns the number of descriptors, or 0. */
-static size_t copy_set(struct waiter *waiter, const struct rsc_poll_set *set) {
-    size_t count = waiter->armed ? set->count : 0;
-    if (waiter->capacity <= count) {
-        struct pollfd *fds = realloc(waiter->fds, (set->capacity + 1) * sizeof *fds);
+/* Copies the set for the thread. */
+static bool copy_set(struct waiter *waiter, const struct rsc_poll_set *set) {
+    if (waiter->capacity <= set->count) {
+        size_t capacity = set->capacity + 1;
+        struct pollfd *fds = realloc(waiter->fds, capacity * sizeof *fds);
         if (fds == NULL) {
-            return 0;
+            return false;
         }
         waiter->fds = fds;
-        waiter->capacity = set->capacity + 1;
+        waiter->capacity = capacity;
     }
+    if (set->count > 0) {
+        memcpy(waiter->fds + 1, set->fds, set->count * sizeof *set->fds);
+    }
+    return true;
+}
+
+/* Waits once without the mutex, for nothing but `wake` if it is not armed. Returns whether a descriptor is ready. */
+static bool wait_once(struct waiter *waiter, size_t count) {
+    int ms = waiter->armed ? ms_until(waiter->due) : -1;
     waiter->fds[0] = (struct pollfd){.fd = waiter->wake[0], .events = POLLIN};
-    if (count > 0) {
-        memcpy(waiter->fds + 1, set->fds, count * sizeof *set->fds);
+    leave(waiter);
+    int found = poll(waiter->fds, (nfds_t)count, ms);
+    (void)pthread_mutex_lock(&waiter->mutex);
+    bool woken = waiter->fds[0].revents != 0;
+    if (woken) {
+        take_bytes(waiter->wake[0]);
     }
-    return count + 1;
+    return found > (woken ? 1 : 0);
 }
 
 static void *run_waiter(void *argument) {
@@ -111,19 +124,10 @@ static void *run_waiter(void *argument) {
     (void)pthread_mutex_lock(&waiter->mutex);
     while (!waiter->ended) {
         unsigned round = waiter->round;
-        size_t count = copy_set(waiter, set);
-        int ms = waiter->armed ? ms_until(waiter->due) : -1, found = 1;
-        if (count > 0) {
-            leave(waiter);
-            found = poll(waiter->fds, (nfds_t)count, ms);
-            (void)pthread_mutex_lock(&waiter->mutex);
-            if (waiter->fds[0].revents != 0) {
-                take_bytes(waiter->wake[0]);
-                found--;
-            }
-        }
-        if (waiter->armed && round == waiter->round && (found > 0 || rsc_now() >= waiter->due)) {
-            /* Without memory the host steps in vain until there is some. */
+        /* Without memory the host steps in vain until there is some. */
+        bool found = waiter->armed && !copy_set(waiter, set);
+        found = found || wait_once(waiter, waiter->armed ? set->count + 1 : 1);
+        if (waiter->armed && round == waiter->round && (found || rsc_now() >= waiter->due)) {
             set_readable(waiter, true);
             waiter->armed = false;
         }
