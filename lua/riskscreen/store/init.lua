@@ -96,7 +96,9 @@ end
 ---@return riskscreen.Error|nil err
 function Store:batch(changes)
   local backend = backend_of(self)
+  text.expect("store: changes", changes, "table")
   for _, change in ipairs(changes) do
+    text.expect("store: a change", change, "table")
     local err = change_problem(change)
     if err then
       return nil, err
@@ -215,6 +217,7 @@ end
 ---@param range? { prefix?: string, after?: string } keys that begin with `prefix` and come after `after`
 ---@return fun(): string|nil, string|nil
 function Space:each(range)
+  text.expect("store: range", range, "table", true)
   range = range or {}
   local prefix, after = range.prefix or "", range.after
   local page, position = {}, 1
@@ -240,6 +243,7 @@ end
 ---@return integer|nil
 ---@return riskscreen.Error|nil err
 function Space:count(prefix)
+  text.expect("store: prefix", prefix, "string", true)
   return backend_of(self.store):count(self.name, prefix or "", self.store.clock())
 end
 
@@ -294,7 +298,7 @@ local M = { options = options }
 ---@return riskscreen.Store
 function M.memory(given)
   local settings = check.arguments("store.memory", options.memory, given or {})
-  return new(memory.new(), settings, not settings.clock and { clock = runtime.now, date = time })
+  return new(memory.new(), settings, not settings.clock and { clock = runtime.now, date = time.now })
 end
 
 ---@class riskscreen.SqliteOptions
@@ -315,12 +319,12 @@ function M.sqlite(given)
   if not backend then
     return nil, err
   end
-  local lifetime = not settings.clock and lifetimes.new(backend, time, runtime.now)
+  local lifetime = not settings.clock and lifetimes.new(backend, time.now, runtime.now)
   return new(backend, settings, lifetime and {
     clock = function()
       return lifetime:time()
     end,
-    date = time,
+    date = time.now,
     lifetime = lifetime,
   })
 end

@@ -15,7 +15,7 @@ local PAUSES = { 0.2, 2 } -- seconds between two looks at a store
 
 ---@class riskscreen.webhook.Memory: riskscreen.webhook.Place
 ---@field private lists riskscreen.TtlQueue
-local Memory = { by_custom_id = true, time = time }
+local Memory = { by_custom_id = true, time = time.now }
 Memory.__index = Memory
 
 function Memory:keep(keys, id, content)

@@ -66,7 +66,7 @@ end
 ---The moment of a submission, by the clock of the events.
 ---@return number
 function Waiters:mark()
-  return self.place:time() or time()
+  return self.place:time() or time.now()
 end
 
 -- Those who may claim an event: by its requestId, or where nobody has it, by its customId. Returns also the key.
@@ -154,8 +154,8 @@ end
 
 -- Whether a kept event is not about an earlier transaction. One from the future was kept while the clock was wrong.
 local function is_later(self, entry, submission)
-  local at = entry.at
-  return not submission.at or type(at) == "number" and at >= submission.at and at <= (self.place:time() or -math.huge)
+  local age = time.age(entry.at, self.place:time() or -math.huge)
+  return not submission.at or age ~= nil and entry.at >= submission.at
 end
 
 local function look(self, awaited, is_first, is_new)

@@ -96,9 +96,11 @@ describe("a store", function()
     for _, name in ipairs { "riskscreen.store", "riskscreen.util.time" } do
       loaded[name], package.loaded[name] = package.loaded[name], nil
     end
-    package.loaded["riskscreen.util.time"] = function()
-      return date
-    end
+    package.loaded["riskscreen.util.time"] = {
+      now = function()
+        return date
+      end,
+    }
     stores = require "riskscreen.store"
   end)
 

@@ -7,7 +7,6 @@ local clock = require "riskscreen.nginx.fleet.clock"
 local errors = require "riskscreen.errors"
 local leases = require "riskscreen.nginx.lease"
 local random = require "riskscreen.util.random"
-local runtime = require "riskscreen.runtime"
 local seals = require "riskscreen.nginx.fleet.seal"
 local tables = require "riskscreen.util.tables"
 
@@ -150,7 +149,7 @@ end
 local function append(self, kind, content)
   local settings, client, problem = self.settings, self.settings.client, nil
   -- A random number tells apart two records with the same number and the same content.
-  local text = ("%s%s %d\n%s"):format(VERSION, kind, random.seed(runtime.now()), content)
+  local text = ("%s%s %d\n%s"):format(VERSION, kind, random.seed(), content)
   local least = self:number() or 0
   for try = 1, TRIES do
     local last, failure = client:call("XREVRANGE", settings.stream, "+", "-", "COUNT", 1)
