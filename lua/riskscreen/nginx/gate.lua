@@ -112,18 +112,14 @@ local function set_variables(variables, decision, source, action)
   end
 end
 
-local function decide_exempt(self)
-  self.recorder:decided("allow", "exempt")
-  if self.journal then
-    self.journal:record(EXEMPT, "exempt", self.policy)
-  end
-  return EXEMPT, "exempt"
-end
-
 local function find_decision(self, request)
   local exempt = self.own_location.exempt
   if exempt and exempt() then
-    return decide_exempt(self)
+    self.recorder:decided("allow", "exempt")
+    if self.journal then
+      self.journal:record(EXEMPT, "exempt", self.policy)
+    end
+    return EXEMPT, "exempt"
   end
   local address, network, problem, subjects = input.read(self.own_location, request)
   if subjects then
