@@ -78,7 +78,7 @@ riskscreen.store, riskscreen.journal, riskscreen.report, riskscreen.redis, risks
 ---@field breaker? table|boolean When a failing service gets no requests for a while; true: with the defaults. Inside nginx it is on by default.
 ---@field hedge? table|boolean When a late lookup is sent a second time; true: with the defaults.
 ---@field shared_dict? string Inside nginx: the `lua_shared_dict` in which all workers have one circuit and one `rate_limit`.
----@field shared_as? string Name of the shared state; clients with the same name share it. By default the base_url.
+---@field shared_as? string Name of the shared state; clients with the same name share it. By default clients of one service and account do.
 ---@field on? table Hooks: functions that get a description of what happens to a call.
 
 ---@class riskscreen.CallOptions

@@ -97,6 +97,7 @@ end
 ---@return string canonical
 ---@return boolean is_hexadecimal
 function M.normalize(address, network)
+  text.expect("address", address, "string")
   if begins_like_hexadecimal(address) and is_hexadecimal(address, 3) then
     return lower(address), true
   end

@@ -345,6 +345,7 @@ function M.install(Client)
   ---@return riskscreen.Decision
   function Client:decide(results)
     local state = calls.open(self, "client")
+    text.expect("client:decide: results", results, "table", true)
     local policy = extended_policy(state, self.policy or default_policy)
     local decision, notes
     if state.lists then

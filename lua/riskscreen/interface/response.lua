@@ -194,10 +194,10 @@ end
 -- Whether the answer leaves out the list that the operation is about: its payload, or that member of the payload.
 local function lacks_list(operation, data)
   local list = operation.may_lack
-  if not list or data == nil then
-    return list ~= nil
+  if list and list ~= "data" and shape.is_object(data) then
+    data = data[list]
   end
-  return list ~= "data" and shape.is_object(data) and (data[list] == nil or data[list] == json.null)
+  return list ~= nil and (data == nil or data == json.null)
 end
 
 local canonical_address = addresses.normalize

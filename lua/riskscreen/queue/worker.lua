@@ -25,9 +25,6 @@ local DEAD_AFTER = 3600 -- seconds
 
 local unpack = table.unpack or unpack -- luacheck: ignore 113 143
 
--- Failures of the worker's set-up. Every further job would fail, so the worker ends and its jobs stay.
-local fatal = { unauthorized = true, tls = true, unsupported = true, cancelled = true, storage = true, list = true }
-
 local M = {}
 
 ---@type riskscreen.Option[]
@@ -329,8 +326,8 @@ local function work_on(self, job)
         return true
       end
       err = errors.new("api", "on_result failed: " .. tostring(problem), { retryable = true })
-    elseif fatal[err.kind] then
-      self:fail(err)
+    elseif errors.ends_run(err) then
+      self:fail(err) -- the jobs stay
       return false
     elseif not err.retryable then
       job.reason = tostring(err)

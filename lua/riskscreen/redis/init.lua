@@ -201,7 +201,9 @@ end
 ---@return riskscreen.Error|nil err
 function Redis:pipeline(commands)
   local list = {}
+  text.expect("redis: commands", commands, "table")
   for index, command in ipairs(commands) do
+    text.expect("redis: a command", command, "table")
     list[index] = command_of(command)
   end
   if #list == 0 then
@@ -232,6 +234,9 @@ end
 ---@return any reply
 ---@return riskscreen.Error|nil err
 function Redis:script(script, keys, arguments)
+  text.expect("redis: script", script, "table")
+  text.expect("redis: keys", keys, "table")
+  text.expect("redis: arguments", arguments, "table", true)
   local command = { "EVALSHA", "", text_of(#keys) }
   append_texts(command, keys)
   append_texts(command, arguments or {})
@@ -300,6 +305,7 @@ end
 ---@param name string
 ---@return string
 function Redis:key(name)
+  text.expect("redis: name", name, "string")
   return self.prefix .. name
 end
 

@@ -14,6 +14,7 @@ local serve = require "riskscreen.sandbox.http"
 local service = require "riskscreen.sandbox.service"
 local settings = require "riskscreen.sandbox.settings"
 local tables = require "riskscreen.util.tables"
+local text = require "riskscreen.util.text"
 local transport = require "riskscreen.sandbox.transport"
 local webhooks = require "riskscreen.sandbox.webhooks"
 
@@ -36,7 +37,9 @@ end
 
 -- Splits options: the service, which is `service` or a new one of their settings, and the options that are no settings.
 local function split(options, level)
-  if tables.inherits(options) then
+  if type(options) ~= "table" then
+    error("options must be a table (got " .. text.kind(options) .. ")", level + 1)
+  elseif tables.inherits(options) then
     error("the table " .. tables.INHERITS, level + 1)
   end
   local of_service, rest, given = {}, {}, options.service

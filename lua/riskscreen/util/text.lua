@@ -216,6 +216,17 @@ end
 ---@type fun(text: string): boolean
 M.is_plain = M.made_of "0-9A-Za-z"
 
+---Raises misuse at the line that called the caller, unless a value has a type.
+---@param what string the value's name
+---@param value any
+---@param wanted type
+---@param is_optional? boolean nil will do
+function M.expect(what, value, wanted, is_optional)
+  if type(value) ~= wanted and not (is_optional and value == nil) then
+    error(("%s must be a %s (got %s)"):format(what, wanted, M.kind(value)), 3)
+  end
+end
+
 ---The type of a Lua value with an article: "a string", "a table", "nothing".
 ---@param value any
 ---@return string
