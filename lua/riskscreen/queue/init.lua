@@ -302,8 +302,7 @@ end
 ---@return integer|nil removed
 ---@return riskscreen.Error|nil err
 function Queue:forget(position)
-  text.expect("queue:forget: position", position, "string")
-  local milliseconds, number = position:match "^(%d+)%-(%d+)$"
+  local milliseconds, number = tostring(position):match "^(%d+)%-(%d+)$"
   if not milliseconds then
     error(("queue:forget: expected the position of a result (got %s)"):format(text.show(position)), 2)
   end
