@@ -231,7 +231,6 @@ return {
     intro = "The record of decisions.",
     functions = {
       fn("riskscreen.journal.file", "M.file", "journal/init.lua"),
-      fn("riskscreen.journal.call", "M.call", "journal/init.lua"),
       fn("riskscreen.journal.store", "M.store", "journal/init.lua"),
       fn("riskscreen.journal.verify", "M.verify", "journal/verify.lua"),
       fn("riskscreen.journal.entries", "M.entries", "journal/verify.lua"),

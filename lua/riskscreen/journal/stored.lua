@@ -1,6 +1,5 @@
--- Journals without a file: in a store, or passed to a function.
+-- A journal in a store.
 
-local errors = require "riskscreen.errors"
 local json = require "riskscreen.json"
 local files = require "riskscreen.journal.file"
 local lines = require "riskscreen.journal.line"
@@ -12,41 +11,6 @@ local KEY = "line:%015d"
 local ATTEMPTS = 100 -- to write while other programs write as well
 
 local M = { SPACE = SPACE, INDEX = INDEX }
-
-local function first_head()
-  return { part = 1, seq = 0, hash = lines.FIRST }
-end
-
----@class riskscreen.journal.OfFunction: riskscreen.JournalTarget
-local OfFunction = {}
-OfFunction.__index = OfFunction
-
-function OfFunction:write(bodies)
-  for _, body in ipairs(bodies) do
-    local line, head = lines.seal(body, self.current, self.hash)
-    local value, err = self.fn(line)
-    if not value and err ~= nil then
-      return nil, errors.is(err) and err or errors.new("storage", "journal: " .. tostring(err), { reason = "other" })
-    end
-    self.current = head
-  end
-  return true
-end
-
-function OfFunction:head()
-  return self.current
-end
-
-function OfFunction:close() -- luacheck: ignore 212
-  return true
-end
-
----@param fn fun(line: string): any
----@param key? string
----@return riskscreen.JournalTarget
-function M.of_function(fn, key)
-  return setmetatable({ fn = fn, hash = lines.hasher(key), current = first_head() }, OfFunction)
-end
 
 ---@class riskscreen.journal.OfStore: riskscreen.JournalTarget
 ---@field private store riskscreen.Store
@@ -61,7 +25,7 @@ local function read_head(self)
   if err then
     return nil, err
   elseif not content then
-    return first_head()
+    return { part = 1, seq = 0, hash = lines.FIRST }
   end
   local head = files.parse_head(content)
   if not head then

@@ -81,7 +81,7 @@ local function decide_one(self, address, network, problem)
   end
   self.recorder:decided(decision.action, source)
   if self.journal then
-    self.journal:record(decision, source, self.policy, address, canonical)
+    self.journal:record(decision, source, self, address, canonical)
   end
   return decision, source
 end
@@ -100,7 +100,7 @@ local function decide_by_key(self, key, network)
   self.recorder:decided(decision.action, source)
   if self.journal then
     local address = self.cache:address_of(key, network)
-    self.journal:record(decision, source, self.policy, address, address)
+    self.journal:record(decision, source, self, address, address)
   end
   return decision, source
 end
@@ -155,7 +155,7 @@ end
 local function decide_exempt(self)
   self.recorder:decided("allow", "exempt")
   if self.journal then
-    self.journal:record(EXEMPT, "exempt", self.policy)
+    self.journal:record(EXEMPT, "exempt", self)
   end
   return EXEMPT, "exempt"
 end

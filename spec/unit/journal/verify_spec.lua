@@ -218,6 +218,79 @@ describe("the check of a journal", function()
     })
   end)
 
+  describe("of several files", function()
+    before_each(function()
+      local journal = assert(journals.file(path, { record = true }))
+      for _ = 1, 3 do
+        assert(journal:rotate())
+        for _ = 1, 2 do
+          assert(journal:append(riskscreen.policy():decide { risk = { whitelist = false, risks = {} } }))
+        end
+      end
+      assert(journal:close())
+    end)
+
+    local function check(expected, numbers)
+      local found, told, seen = {}, {}, {}
+      for index, fault in ipairs(assert(journals.verify(path)).faults) do
+        found[index] = ("%s %s %d"):format(fault.reason, fault.file:sub(#path + 1), fault.line)
+      end
+      assert.same(expected, found)
+      local function tell(fault)
+        told[#told + 1] = ("%s %s %d"):format(fault.reason, fault.file:sub(#path + 1), fault.line)
+      end
+      for entry in journals.entries(path, nil, tell) do
+        seen[#seen + 1] = entry.seq
+      end
+      assert.same(expected, told)
+      assert.same(numbers, seen)
+      told = {}
+      for row in journals.replay(path, riskscreen.policy(), tell) do
+        assert.equal(table.remove(seen, 1), row.seq)
+      end
+      assert.same(expected, told)
+      assert.same({}, seen)
+      assert.has_error(function()
+        for _ in journals.entries(path) do -- luacheck: ignore 542
+        end
+      end)
+    end
+
+    it("names a rotated file that is missing, and goes on with the rest", function()
+      os.remove(path .. ".2")
+      check({ "missing .2 0", "missing .3 1" }, { 1, 2, 3, 4, 5, 6, 7, 8, 11, 12, 13, 14 })
+    end)
+
+    it("names the last rotated file when it is missing", function()
+      os.remove(path .. ".3")
+      check({ "missing .3 0", "missing  1" }, { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 13, 14 })
+    end)
+
+    it("names a rotated file that is torn, and goes on with the rest", function()
+      temporary.write(path .. ".2", temporary.read(path .. ".2"):sub(1, -20))
+      check({ "torn .2 2", "missing .3 1" }, { 1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 14 })
+    end)
+
+    it("names a rotated file that is no file, and goes on with the rest", function()
+      os.remove(path .. ".2")
+      assert(os.execute("mkdir " .. path .. ".2"))
+      check({ "unreadable .2 0", "missing .3 1" }, { 1, 2, 3, 4, 5, 6, 7, 8, 11, 12, 13, 14 })
+    end)
+
+    it("finds the older files where the first line of the last one was damaged", function()
+      os.remove(path .. ".head")
+      temporary.write(path, "x" .. temporary.read(path):sub(2, 40) .. "\n" .. temporary.read(path):match "\n(.*)$")
+      check({ "malformed  1", "missing  2" }, { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 14 })
+    end)
+
+    it("takes older files as moved away, and newer ones as the whole", function()
+      os.remove(path .. ".1")
+      os.remove(path .. ".2")
+      local report = journals.verify(path)
+      assert.same({ true, 11, 4 }, { report.ok, report.first, report.lines })
+    end)
+  end)
+
   it("lists no more than a hundred faults", function()
     local junk = {}
     for number = 1, 300 do
