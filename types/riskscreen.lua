@@ -408,6 +408,7 @@ function riskscreen.errors.is(value) end
 ---@field traceparent? string as for a call
 ---@field address_check? "checksum"|"format"|false as for a client
 ---@field request_id? string your identifier of the request, for the journal
+---@field meta? table<string, string> facts for the journal, such as the case and the analyst
 local riskscreen_ScreenRequest = {}
 
 ---@class riskscreen.ScreenAllRequest
@@ -423,6 +424,7 @@ local riskscreen_ScreenRequest = {}
 ---@field stop_after_failures? integer failures in a row after which the run raises an error object
 ---@field remember? integer different addresses and networks that are not asked for again, 4096 by default
 ---@field address_check? "checksum"|"format"|false as for a client
+---@field meta? table<string, string> facts for the journal, such as the case and the analyst
 local riskscreen_ScreenAllRequest = {}
 
 ---@class riskscreen.Response the second result of a call, beside its value

@@ -12,6 +12,7 @@ local M = {
   unknown = 3, -- also: the service did not answer
   usage = 4, -- also: the configuration is wrong
   invalid_rows = 5,
+  unrecorded = 7, -- whatever was decided
   interrupted = 130, -- 128 and the number of SIGINT, as shells count
 }
 
@@ -38,6 +39,7 @@ M.of_others = {
 ---@type { status: integer, what: string }[] of every verb
 M.of_all = {
   { status = M.usage, what = "the arguments or the configuration are wrong" },
+  { status = M.unrecorded, what = "a decision could not be recorded in the journal" },
   { status = M.interrupted, what = "interrupted" },
 }
 

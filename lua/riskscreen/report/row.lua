@@ -49,32 +49,10 @@ local function text_of(value)
   return tostring(value)
 end
 
--- Unix seconds of a date, with or without a time of day and a zone; without a zone it is UTC.
-local function parse_date(text)
-  local day, rest = text:match "^(%d%d%d%d%-%d%d%-%d%d)(.*)$"
-  local days = day and date.parse_date(day)
-  if not days then
-    return nil
-  elseif rest == "" then
-    return days * 86400
-  end
-  local hour, minute, second, zone = rest:match "^[T ](%d%d):(%d%d):?([%d.]*)(.*)$"
-  local seconds = second and (tonumber(second) or (second == "" and 0))
-  if not seconds then
-    return nil
-  end
-  local sign, zone_hours, zone_minutes = zone:match "^([+-])(%d%d):?(%d%d)$"
-  local offset = sign and (zone_hours * 3600 + zone_minutes * 60) * (sign == "-" and -1 or 1) or 0
-  if not sign and zone ~= "" and zone ~= "Z" and zone ~= " UTC" then
-    return nil
-  end
-  return days * 86400 + hour * 3600 + minute * 60 + seconds - offset
-end
-
 local function time_of(value)
   local number = tonumber(value)
   if not number then
-    return type(value) == "string" and parse_date(value) or nil
+    return type(value) == "string" and date.parse_time(value) or nil
   elseif number ~= number or math.abs(number) == math.huge then
     return nil
   end

@@ -41,10 +41,10 @@ local file_option = option_of.text("file", "FILE", "Screen the rows of a file, C
 
 local function screen_addresses(context, addresses)
   local client, source = context:client()
-  local output = context:output(decision_record.columns(source))
+  local output = context:output(decision_record.columns(source, context.options.meta))
   local worst
   for decision in client:screen_all(decision_record.request(context, addresses)) do
-    output:add(decision_record.record(decision, source))
+    output:add(decision_record.record(decision, source, context.options.meta))
     worst = status.worst(worst, decision.action)
   end
   output:finish()
@@ -85,7 +85,12 @@ return {
     .. "the results. After Ctrl-C, a crash or a power cut the same command with --resume goes on, and asks for no "
     .. "address again that was answered.",
   arguments = { { name = "address", count = "*", doc = "Addresses of the network that -n names." } },
-  options = tables.concat({ file_option }, of_file, { decision_record.concurrency }, decision_record.options),
+  options = tables.concat(
+    { file_option },
+    of_file,
+    { decision_record.concurrency, decision_record.meta },
+    decision_record.options
+  ),
   examples = {
     {
       line = "screen 0x16e998a4a64a384aa74dd757e5a6858ab909262e -n eth",

@@ -14,17 +14,6 @@ local watch_options = require("riskscreen.watch").options
 
 local picked = option_of.pick(watch_options, { "rate", "daily_cap", "name" })
 
-local seconds_of = { s = 1, m = 60, h = 3600, d = 86400 }
-
--- "6h" or "90" as seconds.
-local function duration(text)
-  local number, unit = text:match "^(%d+%.?%d*)([smhd]?)$"
-  if not number then
-    return nil, "must be a time such as 90s, 30m, 6h or 1d"
-  end
-  return tonumber(number) * (seconds_of[unit] or 1)
-end
-
 -- The shell reads what a command leaves unread: writing to a closed pipe would end this program by SIGPIPE. The status
 -- is written to a file: Lua 5.1 and LuaJIT do not report how the program of a pipe has ended.
 local DRAINED = "(%s\n) ; echo $? >'%s' ; cat >/dev/null"
@@ -149,7 +138,7 @@ return {
       name = "every",
       type = "string",
       argument = "TIME",
-      check = duration,
+      check = option_of.duration,
       doc = "The time from the beginning of a cycle to the next, such as 30m or 1d; screenings are spread over it. "
         .. "Default: 6h.",
     },
