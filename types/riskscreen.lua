@@ -1346,6 +1346,7 @@ local riskscreen_WatchSummary = {}
 ---@field risks_before? string[]
 ---@field reasons string[]
 ---@field fields? table<string, string> the other columns of its row
+---@field test? boolean a test of the receiver: no address was screened
 local riskscreen_Change = {}
 
 ---Screens every address once, as fast as `rate` allows, and delivers the changes. A cycle that was interrupted goes on where it ended. For a timer such as cron.
@@ -1361,6 +1362,11 @@ function riskscreen_Watch:run(on_cycle) end
 
 ---Ends `run` soon, after the screening under way.
 function riskscreen_Watch:stop() end
+
+---Sends one change that is marked as a test to each receiver. It needs no lock, and keeps nothing.
+---@return true|nil
+---@return string|nil problem of a receiver that did not take it
+function riskscreen_Watch:test() end
 
 ---@class riskscreen.ReportRequest
 ---@field input string|file*|(string|file*)[] files of decisions: paths, or open files

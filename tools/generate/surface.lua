@@ -260,6 +260,7 @@ return {
       fn("watch:once", "Watch:once"),
       fn("watch:run", "Watch:run"),
       fn("watch:stop", "Watch:stop"),
+      fn("watch:test", "Watch:test"),
     },
     objects = {
       { class = "riskscreen.WatchRequest", is_type_only = true },
