@@ -845,7 +845,7 @@ function riskscreen_Inbox:deliver(method, headers, body, where) end
 function riskscreen_Inbox:on(event_type, handler) end
 
 ---Serves the inbox over HTTP with the library's own server, driven by its own loop.
----@param options? { host?: string, port?: integer, path?: string }
+---@param options? { host?: string, port?: integer, path?: string, on_refused?: function }
 ---@return riskscreen.InboxListener|nil listener `url`, `close()`
 ---@return riskscreen.Error|nil err
 function riskscreen_Inbox:listen(options) end

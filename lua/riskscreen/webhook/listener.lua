@@ -4,10 +4,12 @@
 local build = require "riskscreen.options.build"
 local errors = require "riskscreen.errors"
 local event = require "riskscreen.webhook.event"
+local json = require "riskscreen.json"
 local optional = require "riskscreen.util.optional"
 local runtime = require "riskscreen.runtime"
 
 local DEFAULT_PATH = "/webhooks"
+local MAX_BODY = 4 * event.MAX_SIZE -- the inbox refuses what is too large, and says so; the server is silent
 
 ---@class riskscreen.InboxListener: riskscreen.Pollable
 ---@field url string where deliveries go
@@ -25,13 +27,16 @@ local function is_served(self, path)
 end
 
 local function respond(self, request)
-  if not is_served(self, request.path) then
-    request:respond(404, { ["Content-Type"] = "application/json" }, '{"error":"there is nothing here"}')
-    return
+  local status, headers, body = 404, { ["Content-Type"] = "application/json" }, '{"error":"there is nothing here"}'
+  if is_served(self, request.path) then
+    local target = request.path .. (request.query and "?" .. request.query or "")
+    local where = { target = target, remote = request.remote }
+    status, headers, body = self.inbox:deliver(request.method, request.headers, request.body, where)
   end
-  local target = request.path .. (request.query and "?" .. request.query or "")
-  local where = { target = target, remote = request.remote }
-  request:respond(self.inbox:deliver(request.method, request.headers, request.body, where))
+  request:respond(status, headers, body)
+  if status >= 400 and self.on_refused then
+    self.on_refused(status, json.decode(body).error, request.remote)
+  end
 end
 
 ---The descriptor to poll.
@@ -92,6 +97,7 @@ M.options = {
     "The path of deliveries; a secret in the path comes after it.",
     DEFAULT_PATH
   ),
+  build.callback("on_refused", "on_refused(status, reason, remote): called for each delivery that is not accepted."),
 }
 
 local function unsupported(message)
@@ -100,7 +106,7 @@ end
 
 ---Listens.
 ---@param inbox riskscreen.Inbox
----@param place { host: string, port: integer, path: string }
+---@param place { host: string, port: integer, path: string, on_refused?: fun(status, reason, remote) }
 ---@return riskscreen.InboxListener|nil
 ---@return riskscreen.Error|nil err
 function M.new(inbox, place)
@@ -111,7 +117,7 @@ function M.new(inbox, place)
   if not module then
     return unsupported "riskscreen.server is missing: build the library with libmicrohttpd"
   end
-  local server, message = module.new { host = place.host, port = place.port, max_body = event.MAX_SIZE }
+  local server, message = module.new { host = place.host, port = place.port, max_body = MAX_BODY }
   if not server then
     return nil, errors.new("network", "inbox:listen: " .. message, { sent = false })
   end
@@ -122,6 +128,7 @@ function M.new(inbox, place)
     inbox = inbox,
     server = server,
     path = place.path,
+    on_refused = place.on_refused,
   }, Listener)
   runtime.attach(listener)
   return listener
