@@ -4,7 +4,7 @@ local digest = require "riskscreen.address.digest"
 
 local FOLDER = "lua/riskscreen/report/page/"
 -- The parts of the script, in their order. Together they are one function.
-local PARTS = { "rows", "filter", "charts", "table", "details", "main" }
+local PARTS = { "rows", "filter", "charts", "table", "details", "download", "main" }
 
 local alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 

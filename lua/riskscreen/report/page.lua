@@ -40,7 +40,8 @@ local TAIL = [[}</script>
 ]]
 
 -- The fields of a row, in the order in which the page reads them.
-local SHARED_FIELDS = { "network", "action", "level", "entity", "category", "reasons", "source", "error" }
+local SHARED_FIELDS =
+  { "network", "action", "level", "entity", "category", "reasons", "source", "error", "case", "analyst" }
 
 local escapes = { ["&"] = "&amp;", ["<"] = "&lt;", [">"] = "&gt;", ['"'] = "&quot;", ["'"] = "&#39;" }
 

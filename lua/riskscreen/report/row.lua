@@ -21,6 +21,8 @@ local fields = {
   category = { "category", "entity_category", "entityCategory" },
   source = { "source" },
   error = { "error", "error_kind" },
+  case = { "case", "case_id" },
+  analyst = { "analyst" },
 }
 -- Tables of a decision that the fields above are read from.
 local read_elsewhere = tables.set { "record", "risks", "counterparties", "opponents" }
@@ -156,6 +158,8 @@ local M = {
 ---@field reasons? string
 ---@field source? string
 ---@field error? string the kind of the failure
+---@field case? string
+---@field analyst? string
 ---@field counterparties? { list: table[], total: integer }
 ---@field others { [1]: string, [2]: string }[] the other columns, each a name and a text
 
@@ -165,6 +169,9 @@ local M = {
 ---@return riskscreen.report.Row row
 ---@return boolean has_action whether the action was one of the four
 function M.of(found, names)
+  if type(found.meta) == "table" then -- facts, which are columns in CSV
+    found = tables.merge(found.meta, found)
+  end
   local value_of, others = {}, {}
   for _, name in ipairs(names or tables.sorted_keys(found)) do
     local value, field = found[name], field_of[name]
@@ -199,6 +206,8 @@ function M.of(found, names)
     category = text_of(value_of.category) or category,
     reasons = table.concat(texts_of(value_of.reasons, "message", "\n"), "\n"),
     source = text_of(value_of.source) or (found.cached == true and "cache" or nil),
+    case = text_of(value_of.case),
+    analyst = text_of(value_of.analyst),
     error = text_of(type(failure) == "table" and (failure.kind or failure.message) or failure),
     counterparties = counterparties_of(record.counterparties and record or found),
     others = others,
