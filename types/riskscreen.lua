@@ -1264,7 +1264,7 @@ function riskscreen.journal.verify(source, options) end
 
 ---Iterates over the entries of a journal, the oldest first. A line that cannot be read, a file that cannot be read and missing lines are faults. A torn last line is left out: a program may be writing it.
 ---@param source string|string[]|riskscreen.Store the journal's path, the files in order, or the store
----@param address? string canonical; only with a store, whose index finds the lines about it
+---@param address? string canonical: only the entries about it
 ---@param on_fault? fun(fault: riskscreen.JournalFault) told of each fault; the entries after it follow. By default a fault raises an error object
 ---@return fun(): riskscreen.JournalEntry|nil
 function riskscreen.journal.entries(source, address, on_fault) end

@@ -5,12 +5,11 @@ local files = require "riskscreen.journal.file"
 local lines = require "riskscreen.journal.line"
 
 local SPACE = "journal"
-local INDEX = "journal:address" -- the numbers of the lines about an address
 local HEAD = "head"
 local KEY = "line:%015d"
 local ATTEMPTS = 100 -- to write while other programs write as well
 
-local M = { SPACE = SPACE, INDEX = INDEX }
+local M = {}
 
 ---@class riskscreen.journal.OfStore: riskscreen.JournalTarget
 ---@field private store riskscreen.Store
@@ -34,23 +33,13 @@ local function read_head(self)
   return head, content
 end
 
-local function address_of(body)
-  local entry = json.decode(body .. "}")
-  return type(entry) == "table" and entry.address or nil
-end
-
 -- The changes that append lines after a head: all are made, or none where another program was first.
 local function changes_for(self, bodies, head, old)
   local changes = {}
   for _, body in ipairs(bodies) do
     local line
     line, head = lines.seal(body, head, self.hash)
-    local key = KEY:format(head.seq)
-    changes[#changes + 1] = { kind = "add", space = SPACE, key = key, value = line }
-    local address = address_of(body)
-    if address then
-      changes[#changes + 1] = { kind = "put", space = INDEX, key = address .. " " .. key, value = key }
-    end
+    changes[#changes + 1] = { kind = "add", space = SPACE, key = KEY:format(head.seq), value = line }
   end
   local content = json.encode(head)
   changes[#changes + 1] = old and { kind = "replace", space = SPACE, key = HEAD, value = content, expected = old }
@@ -89,23 +78,14 @@ function M.of_store(store, key)
   return setmetatable({ store = store, space = store:space(SPACE), hash = lines.hasher(key) }, OfStore)
 end
 
----The lines of a journal in a store, or those about one address.
+---The lines of a journal in a store.
 ---@param store riskscreen.Store
----@param address? string canonical
 ---@return fun(): string|nil
-function M.lines(store, address)
-  local space = store:space(SPACE)
-  if not address then
-    local each = space:each { prefix = "line:" }
-    return function()
-      local _, line = each()
-      return line
-    end
-  end
-  local each = store:space(INDEX):each { prefix = address .. " " }
+function M.lines(store)
+  local each = store:space(SPACE):each { prefix = "line:" }
   return function()
-    local _, key = each()
-    return key and space:get(key)
+    local _, line = each()
+    return line
   end
 end
 

@@ -145,8 +145,8 @@ local function lines_of_files(paths, tell)
   end
 end
 
-local function lines_of_store(store, address)
-  local next_line, number = stored.lines(store, address), 0
+local function lines_of_store(store)
+  local next_line, number = stored.lines(store), 0
   return function()
     local line = next_line()
     number = number + 1
@@ -158,18 +158,31 @@ local function is_store(value)
   return type(value) == "table" and type(value.space) == "function"
 end
 
--- The lines of a journal, its files, and the head that was noted.
+-- The lines of a journal, each with its chain, its file and its number there; its files, and the head that was noted.
+-- What is no line is a fault, of which `is_end` says whether it is the end of the last file.
 local function open(source, tell)
+  local paths, each = source, nil
   if is_store(source) then
-    return lines_of_store(source), { "store" }, nil
-  elseif type(source) == "table" then
-    return lines_of_files(source, tell), source, nil
+    paths, each = { "store" }, lines_of_store(source)
+  elseif type(source) == "string" then
+    paths = M.files(source)
+    if not paths[1] then
+      error(files.failure(source, "there is no such file", "missing"), 0)
+    end
   end
-  local paths = M.files(source)
-  if not paths[1] then
-    error(files.failure(source, "there is no such file", "missing"), 0)
-  end
-  return lines_of_files(paths, tell), paths, read_head(source)
+  each = each or lines_of_files(paths, tell)
+  return function()
+    for line, file, number, is_torn, is_last in each do
+      local chain = not is_torn and lines.chain(line)
+      if chain then
+        return line, chain, file, number
+      end
+      local reason, message = is_torn and "torn" or "malformed", is_torn and TORN or MALFORMED
+      tell({ file = file, line = number, reason = reason, message = message }, is_torn and is_last)
+    end
+  end,
+    paths,
+    type(source) == "string" and read_head(source) or nil
 end
 
 local function check_source(what, source)
@@ -246,15 +259,8 @@ function Check:place(chain, file, number)
   self.head = { part = chain.part, seq = chain.seq, hash = chain.hash }
 end
 
-function Check:line(line, file, number, is_torn)
-  local chain = lines.chain(line)
-  if is_torn then
-    self:fault(file, number, nil, "torn", TORN)
-    return
-  elseif not chain then
-    self:fault(file, number, nil, "malformed", MALFORMED)
-    return
-  elseif self.hash(chain.content) ~= chain.hash then
+function Check:line(line, chain, file, number)
+  if self.hash(chain.content) ~= chain.hash then
     self:fault(file, number, chain.seq, "changed", "the line does not match its hash: it was changed")
   elseif json.decode(line) == nil then
     self:fault(file, number, chain.seq, "malformed", "the line is not JSON")
@@ -306,15 +312,16 @@ function M.verify(source, options)
   local self = setmetatable({ hash = lines.hasher(settings.key), report = report, anchors = {} }, Check)
   local ok, err = pcall(function()
     local each, paths, noted = open(source, function(fault)
+      report.lines = report.lines + math.min(fault.line, 1)
       self:fault(fault.file, fault.line, nil, fault.reason, fault.message)
     end)
     report.files = paths
     for _, head in pairs { noted, settings.head } do
       self.anchors[head.seq] = head.seq > 0 and head.hash or nil
     end
-    for line, file, number, is_torn in each do
+    for line, chain, file, number in each do
       report.lines = report.lines + 1
-      self:line(line, file, number, is_torn)
+      self:line(line, chain, file, number)
     end
     self:finish(paths[#paths])
   end)
@@ -337,28 +344,31 @@ end
 ---Iterates over the entries of a journal, the oldest first. A line that cannot be read, a file that cannot be read and
 ---missing lines are faults. A torn last line is left out: a program may be writing it.
 ---@param source string|string[]|riskscreen.Store the journal's path, the files in order, or the store
----@param address? string canonical; only with a store, whose index finds the lines about it
+---@param address? string canonical: only the entries about it
 ---@param on_fault? fun(fault: riskscreen.JournalFault) told of each fault; the entries after it follow. By default a
 ---fault raises an error object
 ---@return fun(): riskscreen.JournalEntry|nil
 function M.entries(source, address, on_fault)
   check_source("journal.entries", source)
-  local tell, head = on_fault or raise, nil
-  local each = address and lines_of_store(source, address) or open(source, tell)
+  local last
+  local function tell(fault, is_end)
+    if not is_end then
+      (on_fault or raise)(fault)
+    end
+  end
+  local each = open(source, tell)
   return function()
-    for line, file, number, is_torn, is_last in each do
-      local chain = not is_torn and lines.chain(line)
-      local entry = chain and json.decode(line)
-      if entry then
-        if not address and head and chain.seq > head + 1 then
-          local message = missing_message(head + 1, chain.seq - 1)
-          tell { file = file, line = number, seq = head + 1, reason = "missing", message = message }
-        end
-        head = chain.seq
+    for line, chain, file, number in each do
+      local entry = json.decode(line)
+      if not entry then
+        tell { file = file, line = number, reason = "malformed", message = MALFORMED }
+      elseif last and chain.seq > last + 1 then
+        local message = missing_message(last + 1, chain.seq - 1)
+        tell { file = file, line = number, seq = last + 1, reason = "missing", message = message }
+      end
+      last = chain.seq
+      if entry and (not address or entry.address == address) then
         return entry
-      elseif not (is_torn and is_last) then
-        local reason, message = is_torn and "torn" or "malformed", is_torn and TORN or MALFORMED
-        tell { file = file, line = number, reason = reason, message = message }
       end
     end
   end

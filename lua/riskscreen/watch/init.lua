@@ -152,16 +152,17 @@ local function screened(self, decision, before)
   local risks = list_of(decisions.risks(decision))
   local entry = { cycle = self.cycle.number, action = decision.action, risks = risks }
   entry.reasons = list_of(decisions.reasons(decision, calls.state_of(self.client).is_sandbox))
-  entry.seen, entry.known = {}, before and before.action and tables.pick(before, { "action", "risks" })
+  local known = before and before.action and tables.pick(before, { "action", "risks" }) or nil
+  entry.seen, entry.known = {}, known
   entry.rows = before and before.seen -- 0.9.0 kept none
   if has_failed(decision) then
     entry.failures = (before and before.failures or 0) + 1
     entry.action, entry.risks = "unknown", json.empty_array()
     if entry.failures ~= FAILURES then
-      local known = entry.known or {}
-      entry.action, entry.risks = known.action, known.risks
+      entry.action, entry.risks = known and known.action, known and known.risks
     end
   end
+  entry.is_new = not (known and known.action == entry.action and tables.equal(known.risks, entry.risks))
   return entry
 end
 
@@ -169,13 +170,11 @@ end
 -- that is not new. It may be an old row with another text in a column: it waits until there are more rows than then.
 local function rows_to_tell(entry, item)
   local row = { address = shown(item.address), network = shown(item.network), fields = item.columns }
-  local known, rows, told = entry.known, entry.rows, {}
+  local rows, told = entry.rows, {}
   entry.seen[item.row] = true
-  if not entry.action or (entry.action == "allow" and not known) then
-    return told
-  elseif not known or known.action ~= entry.action or not tables.equal(known.risks, entry.risks) then
+  if entry.is_new and entry.action and (entry.known or entry.action ~= "allow") then
     return { row }
-  elseif rows and entry.action ~= "allow" then
+  elseif rows and not entry.is_new and entry.action ~= "allow" then
     entry.held = entry.held or {}
     entry.held[#entry.held + 1] = not rows[item.row] and row or nil
     if #tables.sorted_keys(entry.seen) > #tables.sorted_keys(rows) then
@@ -186,16 +185,15 @@ local function rows_to_tell(entry, item)
 end
 
 local function change_of(self, entry, row)
-  local known = entry.known
-  local is_same = known and known.action == entry.action and tables.equal(known.risks, entry.risks)
+  local before = entry.is_new and entry.known or nil
   return tables.merge(row, {
     id = random.token(),
     time = math.floor(self.clock()),
     watch = self.settings.name,
     action = entry.action,
-    before = known and not is_same and known.action or nil,
+    before = before and before.action,
     risks = entry.risks,
-    risks_before = known and not is_same and list_of(known.risks) or nil,
+    risks_before = before and list_of(before.risks),
     reasons = entry.reasons,
   })
 end

@@ -516,6 +516,17 @@ describe("a journal", function()
     end
   end)
 
+  it("finds the entries about an address in a file", function()
+    local journal = open()
+    record_some(journal, 1)
+    local client = riskscreen.sandbox.client { journal = journal }
+    client:screen(scenario "low-eth")
+    client:screen(scenario "clean-eth")
+    local each = journals.entries(path, scenario("low-eth").address:lower())
+    assert.equal(2, each().seq)
+    assert.is_nil(each())
+  end)
+
   it("keeps its lines in a store, and finds those about an address", function()
     local store = riskscreen.store.memory()
     local one, two = journals.store(store), journals.store(store)
