@@ -200,7 +200,7 @@ local function run_command(command, result, world, parser, list)
   elseif journal and journal:stats().lost > 0 then
     status.fail(status.unrecorded, ("decisions that were not recorded: %d"):format(journal:stats().lost))
   end
-  outcome = outcome or status.done
+  outcome = status.failing(outcome or status.done, context.options.fail_on)
   if outcome == status.allow and command.verdict and context.configuration.is_simulated then
     context:warn(status.SIMULATED)
     return status.usage

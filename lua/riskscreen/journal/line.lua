@@ -39,7 +39,7 @@ local LONGEST_ENDING = #',"part":,"seq":,"prev":"","hash":""}' + 2 * MOST_DIGITS
 ---@field stale? boolean
 ---@field outcome? "allow"|"review"|"block" of a gate: what the decision leads to at its location
 ---@field monitor? boolean the gate lets every request pass, whatever the outcome
----@field request_id? string as the caller gave it
+---@field request_id? string|number as the caller gave it
 ---@field meta? table<string, string> such as the case and the analyst, as the caller gave them
 ---@field answer? string the SHA-256 of the answer of the service
 ---@field record? table the whole answer, with the option `record`
@@ -58,7 +58,7 @@ local LONGEST_ENDING = #',"part":,"seq":,"prev":"","hash":""}' + 2 * MOST_DIGITS
 ---@field is_sandbox? boolean the sandbox answered, and no service
 ---@field outcome? "allow"|"review"|"block" what the decision leads to at a location of a gate
 ---@field monitor? boolean the location lets every request pass
----@field request_id? string
+---@field request_id? string|number
 ---@field meta? table<string, string>
 ---@field hide? fun(text: string): string removes the access key
 ---@field input? any the address as the caller gave it, where the decision has another spelling
@@ -207,7 +207,7 @@ function M.body(decision, context, id, time, keep_record)
     stale = decision.stale or nil,
     outcome = context.outcome,
     monitor = context.monitor or nil,
-    request_id = plain(context.request_id),
+    request_id = type(context.request_id) == "number" and context.request_id or plain(context.request_id),
     meta = context.meta and texts_of(context.meta) or nil,
     answer = type(decision.record) == "table" and M.answer_digest(decision.record) or nil,
     version = version,

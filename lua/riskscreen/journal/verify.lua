@@ -185,8 +185,18 @@ local function open(source, tell)
     type(source) == "string" and read_head(source) or nil
 end
 
+local function is_list_of_paths(source)
+  for _, path in ipairs(source) do
+    if type(path) ~= "string" then
+      return false
+    end
+  end
+  return true
+end
+
 local function check_source(what, source)
-  if type(source) ~= "string" and type(source) ~= "table" then
+  local is_path = type(source) == "string" or type(source) == "table" and is_list_of_paths(source)
+  if not is_store(source) and not is_path then
     error(what .. ": expected a path, a list of paths or a store (got " .. text.kind(source) .. ")", 3)
   end
 end
@@ -350,6 +360,8 @@ end
 ---@return fun(): riskscreen.JournalEntry|nil
 function M.entries(source, address, on_fault)
   check_source("journal.entries", source)
+  text.expect("journal.entries: address", address, "string", true)
+  text.expect("journal.entries: on_fault", on_fault, "function", true)
   local last
   local function tell(fault, is_end)
     if not is_end then

@@ -269,6 +269,8 @@ end
 ---@return riskscreen.QueueResult[]|nil results at most 500
 ---@return riskscreen.Error|nil err
 function Queue:results(after, seconds)
+  text.expect("queue:results: after", after, "string", true)
+  text.expect("queue:results: seconds", seconds, "number", true)
   local command = { "XREAD", "COUNT", BATCH, "STREAMS", self.base .. "results", after or "0-0" }
   local reply, err
   if seconds and seconds > 0 then
@@ -298,6 +300,7 @@ end
 ---@return integer|nil removed
 ---@return riskscreen.Error|nil err
 function Queue:forget(position)
+  text.expect("queue:forget: position", position, "string")
   local milliseconds, number = position:match "^(%d+)%-(%d+)$"
   if not milliseconds then
     error(("queue:forget: expected the position of a result (got %s)"):format(text.show(position)), 2)
@@ -311,6 +314,7 @@ end
 ---transaction?: table, fields?: table, reason: string }[]|nil letters at most 500
 ---@return riskscreen.Error|nil err
 function Queue:dead(after)
+  text.expect("queue:dead: after", after, "string", true)
   local reply, err = self.redis:call("XRANGE", self.base .. "dead", after and "(" .. after or "-", "+", "COUNT", BATCH)
   if reply == nil then
     return nil, err

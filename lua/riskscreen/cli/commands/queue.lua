@@ -99,9 +99,10 @@ local function run_add(context)
   if terminal then
     world.err:write "\r\27[K"
   end
-  local rows, added, invalid = grouped(totals.rows), grouped(totals.added), grouped(totals.invalid)
+  local added, invalid = grouped(totals.added), grouped(totals.invalid)
+  local rows = text.count(totals.rows, "row", grouped(totals.rows))
   local known = grouped(totals.rows - totals.added)
-  context:tell(("%s rows: %s added, %s of them invalid, %s were in the queue"):format(rows, added, invalid, known))
+  context:tell(("%s: %s added, %s of them invalid, %s were in the queue"):format(rows, added, invalid, known))
   return totals.invalid > 0 and status.invalid_rows or status.done
 end
 
@@ -152,7 +153,7 @@ local function run_work(context)
   end)
   local finished, err = worker:run { drain = options.drain }
   forget()
-  context:tell(("%s results"):format(grouped(worker.finished)))
+  context:tell(text.count(worker.finished, "result", grouped(worker.finished)))
   status.ensure(finished, err)
   return system.ending() and status.interrupted or status.done
 end
@@ -204,7 +205,7 @@ end
 local function run_requeue(context)
   local queue = open(context)
   local count = status.ensure(queue:requeue())
-  context:tell(("%s jobs again"):format(grouped(count)))
+  context:tell(text.count(count, "job", grouped(count)) .. " again")
 end
 
 -- The CSV file of `riskscreen queue results`. The last cell of each row is the position of its result. So the
@@ -320,7 +321,7 @@ local function run_results(context)
   end
   forget()
   file:close()
-  context:tell(("%s results"):format(grouped(count)))
+  context:tell(text.count(count, "result", grouped(count)))
   return stopped and status.interrupted or status.done
 end
 
