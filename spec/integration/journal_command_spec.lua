@@ -83,6 +83,7 @@ describe("the journal of the command", function()
     local today = now - now % 86400
     write_at(today - 90000, today - 80000, now - 7200, now)
     assert.same({ 4 }, seqs(show("--since", "1h")))
+    assert.same({ 1, 2, 3, 4 }, seqs(show("--since", "999999999999d")))
     assert.same({ 3, 4 }, seqs(show("--since", "3h", "--tail", "2")))
     assert.same({ 1 }, seqs(show("--until", "yesterday")))
     assert.equal(2, show("--since", "yesterday")[1].seq)

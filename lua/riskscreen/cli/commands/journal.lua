@@ -50,7 +50,7 @@ local function moment(written)
   elseif not seconds then
     return nil, "must be a date such as 2026-01-31 or 2026-01-31T12:00:00Z, or yesterday, or a time ago such as 1h"
   end
-  return os.date("!%Y-%m-%dT%H:%M:%SZ", math.ceil(seconds))
+  return os.date("!%Y-%m-%dT%H:%M:%SZ", math.ceil(math.max(seconds, 0)))
 end
 
 local function moment_option(name, doc)
