@@ -232,12 +232,6 @@ local function sealed(self, bodies, head)
   return table.concat(list), head
 end
 
--- Whether the head is to be written now.
-local function is_due(self)
-  local interval = self.settings.sync or self.settings.settle
-  return self.settings.now() >= self.settled_at + interval
-end
-
 local function append(self, bodies, lock_file, file, head, size)
   local content, after = sealed(self, bodies, head)
   local max_size = self.settings.max_size
@@ -262,7 +256,7 @@ local function append(self, bodies, lock_file, file, head, size)
     return system_failure(self, "the line cannot be written", message)
   end
   self.dirty = true
-  if is_due(self) then
+  if self.settings.now() >= self.settled_at + (self.settings.sync or self.settings.settle) then
     return settle(self, lock_file, file, after)
   end
   return true

@@ -42,7 +42,7 @@ end
 
 -- A function that returns the next line of a file, and whether its line break is missing; at the end nil, and the
 -- reason if the file cannot be read. In place of a line that is longer than any of a journal it returns an empty one,
--- which is none either. The second function closes the file.
+-- which is none either.
 local function line_reader(path)
   local file, message = io.open(path, "rb")
   local piece, from = file and "", 1
@@ -67,26 +67,22 @@ local function line_reader(path)
     elseif length > 0 or piece then
       return table.concat(parts), piece == nil
     end
-    return nil, message
-  end, function()
     if file then
       file:close()
+      file = nil
     end
+    return nil, message
   end
 end
 
 -- The part that the lines of a file name, or nil.
 local function part_of(path)
-  local next_line, close = line_reader(path)
-  local chain
-  for line in next_line do
-    chain = lines.chain(line)
+  for line in line_reader(path) do
+    local chain = lines.chain(line)
     if chain then
-      break
+      return chain.part
     end
   end
-  close()
-  return chain and chain.part
 end
 
 local function read_head(path)
@@ -110,12 +106,10 @@ function M.files(path)
   return list
 end
 
----@class riskscreen.journal.Source where lines come from: an iterator of line, file and number of the line
-
 -- The lines of files: text, file, number, whether the line break is missing, and whether no file follows. A file that
 -- cannot be read is a fault. Where there is no other file it raises an error object.
 local function lines_of_files(paths, tell)
-  local index, number, next_line, close = 0, 0, nil, nil
+  local index, number, next_line = 0, 0, nil
   return function()
     while true do
       local line, other
@@ -133,14 +127,11 @@ local function lines_of_files(paths, tell)
         end
         tell { file = path, line = 0, reason = reason, message = "the file " .. message }
       end
-      if close then
-        close()
-      end
       index, number = index + 1, 0
       if not paths[index] then
         return nil
       end
-      next_line, close = line_reader(paths[index])
+      next_line = line_reader(paths[index])
     end
   end
 end

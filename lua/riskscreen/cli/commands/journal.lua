@@ -35,8 +35,6 @@ local replay_columns = { "seq", "time", "input", "network", "before", "after", "
 
 local path_argument = { name = "journal", doc = "The journal's file." }
 
-local key_option = option_of.text("key_file", "FILE", "File that holds the key of the chain, where it has one.")
-
 local days_ago = { today = 0, yesterday = 1 }
 
 -- The time that a text names, as a line of a journal has it.
@@ -63,20 +61,17 @@ local function counted(number, noun)
   return ("%d %s%s"):format(number, noun, number == 1 and "" or "s")
 end
 
--- A function that names a fault of a journal and goes on, and one that returns the number of faults.
+-- A function that names a fault of a journal; the rest follows.
 local function teller(context)
-  local count = 0
   return function(fault)
-    count = count + 1
     local line = fault.line > 0 and (", line %d"):format(fault.line) or ""
     context:warn(("%s%s: %s"):format(fault.file, line, fault.message))
-  end, function()
-    return count
+    context.is_damaged = true
   end
 end
 
 local function run_verify(context)
-  local key_file = context.options.key_file or context:setting "journal_key_file"
+  local key_file = context:setting "journal_key_file"
   local key = key_file and configuration.read_secret(key_file)
   local report = status.ensure(journal.verify(context.arguments.journal, { key = key }))
   local output = context:output(fault_columns)
@@ -111,8 +106,7 @@ local function run_show(context)
     status.misuse "give --limit or --tail, not both"
   end
   local output, count, last = context:output(entry_columns), 0, {}
-  local tell, faults = teller(context)
-  for entry in journal.entries(context.arguments.journal, nil, tell) do
+  for entry in journal.entries(context.arguments.journal, nil, teller(context)) do
     if count == options.limit then
       break
     elseif is_shown(entry, options) then
@@ -128,15 +122,14 @@ local function run_show(context)
     output:add(last[number % options.tail + 1])
   end
   output:finish()
-  return faults() > 0 and status.unknown or status.done
+  return context.is_damaged and status.unknown or status.done
 end
 
 local function run_replay(context)
   local policy = context:policy() or policies.new()
   local output = context:output(replay_columns)
   local count, changed, undecided = 0, 0, 0
-  local tell, faults = teller(context)
-  for row in journal.replay(context.arguments.journal, policy, tell) do
+  for row in journal.replay(context.arguments.journal, policy, teller(context)) do
     count = count + 1
     changed = changed + (row.changed and 1 or 0)
     undecided = undecided + (row.problem and 1 or 0)
@@ -149,7 +142,7 @@ local function run_replay(context)
   output:finish()
   local figures = "%s: %d would change, %d cannot be made again"
   context:tell(figures:format(counted(count, "decision"), changed, undecided))
-  if undecided > 0 or faults() > 0 then
+  if undecided > 0 or context.is_damaged then
     return status.unknown
   end
   return changed > 0 and status.review or status.done
@@ -162,7 +155,6 @@ return {
     name = "journal verify",
     summary = "Check the chain of a journal: no line was changed, dropped or moved.",
     arguments = { path_argument },
-    options = { key_option },
     examples = { { line = "journal verify decisions.jsonl", what = "Name each line that does not hold" } },
     statuses = {
       { status = status.done, what = "the chain holds" },
