@@ -176,18 +176,13 @@ local function open(source, tell)
     type(source) == "string" and read_head(source) or nil
 end
 
-local function is_list_of_paths(source)
-  for _, path in ipairs(source) do
-    if type(path) ~= "string" then
-      return false
-    end
-  end
-  return true
+local function is_path(value)
+  return type(value) == "string"
 end
 
 local function check_source(what, source)
-  local is_path = type(source) == "string" or type(source) == "table" and is_list_of_paths(source)
-  if not is_store(source) and not is_path then
+  local is_list = type(source) == "table" and build.list_of(source, "paths", is_path)
+  if not (is_path(source) or is_list or is_store(source)) then
     error(what .. ": expected a path, a list of paths or a store (got " .. text.kind(source) .. ")", 3)
   end
 end
