@@ -280,6 +280,21 @@ describe("a report", function()
     assert.matches("<title>&lt;/title&gt;&lt;b&gt;</title>", read "t.html", 1, true)
   end)
 
+  it("says which part of it is not installed", function()
+    local files = require "riskscreen.util.files"
+    local read_file = files.read
+    finally(function()
+      files.read = read_file
+    end)
+    function files.read(name)
+      return read_file(name:find "style%.css$" and name .. ".gone" or name)
+    end
+    local summary, err = report.write { input = file_of("a.csv", "address,action\na,allow\n"), output = path "x.html" }
+    assert.is_nil(summary)
+    assert.matches("a part of the page is not installed: .*page/style.css.gone: No such file or directory", err.message)
+    assert.is_nil(io.open(path "x.html"))
+  end)
+
   it("allows its own script and style alone, and loads nothing", function()
     local digest = require "riskscreen.address.digest"
     local _, _, page = page_of(file_of("r.csv", "action\nallow\n"))
