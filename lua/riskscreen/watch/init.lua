@@ -23,6 +23,7 @@ local LONGEST_CYCLE = 30 * DAY
 local SPREAD = 0.9 -- of the interval: the rest is room for pauses and slow answers
 local LONGEST_SLEEP = 60 -- seconds, so that `stop` is seen
 local SHORTEST_SLEEP = 0.01 -- seconds
+local MOST_HELD = 100 -- rows of an address that may be old ones with another text
 local FAILURES = 3 -- cycles in a row without an answer after which an address is reported as unknown
 local MAX_ANSWER = 65536 -- bytes of a webhook's receiver
 local CONNECT_TIMEOUT = 5 -- seconds
@@ -103,6 +104,7 @@ M.options = tables.concat({
 ---@field private settings table
 ---@field private store riskscreen.Store
 ---@field private verdicts riskscreen.StoreSpace
+---@field private rows riskscreen.StoreSpace the cycle in which each row was compared
 ---@field private outboxes riskscreen.watch.Outbox[]
 ---@field private stopped boolean
 local Watch = { __name = "riskscreen.Watch" }
@@ -148,14 +150,14 @@ local function has_failed(decision)
   return decision.action == "unknown" and decision.error ~= nil and decision.error.kind ~= "invalid_argument"
 end
 
--- The entry of an address after a screening: its verdict, the one before, and the rows that have named it since then.
+-- The entry of an address after a screening: its verdict, the one before, and how many rows name it.
 local function screened(self, decision, before)
   local risks = list_of(decisions.risks(decision))
   local entry = { cycle = self.cycle.number, action = decision.action, risks = risks }
   entry.reasons = list_of(decisions.reasons(decision, calls.state_of(self.client).is_sandbox))
   local known = before and before.action and tables.pick(before, { "action", "risks" }) or nil
-  entry.seen, entry.known = {}, known
-  entry.rows = before and before.seen -- 0.9.0 kept none
+  entry.known, entry.rows = known, 0
+  entry.rows_before = before and before.rows -- 0.9.0 kept none
   if has_failed(decision) then
     entry.failures = (before and before.failures or 0) + 1
     entry.action, entry.risks = "unknown", json.empty_array()
@@ -171,14 +173,14 @@ end
 -- that is not new. It may be an old row with another text in a column: it waits until there are more rows than then.
 local function rows_to_tell(entry, item)
   local row = { address = shown(item.address), network = shown(item.network), fields = item.columns }
-  local rows, told = entry.rows, {}
-  entry.seen[item.row] = true
+  local told = {}
+  entry.rows = (entry.rows or 0) + 1
   if entry.is_new and entry.action and (entry.known or entry.action ~= "allow") then
     return { row }
-  elseif rows and not entry.is_new and entry.action ~= "allow" then
+  elseif entry.rows_before and not entry.is_new and entry.action ~= "allow" then
     entry.held = entry.held or {}
-    entry.held[#entry.held + 1] = not rows[item.row] and row or nil
-    if #tables.sorted_keys(entry.seen) > #tables.sorted_keys(rows) then
+    entry.held[#entry.held + 1] = not item.compared_in and row or nil
+    if entry.rows > entry.rows_before or #entry.held > MOST_HELD then
       told, entry.held = entry.held, nil
     end
   end
@@ -208,6 +210,7 @@ local function keep(self, item, entry)
   local rows, meta = rows_to_tell(entry, item), self.meta.name
   local changes = {
     { kind = "put", space = self.verdicts.name, key = item.key, value = assert(json.encode(entry)) },
+    { kind = "put", space = self.rows.name, key = item.row, value = tostring(self.cycle.number) },
     { kind = "put", space = meta, key = "used", value = assert(json.encode(self.used)) },
   }
   for _, row in ipairs(rows) do
@@ -254,11 +257,12 @@ local function remaining(self)
     for given in next_item do
       local item = { address = given.address, network = given.network or self.settings.network }
       item.columns = not tables.equal(given.fields, {}) and shown(given.fields) or nil
-      item.row = item.columns and text.hex(digest.sha256(json.ordered(item.columns)):sub(1, 8)) or "-"
       item.key, item.old_key = keys_of(item.address, item.network)
+      item.row = item.key .. " " .. text.hex(digest.sha256(json.ordered(item.columns)):sub(1, 12))
+      item.compared_in = ensure(self.rows:get(item.row))
       item.entry = find(self, item)
       item.is_screened = item.entry and item.entry.cycle == self.cycle.number
-      if not (item.is_screened and (not item.entry.seen or item.entry.seen[item.row])) then
+      if item.compared_in ~= tostring(self.cycle.number) then
         return item
       end
     end
@@ -273,8 +277,13 @@ local function count_of(next_item)
   return count
 end
 
--- Addresses that have left the source are forgotten.
+-- Addresses and rows that have left the source are forgotten.
 local function forget(self)
+  for row, cycle in self.rows:each() do
+    if cycle ~= tostring(self.cycle.number) then
+      ensure(self.rows:delete(row))
+    end
+  end
   for key, value in self.verdicts:each() do
     if json.decode(value).cycle ~= self.cycle.number then
       ensure(self.verdicts:delete(key))
@@ -536,6 +545,7 @@ function M.new(client, state, request)
     settings = tables.without(checked, "webhook"), -- it has a secret
     store = checked.store,
     verdicts = checked.store:space(prefix .. ":verdicts"),
+    rows = checked.store:space(prefix .. ":rows"),
     meta = checked.store:space(prefix),
     runtime = state.runtime,
     clock = state.clock,

@@ -274,6 +274,29 @@ describe("a watch", function()
       assert.same({ "balance 4 >block", "balance 5 >block" }, (cycle(world, row "balance 4", row "balance 5")))
     end)
 
+    it("keeps little of an address in many rows, and tells of each of them", function()
+      local world = new_world { [A] = "block" }
+      local list = {}
+      for number = 1, 400 do
+        list[number] = row("customer " .. number)
+      end
+      local function tell()
+        world.changes = {}
+        assert(watch_of(world, { source = list }):once())
+        local _, entry = world.store:space("watch:default:verdicts"):each()()
+        assert.is_true(#entry < 20000)
+        return #world.changes
+      end
+      assert.equal(400, tell())
+      assert.equal(0, tell())
+      list[401] = row "one more"
+      assert.equal(1, tell())
+      table.remove(list, 1)
+      assert.equal(0, tell())
+      assert.equal(400, world.store:space("watch:default:rows"):count())
+      assert.equal(4, #world.screened)
+    end)
+
     it("goes on behind the row at which a cycle ended", function()
       local world = new_world { [A] = "block" }
       local ends = true
