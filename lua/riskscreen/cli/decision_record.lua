@@ -60,7 +60,8 @@ local columns = columns_of.named {
 ---@return riskscreen.cli.Column[]
 function M.columns(source, meta)
   local list = source and tables.concat(columns, columns_of.named { "source" }) or columns
-  local own, facts = tables.set(tables.concat({ "line", "time" }, tables.pluck(list, "name"))), {}
+  -- The report takes a column `verdict` for a second action.
+  local own, facts = tables.set(tables.concat({ "line", "time", "verdict" }, tables.pluck(list, "name"))), {}
   for index, name in ipairs(tables.sorted_keys(meta or {})) do
     if own[name] then
       status.misuse(("--meta: the results have a column %s of their own"):format(text.show(name)))
