@@ -89,26 +89,27 @@ local function read_head(path)
   return files.parse_head((whole_files.read(path .. ".head")))
 end
 
----The files of a journal: PATH.1, PATH.2 and so on, from the oldest one that is still there, and PATH.
----@param path string
----@return string[]
-function M.files(path)
+-- The files of a journal: PATH.1, PATH.2 and so on, from the oldest one that is still there, and PATH; and the name of
+-- PATH after a rotation.
+local function files_of(path)
   local head = read_head(path)
   local has_last = whole_files.exists(path)
-  local list = {}
-  for part = 1, (has_last and part_of(path) or head and head.part + 1 or 1) - 1 do
+  local list, last = {}, has_last and part_of(path) or head and head.part + 1 or 1
+  for part = 1, last - 1 do
     local older = path .. "." .. part
     if list[1] or whole_files.exists(older) then
       list[#list + 1] = older
     end
   end
   list[#list + 1] = has_last and path or nil
-  return list
+  local next_name = path .. "." .. last
+  return list, not whole_files.exists(next_name) and next_name or nil
 end
 
 -- The lines of files: text, file, number, whether the line break is missing, and whether no file follows. A file that
--- cannot be read is a fault. Where there is no other file it raises an error object.
-local function lines_of_files(paths, tell)
+-- cannot be read is a fault. Where there is no other file it raises an error object. A program may rotate the last file
+-- before it is opened: then it is read under its new name.
+local function lines_of_files(paths, tell, new_name)
   local index, number, next_line = 0, 0, nil
   return function()
     while true do
@@ -128,6 +129,10 @@ local function lines_of_files(paths, tell)
         tell { file = path, line = 0, reason = reason, message = "the file " .. message }
       end
       index, number = index + 1, 0
+      if new_name and index == #paths and whole_files.exists(new_name) then
+        table.insert(paths, index, new_name)
+        new_name = nil
+      end
       if not paths[index] then
         return nil
       end
@@ -152,16 +157,16 @@ end
 -- The lines of a journal, each with its chain, its file and its number there; its files, and the head that was noted.
 -- What is no line is a fault, of which `is_end` says whether it is the end of the last file.
 local function open(source, tell)
-  local paths, each = source, nil
+  local paths, each, new_name = source, nil, nil
   if is_store(source) then
     paths, each = { "store" }, lines_of_store(source)
   elseif type(source) == "string" then
-    paths = M.files(source)
+    paths, new_name = files_of(source)
     if not paths[1] then
       error(files.failure(source, "there is no such file", "missing"), 0)
     end
   end
-  each = each or lines_of_files(paths, tell)
+  each = each or lines_of_files(paths, tell, new_name)
   return function()
     for line, file, number, is_torn, is_last in each do
       local chain = not is_torn and lines.chain(line)

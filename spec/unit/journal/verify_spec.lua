@@ -277,6 +277,18 @@ describe("the check of a journal", function()
       check({ "unreadable .2 0", "missing .3 1" }, { 1, 2, 3, 4, 5, 6, 7, 8, 11, 12, 13, 14 })
     end)
 
+    it("reads on where a program rotates meanwhile", function()
+      local journal, seen = assert(journals.file(path)), {}
+      for entry in journals.entries(path) do
+        seen[#seen + 1] = entry.seq
+        if entry.seq == 5 then
+          assert(journal:rotate())
+          assert(journal:append(riskscreen.policy():decide { risk = { whitelist = false, risks = {} } }))
+        end
+      end
+      assert.same({ 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 }, seen)
+    end)
+
     it("finds the older files where the first line of the last one was damaged", function()
       os.remove(path .. ".head")
       temporary.write(path, "x" .. temporary.read(path):sub(2, 40) .. "\n" .. temporary.read(path):match "\n(.*)$")
