@@ -311,7 +311,7 @@ function M.verify(source, options)
   local settings = check.arguments("journal.verify", verify_options, options or {})
   local report = { ok = true, lines = 0, faults = {} }
   local self = setmetatable({ hash = lines.hasher(settings.key), report = report, anchors = {} }, Check)
-  local ok, err = pcall(function()
+  return errors.result(pcall(function()
     local each, paths, noted = open(source, function(fault)
       report.lines = report.lines + math.min(fault.line, 1)
       self:fault(fault.file, fault.line, nil, fault.reason, fault.message)
@@ -325,15 +325,9 @@ function M.verify(source, options)
       self:line(line, chain, file, number)
     end
     self:finish(paths[#paths])
-  end)
-  if not ok then
-    if errors.is(err) then
-      return nil, err
-    end
-    error(err, 0)
-  end
-  report.head = self.head
-  return report
+    report.head = self.head
+    return report
+  end))
 end
 
 -- The default of `on_fault`.

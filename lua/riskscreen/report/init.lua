@@ -148,12 +148,7 @@ function M.write(request)
   if page then
     page:close(ok)
   end
-  if ok then
-    return result
-  elseif errors.is(result) then
-    return nil, result
-  end
-  error(result, 0)
+  return errors.result(ok, result)
 end
 
 return M

@@ -368,13 +368,7 @@ local function locked(self, run)
   end
   local ok, result = pcall(run)
   release()
-  if not ok then
-    if errors.is(result) then
-      return nil, result
-    end
-    error(result, 0)
-  end
-  return result
+  return errors.result(ok, result)
 end
 
 -- The identity of this watch's decisions. A cycle under another one is not gone on with.
