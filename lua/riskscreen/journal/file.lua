@@ -14,6 +14,7 @@ local BLOCK = 65536 -- bytes that are read at once to find the end of the last w
 local LOCK_PAUSE = 0.001 -- seconds between two attempts to take the lock
 local LONGEST_HEAD = 1024 -- bytes
 local HEAD_LENGTH = 160 -- bytes, filled with spaces
+local ROTATED = "rotated" -- in place of a result: the lines belong into the next file
 
 ---@class riskscreen.journal.File
 ---@field path string
@@ -237,17 +238,7 @@ local function append(self, bodies, lock_file, file, head, size)
   local max_size = self.settings.max_size
   if max_size and size > 0 and size + #content > max_size then
     local ok, err = rotate(self, lock_file, file, head)
-    if not ok then
-      return nil, err
-    end
-    local new, message = open(self.path, "a+b")
-    if not new then
-      return system_failure(self, "the file cannot be opened", message)
-    end
-    local made, problem =
-      append(self, bodies, lock_file, new, { part = head.part + 1, seq = head.seq, hash = head.hash }, 0)
-    new:close()
-    return made, problem
+    return ok and ROTATED, err
   end
   local ok, message = file:write(content)
   if not ok then
@@ -273,9 +264,13 @@ function File:write(bodies)
       return nil, err
     end
   end
-  return with_lock(self, function(lock_file, file, head, size)
-    return append(self, bodies, lock_file, file, head, size)
-  end)
+  local written, err
+  repeat
+    written, err = with_lock(self, function(lock_file, file, head, size)
+      return append(self, bodies, lock_file, file, head, size)
+    end)
+  until written ~= ROTATED
+  return written, err
 end
 
 ---Begins a new file.
