@@ -223,18 +223,9 @@ local function with_lock(self, fn)
   return result, problem
 end
 
-local function sealed(self, bodies, head)
-  local list = {}
-  for index, body in ipairs(bodies) do
-    local line
-    line, head = lines.seal(body, head, self.hash)
-    list[index] = line .. "\n"
-  end
-  return table.concat(list), head
-end
-
 local function append(self, bodies, lock_file, file, head, size)
-  local content, after = sealed(self, bodies, head)
+  local sealed, after = lines.seal(bodies, head, self.hash)
+  local content = table.concat(sealed, "\n") .. "\n"
   local max_size = self.settings.max_size
   if max_size and size > 0 and size + #content > max_size then
     local ok, err = rotate(self, lock_file, file, head)

@@ -242,16 +242,21 @@ function M.is_head(value)
     and value.hash:find(HASH) ~= nil
 end
 
----Adds the chain to a body.
----@param body string
+---Adds the chain to bodies.
+---@param bodies string[]
 ---@param head riskscreen.JournalHead
 ---@param hash fun(text: string): string
----@return string line without the line break
----@return riskscreen.JournalHead head after the line
-function M.seal(body, head, hash)
-  local content = ('%s,"part":%d,"seq":%d,"prev":"%s"'):format(body, head.part, head.seq + 1, head.hash)
-  local own = hash(content)
-  return content .. ',"hash":"' .. own .. '"}', { part = head.part, seq = head.seq + 1, hash = own }
+---@return string[] lines without line breaks
+---@return riskscreen.JournalHead head after the last line
+function M.seal(bodies, head, hash)
+  local sealed, seq, own = {}, head.seq, head.hash
+  for index, body in ipairs(bodies) do
+    seq = seq + 1
+    local content = ('%s,"part":%d,"seq":%d,"prev":"%s"'):format(body, head.part, seq, own)
+    own = hash(content)
+    sealed[index] = content .. ',"hash":"' .. own .. '"}'
+  end
+  return sealed, { part = head.part, seq = seq, hash = own }
 end
 
 ---The chain's values at the end of a line: part, number, previous hash, own hash and the text that the hash covers; or

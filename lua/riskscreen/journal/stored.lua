@@ -35,13 +35,11 @@ end
 
 -- The changes that append lines after a head: all are made, or none where another program was first.
 local function changes_for(self, bodies, head, old)
-  local changes = {}
-  for _, body in ipairs(bodies) do
-    local line
-    line, head = lines.seal(body, head, self.hash)
-    changes[#changes + 1] = { kind = "add", space = SPACE, key = KEY:format(head.seq), value = line }
+  local sealed, after = lines.seal(bodies, head, self.hash)
+  local changes, content = {}, json.encode(after)
+  for index, line in ipairs(sealed) do
+    changes[index] = { kind = "add", space = SPACE, key = KEY:format(head.seq + index), value = line }
   end
-  local content = json.encode(head)
   changes[#changes + 1] = old and { kind = "replace", space = SPACE, key = HEAD, value = content, expected = old }
     or { kind = "add", space = SPACE, key = HEAD, value = content }
   return changes

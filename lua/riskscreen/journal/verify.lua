@@ -330,12 +330,6 @@ function M.verify(source, options)
   end))
 end
 
--- The default of `on_fault`.
-local function raise(fault)
-  local place = fault.line > 0 and ("line %d: "):format(fault.line) or ""
-  error(files.failure(fault.file, place .. fault.message, "damaged"), 0)
-end
-
 ---Iterates over the entries of a journal, the oldest first. A line that cannot be read, a file that cannot be read and
 ---missing lines are faults. A torn last line is left out: a program may be writing it.
 ---@param source string|string[]|riskscreen.Store the journal's path, the files in order, or the store
@@ -349,8 +343,11 @@ function M.entries(source, address, on_fault)
   text.expect("journal.entries: on_fault", on_fault, "function", true)
   local last
   local function tell(fault, is_end)
-    if not is_end then
-      (on_fault or raise)(fault)
+    if on_fault and not is_end then
+      on_fault(fault)
+    elseif not is_end then
+      local place = fault.line > 0 and ("line %d: "):format(fault.line) or ""
+      error(files.failure(fault.file, place .. fault.message, "damaged"), 0)
     end
   end
   local each = open(source, tell)

@@ -299,7 +299,7 @@ local function save_cycle(self)
   })
 end
 
--- The next screening may begin at the returned time, or not today where the daily cap is reached.
+-- Whether the daily cap is reached.
 local function is_capped(self)
   local cap = self.settings.daily_cap
   return cap and self.used.day == day_of(self.clock()) and self.used.count >= cap

@@ -529,7 +529,7 @@ describe("a journal", function()
   it("finds the chain of a line whose last member is called part", function()
     local line = require "riskscreen.journal.line"
     for _, body in ipairs { '{"record":{"part":5}', '{"record":{"part":5,"seq":7,"prev":"ab","hash":"cd"}' } do
-      local sealed = line.seal(body, { part = 3, seq = 8, hash = line.FIRST }, line.hasher())
+      local sealed = line.seal({ body }, { part = 3, seq = 8, hash = line.FIRST }, line.hasher())[1]
       local chain = line.chain(sealed)
       assert.same({ 3, 9, line.FIRST }, { chain.part, chain.seq, chain.prev })
       assert.equal(chain.hash, line.hasher()(chain.content))

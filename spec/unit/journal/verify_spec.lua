@@ -106,7 +106,7 @@ describe("the check of a journal", function()
     local line = require "riskscreen.journal.line"
     local chain = line.chain(lines[3])
     local body = lines[3]:match '^(.*),"part":':gsub('"allow"', '"block"')
-    lines[3] = line.seal(body, { part = 1, seq = 2, hash = chain.prev }, line.hasher())
+    lines[3] = line.seal({ body }, { part = 1, seq = 2, hash = chain.prev }, line.hasher())[1]
     assert.same({ "replaced 4 4" }, faults_of(lines))
   end)
 
@@ -130,11 +130,10 @@ describe("the check of a journal", function()
   it("finds a journal that was written anew as a whole, from a head that was kept elsewhere", function()
     local line = require "riskscreen.journal.line"
     local head = journals.verify(path).head
-    local place = { part = 1, seq = 0, hash = line.FIRST }
     for number in ipairs(lines) do
-      local body = lines[number]:match '^(.*),"part":':gsub('"allow"', '"block"')
-      lines[number], place = line.seal(body, place, line.hasher())
+      lines[number] = lines[number]:match '^(.*),"part":':gsub('"allow"', '"block"')
     end
+    lines = line.seal(lines, { part = 1, seq = 0, hash = line.FIRST }, line.hasher())
     os.remove(path .. ".head")
     assert.same({}, faults_of(lines)) -- a chain without a key cannot show it
     assert.same({ "replaced 8 8" }, faults_of(lines, { head = head }))
