@@ -269,14 +269,6 @@ local function remaining(self)
   end
 end
 
-local function count_of(next_item)
-  local count = 0
-  for _ in next_item do
-    count = count + 1
-  end
-  return count
-end
-
 -- Addresses and rows that have left the source are forgotten.
 local function forget(self)
   for row, cycle in self.rows:each() do
@@ -333,8 +325,11 @@ local function pass(self, spread)
   save_cycle(self)
   local interval = 1 / self.settings.rate
   if spread then
-    local left = left_of(self, self.settings.every * SPREAD)
-    interval = math.max(interval, left / math.max(1, count_of(remaining(self))))
+    local count = 0
+    for _ in remaining(self) do
+      count = count + 1
+    end
+    interval = math.max(interval, left_of(self, self.settings.every * SPREAD) / math.max(1, count))
   end
   local now = self.runtime.now
   local next_at = now()
