@@ -78,7 +78,7 @@ local function decide_one(self, address, network, problem)
   end
   self.recorder:decided(decision.action, source)
   if self.journal then
-    self.journal:record(decision, source, self.policy, address, canonical)
+    self.journal:record(decision, source, self, address, canonical)
   end
   return decision, source
 end
@@ -117,7 +117,7 @@ local function find_decision(self, request)
   if exempt and exempt() then
     self.recorder:decided("allow", "exempt")
     if self.journal then
-      self.journal:record(EXEMPT, "exempt", self.policy)
+      self.journal:record(EXEMPT, "exempt", self)
     end
     return EXEMPT, "exempt"
   end
