@@ -167,10 +167,13 @@ function Recorder:lookup(tier, hit)
 end
 
 ---@param name string of the counters: errors, recorded, refreshes, redis_errors and the like
----@param label string
+---@param label string one that is not known is not counted: a client that is not of this library may have other errors
 ---@param number? integer
 function Recorder:count(name, label, number)
-  count_up(self, self.counts[name][label], number)
+  local counter = self.counts[name][label]
+  if counter then
+    count_up(self, counter, number)
+  end
 end
 
 ---Counts a duration.
