@@ -21,6 +21,7 @@ end
 ---@field done integer all results so far
 ---@field shared integer results that needed no call of their own
 ---@field requeued integer
+---@field foreign integer entries of other programs in the queue's streams, which were removed
 ---@field per_second number results of the last whole minute
 ---@field left? number seconds until all is done at that rate
 ---@field oldest? number seconds that the oldest job has waited
@@ -62,7 +63,7 @@ function M.read(queue)
     status.workers[#status.workers + 1] = { name = info.name, working = info.pending, idle = info.idle / 1000 }
     status.working = status.working + info.pending
   end
-  for _, name in ipairs { "following", "dead", "added", "done", "shared", "requeued" } do
+  for _, name in ipairs { "following", "dead", "added", "done", "shared", "requeued", "foreign" } do
     status[name] = tonumber(counts[name]) or 0
   end
   status.waiting = math.max(0, replies[1] - status.working)
@@ -80,7 +81,11 @@ local gauges = {
   { "workers", nil, { "workers" }, "Workers." },
   { "oldest_seconds", nil, { "oldest" }, "Seconds that the oldest job has waited." },
 }
-local totals_of = { { "inputs_total", "added", "Inputs that were added." }, { "results_total", "done", "Results." } }
+local totals_of = {
+  { "inputs_total", "added", "Inputs that were added." },
+  { "results_total", "done", "Results." },
+  { "foreign_total", "foreign", "Entries of other programs that were removed." },
+}
 
 ---@param status riskscreen.QueueStatus
 ---@param queue string its name
