@@ -78,7 +78,7 @@ riskscreen.store, riskscreen.journal, riskscreen.report, riskscreen.redis, risks
 ---@field breaker? table|boolean When a failing service gets no requests for a while; true: with the defaults. Inside nginx it is on by default.
 ---@field hedge? table|boolean When a late lookup is sent a second time; true: with the defaults.
 ---@field shared_dict? string Inside nginx: the `lua_shared_dict` in which all workers have one circuit and one `rate_limit`.
----@field shared_as? string Name of the shared state; clients with the same name share it. By default the base_url.
+---@field shared_as? string Name of the shared state; clients with the same name share it. By default clients of one service and account do.
 ---@field on? table Hooks: functions that get a description of what happens to a call.
 
 ---@class riskscreen.CallOptions
@@ -361,10 +361,11 @@ function riskscreen.map(source, body, given) end
 ---@param address any
 ---@param network any
 ---@param level? "checksum"|"format"|false by default "checksum"; false accepts any text
+---@param added? table<string, string|true> networks that the operator has added, perhaps with one of the same form
 ---@return string|nil canonical
 ---@return string|nil problem
 ---@return "address"|"network"|nil field
-function riskscreen.address.validate(address, network, level) end
+function riskscreen.address.validate(address, network, level, added) end
 
 ---The canonical spelling of an address: the same for every spelling of one address. A text that is no address stays as it is, except that 0x texts get lower case.
 ---@param address string
@@ -407,11 +408,11 @@ function riskscreen.errors.is(value) end
 ---@field priority? "high"|"normal"|"low" as for a call
 ---@field traceparent? string as for a call
 ---@field address_check? "checksum"|"format"|false as for a client
----@field request_id? string your identifier of the request, for the journal
+---@field id? string|number your identifier of the request, for the decision and the journal
 local riskscreen_ScreenRequest = {}
 
 ---@class riskscreen.ScreenAllRequest
----@field source any[]|(fun(): any)|file* addresses, or tables of `address` and `network`; a file has rows, as table reads them
+---@field source any[]|(fun(): any)|file* addresses, or tables of `address`, `network` and `id`; a file has rows, as table reads them
 ---@field network? any the network of items that name none
 ---@field policy? riskscreen.Policy
 ---@field include? riskscreen.LookupName[]
@@ -421,7 +422,7 @@ local riskscreen_ScreenRequest = {}
 ---@field on_progress? fun(done: integer, failed: integer, rate: number, eta: number|nil)
 ---@field total? integer number of items, for the eta; the length of a list is known
 ---@field stop_after_failures? integer failures in a row after which the run raises an error object
----@field remember? integer different addresses and networks that are not asked for again, 4096 by default
+---@field remember? integer different addresses and networks, at least, that are not asked for again, 4096 by default
 ---@field address_check? "checksum"|"format"|false as for a client
 local riskscreen_ScreenAllRequest = {}
 
@@ -473,7 +474,7 @@ local riskscreen_Error = {}
 ---@return riskscreen.Decision
 function riskscreen_Client:screen(request) end
 
----Screens every item of a source: an iterator of one decision for each item. A decision also has `index`, the item's position, and `input`, the item. If an earlier item had the same address and network, `repeats` is its position. An item with an unknown field raises an error object.
+---Screens every item of a source: an iterator of one decision for each item. A decision also has `index`, the item's position, `input`, the item, and its `id`. If an earlier item had the same address and network, `repeats` is its position. An item with an unknown field raises an error object.
 ---@param request riskscreen.ScreenAllRequest
 ---@return riskscreen.Run
 function riskscreen_Client:screen_all(request) end
@@ -600,6 +601,7 @@ function riskscreen_Run:stop() end
 ---@field reasons riskscreen.Reason[] the worst first
 ---@field address? any as the caller gave it
 ---@field network? any as the caller gave it
+---@field id? string|number the caller's own, of this request or item alone
 ---@field record? table the risk assessment, or the transaction's result
 ---@field entity? table the entity record, where it was looked up; likewise the next two
 ---@field freeze_events? table[]
@@ -852,7 +854,7 @@ function riskscreen_Inbox:listen(options) end
 ---@return integer status
 function riskscreen_Inbox:serve() end
 
----Stops listening. Idempotent.
+---Stops serving. Idempotent.
 function riskscreen_InboxListener:close() end
 
 ---@class riskscreen.SqliteOptions
@@ -1164,7 +1166,7 @@ local riskscreen_Journal = {}
 ---@field identity? string of the decision, by table's identity
 ---@field source? "service"|"sandbox"|"list"|"cache"|"none"
 ---@field is_sandbox? boolean the sandbox answered, and no service
----@field request_id? string
+---@field request_id? string|number
 ---@field hide? fun(text: string): string removes the access key
 ---@field input? any the address as the caller gave it, where the decision has another spelling
 ---@field is_final? boolean nobody changes the decision any more, so that its line may be made later
@@ -1183,7 +1185,7 @@ local riskscreen_JournalContext = {}
 ---@field identity? string of the decision: service, account, policy and options; 0.9.0 wrote none
 ---@field degraded? boolean
 ---@field stale? boolean
----@field request_id? string as the caller gave it
+---@field request_id? string|number as the caller gave it
 ---@field answer? string the SHA-256 of the answer of the service
 ---@field record? table the whole answer, with the option `record`
 ---@field lost? integer in place of a decision: how many decisions before this line could not be written

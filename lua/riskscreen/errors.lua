@@ -133,6 +133,15 @@ function M.is_uncertain(err)
   return not (status >= 300 and status < 500 and status ~= 408)
 end
 
+local lasting = tables.set { "unauthorized", "tls", "unsupported", "cancelled", "storage", "list" }
+
+---Whether every further item of a run would meet a failure too, such as a refused access key.
+---@param err riskscreen.Error|nil
+---@return boolean
+function M.ends_run(err)
+  return err ~= nil and lasting[err.kind] == true
+end
+
 ---Whether a value is one of the library's errors.
 ---@param value any
 ---@return boolean

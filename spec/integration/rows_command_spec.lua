@@ -134,7 +134,7 @@ describe("a file of rows in the command", function()
   it("tells on stderr that a list was not loaded again, or holds rows that are no entries", function()
     local path = file("address\nwhat\n" .. address(1) .. "\n", "deny.csv")
     local _, _, err = run { "screen", "--sandbox", "-n", "eth", "--deny", path, address(1) }
-    assert.matches("has 1 rows that are no entries", err, 1, true)
+    assert.matches("has 1 row without an entry", err, 1, true)
   end)
 end)
 

@@ -41,7 +41,8 @@ function M.repeats(targets)
 end
 
 -- Ends the process that the shell becomes, once a file has so many lines. So a fast machine is not done before.
-local WATCH = [[sh -c '(until [ "$(wc -l <%s)" -ge %d ]; do kill -0 $$ || exit; sleep 0.005; done; kill -%s $$) 2>/dev/null &
+local WATCH =
+  [[sh -c '(until [ "$(wc -l <%s)" -ge %d ]; do kill -0 $$ || exit; sleep 0.005; done; kill -%s $$) 2>/dev/null &
 exec env %s']]
 
 ---@param options table `rows`, `ends` (times that it is ended, at random requests), `concurrency`, `seed`

@@ -145,7 +145,7 @@ return {
       fn("inbox:on", "Inbox:on"),
       fn("inbox:listen", "Inbox:listen"),
       fn("inbox:serve", "Inbox:serve"),
-      fn("listener:close", "Listener:close"),
+      fn("listener:close", "Server:close"),
     },
     objects = {
       { class = "riskscreen.InboxOptions", is_type_only = true },

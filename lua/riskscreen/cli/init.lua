@@ -197,7 +197,7 @@ local function run_command(command, result, world, parser, list)
     error(outcome, 0)
   end
   status.ensure_written(world.out:flush())
-  outcome = outcome or status.done
+  outcome = status.failing(outcome or status.done, context.options.fail_on)
   if outcome == status.allow and command.verdict and context.configuration.is_simulated then
     context:warn(status.SIMULATED)
     return status.usage

@@ -1,6 +1,6 @@
 -- The exit statuses of the command, and the failures that end it.
 
-local decisions = require "riskscreen.policy.decision"
+local build = require "riskscreen.options.build"
 local errors = require "riskscreen.errors"
 local missing = require "riskscreen.util.missing"
 
@@ -9,9 +9,10 @@ local M = {
   allow = 0,
   review = 1,
   block = 2,
-  unknown = 3, -- also: the service did not answer
+  unknown = 3, -- also: a file, Redis or the output failed
   usage = 4, -- also: the configuration is wrong
   invalid_rows = 5,
+  service_failed = 6,
   interrupted = 130, -- 128 and the number of SIGINT, as shells count
 }
 
@@ -21,32 +22,69 @@ M.SIMULATED = "the status is 4, not 0, because no service is configured; --sandb
 ---The same for the help.
 M.but_simulated = "; 4 instead where the sandbox answers without --sandbox"
 
----@type { status: integer, what: string }[] of `screen`, for its help
+---@type { status: integer, what: string }[] of the verbs that decide, for their help
 M.of_decisions = {
-  { status = M.allow, what = "every address may pass (allow)" .. M.but_simulated },
+  { status = M.allow, what = "every decision is allow" .. M.but_simulated },
   { status = M.review, what = "the worst decision is review" },
   { status = M.block, what = "the worst decision is block" },
   { status = M.unknown, what = "the worst decision is unknown" },
 }
 
 ---@type { status: integer, what: string }[] of the other verbs, unless they say otherwise
-M.of_others = {
-  { status = M.done, what = "done" },
-  { status = M.unknown, what = "the service did not answer, or refused" },
-}
+M.of_others = { { status = M.done, what = "done" } }
 
 ---@type { status: integer, what: string }[] of every verb
 M.of_all = {
   { status = M.usage, what = "the arguments or the configuration are wrong" },
+  { status = M.service_failed, what = "the service did not answer, or refused; a decision is unknown for that reason" },
   { status = M.interrupted, what = "interrupted" },
 }
 
----The worse of two actions; the first may be absent.
----@param before riskscreen.Action|nil
+-- How bad an outcome is, for the status of several.
+local severity = {
+  [M.allow] = 0,
+  [M.invalid_rows] = 1,
+  [M.review] = 2,
+  [M.unknown] = 3,
+  [M.service_failed] = 4,
+  [M.block] = 5,
+}
+
+---The option of the verbs whose status is a verdict.
+---@type riskscreen.cli.Option
+M.fail_on = build.choice(
+  "fail_on",
+  { "invalid", "review", "unknown", "block" },
+  "invalid",
+  "The mildest outcome that is not 0. A failure of the service counts as unknown."
+)
+
+---The status of a run, where milder outcomes than that of --fail-on are none.
+---@param outcome integer
+---@param fail_on? "invalid"|"review"|"unknown"|"block"
+---@return integer
+function M.failing(outcome, fail_on)
+  local least = fail_on and severity[M[fail_on] or M.invalid_rows]
+  return least and severity[outcome] and severity[outcome] < least and M.done or outcome
+end
+
+---The worse of two outcomes.
+---@param before integer
+---@param outcome integer
+---@return integer
+function M.worse(before, outcome)
+  return severity[outcome] > severity[before] and outcome or before
+end
+
+-- Failures on this machine, and of arguments. All other kinds are the service's.
+local is_local = { invalid_argument = true, unsupported = true, list = true, storage = true }
+
+---The status of a decision.
 ---@param action riskscreen.Action
----@return riskscreen.Action
-function M.worst(before, action)
-  return before and decisions.worst(before, action) or action
+---@param kind? riskscreen.ErrorKind of its error
+---@return integer
+function M.of_decision(action, kind)
+  return action == "unknown" and kind and not is_local[kind] and M.service_failed or M[action]
 end
 
 ---A failure that ends the command.
@@ -106,7 +144,7 @@ function M.of_failure(failure)
     return failure.status, message
   elseif errors.is(failure) then
     message = message:gsub("^riskscreen: ", "")
-    return failure.kind == "invalid_argument" and M.usage or M.unknown, message
+    return failure.kind == "invalid_argument" and M.usage or M.of_decision("unknown", failure.kind), message
   end
   return M.unknown, missing.explain(message) or "failed: " .. message
 end

@@ -6,6 +6,7 @@ local canonical_address = require("riskscreen.address").normalize
 local errors = require "riskscreen.errors"
 local maps = require "riskscreen.client.map"
 local tables = require "riskscreen.util.tables"
+local text = require "riskscreen.util.text"
 
 local EMPTY_RISK_TYPE = 3016 -- the service's code for an item that it finds invalid
 local MAX_REFUSALS = 16 -- requests refused in a row after which no more halves are tried: the items are not the reason
@@ -158,7 +159,7 @@ function lookup.report(call)
       failed[#failed + 1] = index
     end
   end
-  local summary = ("nothing is known of %d of %d addresses"):format(#failed, #call.positions)
+  local summary = ("nothing is known of %d of %s"):format(#failed, text.count(#call.positions, "address"))
   return records, summary, { partial = records, failed = failed }
 end
 
@@ -228,8 +229,8 @@ function addition.report(call)
     table.insert(report[fate_of(err)], err and { index = position, item = item, error = err } or position)
     failed[#failed + 1] = err and position
   end
-  local summary = ("of %d items %d were added, %d refused, %d are uncertain, %d were not sent"):format(
-    #call.items,
+  local summary = ("of %s, added: %d, refused: %d, uncertain: %d, not sent: %d"):format(
+    text.count(#call.items, "item"),
     #report.added,
     #report.refused,
     #report.uncertain,

@@ -8,6 +8,7 @@ local records = require "riskscreen.interface.records"
 local shape = require "riskscreen.interface.shape"
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
+local time = require "riskscreen.util.time"
 
 local MAX_QUOTE = 300 -- bytes of foreign text in a message
 local MAX_EXCERPT = 80 -- bytes of a body that is not JSON
@@ -22,7 +23,7 @@ local MAX_WAIT = 1e9 -- seconds; hundreds of digits would make an infinite one
 ---@field size? integer bytes of the body
 ---@field times? table<string, number> seconds
 ---@field http_version? string
----@field text? string the body, where the request asked for it
+---@field text? string the body, where the request asked for the value only
 
 ---@class riskscreen.Response the second result of a call, beside its value
 ---@field status integer
@@ -88,7 +89,7 @@ local function retry_after(reply, context)
     return math.min(tonumber(value), MAX_WAIT)
   end
   local at = date.parse_http_date(value)
-  return at and math.min(math.max(0, at - context.clock()), MAX_WAIT)
+  return at and time.wait(at, context.clock(), MAX_WAIT)
 end
 
 local function redirect_error(reply, context, fields)
@@ -193,10 +194,10 @@ end
 -- Whether the answer leaves out the list that the operation is about: its payload, or that member of the payload.
 local function lacks_list(operation, data)
   local list = operation.may_lack
-  if not list or data == nil then
-    return list ~= nil
+  if list and list ~= "data" and shape.is_object(data) then
+    data = data[list]
   end
-  return list ~= "data" and shape.is_object(data) and (data[list] == nil or data[list] == json.null)
+  return list ~= nil and (data == nil or data == json.null)
 end
 
 local canonical_address = addresses.normalize

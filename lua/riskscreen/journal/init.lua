@@ -138,6 +138,9 @@ end
 ---@return string|nil id of the line
 ---@return riskscreen.Error|nil err
 function Journal:append(decision, context)
+  text.expect("journal:append: decision", decision, "table")
+  text.expect("journal:append: decision.reasons", decision.reasons, "table")
+  text.expect("journal:append: context", context, "table", true)
   local settings = self.settings
   local entry = { decision = decision, context = context or {}, id = new_id(self), time = settings.clock() }
   if settings.buffer and self.last - self.first + 1 >= settings.buffer then
@@ -196,6 +199,7 @@ end
 ---@return boolean|nil ok
 ---@return riskscreen.Error|nil err
 function Journal:flush(limit)
+  text.expect("journal:flush: limit", limit, "number", true)
   local bodies, lost = take(self, limit), self.unreported
   self.unreported = 0
   local content = bodies

@@ -36,7 +36,7 @@ local LONGEST_ENDING = #',"part":,"seq":,"prev":"","hash":""}' + 2 * MOST_DIGITS
 ---@field identity? string of the decision: service, account, policy and options; 0.9.0 wrote none
 ---@field degraded? boolean
 ---@field stale? boolean
----@field request_id? string as the caller gave it
+---@field request_id? string|number as the caller gave it
 ---@field answer? string the SHA-256 of the answer of the service
 ---@field record? table the whole answer, with the option `record`
 ---@field lost? integer in place of a decision: how many decisions before this line could not be written
@@ -52,7 +52,7 @@ local LONGEST_ENDING = #',"part":,"seq":,"prev":"","hash":""}' + 2 * MOST_DIGITS
 ---@field identity? string of the decision, by riskscreen.call's identity
 ---@field source? "service"|"sandbox"|"list"|"cache"|"none"
 ---@field is_sandbox? boolean the sandbox answered, and no service
----@field request_id? string
+---@field request_id? string|number
 ---@field hide? fun(text: string): string removes the access key
 ---@field input? any the address as the caller gave it, where the decision has another spelling
 ---@field is_final? boolean nobody changes the decision any more, so that its line may be made later
@@ -186,7 +186,7 @@ function M.body(decision, context, id, time, keep_record)
     policy = context.policy and fingerprint_of(context.policy) or nil,
     degraded = decision.degraded or nil,
     stale = decision.stale or nil,
-    request_id = plain(context.request_id),
+    request_id = type(context.request_id) == "number" and context.request_id or plain(context.request_id),
     answer = type(decision.record) == "table" and M.answer_digest(decision.record) or nil,
     version = version,
     record = keep_record and record_of(decision) or nil,

@@ -151,8 +151,18 @@ local function open(source)
   return lines_of_files(paths), paths, read_head(source)
 end
 
-local function check_source(what, source)
-  if type(source) ~= "string" and type(source) ~= "table" then
+local function is_list_of_paths(source)
+  for _, path in ipairs(source) do
+    if type(path) ~= "string" then
+      return false
+    end
+  end
+  return true
+end
+
+local function check_source(what, source, needs_store)
+  local is_path = type(source) == "string" or type(source) == "table" and is_list_of_paths(source)
+  if not is_store(source) and (needs_store or not is_path) then
     error(what .. ": expected a path, a list of paths or a store (got " .. text.kind(source) .. ")", 3)
   end
 end
@@ -321,7 +331,8 @@ end
 ---@param address? string canonical; only with a store, whose index finds the lines about it
 ---@return fun(): riskscreen.JournalEntry|nil
 function M.entries(source, address)
-  check_source("journal.entries", source)
+  check_source("journal.entries", source, address ~= nil)
+  text.expect("journal.entries: address", address, "string", true)
   local each = address and lines_of_store(source, address) or open(source)
   return function()
     local line, file, number, is_torn = each()

@@ -50,14 +50,14 @@ local function problem_of(self, file, now)
     return ("%s %s%s"):format(list, old, file.kind == "deny" and "" or ", and does not count")
   elseif file.facts.invalid > 0 then
     local first = file.facts.problems[1]
-    return ("%s has %d rows that are no entries: line %s: %s"):format(
+    return ("%s has %s without an entry: line %s: %s"):format(
       list,
-      file.facts.invalid,
+      text.count(file.facts.invalid, "row"),
       tostring(first.line),
       first.message
     )
   elseif file.facts.expired > 0 then
-    return ("%s has %d entries that have expired"):format(list, file.facts.expired)
+    return ("%s has %s beyond the date of expiry"):format(list, text.count(file.facts.expired, "entry"))
   end
 end
 

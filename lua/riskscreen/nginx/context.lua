@@ -81,7 +81,6 @@ end
 ---@field fleet? riskscreen.nginx.Fleet
 ---@field private settings table the gate's checked options
 ---@field read_address fun(address: any, network: any): string|nil, string|nil canonical, or nil and a problem
----@field has_own_check boolean a function of the operator checks addresses
 ---@field private is_canonical boolean the addresses that it reads are addresses of the network, and not any text
 local Context = {}
 Context.__index = Context
@@ -209,7 +208,6 @@ function M.new(checked)
     client = client,
     policy = checked.policy or client.policy or policies.new(),
     read_address = address_reader(checked.is_address, level),
-    has_own_check = checked.is_address ~= nil,
     is_canonical = level ~= false and not checked.is_address,
     recorder = recorder,
     lists = refresher,

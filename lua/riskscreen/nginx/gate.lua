@@ -38,7 +38,6 @@ local EXEMPT = decisions.new {
 ---@field private cache riskscreen.nginx.Cache
 ---@field private recorder riskscreen.nginx.Recorder
 ---@field private read_address fun(address: any, network: any): string|nil, string|nil
----@field private read_key? false|fun(): string|nil, string|nil the key of the subject and the network
 ---@field private local_lists? riskscreen.nginx.LocalLists
 ---@field private journal? riskscreen.nginx.Journal
 local Gate = {}
@@ -86,25 +85,6 @@ local function decide_one(self, address, network, problem)
   return decision, source
 end
 
--- The reader of the key of the subject, where nothing needs the address before the cache. It is made at first use,
--- because a call with options has a gate of its own.
-local function key_reader(self)
-  local subjects = self.own_location.subjects
-  local is_known = subjects and not subjects[2] and not self.local_lists and not self.context.has_own_check
-  self.read_key = is_known and input.key_reader(subjects[1], self.cache.prefix) or false
-  return self.read_key
-end
-
-local function decide_by_key(self, key, network)
-  local decision, source = self.cache:get_by_key(key, network, self.own_location.timeout)
-  self.recorder:decided(decision.action, source)
-  if self.journal then
-    local address = self.cache:address_of(key, network)
-    self.journal:record(decision, source, self.policy, address, address)
-  end
-  return decision, source
-end
-
 -- Decides about several subjects side by side; the worst decision counts.
 local function decide_all(self, subjects)
   local bodies = {}
@@ -143,15 +123,6 @@ local function set_ctx(decision, source)
   end
 end
 
--- Decides about the subjects that the request names.
-local function decide_subjects(self, request)
-  local address, network, problem, subjects = input.read(self.own_location, request)
-  if subjects then
-    return decide_all(self, subjects)
-  end
-  return decide_one(self, address, network, problem)
-end
-
 local function decide_exempt(self)
   self.recorder:decided("allow", "exempt")
   if self.journal then
@@ -165,17 +136,11 @@ local function find_decision(self, request)
   if exempt and exempt() then
     return decide_exempt(self)
   end
-  local read_key = self.read_key
-  if read_key == nil then
-    read_key = key_reader(self)
+  local address, network, problem, subjects = input.read(self.own_location, request)
+  if subjects then
+    return decide_all(self, subjects)
   end
-  if read_key and not request then
-    local key, network = read_key()
-    if key then
-      return decide_by_key(self, key, network)
-    end
-  end
-  return decide_subjects(self, request)
+  return decide_one(self, address, network, problem)
 end
 
 -- Decides about the request that is served, and shows the decision in ngx.ctx and in variables.

@@ -13,7 +13,7 @@ local M = {}
 ---@return (string|number)[] arguments
 function M.pairs(arguments, list)
   for _, entry in ipairs(list) do
-    arguments[#arguments + 1], arguments[#arguments + 2] = entry.position, entry.id
+    arguments[#arguments + 1], arguments[#arguments + 2] = entry.position, entry.id or ""
   end
   return arguments
 end

@@ -313,6 +313,8 @@ end
 ---@return riskscreen.QueueResult[]|nil results at most 500
 ---@return riskscreen.Error|nil err
 function Queue:results(after, seconds)
+  text.expect("queue:results: after", after, "string", true)
+  text.expect("queue:results: seconds", seconds, "number", true)
   if seconds and seconds > 0 then
     local block, key = math.ceil(math.min(seconds, LONGEST_WAIT) * 1000), self.base .. "results"
     local found, err =
@@ -335,10 +337,15 @@ end
 ---@return integer|nil removed
 ---@return riskscreen.Error|nil err
 function Queue:forget(read)
-  local milliseconds, number = tostring(read):match "^(%d+)%-(%d+)$"
   if type(read) == "table" then
+    for _, result in ipairs(read) do
+      text.expect("queue:forget: the position of a result", type(result) == "table" and result.position, "string")
+    end
     return entries.remove(self, "results", read)
-  elseif not milliseconds then
+  end
+  text.expect("queue:forget: results or a position", read, "string")
+  local milliseconds, number = read:match "^(%d+)%-(%d+)$"
+  if not milliseconds then
     error(("queue:forget: expected results, or the position of one (got %s)"):format(text.show(read)), 2)
   end
   return self.redis:call("XTRIM", self.base .. "results", "MINID", ("%s-%.0f"):format(milliseconds, number + 1))
@@ -350,6 +357,7 @@ end
 ---reason: string }[]|nil letters at most 500
 ---@return riskscreen.Error|nil err
 function Queue:dead(after)
+  text.expect("queue:dead: after", after, "string", true)
   local list, err = read_stream(self, "dead", after)
   for index, entry in ipairs(list or {}) do
     list[index] = entries.result({ reason = entry.reason }, entry)

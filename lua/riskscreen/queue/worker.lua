@@ -15,6 +15,7 @@ local redis = require "riskscreen.redis"
 local runtime = require "riskscreen.runtime"
 local scripts = require "riskscreen.queue.scripts"
 local tables = require "riskscreen.util.tables"
+local time = require "riskscreen.util.time"
 
 local LONGEST_WAIT = 1 -- seconds that one command waits in Redis
 local SHORT_WAIT = 0.1 -- the same at the end of a queue, while other workers have its last jobs
@@ -25,9 +26,6 @@ local PATIENCE = 10 -- seconds for which a worker that stops tries to finish job
 local DEAD_AFTER = 3600 -- seconds
 
 local unpack = table.unpack or unpack -- luacheck: ignore 113 143
-
--- Failures of the worker's set-up. Every further job would fail, so the worker ends and its jobs stay.
-local fatal = { unauthorized = true, tls = true, unsupported = true, cancelled = true, storage = true, list = true }
 
 local M = {}
 
@@ -162,8 +160,8 @@ end
 local function kept_outcome(self, job)
   local outcome = (job.kept or "") ~= "" and json.decode(job.kept)
   local is_own = type(outcome) == "table" and outcome.identity == identity_of(self)
-  local age = is_own and type(outcome.time) == "number" and os.time() - outcome.time
-  local is_fresh = age and age >= 0 and age <= self.queue.settings.remember
+  local age = is_own and time.age(outcome.time, os.time())
+  local is_fresh = age and age <= self.queue.settings.remember
   return is_fresh and not is_listed(self, job.input) and outcome or nil
 end
 
@@ -267,8 +265,8 @@ local function work_on(self, job)
         return true
       end
       err = errors.new("api", "on_result failed: " .. tostring(problem), { retryable = true })
-    elseif fatal[err.kind] then
-      fail(self, err)
+    elseif errors.ends_run(err) then
+      fail(self, err) -- the jobs stay
       return false
     elseif not err.retryable then
       job.outcome, job.use = tostring(err), "dead"

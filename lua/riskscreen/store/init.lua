@@ -91,7 +91,9 @@ end
 ---@return riskscreen.Error|nil err
 function Store:batch(changes)
   local backend = backend_of(self)
+  text.expect("store: changes", changes, "table")
   for _, change in ipairs(changes) do
+    text.expect("store: a change", change, "table")
     local err = change_problem(change)
     if err then
       return nil, err
@@ -209,6 +211,7 @@ end
 ---@param range? { prefix?: string, after?: string } keys that begin with `prefix` and come after `after`
 ---@return fun(): string|nil, string|nil
 function Space:each(range)
+  text.expect("store: range", range, "table", true)
   range = range or {}
   local prefix, after = range.prefix or "", range.after
   local page, position = {}, 1
@@ -234,10 +237,11 @@ end
 ---@return integer|nil
 ---@return riskscreen.Error|nil err
 function Space:count(prefix)
+  text.expect("store: prefix", prefix, "string", true)
   return backend_of(self.store):count(self.name, prefix or "", self.store.clock())
 end
 
-local clock = build.callback("clock", "Returns the time in seconds since 1970, for `ttl`.", time)
+local clock = build.callback("clock", "Returns the time in seconds since 1970, for `ttl`.", time.now)
 
 local options = {
   memory = { clock },

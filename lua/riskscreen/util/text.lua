@@ -216,6 +216,17 @@ end
 ---@type fun(text: string): boolean
 M.is_plain = M.made_of "0-9A-Za-z"
 
+---Raises misuse at the line that called the caller, unless a value has a type.
+---@param what string the value's name
+---@param value any
+---@param wanted type
+---@param is_optional? boolean nil will do
+function M.expect(what, value, wanted, is_optional)
+  if type(value) ~= wanted and not (is_optional and value == nil) then
+    error(("%s must be a %s (got %s)"):format(what, wanted, M.kind(value)), 3)
+  end
+end
+
 ---The type of a Lua value with an article: "a string", "a table", "nothing".
 ---@param value any
 ---@return string
@@ -276,6 +287,18 @@ function M.nearest(word, candidates)
     end
   end
   return best
+end
+
+---A number with its noun: "1 entry", "2 entries".
+---@param number number
+---@param noun string for one thing
+---@param shown? string the number as it is shown
+---@return string
+function M.count(number, noun, shown)
+  if number ~= 1 then
+    noun = noun:gsub("y$", "ie"):gsub("s$", "se") .. "s"
+  end
+  return (shown or ("%.0f"):format(number)) .. " " .. noun
 end
 
 ---"; did you mean 'x'?" or nothing.

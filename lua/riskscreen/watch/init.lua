@@ -15,6 +15,7 @@ local row_options = require "riskscreen.options.rows"
 local sources = require "riskscreen.watch.source"
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
+local times = require "riskscreen.util.time"
 
 local DAY = 86400 -- seconds
 local LONGEST_CYCLE = 30 * DAY
@@ -281,7 +282,7 @@ end
 -- The seconds until the cycle has lasted so long. Its start is a date, because it outlives the program. Where the date
 -- was set back, the wait is no longer than a whole cycle.
 local function left_of(self, seconds)
-  return math.min(self.cycle.started + seconds - self.clock(), seconds)
+  return times.wait(self.cycle.started + seconds, self.clock(), seconds)
 end
 
 -- Screens the items that remain. With `spread` the screenings fill the interval.

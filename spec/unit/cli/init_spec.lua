@@ -59,7 +59,7 @@ describe("the command", function()
 end)
 
 describe("screen", function()
-  for name, expected in pairs { ["clean-eth"] = 0, ["type-sanction"] = 2, ["fault-500"] = 3 } do
+  for name, expected in pairs { ["clean-eth"] = 0, ["type-sanction"] = 2, ["fault-500"] = 6 } do
     it(("ends with the status %d for %s"):format(expected, name), function()
       assert.equal(expected, (run { "screen", "--sandbox", address(name), "-n", "eth", "--set", "retry=false" }))
     end)
@@ -110,6 +110,15 @@ describe("screen", function()
     local status, _, err = run { "screen", "examples/addresses.csv", "-n", "eth" }
     assert.equal(4, status)
     assert.matches("examples/addresses.csv is a file: screen its rows with --file examples/addresses.csv", err, 1, true)
+  end)
+end)
+
+describe("riskscreen sandbox", function()
+  it("refuses a file of answers that it cannot read, by its name", function()
+    local code, _, err = run { "sandbox", "--answers", "/nowhere/answers.json" }
+    assert.equal(4, code)
+    local message = "riskscreen: answers must be the path of a JSON object: /nowhere/answers.json: No such file"
+    assert.matches(message, err, 1, true)
   end)
 end)
 
@@ -221,7 +230,7 @@ describe("screen --file", function()
       end)
 
       it("does not continue the run of a service: " .. option, function()
-        assert.equal(3, (run(arguments, SERVICE)))
+        assert.equal(6, (run(arguments, SERVICE)))
         local before = temporary.read(output)
         assert.is_nil(before:find("source,time", 1, true))
         local status, _, err = run(with(option))
@@ -321,7 +330,7 @@ describe("a verb of an operation", function()
     assert.matches("The labels of an address.", help, 1, true)
     -- The sandbox does not know it, so the call ends with its answer.
     local status, _, err = run { "labels", address "clean-eth", "-n", "eth" }
-    assert.equal(3, status)
+    assert.equal(6, status)
     assert.matches("getAddressLabels", err, 1, true)
   end)
 
@@ -331,9 +340,9 @@ describe("a verb of an operation", function()
     assert.matches("entities,risks,dir,chain,address,amount,symbol,transactionNumbers\r\n", out, 1, true)
   end)
 
-  it("reports the service's failure with the status of unknown", function()
+  it("reports the service's failure with a status of its own", function()
     local status, out, err = run { "risk", address "fault-500", "-n", "eth", "--set", "retry=false" }
-    assert.equal(3, status)
+    assert.equal(6, status)
     assert.equal("", out)
     assert.matches("HTTP 500", err, 1, true)
   end)

@@ -55,7 +55,7 @@ describe("riskscreen list", function()
     os.remove(output)
     status, _, err = run { "list", "build", input, "--output", output, "--strict" }
     assert.equal(5, status)
-    assert.matches("1 rows are no entries", err, 1, true)
+    assert.matches("1 row without an entry", err, 1, true)
     assert.same({ "ours.csv" }, directory:names())
   end)
 

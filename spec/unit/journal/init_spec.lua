@@ -60,9 +60,12 @@ describe("a journal", function()
     local journal = open()
     local client = riskscreen.sandbox.client { journal = journal, retry = false }
     local request = scenario "type-sanction"
-    request.request_id = "withdrawal 17"
+    request.id = "withdrawal 17"
     local decision = client:screen(request)
-    client:screen(scenario "fault-503")
+    assert.equal("withdrawal 17", decision.id)
+    local failed = scenario "fault-503"
+    failed.id = 18
+    assert.equal(18, client:screen(failed).id)
     client:screen { address = "no address", network = "eth" }
     local entries = {}
     for entry in journals.entries(path) do
@@ -83,11 +86,28 @@ describe("a journal", function()
     assert.equal(64, #entry.answer)
     assert.is_nil(entry.record)
     assert.equal("unknown", entries[2].action)
+    assert.equal(18, entries[2].request_id)
     assert.is_nil(entries[2].answer)
     assert.equal("no address", entries[3].input)
     assert.is_nil(entries[3].address)
     assert.not_equal(entries[1].id, entries[2].id)
     assert.equal(entries[1].policy, entries[2].policy)
+  end)
+
+  it("has the id of each item of a run, of repeated addresses too", function()
+    local client, clean = riskscreen.sandbox.client { journal = open() }, scenario "clean-eth"
+    local items = {}
+    for number = 1, 3 do
+      items[number] = { address = clean.address, network = clean.network, id = number }
+    end
+    for decision in client:screen_all { source = items } do
+      assert.equal(decision.index, decision.id)
+    end
+    local seen = {}
+    for entry in journals.entries(path) do
+      seen[entry.request_id] = entry.source
+    end
+    assert.same({ "sandbox", "sandbox", "sandbox" }, seen)
   end)
 
   -- The sources of a run with a repeated address, sorted.
@@ -198,7 +218,7 @@ describe("a journal", function()
 
   it("never holds the access key", function()
     local client = riskscreen.sandbox.client { journal = open { record = true }, retry = false }
-    client:screen { address = secrecy_key, network = "eth", request_id = "key " .. secrecy_key }
+    client:screen { address = secrecy_key, network = "eth", id = "key " .. secrecy_key }
     client:screen(scenario "fault-503")
     client:screen_all({ source = { secrecy_key, secrecy_key }, network = "eth" })()
     for _, name in ipairs(temporary.names()) do

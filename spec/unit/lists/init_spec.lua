@@ -367,7 +367,7 @@ describe("a client with local lists", function()
   it("reports the rows of a text that are no entries", function()
     local made = client { deny = csv("deny.csv", "abc,,,", address(1) .. ",,,") }
     assert.equal("block", screen(made, address(1)).action)
-    assert.matches("1 rows that are no entries: line 2: 'abc' is not an address", problems[1])
+    assert.matches("1 row without an entry: line 2: 'abc' is not an address", problems[1])
     assert.equal(1, made:stats().lists[1].invalid)
   end)
 

@@ -59,6 +59,7 @@ describe("a rule on counterparties", function()
       assert.equal("unknown", with(condition, { one }))
       assert.equal("unknown", with(condition, { opponent("in", 1), one }))
       assert.equal("unknown", with(condition, { one, opponent("in", 1, mild) }))
+      assert.equal("block", with(condition, { one, opponent("in", 1, bad) }))
     end
   end)
 

@@ -108,10 +108,10 @@ describe_if("a queue in a Redis that gives trouble", function()
     end,
     remove = function()
       local list, err = queue:results()
-    if list then
-      return queue:forget(list)
-    end
-    return nil, err
+      if list then
+        return queue:forget(list)
+      end
+      return nil, err
     end,
   }
 

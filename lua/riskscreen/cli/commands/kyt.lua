@@ -63,7 +63,7 @@ local function write(context, result, other)
     error = decision.error and decision.error.kind or nil,
   })
   context:write_record(result_columns, record)
-  return status[decision.action]
+  return status.of_decision(decision.action, not result and record.error or nil)
 end
 
 local function run_submit(context)
@@ -92,13 +92,6 @@ local function run_screen(context)
   )
 end
 
-local statuses = {
-  { status = status.allow, what = "allow" .. status.but_simulated },
-  { status = status.review, what = "review" },
-  { status = status.block, what = "block" },
-  { status = status.unknown, what = "unknown, or no result came in time" },
-}
-
 return {
   {
     name = "kyt submit",
@@ -118,9 +111,9 @@ return {
     summary = "Await the result of a submitted transaction, and decide about it.",
     description = "The service publishes no way to ask for a result: set endpoints.kyt_result.method and .path.",
     arguments = { { name = "request", doc = "The requestId, or the ticket that kyt submit prints." } },
-    options = { wait_option },
+    options = { wait_option, status.fail_on },
     examples = { { line = "kyt wait REQUEST_ID --timeout 60", what = "Wait for a minute" } },
-    statuses = statuses,
+    statuses = status.of_decisions,
     verdict = "status",
     run = run_wait,
   },
@@ -128,9 +121,9 @@ return {
     name = "kyt screen",
     summary = "Submit a transaction, await its result, and decide about it.",
     arguments = { hash_argument },
-    options = tables.concat(parameter_options, call_options),
+    options = tables.concat(parameter_options, call_options, { status.fail_on }),
     examples = { { line = "kyt screen " .. HASH .. " -n eth --timeout 60", what = "The exit status is the verdict" } },
-    statuses = statuses,
+    statuses = status.of_decisions,
     verdict = "status",
     run = run_screen,
   },

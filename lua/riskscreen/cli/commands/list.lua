@@ -8,6 +8,7 @@ local option_of = require "riskscreen.cli.option"
 local options = require "riskscreen.options.lists"
 local status = require "riskscreen.cli.status"
 local tables = require "riskscreen.util.tables"
+local text = require "riskscreen.util.text"
 local update = require "riskscreen.cli.list_update"
 
 local options_of_update
@@ -33,13 +34,13 @@ local function warn_of(context, report)
   end
   local more = report.invalid - #report.problems
   if more > 0 then
-    context:warn(("%d more rows are no entries"):format(more))
+    context:warn(text.count(more, "more row") .. " without an entry")
   end
   if report.expired > 0 then
-    context:warn(("%d entries have expired already"):format(report.expired))
+    context:warn(text.count(report.expired, "entry") .. " already expired")
   end
   for _, skipped in ipairs(report.skipped) do
-    context:warn(("%d addresses of %s: %s"):format(skipped.count, skipped.symbol, skipped.reason))
+    context:warn(("%s of %s: %s"):format(text.count(skipped.count, "address"), skipped.symbol, skipped.reason))
   end
 end
 

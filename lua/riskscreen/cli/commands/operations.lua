@@ -187,9 +187,8 @@ end
 function M.report(context, failures)
   local code = status.done
   for _, failure in ipairs(failures) do
-    local message = tostring(failure.err):gsub("^riskscreen: ", "")
+    local own, message = status.of_failure(failure.err)
     context:warn((failure.subject and failure.subject .. ": " or "") .. message)
-    local own = failure.err.kind == "invalid_argument" and status.usage or status.unknown
     code = math.max(code, own)
   end
   return code

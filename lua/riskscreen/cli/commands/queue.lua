@@ -129,9 +129,10 @@ local function run_add(context)
     status.misuse(("%s: %s: --run NAME"):format(path, err.message))
   end
   status.ensure(totals, err)
-  local rows, added, invalid = grouped(totals.rows), grouped(totals.added), grouped(totals.invalid)
+  local added, invalid = grouped(totals.added), grouped(totals.invalid)
+  local rows = text.count(totals.rows, "row", grouped(totals.rows))
   local known = grouped(totals.rows - totals.added)
-  context:tell(("%s rows: %s added, %s of them invalid, %s were in the queue"):format(rows, added, invalid, known))
+  context:tell(("%s: %s added, %s of them invalid, %s were in the queue"):format(rows, added, invalid, known))
   return totals.invalid > 0 and status.invalid_rows or status.done
 end
 
@@ -179,7 +180,7 @@ local function run_work(context)
   end)
   local finished, err = worker:run { drain = options.drain }
   forget()
-  context:tell(("%s results"):format(grouped(worker.finished)))
+  context:tell(text.count(worker.finished, "result", grouped(worker.finished)))
   status.ensure(finished, err)
   return system.ending() and status.interrupted or status.done
 end
@@ -213,7 +214,7 @@ end
 local function run_requeue(context)
   local queue = open(context)
   local count = status.ensure(queue:requeue())
-  context:tell(("%s jobs again"):format(grouped(count)))
+  context:tell(text.count(count, "job", grouped(count)) .. " again")
 end
 
 -- The CSV file of `riskscreen queue results`. It names the queue of its rows, and no row is in it twice: a result may
@@ -325,7 +326,7 @@ local function run_results(context)
   forget()
   file.out:close()
   local known = repeated > 0 and (", and %s that the file had"):format(grouped(repeated)) or ""
-  context:tell(("%s results%s"):format(grouped(count), known))
+  context:tell(text.count(count, "result", grouped(count)) .. known)
   return stopped and status.interrupted or status.done
 end
 

@@ -42,13 +42,14 @@ local file_option = option_of.text("file", "FILE", "Screen the rows of a file, C
 local function screen_addresses(context, addresses)
   local client, source = context:client()
   local output = context:output(decision_record.columns(source))
-  local worst
+  local worst = status.allow
   for decision in client:screen_all(decision_record.request(context, addresses)) do
-    output:add(decision_record.record(decision, source))
-    worst = status.worst(worst, decision.action)
+    local record = decision_record.record(decision, source)
+    output:add(record)
+    worst = status.worse(worst, status.of_decision(record.action, record.error))
   end
   output:finish()
-  return status[worst]
+  return worst
 end
 
 -- A file without its flag would be taken for an address, and be unknown.
@@ -85,13 +86,21 @@ return {
     .. "the results. After Ctrl-C, a crash or a power cut the same command with --resume goes on, and asks for no "
     .. "address again that was answered.",
   arguments = { { name = "address", count = "*", doc = "Addresses of the network that -n names." } },
-  options = tables.concat({ file_option }, of_file, { decision_record.concurrency }, decision_record.options),
+  options = tables.concat(
+    { file_option, status.fail_on },
+    of_file,
+    { decision_record.concurrency },
+    decision_record.options
+  ),
   examples = {
     {
       line = "screen 0x16e998a4a64a384aa74dd757e5a6858ab909262e -n eth",
       what = "One address; the exit status is its verdict",
     },
-    { line = "screen -q ADDRESS -n btc && echo pass", what = "In a script" },
+    {
+      line = "screen -q 0x16e998a4a64a384aa74dd757e5a6858ab909262e -n eth --fail-on block && echo pass",
+      what = "In a script: review and unknown pass",
+    },
     {
       line = "screen --file addresses.csv",
       what = "A file; the results are in addresses.results.csv",
@@ -100,7 +109,7 @@ return {
     { line = "screen --file addresses.csv.gz --dry-run --rate 50", what = "What a run would cost" },
   },
   statuses = tables.concat(status.of_decisions, {
-    { status = status.invalid_rows, what = "a file was screened to its end, and some of its rows are invalid" },
+    { status = status.invalid_rows, what = "rows of the file are invalid, and the others are allow" },
   }),
   verdict = "status",
   run = run,

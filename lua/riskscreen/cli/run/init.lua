@@ -5,6 +5,7 @@
 
 local addresses = require "riskscreen.address"
 local decision_record = require "riskscreen.cli.decision_record"
+local errors = require "riskscreen.errors"
 local identities = require "riskscreen.cli.run.identity"
 local inputs = require "riskscreen.cli.input"
 local lookups = require "riskscreen.policy.lookups"
@@ -18,6 +19,7 @@ local states = require "riskscreen.cli.run.state"
 local status = require "riskscreen.cli.status"
 local system = require "riskscreen.system"
 local tables = require "riskscreen.util.tables"
+local text = require "riskscreen.util.text"
 
 local RECORD_EVERY = 1 -- seconds between two times that the output is forced to the disk
 local MOST_WAITING = 2000 -- answers that are not in the output, at which it is written earlier
@@ -257,6 +259,9 @@ function Run:screen(client)
   request.ordered = false
   request.stop_after_failures = self.context.options.stop_after_failures
   for decision in client:screen_all(request) do
+    if decision.action == "unknown" and errors.ends_run(decision.error) then
+      error(decision.error, 0)
+    end
     local entry = self.rows[decision.index]
     self.rows[decision.index] = nil
     local problem = decision.reasons[1] and decision.reasons[1].message:gsub("^riskscreen: %S+ ", "")
@@ -307,8 +312,8 @@ end
 
 function Run:summary()
   local progress, parts = self.progress, {}
-  local rows = progress_line.grouped(progress.position)
-  parts[1] = ("%s rows: %s"):format(rows, progress_line.counts(progress.counts))
+  local rows = text.count(progress.position, "row", progress_line.grouped(progress.position))
+  parts[1] = ("%s: %s"):format(rows, progress_line.counts(progress.counts))
   if progress.invalid > 0 then
     parts[#parts + 1] = ("%s invalid"):format(progress_line.grouped(progress.invalid))
   end
@@ -319,12 +324,16 @@ function Run:summary()
   return (self.path and self.path .. ": " or "") .. table.concat(parts, "; ")
 end
 
+-- The worst verdict wins. Invalid rows are unknown in the results, and count apart here.
 function Run:exit_status()
-  local worst = "allow"
-  for action, count in pairs(self.progress.counts) do
-    worst = count > 0 and status.worst(worst, action) or worst
+  local progress = self.progress
+  local worst = progress.invalid > 0 and status.invalid_rows or status.allow
+  for action, count in pairs(progress.counts) do
+    if count > (action == "unknown" and progress.invalid or 0) then
+      worst = status.worse(worst, status.of_decision(action, progress.failed > 0 and "server" or nil))
+    end
   end
-  return self.progress.invalid > 0 and status.invalid_rows or status[worst]
+  return worst
 end
 
 -- The whole run. A failure of the service that goes on, and every other end, leaves a state that can be resumed.
@@ -337,7 +346,7 @@ function Run:go(client)
     self.progress.finished = true
     self:record {}
     output.replace_earlier(self.path, self.progress)
-  elseif type(failure) == "table" and failure.failures then
+  elseif errors.is(failure) then
     self:write_all()
     self:take_back_failures()
   end
@@ -352,11 +361,9 @@ function Run:go(client)
     return self:exit_status()
   end
   if self.state then
-    self.context:warn(
-      ("stopped after %s rows; the same command with --resume goes on"):format(
-        progress_line.grouped(self.state.progress.position)
-      )
-    )
+    local position = self.state.progress.position
+    local rows = text.count(position, "row", progress_line.grouped(position))
+    self.context:warn(("stopped after %s; the same command with --resume goes on"):format(rows))
   end
   error(failure, 0)
 end

@@ -6,6 +6,7 @@ local decisions = require "riskscreen.policy.decision"
 local errors = require "riskscreen.errors"
 local generations = require "riskscreen.util.generations"
 local tables = require "riskscreen.util.tables"
+local time = require "riskscreen.util.time"
 
 local sub = string.sub
 
@@ -17,7 +18,6 @@ local TIME_AT, TAIL_AT, STALE_TAIL_AT = 3, 17, 31
 local JSON_AT = 17 -- in the tail, which begins with the epoch
 
 local MAX_EPOCH = 2 ^ 53
-local LAG = 1 -- seconds that the clock of another worker may be ahead: nginx reads it once for many events
 local MAX_KNOWN = 500 -- parsed decisions, and as many tails of texts
 local LONGEST_KNOWN = 4096 -- bytes of their texts
 
@@ -362,7 +362,7 @@ function Entries:decode(text, now, address, network)
   elseif kind ~= FRESH and kind ~= FAILED then
     return nil, 0
   end
-  local at, tail = time_in(text, TIME_AT, TAIL_AT, now + LAG), read_tail(self, sub(text, tail_at))
+  local at, tail = time_in(text, TIME_AT, TAIL_AT, now + time.LAG), read_tail(self, sub(text, tail_at))
   if not at or not expires_at or not tail then
     return nil, 0
   end
@@ -415,7 +415,7 @@ function Entries:stands_in(entry, failed, now)
   return not failed or decisions.worst(own, failed.action) == own or is_outage(failed)
 end
 
-local M = { LAG = LAG }
+local M = {}
 
 ---@param ttl table<riskscreen.Action, number> seconds
 ---@param stale_ttl table<riskscreen.Action, number> seconds after that

@@ -10,11 +10,11 @@ local lrus = require "riskscreen.nginx.cache.lru"
 local runtime = require "riskscreen.runtime"
 local single_flight = require "riskscreen.nginx.cache.single_flight"
 local tables = require "riskscreen.util.tables"
+local time = require "riskscreen.util.time"
 
 local sub = string.sub
 
 local TICK = single_flight.TICK
-local LAG = entries.LAG
 local START_PATIENCE = 0.05 -- seconds for which a fetch may wait for its timer
 local FIRST_PAUSE, GROWTH, LONGEST_PAUSE = 0.002, 1.5, 0.05 -- seconds between looks for another worker's entry
 
@@ -64,7 +64,7 @@ local function hear(self, now)
   local fleet, was_deaf = self.fleet, self.is_deaf
   fleet:start()
   local heard_at = fleet.purges:heard_at()
-  self.heard_at = heard_at <= now + LAG and heard_at or -fleet.delay
+  self.heard_at = time.age(heard_at, now, time.LAG) and heard_at or -fleet.delay
   self.is_deaf = now >= self.heard_at + fleet.delay
   if self.is_deaf and not was_deaf then
     self.lru:clear()

@@ -1,0 +1,170 @@
+-- The exit statuses of the `riskscreen` command, as a script uses them.
+local cjson = require "cjson"
+local cli = require "spec.support.cli"
+local commands = require "riskscreen.cli.commands"
+local command_line = require "spec.support.command_line"
+local interrupted_runs = require "spec.support.interrupted_runs"
+local run = cli.run
+local sandbox = require "riskscreen.sandbox"
+local tables = require "riskscreen.util.tables"
+local temporary = require "spec.support.temporary"
+
+local function address(name)
+  return sandbox.scenario(name).address
+end
+
+local CLEAN, HACK, FAULT = address "clean-eth", address "type-hack", address "fault-500"
+local REVIEW
+
+-- An address that the sandbox's service answers with a verdict.
+local function find_verdict(action)
+  for number = 1, 60 do
+    local text = ("0x%040x"):format(number)
+    local _, out = run { "screen", "--sandbox", text, "-n", "eth", "--jsonl" }
+    if cjson.decode(out).action == action then
+      return text
+    end
+  end
+end
+
+describe("the status of a run over a file", function()
+  after_each(temporary.clean)
+
+  setup(function()
+    REVIEW = assert(find_verdict "review")
+  end)
+
+  local function status_of(list, ...)
+    local path = temporary.path "in.csv"
+    temporary.write(path, "address\n" .. table.concat(list, "\n") .. "\n")
+    local arguments = { "screen", "--sandbox", "-n", "eth", "--file", path, "-o", "-", "-q", "--set", "retry=false" }
+    return (run(tables.concat(arguments, { ... })))
+  end
+
+  it("is that of the worst verdict, and of invalid rows only where every other row is allow", function()
+    assert.equal(0, status_of { CLEAN })
+    assert.equal(5, status_of { CLEAN, "0x12" })
+    assert.equal(5, status_of { "0x12" })
+    assert.equal(1, status_of { CLEAN, "0x12", REVIEW })
+    assert.equal(2, status_of { "0x12", HACK, FAULT, REVIEW })
+    assert.equal(6, status_of { FAULT, "0x12", REVIEW })
+  end)
+
+  it("is the same when the complete run is looked at again", function()
+    local path, output = temporary.path "in.csv", temporary.path "out.csv"
+    temporary.write(path, "address\n0x12\n" .. HACK .. "\n")
+    for _, option in ipairs { "--force", "--resume" } do
+      assert.equal(2, (run { "screen", "--sandbox", "-n", "eth", "--file", path, "-o", output, option }))
+    end
+  end)
+
+  it("is 0 for what is milder than --fail-on", function()
+    for level, expected in pairs {
+      invalid = { 5, 1, 6, 2 },
+      review = { 0, 1, 6, 2 },
+      unknown = { 0, 0, 6, 2 },
+      block = { 0, 0, 0, 2 },
+    } do
+      local found = {}
+      for index, text in ipairs { "0x12", REVIEW, FAULT, HACK } do
+        found[index] = status_of({ CLEAN, text }, "--fail-on", level)
+      end
+      assert.same(expected, found, level)
+    end
+    assert.equal(4, status_of({ CLEAN }, "--fail-on", "blocks"))
+  end)
+end)
+
+describe("the status of addresses and transactions", function()
+  it("tells a failure of the service from an address that is unknown", function()
+    local arguments = { "screen", "--sandbox", "-n", "eth", "-q", "--set", "retry=false" }
+    assert.equal(6, (run(tables.concat(arguments, { FAULT }))))
+    assert.equal(6, (run(tables.concat(arguments, { FAULT, "0x12" }))))
+    assert.equal(3, (run(tables.concat(arguments, { "0x12" }))))
+    assert.equal(2, (run(tables.concat(arguments, { FAULT, HACK }))))
+    assert.equal(0, (run(tables.concat(arguments, { "0x12", "--fail-on", "block" }))))
+  end)
+
+  it("is not 0 by --fail-on where nothing is configured", function()
+    local status = run { "screen", "0x12", "-n", "eth", "-q", "--fail-on", "block" }
+    assert.equal(4, status)
+  end)
+
+  it("is that of the service's failure in the other verbs", function()
+    local nowhere = { env = { RISKSCREEN_BASE_URL = "http://127.0.0.1:1", RISKSCREEN_ACCESS_KEY = "a-key-of-a-test" } }
+    for _, verb in ipairs {
+      { "risk", CLEAN },
+      { "entity", CLEAN },
+      { "blacklist", "list" },
+      { "kyt", "submit", "0x" .. ("5f"):rep(32) },
+      { "call", "getAddressRisk", "address=" .. CLEAN },
+    } do
+      local status = run(tables.concat(verb, { "-n", "eth", "--set", "retry=false" }), nowhere)
+      assert.equal(6, status, verb[1])
+    end
+  end)
+
+  it("is explained in the help of every verb", function()
+    for _, command in ipairs(commands.list()) do
+      local words = {}
+      for word in (command.name .. " --help"):gmatch "%S+" do
+        words[#words + 1] = word
+      end
+      assert.matches("\n +6 +the service did not answer", (select(2, run(words))))
+    end
+  end)
+end)
+
+describe("a refused access key", function()
+  it("stops a run at once, and the run goes on with another key", function()
+    local directory, remove = cli.directory()
+    local service = cli.sandbox()
+    local lines = { "address" }
+    for number = 1, 500 do
+      lines[number + 1] = ("0x%040x"):format(number)
+    end
+    temporary.write(directory .. "/in.csv", table.concat(lines, "\n") .. "\n")
+    local line = ("%s %%s %s screen --file %s/in.csv -n eth %%s"):format(service.environment, cli.command, directory)
+    local refused = "RISKSCREEN_ACCESS_KEY=sandbox-refused"
+    local output, status = command_line.run(line:format(refused, ""))
+    assert.equal(6, status, output)
+    assert.matches("stopped after 0 rows; the same command with --resume goes on", output, 1, true)
+    assert.matches("the service refused the access key", output, 1, true)
+    assert.is_true(#service.targets() <= 64, #service.targets() .. " requests")
+    output, status = command_line.run(line:format(refused, "-o - "))
+    assert.equal(6, status, output)
+    output, status = command_line.run(line:format("", "--resume"))
+    assert.equal(2, status, output)
+    assert.equal(501, #interrupted_runs.rows(directory .. "/in.results.csv"))
+    service.close()
+    remove()
+  end)
+end)
+
+describe("a missing package", function()
+  -- The command without some modules.
+  local function without(name, arguments)
+    local preload = [[-e 'package.preload["%s"] = function() error("module \39%s\39 not found:", 0) end']]
+    local base = "XDG_CONFIG_HOME=/nonexistent %s %s bin/riskscreen.in %s"
+    local lua = os.getenv "RISKSCREEN_LUA" or "lua5.4"
+    return command_line.run(base:format(lua, preload:format(name, name):gsub("\\39", "'\\''"), arguments))
+  end
+
+  after_each(temporary.clean)
+
+  for name, arguments in pairs {
+    argparse = "screen %s -n eth",
+    ["cjson"] = "screen %s -n eth",
+    ["dbd.sqlite3"] = "screen --sandbox -n eth --file in.csv",
+    ["riskscreen.server"] = "sandbox",
+    ["riskscreen.hiredis"] = "queue status --redis redis://127.0.0.1:1",
+  } do
+    it("is never the status of review: " .. name, function()
+      local path = temporary.path "in.csv"
+      temporary.write(path, "address\n" .. CLEAN .. "\n")
+      local output, status = without(name, (arguments:gsub("%%s", CLEAN):gsub("in%.csv", path)))
+      assert.is_true(status >= 3 and status ~= 5, status .. " " .. output)
+      assert.matches("^riskscreen: ", output)
+    end)
+  end
+end)
