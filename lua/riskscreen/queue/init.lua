@@ -124,13 +124,12 @@ local function read_input(input)
   end
   if not problem and type(input.transaction) ~= "table" then
     local address, network = input.address, input.network
-    if type(network) == "string" and network ~= "" and not addresses.network_names[network] then
-      problem = type(address) ~= "string" and ("the address must be a text (got %s)"):format(text.kind(address)) or nil
-      key = problem and "" or network .. " " .. address
+    local _, fault, field = addresses.validate(address, network, "format")
+    if field == "network" and type(network) == "string" and type(address) == "string" then
+      key = network .. " " .. address
     else
-      problem = select(2, addresses.validate(address, network, "format"))
       -- A worker may refuse a wrong checksum: such a text has no share in the outcome of the address.
-      key = addresses.key(address, network, "checksum") or ""
+      key, problem = addresses.key(address, network, "checksum") or "", fault
     end
   end
   if not problem then
@@ -177,6 +176,7 @@ end
 ---@field known_digest? string
 ---@field batch string[] digest, key, item and outcome of each row behind it
 ---@field totals { rows: integer, added: integer, invalid: integer }
+---@field on_progress? fun(totals: table)
 
 local function refusal(run, problem)
   local message = "queue: the run %s has %.0f rows, and %s. A run with another name screens all rows"
@@ -225,6 +225,9 @@ local function add_batch(self, run)
       runtime.sleep(FULL_PAUSE)
     end
   end
+  if run.on_progress then
+    run.on_progress(run.totals)
+  end
 end
 
 -- Takes the next input. Returns an error if the queue has another one in its row.
@@ -246,22 +249,17 @@ end
 local function add_run(self, name, read, on_progress)
   local totals = { rows = 0, added = 0, invalid = 0 }
   local run = { name = name, row = 0, digest = "", last = "", known = 0, batch = {}, totals = totals }
-  local err = ask_last(self, run)
-  while not err do
-    local input = read()
+  run.on_progress = on_progress
+  local err, input = ask_last(self, run), true
+  while input ~= nil and not err do
+    input = read()
     err = input ~= nil and take_input(run, input) or nil
-    if not err and (input == nil or #run.batch >= 4 * BATCH or run.row % BATCH == 0) then
+    if not err and (input == nil or run.row % BATCH == 0) then
       err = add_batch(self, run)
-      if on_progress and not err then
-        on_progress(totals)
-      end
-    end
-    if input == nil and not err then
-      err = ask_last(self, run) or run.row < run.known and refusal(run, ("these are %.0f"):format(run.row)) or nil
-      return not err and totals or nil, err
     end
   end
-  return nil, err
+  err = err or ask_last(self, run) or run.row < run.known and refusal(run, ("these are %.0f"):format(run.row)) or nil
+  return not err and totals or nil, err
 end
 
 ---Adds the inputs of a run, and waits while the queue is full. Rows that the queue has already are passed over. So

@@ -233,7 +233,7 @@ local QUEUE = #result_columns
 local function has_row(file, cells)
   local source, row = cells[1], tonumber(cells[2]) or 0
   local subject = ("%s %s"):format(cells[3] or "", cells[4] or ""):gsub("^'", "")
-  local number = tonumber(text.hex(core.sha256(subject)):sub(1, 12), 16)
+  local number = tonumber(text.hex(core.sha256(subject)):sub(1, 8), 16)
   file.subjects[source] = file.subjects[source] or {}
   local before = file.subjects[source][row]
   file.subjects[source][row] = before or number
