@@ -1,6 +1,6 @@
 -- Files of rows in the command: what is refused, and what several lists and an update do.
 local cjson = require "cjson"
-local http = require "riskscreen.sandbox.http"
+local serve = require "riskscreen.sandbox.http"
 local list_files = require "spec.support.list_files"
 local lists = require "riskscreen.lists"
 local run = require("spec.support.cli").run
@@ -153,12 +153,10 @@ describe("riskscreen list update", function()
       end
       return { status = reply.status or 200, headers = reply.headers or {}, body = reply.body or "" }
     end
-    server = assert(http.new(service, { host = "127.0.0.1", port = 0, now = runtime.now, on_close = function() end }))
-    runtime.attach(server)
+    server = assert(serve(service, { host = "127.0.0.1", port = 0 }))
   end)
 
   after_each(function()
-    runtime.detach(server)
     server:close()
     temporary.clean()
   end)

@@ -67,7 +67,7 @@ function M.make(given)
     limit = settings.remember.limit,
     ttl = settings.early.ttl,
     poll = settings.poll,
-    time = time,
+    time = time.now,
   })
   local handled = claims.new(place, { prefix = "claim:", ttl = settings.remember.ttl, lease = settings.lease })
   local made = inbox.assemble(settings, handled, waiters.new(place, settings.early.ttl))
