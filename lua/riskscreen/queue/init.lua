@@ -20,7 +20,7 @@ local workers = require "riskscreen.queue.worker"
 local GROUP = "workers"
 local BATCH = 500 -- inputs that are added at once, and results that are read at once
 local FULL_PAUSE = 0.2 -- seconds until a full queue is tried again
-local DIGEST = 32 -- hexadecimal digits of the digest of rows
+local DIGEST = 16 -- bytes of the digest of rows
 local LONGEST_NAME = 200 -- bytes of a run
 local LONGEST_WAIT = 1 -- seconds that one command waits in Redis
 local REPLICA_WAIT, REPLICA_TRIES = 0.1, 10 -- seconds of each wait for replicas
@@ -235,7 +235,7 @@ local function take_input(run, input)
   -- A function has no fingerprint; it cannot be kept either.
   local is_plain, content = pcall(tables.fingerprint, input)
   run.row, run.totals.rows = run.row + 1, run.row + 1
-  run.digest = text.hex(digest.sha256(run.digest .. (is_plain and content or ""))):sub(1, DIGEST)
+  run.digest = text.hex(digest.sha256(run.digest .. (is_plain and content or "")):sub(1, DIGEST))
   if run.row > run.known then
     local size = #run.batch
     run.batch[size + 1] = run.digest

@@ -2,9 +2,9 @@
 -- job for the same subject, a result, or a dead letter. An input whose subject has an outcome becomes a job with that
 -- outcome. Its worker asks the local lists. It uses the outcome only if the outcome's identity is its own.
 --
--- Redis undoes nothing if a script fails in the middle. So each script first reads every key that it will change, and
--- asks whether the user may run every command: a key of another type or an ACL ends it before it writes. Redis before
--- 7.0 cannot tell; there an input is added to its new place before it leaves the old one.
+-- Redis undoes nothing if a script fails in the middle. So each script first reads the keys on which a change could
+-- fail, and asks whether the user may run every command: a key of another type or an ACL ends it before it writes.
+-- Redis before 7.0 cannot tell; there an input is added to its new place before it leaves the old one.
 --
 -- Keys of a queue, all with its prefix:
 --   jobs, results, dead   streams
@@ -20,12 +20,10 @@ local common = [=[
 local base = ARGV[1]
 local jobs, results, dead = base .. 'jobs', base .. 'results', base .. 'dead'
 local sources, counts = base .. 'sources', base .. 'counts'
-local now = math.floor(tonumber(redis.call('TIME')[1]) / 60)
-local minute = base .. 'rate:' .. string.format('%.0f', now)
 local writes = {
   { 'XACK', jobs, 'group', '0-0' }, { 'HSET', sources, 'a', 'b' }, { 'HINCRBY', counts, 'a', '1' },
   { 'SET', base .. 'seen:', '*' }, { 'DEL', base .. 'seen:' }, { 'RPUSH', base .. 'followers:', 'a' },
-  { 'LTRIM', base .. 'followers:', '0', '0' }, { 'INCRBY', minute, '1' }, { 'EXPIRE', minute, '1' },
+  { 'LTRIM', base .. 'followers:', '0', '0' }, { 'INCRBY', base .. 'rate:', '1' }, { 'EXPIRE', base .. 'rate:', '1' },
 }
 for _, stream in ipairs({ jobs, results, dead }) do
   redis.call('XLEN', stream)
@@ -37,25 +35,32 @@ for _, command in ipairs(writes) do
     return redis.error_reply('NOPERM a script of the queue needs ' .. command[1])
   end
 end
-redis.call('GET', minute)
-redis.call('HGET', sources, '')
 local following = tonumber(redis.call('HGET', counts, 'following') or '0')
-local function check_subject(key)
-  redis.call('GET', base .. 'seen:' .. key)
-  redis.call('LRANGE', base .. 'followers:' .. key, 0, 0)
+-- The states and the followers of subjects, as they are after the changes that the script makes.
+local states, lists = {}, {}
+local function state_of(key)
+  if states[key] == nil then states[key] = redis.call('GET', base .. 'seen:' .. key) end
+  return states[key]
+end
+local function followers_of(key, last)
+  lists[key] = lists[key] or redis.call('LRANGE', base .. 'followers:' .. key, 0, last or -1)
+  return lists[key]
 end
 local function count(name, number)
   if number ~= 0 then redis.call('HINCRBY', counts, name, number) end
 end
 local function enqueue(id, key, item, outcome)
-  local state = outcome or key ~= '' and redis.call('GET', base .. 'seen:' .. key)
+  local state = outcome or key ~= '' and state_of(key)
   if state == '*' then
     redis.call('RPUSH', base .. 'followers:' .. key, id, item)
     count('following', 1)
     return
   end
   redis.call('XADD', jobs, '*', 'id', id, 'key', key, 'item', item, 'kept', state or '')
-  if not state and key ~= '' then redis.call('SET', base .. 'seen:' .. key, '*') end
+  if not state and key ~= '' then
+    redis.call('SET', base .. 'seen:' .. key, '*')
+    states[key] = '*'
+  end
 end
 -- An entry of a stream, if it still has this id. A failover may give its position to another one.
 local function entry_of(stream, position, id)
@@ -73,7 +78,10 @@ local add = [=[
 local source, row, capacity = ARGV[2], tonumber(ARGV[4]), tonumber(ARGV[5])
 local last = redis.call('HGET', sources, source) or ''
 if last ~= ARGV[3] then return { last, 0, 0 } end
-for index = 7, #ARGV, 4 do check_subject(ARGV[index]) end
+for index = 7, #ARGV, 4 do
+  local is_known = states[ARGV[index]] ~= nil
+  if state_of(ARGV[index]) == '*' or is_known then followers_of(ARGV[index], 0) end
+end
 local room = capacity - redis.call('XLEN', jobs) - following
 local added, invalid = 0, 0
 for index = 6, #ARGV, 4 do
@@ -107,15 +115,17 @@ for index = 4, #ARGV, 4 do
   local job = entry_of(jobs, ARGV[index], ARGV[index + 1])
   if job then
     job.outcome, job.use = ARGV[index + 2], ARGV[index + 3]
-    check_subject(job.key)
+    followers_of(job.key)
     ended[#ended + 1] = job
   end
 end
+local minute = base .. 'rate:' .. string.format('%.0f', math.floor(tonumber(redis.call('TIME')[1]) / 60))
+redis.call('GET', minute)
 -- Where the memory is full, Redis refuses a script whose first change takes memory. This one takes none.
 redis.call('DEL', base .. 'absent')
-local finished, shared, buried = 0, 0, 0
+local finished, shared, buried, positions = 0, 0, 0, {}
 for _, job in ipairs(ended) do
-  local key, outcome, followers = job.key, job.outcome, base .. 'followers:' .. job.key
+  local key, outcome = job.key, job.outcome
   local is_kept = job.use == 'remember' and remember > 0
   local function bury(id, item)
     redis.call('XADD', dead, '*', 'id', id, 'key', key, 'item', item, 'reason', outcome)
@@ -134,8 +144,9 @@ for _, job in ipairs(ended) do
       redis.call('SET', base .. 'seen:' .. key, outcome, 'PX', math.ceil(remember * 1000))
     else
       redis.call('DEL', base .. 'seen:' .. key)
+      states[key] = false
     end
-    local list = redis.call('LRANGE', followers, 0, -1)
+    local list = followers_of(key)
     for index = 1, #list, 2 do
       if job.use == 'dead' then
         bury(list[index], list[index + 1])
@@ -143,11 +154,15 @@ for _, job in ipairs(ended) do
         enqueue(list[index], key, list[index + 1], is_kept and outcome or nil)
       end
     end
-    redis.call('LTRIM', followers, #list, -1)
+    if #list > 0 then redis.call('LTRIM', base .. 'followers:' .. key, #list, -1) end
     count('following', -#list / 2)
+    lists[key] = nil
   end
-  redis.call('XDEL', jobs, job.position)
-  redis.call('XACK', jobs, group, job.position)
+  positions[#positions + 1] = job.position
+end
+if #positions > 0 then
+  redis.call('XDEL', jobs, unpack(positions))
+  redis.call('XACK', jobs, group, unpack(positions))
 end
 count('shared', shared)
 count('dead', buried)
@@ -164,7 +179,10 @@ local requeue = [=[
 local letters = {}
 for index = 2, #ARGV, 2 do
   letters[#letters + 1] = entry_of(dead, ARGV[index], ARGV[index + 1])
-  if letters[#letters] then check_subject(letters[#letters].key) end
+  if letters[#letters] then
+    state_of(letters[#letters].key)
+    followers_of(letters[#letters].key, 0)
+  end
 end
 for _, letter in ipairs(letters) do
   enqueue(letter.id, letter.key, letter.item)

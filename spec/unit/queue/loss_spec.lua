@@ -136,11 +136,11 @@ describe_if("a queue in a Redis that gives trouble", function()
       fill()
       local subject = "seen:eth:" .. ("0x%040x"):format(21)
       assert.equal("*", redis:call("GET", key(subject)))
-      local names = { "results", "dead", "counts", "rate" }
+      local names = { "results", "dead", "counts" }
       if name == "add" then
-        names[#names + 1] = "sources"
+        names[#names + 1], names[#names + 2] = "sources", "seen:eth:" .. ("0x%040x"):format(31)
       elseif name == "done" then
-        names[#names + 1], names[#names + 2] = subject, subject:gsub("seen", "followers")
+        names[#names + 1], names[#names + 2] = "rate", (subject:gsub("seen", "followers"))
       end
       local minute = math.floor(tonumber(redis:call("TIME")[1]) / 60)
       for _, other in ipairs(names) do
