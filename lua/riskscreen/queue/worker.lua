@@ -85,6 +85,7 @@ M.options = {
 ---@field private is_sending boolean a task sends ends of jobs
 ---@field private is_full boolean nobody reads the results
 ---@field private is_lost boolean Redis refuses to finish jobs
+---@field private tell fun(err: riskscreen.Error)
 ---@field private stopped boolean
 ---@field private failure? riskscreen.Error
 local Worker = { __name = "riskscreen.QueueWorker" }
@@ -108,6 +109,7 @@ function M.new(queue, settings)
     redis = queue.redis,
     settings = settings,
     policy = settings.policy or policies.new(),
+    tell = settings.on_problem or function() end,
     name = settings.name or "worker-" .. random.token(8),
     finished = 0,
     held = {},
@@ -119,12 +121,6 @@ function M.new(queue, settings)
     stopping = runtime.tasks.signal(),
     stopped = false,
   }, Worker)
-end
-
-local function tell(self, err)
-  if self.settings.on_problem then
-    self.settings.on_problem(err)
-  end
 end
 
 -- Ends the worker by a failure that further jobs would meet, too.
@@ -179,40 +175,34 @@ end
 
 -- Ends
 
--- Sends the ends of jobs to Redis, also of those that end meanwhile. The script passes over a job that another worker
--- has finished.
-local function send_ended(self)
+-- Ends a job, and sends to Redis what has ended meanwhile, unless another task sends already. The script passes over a
+-- job that another worker has finished.
+local function add_ended(self, job)
   local queue = self.queue
-  while self.ended[1] and not self.is_lost do
+  self.ended[#self.ended + 1] = job
+  self.unfinished = self.unfinished - 1
+  while self.ended[1] and not self.is_lost and not self.is_sending do
+    self.is_sending = true
     local batch, arguments = { unpack(self.ended, 1, BATCH) }, { queue.base, queue.group, queue.settings.remember }
-    for index, job in ipairs(batch) do
+    for index, ended in ipairs(batch) do
       local last = 4 * index + 3
-      arguments[last - 3], arguments[last - 2] = job.position, job.id
-      arguments[last - 1], arguments[last] = job.outcome, job.use
+      arguments[last - 3], arguments[last - 2] = ended.position, ended.id
+      arguments[last - 1], arguments[last] = ended.outcome, ended.use
     end
     local reply, err = self.redis:script(scripts.done, queue.keys, arguments)
     if reply then
       self.finished, self.is_full = self.finished + reply[1], reply[2] >= queue.settings.results
       self.ended, self.count = { unpack(self.ended, #batch + 1) }, self.count - #batch
-      for _, job in ipairs(batch) do
-        self.held[job.position] = nil
+      for _, ended in ipairs(batch) do
+        self.held[ended.position] = nil
       end
       self.changed:notify()
     elseif not err.retryable or (self.stopped and runtime.now() - self.stopped_at > PATIENCE) then
       fail(self, err)
     else
-      tell(self, err)
+      self.tell(err)
       runtime.sleep(FIRST_PAUSE)
     end
-  end
-end
-
-local function add_ended(self, job)
-  self.ended[#self.ended + 1] = job
-  self.unfinished = self.unfinished - 1
-  if not self.is_sending then
-    self.is_sending = true
-    send_ended(self)
     self.is_sending = false
   end
 end
@@ -227,14 +217,6 @@ local function screen(self, input)
   local request = tables.copy(self.settings.request or {})
   request.address, request.network = input.address, input.network
   return client:screen(request)
-end
-
-local function report(self, job, outcome)
-  local on_result = self.settings.on_result
-  if not on_result then
-    return true
-  end
-  return runtime.tasks.contain(on_result, entries.result(outcome, { id = job.id, item = job.item }))
 end
 
 -- The outcome of a job and its use; or nil and the error of the screening.
@@ -259,7 +241,10 @@ local function work_on(self, job)
   while true do
     local outcome, use, err = decide(self, job)
     if outcome then
-      local ok, problem = report(self, job, outcome)
+      local on_result, ok, problem = self.settings.on_result, true, nil
+      if on_result then
+        ok, problem = runtime.tasks.contain(on_result, entries.result(outcome, { id = job.id, item = job.item }))
+      end
       if ok then
         job.outcome, job.use = assert(json.encode(outcome)), use
         return true
@@ -272,7 +257,7 @@ local function work_on(self, job)
       job.outcome, job.use = tostring(err), "dead"
       return true
     end
-    tell(self, err)
+    self.tell(err)
     if not self.stopped then
       self.stopping:wait(math.max(pause, math.min(err.retry_after or 0, LONGEST_PAUSE)))
     end
@@ -360,7 +345,7 @@ local function read(self)
     fail(self, err)
   end
   if err then
-    tell(self, err)
+    self.tell(err)
     self.stopping:wait(FIRST_PAUSE)
   end
 end
@@ -437,21 +422,16 @@ function Worker:run(how)
   end
   self.drains, self.running, self.claim_at = how and how.drain, self.settings.concurrency, runtime.now()
   remove_dead(self)
-  local bodies = { heart }
-  for index = 1, self.running do
-    bodies[index + 1] = screener
-  end
-  for index, body in ipairs(bodies) do
-    bodies[index] = function()
+  local bodies = {}
+  for index = 0, self.running do
+    local body = index == 0 and heart or screener
+    bodies[index + 1] = function()
       body(self)
     end
   end
   runtime.tasks.gather(bodies)
   leave(self)
-  if self.failure then
-    return nil, self.failure
-  end
-  return self.finished
+  return not self.failure and self.finished or nil, self.failure
 end
 
 ---Ends `run` soon: screenings under way are finished, other jobs are left to other workers.
