@@ -103,7 +103,7 @@ end
 function disturbances.failed_over(group)
   local replica = group.replicas[1]
   if socket.gettime() < (group.settled or 0) then
-    return false
+    return disturbances.killed_redis(group)
   end
   replica:signal "STOP"
   group.master:command "CLIENT KILL TYPE replica"
@@ -118,15 +118,15 @@ end
 
 -- Disturbs at random, and counts what came while there was work.
 local function disturb(options, group, processes, names, counts)
-  local kinds = { "killed_redis", "emptied", "denied", "denied", "failed_over" }
-  for _ = 1, options.kills do
+  local kinds = { "emptied", "failed_over", "denied", "killed_redis" }
+  for round = 1, options.kills do
     socket.sleep(options.shortest + math.random() * (options.longest - options.shortest))
     local jobs = tonumber((group.master:command("XLEN " .. JOBS) or ""):match "%d+") or 0
     local name = names[math.random(#names)]
-    local kind = math.random(3) == 1 and kinds[math.random(#kinds)] or "killed"
+    local kind = round % 3 == 0 and kinds[(round / 3 - 1) % #kinds + 1] or "killed"
     local process = processes[name]
     if kind ~= "killed" then
-      kind = disturbances[kind](group) ~= false and kind or "killed"
+      disturbances[kind](group)
     elseif name:find "^worker" and math.random(2) == 1 then
       process:freeze()
     else
