@@ -409,6 +409,7 @@ function riskscreen.errors.is(value) end
 ---@field traceparent? string as for a call
 ---@field address_check? "checksum"|"format"|false as for a client
 ---@field id? string|number your identifier of the request, for the decision and the journal
+---@field meta? table<string, string> facts for the journal, such as the case and the analyst
 local riskscreen_ScreenRequest = {}
 
 ---@class riskscreen.ScreenAllRequest
@@ -424,6 +425,7 @@ local riskscreen_ScreenRequest = {}
 ---@field stop_after_failures? integer failures in a row after which the run raises an error object
 ---@field remember? integer different addresses and networks, at least, that are not asked for again, 4096 by default
 ---@field address_check? "checksum"|"format"|false as for a client
+---@field meta? table<string, string> facts for the journal, such as the case and the analyst
 local riskscreen_ScreenAllRequest = {}
 
 ---@class riskscreen.Response the second result of a call, beside its value
@@ -845,7 +847,7 @@ function riskscreen_Inbox:deliver(method, headers, body, where) end
 function riskscreen_Inbox:on(event_type, handler) end
 
 ---Serves the inbox over HTTP with the library's own server, driven by its own loop.
----@param options? { host?: string, port?: integer, path?: string }
+---@param options? { host?: string, port?: integer, path?: string, on_refused?: function }
 ---@return riskscreen.InboxListener|nil listener `url`, `close()`
 ---@return riskscreen.Error|nil err
 function riskscreen_Inbox:listen(options) end
@@ -1166,7 +1168,10 @@ local riskscreen_Journal = {}
 ---@field identity? string of the decision, by table's identity
 ---@field source? "service"|"sandbox"|"list"|"cache"|"none"
 ---@field is_sandbox? boolean the sandbox answered, and no service
+---@field outcome? "allow"|"review"|"block" what the decision leads to at a location of a gate
+---@field monitor? boolean the location lets every request pass
 ---@field request_id? string|number
+---@field meta? table<string, string>
 ---@field hide? fun(text: string): string removes the access key
 ---@field input? any the address as the caller gave it, where the decision has another spelling
 ---@field is_final? boolean nobody changes the decision any more, so that its line may be made later
@@ -1185,7 +1190,10 @@ local riskscreen_JournalContext = {}
 ---@field identity? string of the decision: service, account, policy and options; 0.9.0 wrote none
 ---@field degraded? boolean
 ---@field stale? boolean
+---@field outcome? "allow"|"review"|"block" of a gate: what the decision leads to at its location
+---@field monitor? boolean the gate lets every request pass, whatever the outcome
 ---@field request_id? string|number as the caller gave it
+---@field meta? table<string, string> such as the case and the analyst, as the caller gave them
 ---@field answer? string the SHA-256 of the answer of the service
 ---@field record? table the whole answer, with the option `record`
 ---@field lost? integer in place of a decision: how many decisions before this line could not be written
@@ -1215,7 +1223,7 @@ local riskscreen_JournalReport = {}
 ---@field file string
 ---@field line integer in the file; 0: the file as a whole
 ---@field seq? integer the number in the chain
----@field reason "changed"|"missing"|"moved"|"repeated"|"replaced"|"malformed"|"torn"|"truncated"
+---@field reason "changed"|"missing"|"moved"|"repeated"|"replaced"|"malformed"|"torn"|"truncated"|"unreadable"
 ---@field message string
 local riskscreen_JournalFault = {}
 
@@ -1241,12 +1249,6 @@ local riskscreen_ReplayRow = {}
 ---@return riskscreen.Error|nil err
 function riskscreen.journal.file(path, options) end
 
----A journal whose lines a function takes. The chain begins anew with each journal.
----@param fn fun(line: string): any a line without the line break; it fails when it raises, or returns nil or false and an error
----@param options? riskscreen.JournalOptions
----@return riskscreen.Journal
-function riskscreen.journal.call(fn, options) end
-
 ---A journal in a store. Several programs may write to it.
 ---@param store riskscreen.Store
 ---@param options? riskscreen.JournalOptions
@@ -1260,19 +1262,21 @@ function riskscreen.journal.store(store, options) end
 ---@return riskscreen.Error|nil err where the journal cannot be read
 function riskscreen.journal.verify(source, options) end
 
----Iterates over the entries of a journal, the oldest first. A line that is not JSON raises an error object, as does a journal that cannot be read. A torn last line is left out.
+---Iterates over the entries of a journal, the oldest first. A line that cannot be read, a file that cannot be read and missing lines are faults. A torn last line is left out: a program may be writing it.
 ---@param source string|string[]|riskscreen.Store the journal's path, the files in order, or the store
----@param address? string canonical; only with a store, whose index finds the lines about it
+---@param address? string canonical: only the entries about it
+---@param on_fault? fun(fault: riskscreen.JournalFault) told of each fault; the entries after it follow. By default a fault raises an error object
 ---@return fun(): riskscreen.JournalEntry|nil
-function riskscreen.journal.entries(source, address) end
+function riskscreen.journal.entries(source, address, on_fault) end
 
----Decides the decisions of a journal again. Iterates over a row for each of them, changed or not. It needs a journal with `record = true`. Raises an error object where the journal cannot be read.
+---Decides the decisions of a journal again. Iterates over a row for each of them, changed or not. It needs a journal with `record = true`.
 ---@param source string|string[]|riskscreen.Store the journal's path, the files in order, or the store
 ---@param policy riskscreen.Policy
+---@param on_fault? fun(fault: riskscreen.JournalFault) as for `entries`
 ---@return fun(): riskscreen.ReplayRow|nil
-function riskscreen.journal.replay(source, policy) end
+function riskscreen.journal.replay(source, policy, on_fault) end
 
----Records a decision. A failure changes nothing of the decision; it is counted and told to `on_failure`.
+---Records a decision. A failure changes nothing of the decision; it is counted and told to `on_failure`, and the next line says how many decisions were lost before it.
 ---@param decision riskscreen.Decision
 ---@param context? riskscreen.JournalContext
 ---@return string|nil id of the line
@@ -1295,8 +1299,8 @@ function riskscreen_Journal:head() end
 ---@return riskscreen.Error|nil err
 function riskscreen_Journal:rotate() end
 
----Counters of decisions: `written`, `failed`, `waiting` in the buffer. Of the failed ones, `lost` found the buffer full. And the torn lines that were `repaired`.
----@return { written: integer, failed: integer, lost: integer, waiting: integer, repaired: integer }
+---Counters: lines `written`, decisions `lost` because they could not be recorded, decisions `waiting` in the buffer, and torn lines that were `repaired`.
+---@return { written: integer, lost: integer, waiting: integer, repaired: integer }
 function riskscreen_Journal:stats() end
 
 ---Writes the buffer and notes the head. The journal may be used again after that.
@@ -1342,6 +1346,7 @@ local riskscreen_WatchSummary = {}
 ---@field risks_before? string[]
 ---@field reasons string[]
 ---@field fields? table<string, string> the other columns of its row
+---@field test? boolean a test of the receiver: no address was screened
 local riskscreen_Change = {}
 
 ---Screens every address once, as fast as `rate` allows, and delivers the changes. A cycle that was interrupted goes on where it ended. For a timer such as cron.
@@ -1357,6 +1362,11 @@ function riskscreen_Watch:run(on_cycle) end
 
 ---Ends `run` soon, after the screening under way.
 function riskscreen_Watch:stop() end
+
+---Sends one change that is marked as a test to each receiver. It needs no lock, and keeps nothing.
+---@return true|nil
+---@return string|nil problem of a receiver that did not take it
+function riskscreen_Watch:test() end
 
 ---@class riskscreen.ReportRequest
 ---@field input string|file*|(string|file*)[] files of decisions: paths, or open files

@@ -4,7 +4,6 @@ local serve = require "riskscreen.sandbox.http"
 local list_files = require "spec.support.list_files"
 local lists = require "riskscreen.lists"
 local run = require("spec.support.cli").run
-local runtime = require "riskscreen.runtime"
 local temporary = require "spec.support.temporary"
 
 local address = list_files.address

@@ -50,7 +50,11 @@ local M = {}
 ---@return riskscreen.State
 function M.new(settings, runtime, transport)
   settings.random = settings.random or random.new(random.seed())
-  local shared, name = settings.shared_dict, settings.shared_as or identity.account { settings = settings }
+  local shared, name = settings.shared_dict, settings.shared_as
+  -- The key may be a function, so it is not read without need.
+  if not name and (shared or settings.rate_limit and settings.rate_limit.shared) then
+    name = identity.account { settings = settings }
+  end
   local takes_parts = not (settings.transport or settings.runtime)
   local state = {
     settings = settings,

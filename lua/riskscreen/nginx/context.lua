@@ -48,12 +48,6 @@ local function address_check(own, client)
   return own == nil and "checksum" or own
 end
 
--- The function that removes the access key from a text, or nil for a client that is not the library's.
-local function hide_key(client)
-  local state = calls.state_of(client)
-  return state and state.hide_key
-end
-
 -- The owner of the identity of kept decisions: the client's state, or a client that is not the library's.
 local function owner_of(client)
   return calls.state_of(client) or client
@@ -198,7 +192,7 @@ function M.new(checked)
   }
   local journal
   if checked.journal then
-    journal, problem = journals.new(checked.journal, recorder, hide_key(client))
+    journal, problem = journals.new(checked.journal, recorder, state and state.hide_key)
     if not journal then
       return nil, problem
     end

@@ -146,13 +146,17 @@ local function new_case(self, results, failures)
   }
 end
 
+local ANY = {} -- in place of a source, where no rule asks for one
+
 -- The reasons found so far, by whitelist flag, source, level and type. Only the interface's own values are kept, so
--- that their number is bounded.
-local function new_cache(settings)
+-- that their number is bounded. The interface does not print the service's own name as a source, so most policies know
+-- no source of most risks.
+local function new_cache(settings, rules)
+  local sources = next(rule.named(rules, "source", {})) and conditions.sources(settings) or { ANY }
   local cache = {}
   for _, whitelist in ipairs { true, false } do
     cache[whitelist] = {}
-    for _, source in ipairs(conditions.sources(settings)) do
+    for _, source in ipairs(sources) do
       cache[whitelist][source] = {}
       for _, level in ipairs(enums.values.risk_level) do
         cache[whitelist][source][level] = {}
@@ -164,7 +168,7 @@ end
 
 -- The cached reason of a risk, whether it is degraded, and the place of its cache entry, if it may have one.
 local function cached_reason(by_source, risk)
-  local by_level = by_source and type(risk) == "table" and by_source[risk.riskSource]
+  local by_level = by_source and type(risk) == "table" and (by_source[risk.riskSource] or by_source[ANY])
   local by_type = by_level and by_level[risk.riskLevel]
   local cached = by_type and by_type[risk.riskType]
   if cached then
@@ -377,7 +381,7 @@ function M.new(options)
       category = rule.named(rules, "category", conditions.set(settings.extend.category, conditions.plain)),
     },
     other_lookups = other_lookups,
-    cache = next(other_lookups) == nil and new_cache(settings) or nil,
+    cache = next(other_lookups) == nil and new_cache(settings, rules) or nil,
   }
   return setmetatable(policy, Policy)
 end

@@ -105,10 +105,7 @@ local score_conditions = {
   one_of("detail_name", DETAIL),
 }
 
-local extensions = {}
-for index, name in ipairs { "direction", "strategy", "strategy_name", "detail", "detail_name" } do
-  extensions[index] = conditions.texts_option(name)
-end
+local texts = conditions.texts_option
 
 ---@type riskscreen.Option[]
 local policy_options = {
@@ -119,7 +116,7 @@ local policy_options = {
   options.final_statuses,
   build.group(
     "extend",
-    extensions,
+    { texts "direction", texts "strategy", texts "strategy_name", texts "detail", texts "detail_name" },
     "Directions that the service has added to `dirData`, and strategies and details that no rule names.",
     {}
   ),

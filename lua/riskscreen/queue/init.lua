@@ -124,13 +124,13 @@ local function read_input(input)
   end
   if not problem and type(input.transaction) ~= "table" then
     local address, network = input.address, input.network
-    local _, fault, field = addresses.validate(address, network, "format")
-    if field == "network" and type(network) == "string" and type(address) == "string" then
-      key = network .. " " .. address
-    else
-      -- A worker may refuse a wrong checksum: such a text has no share in the outcome of the address.
-      key, problem = addresses.key(address, network, "checksum") or "", fault
-    end
+    -- The worker's client knows the networks that its operator has added.
+    local may_be_added = type(network) == "string"
+      and type(address) == "string"
+      and not addresses.network_names[network]
+    problem = not may_be_added and select(2, addresses.validate(address, network, "format")) or nil
+    -- A worker may refuse a wrong checksum: such a text has no share in the outcome of the address.
+    key = may_be_added and network .. " " .. address or addresses.key(address, network, "checksum") or ""
   end
   if not problem then
     return key, item, ""
@@ -341,8 +341,7 @@ function Queue:forget(read)
     end
     return entries.remove(self, "results", read)
   end
-  text.expect("queue:forget: results or a position", read, "string")
-  local milliseconds, number = read:match "^(%d+)%-(%d+)$"
+  local milliseconds, number = tostring(read):match "^(%d+)%-(%d+)$"
   if not milliseconds then
     error(("queue:forget: expected results, or the position of one (got %s)"):format(text.show(read)), 2)
   end

@@ -173,6 +173,13 @@ function M.number(format, ...)
   return (format:format(...):gsub("[^%w+=-]+", "."))
 end
 
+---Reads a number with a decimal point in every locale: PUC Lua 5.1 reads that of the locale.
+---@param written string
+---@return number|nil
+function M.to_number(written)
+  return tonumber(written) or tonumber((written:gsub("%.", (("%.1f"):format(0.5):sub(2, 2)))))
+end
+
 ---Bytes as hexadecimal digits in lower case.
 ---@param bytes string
 ---@return string

@@ -147,6 +147,7 @@ describe("a policy of score thresholds", function()
     end
     assert.equal("allow", strict:decide(result("1", { risks = json.empty_array() })).action)
     assert.equal("block", strict:decide(result "85").action)
+    assert.is_false(strict:decide(result "85").degraded)
   end)
 
   it("does not need the directions when no rule is about them", function()

@@ -2,8 +2,8 @@
 
 local M = {}
 
----The name without case, "_" and "-": grpc-gateway takes "to_address" for "toAddress", and programs that turn names
----into camelCase take "to-address" for it. Some programs take the long s, the Kelvin sign and the dotted or dotless i
+---The name without case, "_" and "-". grpc-gateway takes "to_address" for "toAddress". Programs that turn names into
+---camelCase take "to-address" for it. Some programs take the long s, the Kelvin sign and the dotted or dotless i
 ---for ASCII letters.
 ---@param name string
 ---@return string

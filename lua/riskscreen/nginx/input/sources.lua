@@ -34,7 +34,7 @@ local function missing(place)
 end
 
 -- A repeated header is a list in nginx's table. An application that reads headers as environment variables (CGI) cannot
--- tell "X-To" from "X_To", PHP does not tell it from "X.To", and others may not tell it from "XTo".
+-- tell "X-To" from "X_To". PHP does not tell it from "X.To", and others may not tell it from "XTo".
 local function header(name)
   local place = "the header " .. name
   local key = name:lower()
