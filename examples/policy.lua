@@ -5,6 +5,7 @@
 local riskscreen = require "riskscreen"
 
 local policy = riskscreen.policy {
+  provider = "Provider", -- the service's own name in riskSource, as the sandbox writes it
   rules = {
     { name = "never", type = { "sanction", "terrorist", "csam" }, action = "block" },
     {

@@ -156,7 +156,7 @@ run() {
   "fuzzer of "*)
     # As many inputs on a busy machine as on an idle one: 1 to 3 seconds of processor time.
     case $1 in
-    *list_reader | *query_key | *strict_cjson | *verdict) count=5000 ;;
+    *list_reader | *strict_cjson | *verdict) count=5000 ;;
     *) count=500 ;;
     esac
     [ -z "$all" ] || count=-1

@@ -14,6 +14,9 @@
  */
 #define RSC_LIBCURL_PREREQ 0x075000 /* 7.80.0 */
 
+/* From this version on, libcurl itself leaves a kept connection with unread bytes. */
+#define RSC_LIBCURL_CHECKS_INPUT 0x080000 /* 8.0.0 */
+
 /* From this version on, CURLINFO_ACTIVESOCKET and curl_easy_recv find a connection that is in a share. */
 #define RSC_LIBCURL_FINDS_SHARED 0x075300 /* 7.83.0 */
 

@@ -1,6 +1,7 @@
 #include "http/sockets.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -66,6 +67,7 @@ int rsc_sockets_open(struct rsc_sockets *sockets, int family, int type, int prot
         errno = ENOMEM;
         return -1;
     }
+    unregister(sockets, fd, entry); /* libcurl 7.88 tells nobody when it closes a socket that never connected */
     *entry = (struct rsc_socket){.ours = true, .fresh = true};
     return fd;
 }
@@ -106,6 +108,24 @@ bool rsc_sockets_silent(int fd) {
     return recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
 }
 
+/* The place of a port. The system gives out every other port. */
+static struct rsc_socket *place_of(const struct rsc_sockets *sockets, int port) {
+    return &sockets->table[(size_t)(port / 2) % sockets->capacity];
+}
+
+/* Notes the port of a connection that begins to rest: libcurl tells no more of the connection that it takes. */
+static void note_port(struct rsc_sockets *sockets, int fd) {
+    struct rsc_socket *entry = &sockets->table[fd];
+    struct sockaddr_storage own = {.ss_family = AF_UNIX};
+    socklen_t size = sizeof own;
+    if (entry->rested == 0 && getsockname(fd, (struct sockaddr *)&own, &size) == 0) {
+        entry->port = own.ss_family == AF_INET    ? ntohs(((struct sockaddr_in *)&own)->sin_port)
+                      : own.ss_family == AF_INET6 ? ntohs(((struct sockaddr_in6 *)&own)->sin6_port)
+                                                  : 0;
+    }
+    place_of(sockets, entry->port)->last_here = fd;
+}
+
 void rsc_sockets_end(int fd) {
     /* Without the unread bytes, libcurl sees the end. */
     char bytes[DISCARDED_SIZE];
@@ -119,6 +139,7 @@ void rsc_sockets_rest(struct rsc_sockets *sockets, int fd, uint64_t turn) {
     if ((size_t)fd >= sockets->capacity || !sockets->table[fd].ours || sockets->table[fd].wanted != 0) {
         return;
     }
+    note_port(sockets, fd);
     sockets->table[fd].rested = turn;
     /* A request that never had to wait for its response has not registered the socket. */
     if (register_for(sockets, fd, &sockets->table[fd], RSC_READABLE) != 0) {
@@ -138,6 +159,23 @@ void rsc_sockets_check_rest(struct rsc_sockets *sockets, int fd) {
         set_resting(sockets, &sockets->table[fd], false);
         rsc_sockets_end(fd);
     }
+}
+
+bool rsc_sockets_end_unsilent(struct rsc_sockets *sockets, int port) {
+    if (sockets->resting_count == 0) {
+        return false;
+    }
+    size_t first = (size_t)place_of(sockets, port)->last_here;
+    bool found = port != 0 && sockets->table[first].resting && sockets->table[first].port == port;
+    size_t end = found ? first + 1 : sockets->capacity;
+    bool ended = false;
+    for (size_t fd = found ? first : 0; fd < end; fd++) {
+        if (sockets->table[fd].resting && sockets->table[fd].port == port && !rsc_sockets_silent((int)fd)) {
+            rsc_sockets_check_rest(sockets, (int)fd);
+            ended = true;
+        }
+    }
+    return ended;
 }
 
 bool rsc_sockets_clear_fresh(struct rsc_sockets *sockets, int fd) {

@@ -21,6 +21,8 @@ struct rsc_socket {
 
     void *user;      /* of the last rsc_sockets_want */
     uint64_t rested; /* the turn of the last rsc_sockets_rest; 0 for none */
+    int port;        /* its own, once it has rested; 0 for a Unix domain socket */
+    int last_here;   /* not of this socket: the last to rest of those whose port belongs to this place */
 
     bool fresh;   /* opened, and rsc_sockets_clear_fresh not called yet */
     bool ours;    /* opened by rsc_sockets_open, so rsc_sockets_close will be called */
@@ -65,6 +67,10 @@ bool rsc_sockets_silent(int fd);
 /* Ends a connection, so that libcurl closes it and does not use it again. Before 8.0, libcurl would use one with unread
  * bytes. */
 void rsc_sockets_end(int fd);
+
+/* Ends the connection that rests and has this port of its own, unless it is silent. Returns whether it did. All Unix
+ * domain sockets have port 0. */
+bool rsc_sockets_end_unsilent(struct rsc_sockets *sockets, int port);
 
 /* Ends a connection that rests and is ready nevertheless. Does nothing to any other. */
 void rsc_sockets_check_rest(struct rsc_sockets *sockets, int fd);

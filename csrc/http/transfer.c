@@ -141,7 +141,11 @@ static void fail_with_code(struct rsc_transfer *transfer, CURLcode code) {
     if (is_dead_connection(transfer)) {
         fail(transfer, RSC_NETWORK, RSC_PHASE_FIRST_BYTE);
         transfer->outcome.failure.dead_connection = true;
-        explain(transfer, "the connection to %s was lost before an answer came; the request was not sent again", peer);
+        explain(transfer,
+                may_be_sent(transfer)
+                    ? "the connection to %s was lost before an answer came; the request was not sent again"
+                    : "the connection to %s was lost, or had an answer that nobody asked for",
+                peer);
         return;
     }
     char text[128];

@@ -93,14 +93,17 @@ static size_t on_header(char *bytes, size_t size, size_t count, void *context) {
 
 /* libcurl calls this just before it sends a request, from 7.80 on. If a kept-alive connection was dead, it calls this
  * again for the same request, up to five times. Only here can a second send be stopped for every method and body size.
- * The caller decides whether to send the request again, because it counts and limits the requests. */
+ * The caller decides whether to send the request again, because it counts and limits the requests.
+ *
+ * This is also the last look for an answer that came unasked. Bytes that come later may be the answer. */
 static int on_request(void *context, char *remote_ip, char *local_ip, int remote_port, int local_port) {
     struct rsc_handle *handle = context;
     (void)remote_ip;
     (void)local_ip;
     (void)remote_port;
-    (void)local_port;
-    if (handle->requested) {
+    long opened = 0;
+    (void)curl_easy_getinfo(handle->easy, CURLINFO_NUM_CONNECTS, &opened);
+    if (handle->requested || (opened == 0 && rsc_sockets_end_unsilent(&handle->origin->loop->sockets, local_port))) {
         handle->dead_connection = true;
         return 1; /* CURL_PREREQFUNC_ABORT */
     }

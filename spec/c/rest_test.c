@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "check.h"
+#include "http/libcurl.h"
 #include "http/origin.h"
 #include "http/transfer.h"
 
@@ -24,6 +25,7 @@ static int listener, unasked[2]; /* a pipe that ends when the unsolicited answer
 static bool waits = true;        /* send returns to libcurl after the response has come */
 static int requests;             /* sent */
 static unsigned pause_us;        /* before a transfer is added */
+static int late = -1; /* where a byte makes the server send its unsolicited answer, before a transfer is added */
 
 __attribute__((visibility("default"))) ssize_t send(int fd, const void *bytes, size_t size, int flags) {
     ssize_t sent = syscall(SYS_sendto, fd, bytes, size, flags, NULL, 0);
@@ -39,6 +41,11 @@ __attribute__((visibility("default"))) CURLMcode curl_multi_add_handle(CURLM *mu
     static CURLMcode (*real)(CURLM *, CURL *);
     *(void **)&real = dlsym(RTLD_NEXT, "curl_multi_add_handle");
     (void)usleep(pause_us);
+    if (late >= 0) {
+        char byte;
+        CHECK(write(late, "x", 1) == 1 && read(unasked[0], &byte, 1) == 0, "no unsolicited answer");
+        late = -1;
+    }
     return real(multi, easy);
 }
 
@@ -83,11 +90,15 @@ static struct rsc_transfer *begin(struct rsc_origin *origin, const char *target)
     return transfer;
 }
 
-/* Waits for a transfer. `body` is the one that it must have if it does not fail. Returns whether it failed. */
-static bool end(struct rsc_loop *loop, struct rsc_transfer *transfer, const char *body) {
+static void wait_for(struct rsc_loop *loop, const struct rsc_transfer *transfer) {
     while (transfer->operation.state != RSC_FINISHED) {
         (void)rsc_loop_step(loop, RSC_NEVER, RSC_NEVER);
     }
+}
+
+/* Waits for a transfer. `body` is the one that it must have if it does not fail. Returns whether it failed. */
+static bool end(struct rsc_loop *loop, struct rsc_transfer *transfer, const char *body) {
+    wait_for(loop, transfer);
     bool failed = transfer->failed;
     CHECK(failed || strncmp(rsc_transfer_body(transfer).bytes, body, strlen(body)) == 0, "%s",
           rsc_transfer_body(transfer).bytes);
@@ -143,6 +154,21 @@ static void test_never_waited(struct rsc_loop *loop, struct rsc_origin *origin, 
     CHECK(read(unasked[0], &byte, 1) == 0, "read");
     (void)rsc_loop_step(loop, 0, RSC_NEVER);
     CHECK(!end(loop, begin(origin, "/"), "right"), "the second fails");
+}
+
+/* The unsolicited answer comes after the loop has looked for one, and before libcurl sends the next request. */
+static void test_late(struct rsc_loop *loop, struct rsc_origin *origin, int go_on) {
+    CHECK(!end(loop, begin(origin, "/"), "first"), "the first fails");
+    late = go_on;
+    struct rsc_transfer *second = begin(origin, "/");
+    if (rsc_libcurl()->number < RSC_LIBCURL_CHECKS_INPUT) {
+        wait_for(loop, second);
+        const struct rsc_failure *failure = &second->outcome.failure;
+        CHECK(second->failed && failure->dead_connection && !failure->sent, "%s", rsc_transfer_body(second).bytes);
+        CHECK(end(loop, second, ""), "the second succeeds");
+        second = begin(origin, "/");
+    }
+    CHECK(!end(loop, second, "right"), "the next one fails");
 }
 
 static const char *extra[2]; /* what comes with the first answer, and after the next request on its connection */
@@ -240,7 +266,10 @@ int main(void) {
     (void)unlink(address.sun_path); /* of a run that failed */
     with_server(serve, (struct sockaddr *)&address, sizeof address, test_never_waited);
     (void)unlink(address.sun_path);
+    with_server(serve, (struct sockaddr *)&address, sizeof address, test_late);
+    (void)unlink(address.sun_path);
     struct sockaddr_in anywhere = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    with_server(serve, (struct sockaddr *)&anywhere, sizeof anywhere, test_late);
     static const char *const cases[][2] = {{ANSWER("stale"), ""},
                                            {"HTTP/1.1 200 OK\r\n", "Content-Length: 5\r\n\r\nstale"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -26,7 +26,6 @@ local targets = {
   "rows",
   "report",
   "encoder",
-  "query_key",
   "redis_wire",
 }
 for _, target in ipairs(targets) do

@@ -85,6 +85,7 @@ describe("the gate finds the address", function()
       { "/", { headers = { "X-To: " .. CLEAN, "X-To: " .. HIGH } } },
       { "/", { headers = { "X-To: " .. CLEAN, "X_To: " .. HIGH } } },
       { "/", { headers = { "X-To: " .. CLEAN, "X.To: " .. HIGH } } },
+      { "/", { headers = { "X-To: " .. CLEAN, "XTo: " .. HIGH } } },
       { "/", { headers = { "X-To: " .. CLEAN .. ", " .. HIGH } } },
     }
   end)

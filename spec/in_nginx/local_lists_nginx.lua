@@ -236,7 +236,7 @@ describe("a gate with local lists", function()
     end
     local page = running.get("/status", { headers = { "Accept: text/html" } }).body
     assert.matches("Local lists", page, 1, true)
-    assert.matches("has 1 rows that are no entries", page, 1, true)
+    assert.matches("has 1 row without an entry", page, 1, true)
     assert.matches('"lists":[{', running.get("/status").body, 1, true)
   end)
 

@@ -100,6 +100,7 @@ describe_if("an example in the help", function()
       "PATH=" .. directory .. "/bin:$PATH",
       "RISKSCREEN_REDIS_URL=" .. redis.url,
       "RISKSCREEN_WEBHOOK_SECRET=0123456789abcdef",
+      "RISKSCREEN_WATCH_SECRET=0123456789abcdef",
       "RISKSCREEN_POLLING_FIRST=0.05",
       "",
     }
@@ -123,6 +124,7 @@ describe_if("an example in the help", function()
         assert(os.execute(("mkdir %s && cp %s/*.* %s"):format(place, directory, place)))
         local line = "riskscreen " .. example.line
         line = line:gsub("REQUEST_ID", request_id):gsub("%-%-port %d+", "--port 0"):gsub("/var/lib/riskscreen/", "")
+        line = line:gsub("https://example.com", "$RISKSCREEN_BASE_URL")
         if command.name == "list update" then
           line = line .. " --url $RISKSCREEN_BASE_URL/sdn.xml" -- which the sandbox does not have
         end

@@ -2,11 +2,10 @@
 local cjson = require "cjson"
 local cli = require "spec.support.cli"
 local command_line = require "spec.support.command_line"
-local http = require "riskscreen.sandbox.http"
+local serve = require "riskscreen.sandbox.http"
 local list_files = require "spec.support.list_files"
 local lists = require "riskscreen.lists"
 local run = cli.run
-local runtime = require "riskscreen.runtime"
 local temporary = require "spec.support.temporary"
 
 local address = list_files.address
@@ -175,12 +174,10 @@ describe("riskscreen list update", function()
       end
       return { status = reply.status or 200, headers = reply.headers or {}, body = reply.body or "" }
     end
-    server = assert(http.new(service, { host = "127.0.0.1", port = 0, now = runtime.now, on_close = function() end }))
-    runtime.attach(server)
+    server = assert(serve(service, { host = "127.0.0.1", port = 0 }))
   end)
 
   after_each(function()
-    runtime.detach(server)
     server:close()
     temporary.clean()
   end)

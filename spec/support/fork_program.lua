@@ -121,6 +121,47 @@ ways["with Redis"] = function()
   end)
 end
 
+-- A task of the parent waits for tokens of the rate limit. Its place is first in the queue.
+ways["with a queue"] = function()
+  local limited = riskscreen.new {
+    base_url = url,
+    access_key = "test-key",
+    retry = false,
+    timeout = 20,
+    rate_limit = { rate = 20, burst = 1 },
+  }
+  local function ask_limited(target)
+    local value, err = limited:request("GET", target)
+    assert(value and value.target == target, value and value.target or tostring(err))
+  end
+  ask_limited "/parent/0"
+  local first
+  riskscreen.run(function()
+    first = riskscreen.spawn(ask_limited, "/parent/1")
+    riskscreen.sleep(0)
+    with_child(function()
+      ask_limited "/child/0"
+    end, function() end)
+    first:await()
+  end)
+end
+
+-- A task of the parent connects to Redis, for all that ask.
+ways["with a connection to come"] = function()
+  local listener = assert(require("socket").bind("127.0.0.1", 0))
+  local address = ("redis://:password@127.0.0.1:%d"):format(select(2, listener:getsockname()))
+  local redis = riskscreen.redis.new { url = address, timeout = 0.5 }
+  riskscreen.run(function()
+    local first = riskscreen.spawn(redis.call, redis, "PING")
+    riskscreen.sleep(0)
+    with_child(function()
+      local _, err = redis:call("PING")
+      assert(err, "nobody replies")
+    end, function() end)
+    first:await()
+  end)
+end
+
 ways["with a server"] = function()
   local served = assert(riskscreen.sandbox.serve {})
   local address = riskscreen.sandbox.scenario("clean-eth").address

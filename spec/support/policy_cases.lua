@@ -4,6 +4,7 @@
 local errors = require "riskscreen.errors"
 local json = require "riskscreen.json"
 local policies = require "riskscreen.policy"
+local tables = require "riskscreen.util.tables"
 local score_policy = require "riskscreen.policy.score"
 
 local ACTIONS = { "allow", "allow", "review", "block" }
@@ -18,6 +19,8 @@ local CATEGORIES =
   { "Mixer", "ONLINE_GAMBLING", "exchange", "dex", "exchange", "onlinegambling", "", NOTHING, json.null, 7 }
 local AMOUNTS = { 0, 1, 1, 2, 4, 8, -1, "4", NOTHING, json.null }
 local BALANCES = { "5", "0.5", "0", "", "-5", "1e5", 5, NOTHING, json.null }
+local LOOKUPS = { "risk", "entity", "freeze_events", "counterparties" }
+local MIXED = { risks = true, freeze_events = true, opponents = true, details = true } -- lists without an order
 local KINDS = { "timeout", "network", "protocol", "server" }
 local SCORES = { "0", "5", "20.5", "50", "5", "20.5", "-1", "x", NOTHING, json.null, 5 }
 
@@ -154,6 +157,9 @@ return function(random)
 
   ---The options of a policy for addresses.
   function M.options()
+    if chance(20) then
+      return { not_offered = pick { "skip", "unknown" } } -- the default rules
+    end
     local options = { not_offered = pick { "skip", "unknown" }, provider = chance(2) and "Acme" or nil, rules = {} }
     options.extend = chance(3) and { level = { "severe" }, type = { "mixing" }, source = { "Extra" } } or nil
     if options.extend then
@@ -177,7 +183,7 @@ return function(random)
       freeze_events = list(freeze_event, 3),
       counterparties = { opponents = optional(list(opponent, 4), 12) },
     }
-    for _, name in ipairs { "risk", "entity", "freeze_events", "counterparties" } do
+    for _, name in ipairs(LOOKUPS) do
       if chance(8) then
         evidence.errors = evidence.errors or {}
         local kind = pick(KINDS)
@@ -233,7 +239,7 @@ return function(random)
     for index = 1, random.integer(6) do
       options.rules[index] = score_rule(options)
     end
-    return options, M.options()
+    return options, not chance(3) and M.options() or nil
   end
 
   local function detail()
@@ -282,7 +288,7 @@ return function(random)
 
   -- The fields of the answers that the interface names.
   local FIELDS = {
-    evidence = { "risk", "entity", "freeze_events", "counterparties" },
+    evidence = LOOKUPS,
     risk = { "whitelist", "risks" },
     entity = { "contract", "entity" },
     counterparties = { "opponents" },
@@ -352,25 +358,75 @@ return function(random)
     return found
   end
 
-  ---Drops fields of the answers, or gives them null or a value of another type. Returns their names. What an option of
-  ---the operator says about a field that is absent is kept: such a field gets another type instead.
+  -- Fields whose values the interface lists or the policy names: another one is not known.
+  local NAMED = { riskLevel = true, riskType = true, riskSource = true, dir = true, strategyName = true }
+  NAMED.entityCategory, NAMED.entityCategoryCode, NAMED.code, NAMED.name = true, true, true, true
+
+  ---Takes knowledge out of answers: fields are dropped, or get null, another type, an unknown value, or their own value
+  ---in capitals. Returns their names. What an option of the operator says about a field that is absent is kept: such a
+  ---field gets another type instead.
   function M.lessen(evidence, options, risks)
     local lost, found = {}, places(evidence)
     for index = 1, math.min(random.integer(3), #found) do
       local place = table.remove(found, random.integer(#found))
       local parent, name = place[1], place[2]
-      local option = ABSENCE[name]
-      local has_meaning = options[option] == "none" or risks and (risks[option] == "none")
-      -- A result has scores or risks, so one with scores and without risks lacks nothing.
-      has_meaning = has_meaning or name == "risks" and parent == evidence.result
-      local way = has_meaning and 3 or random.integer(3)
+      local old, option = parent[name], ABSENCE[name]
+      local has_meaning = options[option] == "none" or risks and risks[option] == "none"
+      -- Without the option `risks` a result with scores needs no risks.
+      has_meaning = has_meaning or name == "risks" and parent == evidence.result and not risks
+      local way = has_meaning and 3 or random.integer(NAMED[name] and type(old) == "string" and 5 or 3)
       lost[index] = name .. " " .. way
       parent[name] = way == 2 and json.null or nil
       if way == 3 then
         parent[name] = (name == "whitelist" or name == "contract") and "no" or true
+      elseif way > 3 then
+        parent[name] = way == 4 and "something new" or old:upper()
       end
     end
     return table.concat(lost, ", ")
+  end
+
+  ---Lets one of the lookups fail. Returns its name.
+  function M.fail(evidence)
+    local name, kind = pick(LOOKUPS), pick(KINDS)
+    evidence.errors = evidence.errors or {}
+    evidence.errors[name], evidence[name] = errors.new(kind, "no"), nil
+    evidence.not_offered = evidence.not_offered and tables.merge(evidence.not_offered, { [name] = false }) or nil
+    return name .. " failed"
+  end
+
+  -- A list with its elements in another order; each may come twice.
+  local function mixed(list_)
+    if type(list_) ~= "table" or list_[1] == nil then
+      return list_
+    end
+    local made, times = {}, random.integer(2)
+    for _, element in ipairs(list_) do
+      for _ = 1, times do
+        table.insert(made, random.integer(#made + 1), element)
+      end
+    end
+    return made
+  end
+
+  ---Mixes the lists of answers. Amounts are added, so all counterparties come twice, or none.
+  function M.mix(evidence)
+    for _, place in ipairs(places(evidence)) do
+      local parent, name = place[1], place[2]
+      if MIXED[name] then
+        parent[name] = mixed(parent[name])
+      end
+    end
+    return "lists mixed"
+  end
+
+  ---Adds a risk to an address that has some.
+  function M.add_risk(evidence)
+    local risks = type(evidence.risk) == "table" and evidence.risk.risks
+    if type(risks) == "table" and risks[1] ~= nil then
+      table.insert(risks, random.integer(#risks + 1), risk())
+      return "a risk added"
+    end
   end
 
   ---A text of a value, to show a case that fails.
@@ -403,7 +459,7 @@ return function(random)
     for name, value in pairs(options) do
       copy[name] = value
     end
-    copy.risks = policies.new(risks)
+    copy.risks = risks and policies.new(risks)
     return score_policy.new(copy)
   end
 

@@ -46,7 +46,7 @@ local evm = {
   end,
   read = function(address, checked)
     if #address ~= 42 then
-      return nil, ("it is %d characters long, and a 0x address has 42"):format(#address)
+      return nil, ("it is %s long, and a 0x address has 42"):format(text.count(#address, "character"))
     end
     local at = address:find("[^0-9a-fA-F]", 3)
     if at then
@@ -74,7 +74,7 @@ local function base58check(name, beginning, shortest, longest, versions)
         return nil, problem
       elseif #address < shortest or #address > longest then
         local wanted = shortest == longest and shortest or ("%d to %d"):format(shortest, longest)
-        return nil, ("it is %d characters long, and %s address has %s"):format(#address, name, wanted)
+        return nil, ("it is %s long, and %s address has %s"):format(text.count(#address, "character"), name, wanted)
       end
       local bytes = base58.decode(address)
       local version = bytes and #bytes == BASE58CHECK and versions[byte(bytes)]
@@ -159,7 +159,8 @@ local tron_hexadecimal = {
   end,
   read = function(address)
     if #address ~= HASH * 2 then
-      return nil, ("it is %d characters long, and a tron address that begins with 41 has 42"):format(#address)
+      return nil,
+        ("it is %s long, and a tron address that begins with 41 has 42"):format(text.count(#address, "character"))
     elseif not is_hexadecimal(address) then
       return nil, "it begins with 41 and is not hexadecimal"
     end
@@ -180,7 +181,7 @@ local solana = {
     if problem then
       return nil, problem
     elseif #address < 32 or #address > 44 then
-      return nil, ("it is %d characters long, and a solana address has 32 to 44"):format(#address)
+      return nil, ("it is %s long, and a solana address has 32 to 44"):format(text.count(#address, "character"))
     elseif #base58.decode(address) ~= 32 then
       return nil, "it is not the Base58 of 32 bytes: is a letter missing?"
     end

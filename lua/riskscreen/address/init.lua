@@ -97,6 +97,7 @@ end
 ---@return string canonical
 ---@return boolean is_hexadecimal
 function M.normalize(address, network)
+  text.expect("address", address, "string")
   if begins_like_hexadecimal(address) and is_hexadecimal(address, 3) then
     return lower(address), true
   end
@@ -121,6 +122,15 @@ end
 ---@return any
 function M.canonical_network(network)
   return aliases[network or false] or network
+end
+
+---The network whose addresses those of a network look like: itself, or what the option `extend` says of an added one.
+---@param network any
+---@param extend? { network?: table<string, string|true> }
+---@return any
+function M.alike(network, extend)
+  local like = extend and extend.network and network ~= nil and extend.network[network]
+  return type(like) == "string" and like or network
 end
 
 ---The key of a network and an address: the same for every spelling. Caches, lists and stores use it.
@@ -190,11 +200,12 @@ end
 function M.explain(address, network)
   local format = formats[network or false]
   if not format then
-    return ("the network must be one that the service knows (got %s)"):format(text.show(network))
+    local hint = text.did_you_mean(network, networks)
+    return ("the network must be one that the service knows (got %s%s)"):format(text.show(network), hint)
   elseif type(address) ~= "string" then
     return ("the address must be a text (got %s)"):format(text.kind(address))
   elseif #address > LONGEST then
-    return ("it is %d bytes long, and the longest address has %d"):format(#address, LONGEST)
+    return ("it is %s long, and the longest address has %d"):format(text.count(#address, "byte"), LONGEST)
   end
   local canonical, reason = read(format, address, true)
   if canonical then
@@ -216,14 +227,31 @@ local function problem_of(address, network)
   return ("%s is not an address of the network %s: %s"):format(text.show(address), network, reason), "address"
 end
 
+-- The same for a network whose form is not known: the text must be an address of some network.
+local function validate_anywhere(address, network, level)
+  if type(address) ~= "string" or address == "" then
+    return nil, ("the address must be a text (got %s)"):format(text.show(address)), "address"
+  elseif level ~= false and not M.networks_of(address, level)[1] then
+    local message = "%s is not an address of any network; address_check = false accepts any text on %s"
+    return nil, message:format(text.show(address), network), "address"
+  end
+  return (M.normalize(address))
+end
+
 ---The canonical spelling of a text that is an address of a network.
 ---@param address any
 ---@param network any
 ---@param level? "checksum"|"format"|false by default "checksum"; false accepts any text
+---@param added? table<string, string|true> networks that the operator has added, perhaps with one of the same form
 ---@return string|nil canonical
 ---@return string|nil problem
 ---@return "address"|"network"|nil field
-function M.validate(address, network, level)
+function M.validate(address, network, level, added)
+  local like = added and network ~= nil and added[network]
+  if like == true then
+    return validate_anywhere(address, network, level)
+  end
+  network = like or network
   local format = formats[network or false]
   local memory = memories[level == nil and "checksum" or level]
   if memory and format == EVM and type(address) == "string" and is_canonical_evm(address) then

@@ -1,91 +1,48 @@
--- The access key: reads it from the client's option, and redacts text that comes back. The key is removed as it is, and
--- as URLs, JSON, HTML, base64 and hexadecimal spell it. That holds in either case, and for one encoding inside another.
+-- The access key: reads it from the client's option, and redacts text that comes back. The key is removed as it is, in
+-- base64 and in hexadecimal. Each character may be spelled as URLs, JSON or HTML do, or by one after the other.
 local errors = require "riskscreen.errors"
 local http = require "riskscreen.options.http"
 local texts = require "riskscreen.util.text"
 
 local REDACTED = "[redacted]"
 local LONGEST_TEXT = 4096 -- bytes; messages show less of a foreign text
-local MAX_DEPTH = 3 -- encodings within each other
+local MAX_DEPTH = 8 -- encodings of one character; a "/" of JSON within JSON within JSON has seven
 local SHORTEST_PIECE = 4 -- bytes of the key that are removed where a text was cut
-local LONGEST_CODE = 16 -- bytes of an encoded character, and of the "..." behind a cut
 
-local function utf8_char(code)
-  if code < 0x80 then
-    return string.char(code)
-  elseif code < 0x800 then
-    return string.char(0xC0 + math.floor(code / 64), 0x80 + code % 64)
-  elseif code < 0x10000 then
-    return string.char(0xE0 + math.floor(code / 4096), 0x80 + math.floor(code / 64) % 64, 0x80 + code % 64)
-  end
-  return "?"
-end
-
--- The spellings of an encoded character: its pattern, and the base of its digits or its meanings. A number that ends
--- with the text may have been cut, so the character after it is looked at.
-local spellings = {
-  { "^%%(%x%x)", 16, byte = true },
-  { "^\\u(%x%x%x%x)", 16 },
-  { "^\\x(%x%x)", 16, byte = true },
-  { "^\\([/\\\"'])", { ["/"] = "/", ["\\"] = "\\", ['"'] = '"', ["'"] = "'" } },
-  { "^&#[xX](%x+);", 16 },
-  { "^&#[xX](%x+)[^%x;]", 16, beyond = 1 },
-  { "^&#(%d+);", 10 },
-  { "^&#(%d+)[^%d;]", 10, beyond = 1 },
-  { "^&(%a+);", { amp = "&", lt = "<", gt = ">", quot = '"', apos = "'", sol = "/", plus = "+", equals = "=" } },
-}
-
--- The first character of a text if it is encoded, and its encoded length.
-local function first_character(rest)
-  for _, spelling in ipairs(spellings) do
-    local _, last, found = rest:find(spelling[1])
-    local meaning = spelling[2]
-    if last and type(meaning) == "table" then
-      return meaning[found], last
-    elseif last then
-      local code = #found <= 8 and tonumber(found, meaning)
-      return code and (spelling.byte and string.char(code) or utf8_char(code)), last - (spelling.beyond or 0)
-    end
-  end
-end
-
----@class riskscreen.call.Decoded
----@field bytes string
----@field first integer[] for each byte the position of its first byte in the original text
----@field last integer[]
-
--- Decodes a text by one level; nil if nothing in it is encoded.
-local function decode(text)
-  local bytes, first, last = {}, {}, {}
-  local position, changed = 1, false
-  while position <= #text.bytes do
-    local byte = text.bytes:sub(position, position)
-    local decoded, length
-    if byte:find "[%%\\&]" then
-      decoded, length = first_character(text.bytes:sub(position, position + 11))
-    end
-    changed = changed or decoded
-    length = decoded and length or 1
-    for one in (decoded or byte):gmatch "." do
-      bytes[#bytes + 1] = one
-      first[#bytes], last[#bytes] = text.first[position], text.last[position + length - 1]
-    end
-    position = position + length
-  end
-  return changed and { bytes = table.concat(bytes), first = first, last = last } or nil
-end
-
-local function plain(text)
-  local positions = {}
-  for position = 1, #text do
-    positions[position] = position
-  end
-  return { bytes = text, first = positions, last = positions }
-end
+local escapes = { ["/"] = "/", ["\\"] = "\\", ['"'] = '"', ["'"] = "'" }
+local entities = { amp = "&", lt = "<", gt = ">", quot = '"', apos = "'", sol = "/", plus = " ", equals = "=" }
 
 -- A form encoding writes "+" for a space.
 local function fold(text)
   return (text:lower():gsub("+", " "))
+end
+
+-- The encodings by their sign: a pattern of what follows it, and the base of its digits or its meanings.
+local encodings = {
+  ["%"] = { { "^(%x%x)()", 16 } },
+  ["\\"] = { { "^u00(%x%x)()", 16 }, { "^x(%x%x)()", 16 }, { "^([/\\\"'])()", escapes } },
+  ["&"] = { { "^#[xX](%x+);?()", 16 }, { "^#(%d+);?()", 10 }, { "^(%l+);()", entities } },
+}
+
+local function character_of(code, meaning)
+  if type(meaning) == "table" then
+    return meaning[code]
+  end
+  local number = #code <= 8 and tonumber(code, meaning)
+  return number and number < 256 and fold(string.char(number))
+end
+
+-- Adds a character that a text may spell, with the place after it. A sign may begin another one.
+local function add_characters(found, text, character, place, depth)
+  found[character] = found[character] or {}
+  table.insert(found[character], place)
+  for _, spelling in ipairs(depth < MAX_DEPTH and encodings[character] or {}) do
+    local code, past = text:match(spelling[1], place)
+    local another = code and character_of(code, spelling[2])
+    if another then
+      add_characters(found, text, another, past, depth + 1)
+    end
+  end
 end
 
 local ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
@@ -116,39 +73,54 @@ local function forms_of(key)
   return forms
 end
 
--- Marks the bytes of the original text that spell a form of the key.
-local function mark_all(marked, text, folded, form)
-  local first, last = folded:find(form.text, 1, true)
-  while first do
-    if form.is_base64 then
-      -- The characters beside these hold some bits of the key.
-      first = math.max(1, first - 2)
-      last = select(2, folded:find("^[%w +/_=-]?[%w +/_=-]?[%w +/_=-]?[%w +/_=-]?", last + 1)) or last
-    end
-    for position = text.first[first], text.last[last] do
-      marked[position] = true
-    end
-    first, last = folded:find(form.text, last + 1, true)
-  end
-end
-
--- Marks the beginnings of the key where a text was cut: at its end or before "...", perhaps within an encoded
--- character.
-local function mark_cuts(marked, text, folded, key)
-  local first = folded:find(key:sub(1, SHORTEST_PIECE), 1, true)
-  while first do
-    local length = SHORTEST_PIECE
-    while length < #key and folded:byte(first + length) == key:byte(length + 1) do
-      length = length + 1
-    end
-    local rest = folded:sub(first + length, first + length + LONGEST_CODE)
-    for _, code in ipairs { "", "%%%x?", "\\[ux]?%x*", "&#?%w*" } do
-      local cut = length < #key and (rest:match("^" .. code .. "()$") or rest:match("^" .. code .. "()%.%.%."))
-      for position = cut and text.first[first] or 1, cut and text.last[first + length + cut - 2] or 0 do
-        marked[position] = true
+-- Reads a form of the key at a place of a text: how many of its bytes are spelled there, and the place after them.
+-- `spelled` has the characters of each place with the places after them.
+local function read_form(place, form, spelled)
+  local reached, count, past = { [place] = true }, 0, place
+  while count < #form do
+    local character, following = form:sub(count + 1, count + 1), {}
+    for from in pairs(reached) do
+      for _, one in ipairs(spelled[from][character] or {}) do
+        following[one] = true
       end
     end
-    first = folded:find(key:sub(1, SHORTEST_PIECE), first + 1, true)
+    if not next(following) then
+      break
+    end
+    reached, count = following, count + 1
+  end
+  for one in pairs(reached) do
+    past = math.max(past, one)
+  end
+  return count, past
+end
+
+-- The place after a cut, perhaps within an encoded character: at the end of a text, or before "...".
+local function cut_at(text, place)
+  local _, code = text:find("^[%%\\&][%w#;%%\\&]*", place)
+  local past = code and code + 1 or place
+  return (past > #text or text:find("^%.%.%.", past)) and past or nil
+end
+
+-- Marks the bytes that spell a form of the key, or its beginning where a text was cut.
+local function mark(marked, text, form, spelled)
+  local beginning = form.text:sub(1, 1)
+  for place = 1, #text do
+    local count, past = 0, nil
+    if spelled[place][beginning] then
+      count, past = read_form(place, form.text, spelled)
+    end
+    local first = place
+    if count == #form.text and form.is_base64 then
+      -- The characters beside these hold some bits of the key.
+      first = math.max(1, first - 2)
+      past = select(2, text:find("^[%w +/_=-]?[%w +/_=-]?[%w +/_=-]?[%w +/_=-]?", past)) + 1
+    elseif count < #form.text then
+      past = count >= SHORTEST_PIECE and cut_at(text, past) or nil
+    end
+    for position = first, past and past - 1 or 0 do
+      marked[position] = true
+    end
   end
 end
 
@@ -209,17 +181,15 @@ function M.redactor(key)
   return function(foreign)
     foreign = foreign:sub(1, LONGEST_TEXT)
     if not (foreign:find "[%%\\&]" or has_beginning(fold(foreign), forms)) then
-      return foreign -- nearly always: the tables below take ten times the bytes of the text
+      return foreign -- nearly always
     end
-    local marked = {}
-    local text, depth = plain(foreign), 0
-    while text and depth <= MAX_DEPTH do
-      local folded = fold(text.bytes)
-      for _, form in ipairs(forms) do
-        mark_all(marked, text, folded, form)
-      end
-      mark_cuts(marked, text, folded, forms[1].text)
-      text, depth = decode(text), depth + 1
+    local marked, spelled = {}, { [#foreign + 1] = {} }
+    for place = 1, #foreign do
+      spelled[place] = {}
+      add_characters(spelled[place], foreign, fold(foreign:sub(place, place)), place + 1, 0)
+    end
+    for _, form in ipairs(forms) do
+      mark(marked, foreign, form, spelled)
     end
     return next(marked) and replace_marked(foreign, marked) or foreign
   end

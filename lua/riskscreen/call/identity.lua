@@ -1,6 +1,7 @@
 -- The identity of a client's service and account, and of its decisions. Everything that is kept and used again is kept
 -- under one of these texts: cached decisions, submissions, events, outcomes, runs. Local lists are no part of it: they
 -- are asked afresh before anything kept is used.
+local access_key = require "riskscreen.call.access_key"
 local digest = require "riskscreen.address.digest"
 local policies = require "riskscreen.policy"
 local tables = require "riskscreen.util.tables"
@@ -35,8 +36,8 @@ local function has_own_transport(settings)
 end
 
 local function is_sandbox(state)
-  local key = state.settings.access_key
-  return state.is_sandbox or (type(key) == "string" and key:find(SANDBOX_KEY) ~= nil)
+  local key = state.settings.access_key and access_key.read(state.settings.access_key)
+  return state.is_sandbox or (key ~= nil and key:find(SANDBOX_KEY) ~= nil)
 end
 
 local function account_facts(owner)

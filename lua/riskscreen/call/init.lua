@@ -380,7 +380,7 @@ local function new_route(state, operation)
     operation = operation,
     endpoint = endpoint,
     idempotent = endpoint and endpoint.idempotent,
-    reader = response.reader(operation, endpoint and endpoint.envelope or nil),
+    reader = response.reader(operation, endpoint and endpoint.envelope or nil, state.settings.extend),
     last = {},
   }
   state.routes[operation] = route
@@ -416,8 +416,8 @@ end
 ---@param parameters table
 ---@param options table the call's checked options
 ---@return any value
----@return riskscreen.Response|riskscreen.Error|string|nil with the option `value_only` no response: "text" gives the
----answer's text if the transport keeps it, and true gives nil
+---@return riskscreen.Response|riskscreen.Error|string|nil with the option `value_only` no response but the answer's
+---text, if the transport keeps it
 function M.make(state, operation, parameters, options)
   local route = state.routes[operation] or new_route(state, operation)
   local err = states.refusal(state)

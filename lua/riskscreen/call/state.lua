@@ -5,6 +5,7 @@ local breaker = require "riskscreen.call.breaker"
 local check = require "riskscreen.options.check"
 local errors = require "riskscreen.errors"
 local hedge = require "riskscreen.call.hedge"
+local identity = require "riskscreen.call.identity"
 local limiter = require "riskscreen.call.limiter"
 local random = require "riskscreen.util.random"
 local retry = require "riskscreen.call.retry"
@@ -40,12 +41,6 @@ local NO_OPTIONS = {} -- a call's options have no defaults
 ---@type table<table, riskscreen.State> by client and by namespace
 local states = setmetatable({}, { __mode = "k" })
 
--- Clients of the same name share their limits.
-local function shared_name(settings)
-  local base_url = settings.base_url
-  return settings.shared_as or (base_url and base_url.origin .. base_url.prefix) or "transport"
-end
-
 local M = {}
 
 ---The state of a new client.
@@ -55,7 +50,11 @@ local M = {}
 ---@return riskscreen.State
 function M.new(settings, runtime, transport)
   settings.random = settings.random or random.new(random.seed())
-  local shared, name = settings.shared_dict, shared_name(settings)
+  local shared, name = settings.shared_dict, settings.shared_as
+  -- The key may be a function, so it is not read without need.
+  if not name and (shared or settings.rate_limit and settings.rate_limit.shared) then
+    name = identity.account { settings = settings }
+  end
   local takes_parts = not (settings.transport or settings.runtime)
   local state = {
     settings = settings,

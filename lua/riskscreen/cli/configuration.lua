@@ -50,6 +50,7 @@ local own = {
   option_of.text("policy", "FILE", "Lua file that returns riskscreen.policy { … }, or the table of its options."),
   option_of.text("journal", "FILE", "File in which every decision is recorded."),
   build.flag("journal_record", nil, "Keep the whole answers in the journal, for journal replay."),
+  option_of.text("journal_key_file", "FILE", "File that holds the key of the journal's chain: 16 bytes or more."),
   build.flag("sandbox", nil, "Ask the built-in sandbox, not a service."),
 }
 

@@ -158,8 +158,11 @@ local function run_command(choice, result, world, parser)
   local flags, given = parsers.values(result, "output."), parsers.values(result, "option.")
   for _, option in ipairs(command.options or {}) do
     local written = given[option.name]
-    if type(written) == "table" then -- argparse begins with an empty one
-      written = written[1] and table.concat(written, ",")
+    if type(written) == "table" and not option.is_repeated then -- argparse begins with an empty one
+      written = table.concat(written, ",")
+    end
+    if written == "" or type(written) == "table" and not written[1] then
+      written = nil
     end
     given[option.name] = written and option_of.value(option, written)
   end
@@ -181,16 +184,19 @@ local function run_command(choice, result, world, parser)
   }, Context)
   local ok, outcome = pcall(command.run, context)
   local journal = context.configuration.opened_journal
+  local closed, err = true, nil
   if journal then
-    local closed, err = journal:close()
-    if ok and not closed then
-      error(err, 0)
-    end
+    closed, err = journal:close()
   end
   if not ok then
     error(outcome, 0)
   end
   status.ensure_written(world.out:flush())
+  if not closed then
+    status.fail(status.unrecorded, (tostring(err):gsub("^riskscreen: ", "")))
+  elseif journal and journal:stats().lost > 0 then
+    status.fail(status.unrecorded, ("decisions that were not recorded: %d"):format(journal:stats().lost))
+  end
   outcome = status.failing(outcome or status.done, context.options.fail_on)
   if outcome == status.allow and command.verdict and context.configuration.is_simulated then
     context:warn(status.SIMULATED)

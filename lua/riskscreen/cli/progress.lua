@@ -16,13 +16,6 @@ end
 
 M.grouped = grouped
 
----A number of rows: "1 row", "1,200 rows".
----@param number integer
----@return string
-function M.rows(number)
-  return grouped(number) .. (number == 1 and " row" or " rows")
-end
-
 ---A duration for people: "1:02:03" or "0:42".
 ---@param seconds number
 ---@return string
@@ -53,7 +46,7 @@ end
 ---@return string
 function M.line(now, columns)
   local room = columns - 1
-  local percent = now.share and ("%3d%%"):format(math.floor(now.share * 100)) or M.rows(now.rows)
+  local percent = now.share and ("%3d%%"):format(math.floor(now.share * 100)) or grouped(now.rows) .. " rows"
   local rate = ("  %s/s"):format(grouped(math.floor(now.rate + 0.5)))
   local left = now.left and ("  %s left"):format(M.duration(now.left)) or ""
   local line, counts = percent .. rate .. left, "  " .. M.counts(now.counts, " ")

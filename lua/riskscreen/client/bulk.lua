@@ -2,10 +2,11 @@
 -- its input. An addition reports what happened to each item, and never sends an item again that may have been added.
 
 local calls = require "riskscreen.call"
-local canonical_address = require("riskscreen.address").normalize
+local addresses = require "riskscreen.address"
 local errors = require "riskscreen.errors"
 local maps = require "riskscreen.client.map"
 local tables = require "riskscreen.util.tables"
+local text = require "riskscreen.util.text"
 
 local EMPTY_RISK_TYPE = 3016 -- the service's code for an item that it finds invalid
 local MAX_REFUSALS = 16 -- requests refused in a row after which no more halves are tried: the items are not the reason
@@ -158,22 +159,22 @@ function lookup.report(call)
       failed[#failed + 1] = index
     end
   end
-  local summary = ("nothing is known of %d of %d addresses"):format(#failed, #call.positions)
+  local summary = ("nothing is known of %d of %s"):format(#failed, text.count(#call.positions, "address"))
   return records, summary, { partial = records, failed = failed }
 end
 
 -- The different addresses of a list, and for each address of the list its position among them.
 local function distinct(list, network)
-  local position_of, addresses, positions = {}, {}, {}
+  local position_of, different, positions = {}, {}, {}
   for index, address in ipairs(list) do
-    local key = canonical_address(address, network)
+    local key = addresses.normalize(address, network)
     if not position_of[key] then
-      addresses[#addresses + 1] = address
-      position_of[key] = #addresses
+      different[#different + 1] = address
+      position_of[key] = #different
     end
     positions[index] = position_of[key]
   end
-  return addresses, positions
+  return different, positions
 end
 
 local addition = {}
@@ -228,8 +229,8 @@ function addition.report(call)
     table.insert(report[fate_of(err)], err and { index = position, item = item, error = err } or position)
     failed[#failed + 1] = err and position
   end
-  local summary = ("of %d items %d were added, %d refused, %d are uncertain, %d were not sent"):format(
-    #call.items,
+  local summary = ("of %s, added: %d, refused: %d, uncertain: %d, not sent: %d"):format(
+    text.count(#call.items, "item"),
     #report.added,
     #report.refused,
     #report.uncertain,
@@ -287,7 +288,7 @@ function M.of(operation)
       elapsed = 0,
     }
     if operation.aligned then
-      call.items, call.positions = distinct(call.items, checked.network)
+      call.items, call.positions = distinct(call.items, addresses.alike(checked.network, state.settings.extend))
     end
     return settle(call)
   end

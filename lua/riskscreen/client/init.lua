@@ -195,6 +195,10 @@ function M.new(given)
   if problem then
     error("store " .. problem, 2)
   end
+  problem = settings.shared_dict and not settings.shared_as and calls.identity.problem(state, false)
+  if problem then
+    error("shared_dict " .. problem, 2)
+  end
   if settings.lists then
     state.lists, problem = lists.open(settings.lists, state.clock, runtime.now, settings.address_check)
     if not state.lists then

@@ -156,7 +156,10 @@ local function count_failure(run, err)
   end
   run.failures = run.failures + 1
   if run.failures == run.settings.stop_after_failures then
-    local message = ("stopped after %d failures in a row; the last: %s"):format(run.failures, tostring(err))
+    local message = ("stopped after %s in a row; the last: %s"):format(
+      text.count(run.failures, "failure"),
+      tostring(err)
+    )
     run.failure = errors.new("cancelled", message, { failures = run.failures, cause = err })
     run:stop()
   end

@@ -9,15 +9,15 @@ local decisions = require "riskscreen.policy.decision"
 local errors = require "riskscreen.errors"
 local json = require "riskscreen.json"
 local lookups = require "riskscreen.policy.lookups"
-local operations = require "riskscreen.interface.operations"
 local policies = require "riskscreen.policy"
 local reliability = require "riskscreen.options.reliability"
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 
 local SHORTEST_TIMEOUT = build.SHORTEST_WAIT
-local RISK_OPERATION = operations.by_name.getAddressRisk.name
 local NO_OPTIONS = {}
+local LONGEST_NAME = 64 -- bytes of a name in `meta`
+local LONGEST_META = 1000 -- bytes of a text there
 local default_policy = policies.new()
 
 ---@class riskscreen.ScreenRequest
@@ -30,7 +30,8 @@ local default_policy = policies.new()
 ---@field priority? "high"|"normal"|"low" as for a call
 ---@field traceparent? string as for a call
 ---@field address_check? "checksum"|"format"|false as for a client
----@field request_id? string your identifier of the request, for the journal
+---@field id? string|number your identifier of the request, for the decision and the journal
+---@field meta? table<string, string> facts for the journal, such as the case and the analyst
 
 local is_lookup = tables.set(lookups.names)
 
@@ -48,22 +49,43 @@ local function lookup_list(value)
   return value
 end
 
+-- Names and texts, none of which is too long for a line of a journal.
+local function checked_meta(value)
+  local copy = {}
+  for name, content in pairs(value) do
+    if type(name) ~= "string" or not name:find(build.forms.word.pattern) or #name > LONGEST_NAME then
+      return nil, ("must have names of letters, digits, '_' and '-' (got %s)"):format(text.show(name))
+    elseif type(content) ~= "string" or content == "" or #content > LONGEST_META then
+      return nil, ("must have texts of 1 to %d bytes (that of %s is none)"):format(LONGEST_META, name)
+    end
+    copy[name] = content
+  end
+  return copy
+end
+local NETWORK = { name = "network", type = "any", doc = "The chain's short name." }
+
 local M = {}
+
+---The fields that name what is screened, of one request or of an item of many.
+---@type riskscreen.Option[]
+M.subject = {
+  { name = "address", type = "any", doc = "The address." },
+  NETWORK,
+  { name = "id", type = "string|number", doc = "Your identifier, for the decision and the journal." },
+}
 
 ---The options of every screening, of one address or of many.
 ---@type riskscreen.Option[]
 M.options = tables.concat({
-  { name = "network", type = "any", doc = "The chain's short name." },
+  NETWORK,
   client_options.policy,
   client_options.address_check,
   build.checked("include", "table", lookup_list, "Lookups to make besides those that the policy needs."),
   build.seconds("timeout", nil, "Time for all lookups of a decision."),
+  build.dictionary("meta", checked_meta, "Names and texts for the journal, such as `case`, `analyst` and `note`."),
 }, reliability.call)
 
-local one_options = tables.concat({
-  { name = "address", type = "any", doc = "The address." },
-  { name = "request_id", type = "string", doc = "Your identifier of the request, for the journal." },
-}, M.options)
+local one_options = tables.concat({ M.subject[1], M.subject[3] }, M.options)
 
 local lookups_of = tables.memoize(lookups.wanted)
 
@@ -82,7 +104,7 @@ local function look_up_one(screening, lookup, subject, options)
   -- A canonical address of its network needs no second check. Without a check the call's own one remains.
   local is_checked = screening.address_check or screening.is_canonical
   local call = is_checked and calls.make or calls.perform
-  return call(screening.state, operations.by_name[lookup.operation], subject, options)
+  return call(screening.state, lookup.operation, subject, options)
 end
 
 -- The results of several functions. Where nothing can wait each call returns an error that says so.
@@ -123,7 +145,7 @@ local function look_up_offered(screening, subject, options)
 end
 
 -- Makes the lookups and lets the policy decide. Returns the text of the answer as well if the decision follows from it
--- alone and the screening keeps texts.
+-- alone.
 local function ask(screening, subject, options, address)
   local wanted, policy = screening.wanted, screening.policy
   if wanted[2] then
@@ -139,34 +161,16 @@ end
 
 -- The result of a lookup that is not made, because the text is no address of the network.
 local function refused(problem, field)
-  local fields = { operation = RISK_OPERATION, field = field, sent = false, attempts = 0, elapsed = 0 }
+  local fields = { field = field, sent = false, attempts = 0, elapsed = 0 }
   return { errors = { risk = errors.new("invalid_argument", problem, fields) } }
-end
-
--- The canonical address on a network that the operator has added; or nil, the problem and the field. Where its form is
--- not known, the text must be an address of some network.
-local function validate_added(address, network, like, level)
-  if type(like) == "string" then
-    return addresses.validate(address, like, level)
-  elseif type(address) ~= "string" or address == "" then
-    return nil, ("the address must be a text (got %s)"):format(text.show(address)), "address"
-  elseif level and not addresses.networks_of(address)[1] then
-    local message = "%s is not an address of any network; address_check = false accepts any text on %s"
-    return nil, message:format(text.show(address), network), "address"
-  end
-  return (addresses.normalize(address))
 end
 
 local function validate(screening, address, network)
   if screening.is_canonical then
     return address
   end
-  local added = screening.state.settings.extend
-  local like = added and added.network and network ~= nil and added.network[network]
-  if like then
-    return validate_added(address, network, like, screening.address_check)
-  end
-  return addresses.validate(address, network, screening.address_check)
+  local extend = screening.state.settings.extend
+  return addresses.validate(address, network, screening.address_check, extend and extend.network)
 end
 
 -- The policy with the values that the operator has added to the client.
@@ -212,13 +216,14 @@ local function record(screening, decision, canonical, source)
     source = source,
     policy = screening.policy,
     identity = screening.identity,
-    request_id = screening.request_id,
+    request_id = decision.id,
+    meta = screening.meta,
     is_sandbox = state.is_sandbox,
     hide = state.hide_key,
   })
 end
 
-local function decide(screening, address, network, options)
+local function decide(screening, address, network, id, options)
   local state = screening.state
   local now = state.runtime.now
   local started = now()
@@ -240,6 +245,9 @@ local function decide(screening, address, network, options)
   end
   decision.address, decision.network = address, network
   decision.elapsed = now() - started
+  if id ~= nil then
+    decision.id = id
+  end
   if state.settings.journal then
     record(screening, decision, canonical)
   end
@@ -249,8 +257,7 @@ end
 local function new_screening(state, policy, checked)
   local level = calls.address_check(state, checked.address_check, "checksum")
   -- The headers of a lookup's response are not used.
-  local options =
-    { timeout = checked.timeout, value_only = checked.with_text and "text" or true, address_check = false }
+  local options = { timeout = checked.timeout, value_only = true, address_check = false }
   for _, option in ipairs(reliability.call) do
     options[option.name] = checked[option.name]
   end
@@ -260,7 +267,7 @@ local function new_screening(state, policy, checked)
     policy = extended_policy(state, policy),
     wanted = checked.include and lookups.wanted(policy, checked.include) or lookups_of(policy),
     options = options,
-    request_id = checked.request_id,
+    meta = checked.meta,
     identified_by = checked,
     address_check = level,
     is_canonical = checked.is_canonical,
@@ -277,40 +284,41 @@ local function plain_screening(state, policy)
   return kept
 end
 
--- Whether a request names an address and a network alone. Then there is nothing to check.
+-- Whether a request names what is screened alone. Then there is nothing to check.
 local function is_plain(request)
-  if type(request) ~= "table" or tables.inherits(request) then
+  if type(request) ~= "table" or getmetatable(request) ~= nil then
     return false
   end
-  for name in pairs(request) do
-    if name ~= "address" and name ~= "network" then
+  for name in next, request do
+    if name ~= "address" and name ~= "network" and name ~= "id" then
       return false
     end
   end
-  return true
+  local id = request.id
+  return id == nil or type(id) == "string" or type(id) == "number"
 end
 
 ---A function that screens addresses one after another. A timeout of its own replaces the other options of the lookups.
 ---It counts in milliseconds, so that most lookups have the options of the last one.
 ---@param state riskscreen.State
 ---@param policy? riskscreen.Policy the client's
----@param checked table by M.options, and `is_canonical` and `with_text`
----@return fun(address: any, network: any, timeout?: number): riskscreen.Decision, string|nil decide
----the text is that of the service's answer, with the option `with_text` and where the decision follows from it alone
+---@param checked table by M.options, and `is_canonical`
+---@return fun(address: any, network: any, timeout?: number, id?: string|number): riskscreen.Decision, string|nil decide
+---the text is that of the service's answer, where the decision follows from it alone
 ---@return fun(text: string): riskscreen.Decision decide_again from such a text, with no address and network
 ---@return fun(decision: riskscreen.Decision) record_again a decision that is used again
 function M.decider(state, policy, checked)
   local screening = new_screening(state, checked.policy or policy or default_policy, checked)
   local last = {}
-  return function(address, network, timeout)
+  return function(address, network, timeout, id)
     if not timeout then
-      return decide(screening, address, network, screening.options)
+      return decide(screening, address, network, id, screening.options)
     end
     timeout = math.max(math.floor(timeout * 1000 + 0.5) / 1000, SHORTEST_TIMEOUT)
     if timeout ~= last.timeout then
       last = { timeout = timeout, value_only = true, address_check = false }
     end
-    return decide(screening, address, network, last)
+    return decide(screening, address, network, id, last)
   end, function(answer)
     local decision = screening.policy:decide_record(json.decode(answer).data)
     redact_reasons(state, decision)
@@ -343,11 +351,11 @@ function M.install(Client)
     if is_plain(request) then
       local state = calls.open(self, "client")
       local screening = plain_screening(state, rawget(self, "policy") or default_policy)
-      return (decide(screening, request.address, request.network, screening.options))
+      return (decide(screening, request.address, request.network, request.id, screening.options))
     end
     local state, checked = calls.open(self, "client", nil, one_options, request, "screen")
     local screening = new_screening(state, checked.policy or self.policy or default_policy, checked)
-    return (decide(screening, checked.address, checked.network, screening.options))
+    return (decide(screening, checked.address, checked.network, checked.id, screening.options))
   end
 
   ---Decides as `screen` does, from results that were looked up before: a risk assessment, or the kept answer of a
@@ -356,6 +364,7 @@ function M.install(Client)
   ---@return riskscreen.Decision
   function Client:decide(results)
     local state = calls.open(self, "client")
+    text.expect("client:decide: results", results, "table", true)
     local policy = extended_policy(state, self.policy or default_policy)
     local decision, notes
     if state.lists then

@@ -5,7 +5,9 @@ local build = require "riskscreen.options.build"
 local addresses = require "riskscreen.address"
 local decisions = require "riskscreen.policy.decision"
 local calls = require "riskscreen.call"
+local check = require "riskscreen.options.check"
 local errors = require "riskscreen.errors"
+local generations = require "riskscreen.util.generations"
 local maps = require "riskscreen.client.map"
 local options = require "riskscreen.options"
 local row_options = require "riskscreen.options.rows"
@@ -16,11 +18,10 @@ local tables = require "riskscreen.util.tables"
 local validate = require "riskscreen.interface.validate"
 
 local MAX_REMEMBERED = 10000000
-local ITEM_FIELDS = { { name = "address" }, { name = "network" } }
 
 ---@class riskscreen.ScreenAllRequest
----@field source any[]|(fun(): any)|file* addresses, or tables of `address` and `network`; a file has
----rows, as riskscreen.rows reads them
+---@field source any[]|(fun(): any)|file* addresses, or tables of `address`, `network` and `id`; a file has rows, as
+---riskscreen.rows reads them
 ---@field network? any the network of items that name none
 ---@field policy? riskscreen.Policy
 ---@field include? riskscreen.LookupName[]
@@ -30,8 +31,9 @@ local ITEM_FIELDS = { { name = "address" }, { name = "network" } }
 ---@field on_progress? fun(done: integer, failed: integer, rate: number, eta: number|nil)
 ---@field total? integer number of items, for the eta; the length of a list is known
 ---@field stop_after_failures? integer failures in a row after which the run raises an error object
----@field remember? integer different addresses and networks that are not asked for again, 4096 by default
+---@field remember? integer different addresses and networks, at least, that are not asked for again, 4096 by default
 ---@field address_check? "checksum"|"format"|false as for a client
+---@field meta? table<string, string> facts for the journal, such as the case and the analyst
 
 local all_options = tables.concat({
   build.required { name = "source", type = "any", doc = "The addresses to screen." },
@@ -41,17 +43,13 @@ local all_options = tables.concat({
     4096,
     0,
     MAX_REMEMBERED,
-    "Number of different addresses and networks that are not asked for again."
+    "Number of different addresses and networks, at least, that are not asked for again."
   ),
 }, screen.options, options.map, row_options)
 
-local function any_value(_, value)
-  return value
-end
-
 -- A misspelt field must not lead to a decision about another network, or about no address.
 local function check_fields(item, index)
-  local _, problem = validate.fields(ITEM_FIELDS, item, "", "field", any_value)
+  local _, problem = validate.fields(screen.subject, item, "", "field", check.value)
   if problem then
     local message = ("item %d: %s"):format(index, problem.message)
     error(
@@ -87,7 +85,7 @@ local function count_invalid(input, decision, index)
   end
 end
 
--- The address and the network of an item.
+-- The address, the network and the id of an item.
 local function subject_of(item, index, network)
   if type(item) ~= "table" then
     return item, network
@@ -96,7 +94,7 @@ local function subject_of(item, index, network)
   if item.network ~= nil then
     network = item.network
   end
-  return item.address, network
+  return item.address, network, item.id
 end
 
 -- A decision is kept as the text of its answer, where it follows from that alone. Keeping the tables of 4,096 decisions
@@ -104,35 +102,10 @@ end
 local LONGEST_TEXT = 4096 -- bytes
 
 ---@class riskscreen.DecidedPair an address and a network that were decided, or are being decided
----@field number integer of the pair
 ---@field index integer the item's position
 ---@field kept? string|riskscreen.Decision the text of the answer, or the decision; nil while it is being made
 ---@field elapsed? number seconds of the decision
 ---@field ready? table repeats wait for the decision
-
----@class riskscreen.Decided the last pairs
----@field private capacity integer
----@field private young table<string, riskscreen.DecidedPair> by the key of network and address. At `capacity` pairs the
----table becomes the old one, because single removals are slow in a nearly full table: Lua rebuilds the table at nearly
----every insertion (spec/c/tables_test.c).
----@field private old table<string, riskscreen.DecidedPair>
----@field private count integer of pairs so far: the number of the last one
-local Decided = {}
-
--- The pair of a key, unless `capacity` other pairs came later.
-function Decided:find(key)
-  local pair = self.young[key] or self.old[key]
-  return pair and self.count - pair.number < self.capacity and pair or nil
-end
-
-function Decided:add(key, index)
-  local pair = { number = self.count + 1, index = index, kept = nil, elapsed = nil }
-  if pair.number % self.capacity == 0 then
-    self.young, self.old = {}, self.young
-  end
-  self.young[key], self.count = pair, pair.number
-  return pair
-end
 
 -- Keeps a decision. The caller may change its own table.
 local function keep(pair, decision, answer)
@@ -162,30 +135,32 @@ local function is_confirmed(lists, kept, canonical, network)
   return not listed and kept.source ~= "list" and noted == #(notes or {})
 end
 
--- Decides each pair of address and network once while it is among the last `capacity` pairs. Every spelling of an
--- address is the same address; a text that is no address is not remembered. A repeat waits for a decision under way.
+-- Decides each pair of address and network once while it is among the last `capacity` pairs, or longer. Every spelling
+-- of an address is the same address; a text that is no address is not remembered. A repeat waits for a decision that is
+-- under way.
 local function decide_once(state, decide, decide_again, capacity, level)
   local tasks, lists = state.runtime.tasks, state.lists
-  local decided = tables.object(Decided, { capacity = capacity, young = {}, old = {}, count = 0 })
+  local decided = generations.new(capacity)
 
-  return function(address, network, index)
+  return function(address, network, id, index)
     local key, canonical
     if capacity > 0 then
       key, canonical = addresses.key(address, network, level)
     end
     if not key then
-      return (decide(address, network))
+      return (decide(address, network, nil, id))
     end
-    local pair = decided:find(key)
+    local pair = decided:get(key)
     local kept = pair and recall(pair, tasks)
     if kept and (not lists or is_confirmed(lists, kept, canonical, network)) then
       local decision = type(kept) == "string" and decide_again(kept) or decisions.copy(kept)
       decision.address, decision.network = address, network
-      decision.repeats, decision.elapsed = pair.index, pair.elapsed
+      decision.id, decision.repeats, decision.elapsed = id, pair.index, pair.elapsed
       return decision
     end
-    pair = decided:add(key, index)
-    local decision, answer = decide(address, network)
+    pair = { index = index, kept = nil, elapsed = nil }
+    decided:set(key, pair)
+    local decision, answer = decide(address, network, nil, id)
     keep(pair, decision, answer)
     return decision
   end
@@ -202,8 +177,8 @@ local M = { options = all_options }
 ---@param Client table
 function M.install(Client)
   ---Screens every item of a source: an iterator of one decision for each item. A decision also has `index`, the
-  ---item's position, and `input`, the item. If an earlier item had the same address and network, `repeats` is its
-  ---position. An item with an unknown field raises an error object.
+  ---item's position, `input`, the item, and its `id`. If an earlier item had the same address and network, `repeats`
+  ---is its position. An item with an unknown field raises an error object.
   ---@param request riskscreen.ScreenAllRequest
   ---@return riskscreen.Run
   function Client:screen_all(request)
@@ -213,12 +188,11 @@ function M.install(Client)
       source, input = rows_of(source, checked)
     end
     local level = calls.address_check(state, checked.address_check, "checksum")
-    checked.with_text = checked.remember > 0
     local decide_new, decide_again, record_again = screen.decider(state, self.policy, checked)
     local decide = decide_once(state, decide_new, decide_again, checked.remember, level)
     local run, message = maps.new(state.runtime, source, function(item, index)
-      local address, network = subject_of(item, index, checked.network)
-      local decision = decide(address, network, index)
+      local address, network, id = subject_of(item, index, checked.network)
+      local decision = decide(address, network, id, index)
       decision.index, decision.input = index, item
       if input then
         count_invalid(input, decision, index)

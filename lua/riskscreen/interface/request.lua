@@ -15,7 +15,7 @@ local text = require "riskscreen.util.text"
 ---@field keep_null? boolean the decoder of the answer keeps null members of objects
 ---@field replay boolean it may be sent again when a kept-alive connection was dead
 ---@field fresh? boolean send it on a new connection
----@field value_only? boolean|"text" the headers and times of a 200 are not used, and "text" asks for its text
+---@field value_only? boolean the text of a 200 is used, and its headers and times are not
 
 ---@class riskscreen.Place the place of a parameter in a request
 ---@field name string of the parameter

@@ -8,6 +8,7 @@ local records = require "riskscreen.interface.records"
 local shape = require "riskscreen.interface.shape"
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
+local time = require "riskscreen.util.time"
 
 local MAX_QUOTE = 300 -- bytes of foreign text in a message
 local MAX_EXCERPT = 80 -- bytes of a body that is not JSON
@@ -22,7 +23,7 @@ local MAX_WAIT = 1e9 -- seconds; hundreds of digits would make an infinite one
 ---@field size? integer bytes of the body
 ---@field times? table<string, number> seconds
 ---@field http_version? string
----@field text? string the body, where the request asked for it
+---@field text? string the body, where the request asked for the value only
 
 ---@class riskscreen.Response the second result of a call, beside its value
 ---@field status integer
@@ -88,7 +89,7 @@ local function retry_after(reply, context)
     return math.min(tonumber(value), MAX_WAIT)
   end
   local at = date.parse_http_date(value)
-  return at and math.min(math.max(0, at - context.clock()), MAX_WAIT)
+  return at and time.wait(at, context.clock(), MAX_WAIT)
 end
 
 local function redirect_error(reply, context, fields)
@@ -193,22 +194,22 @@ end
 -- Whether the answer leaves out the list that the operation is about: its payload, or that member of the payload.
 local function lacks_list(operation, data)
   local list = operation.may_lack
-  if not list or data == nil then
-    return list ~= nil
+  if list and list ~= "data" and shape.is_object(data) then
+    data = data[list]
   end
-  return list ~= "data" and shape.is_object(data) and (data[list] == nil or data[list] == json.null)
+  return list ~= nil and (data == nil or data == json.null)
 end
 
 local canonical_address = addresses.normalize
 local canonical = { address = canonical_address, network = addresses.canonical_network }
 
 -- The message about the first of the named fields in which a record differs from the parameters.
-local function differs(names, parameters, record, path)
-  local network = parameters.network
+local function differs(names, parameters, record, path, extend)
   for index = 1, #names do
     local name = names[index]
     local asked, answered = parameters[name], record[name]
     if answered ~= asked then
+      local network = addresses.alike(parameters.network, extend)
       if type(answered) ~= "string" then
         return ("%s.%s is missing"):format(path, name)
       elseif canonical[name](answered, network) ~= canonical[name](asked, network) then
@@ -219,15 +220,15 @@ local function differs(names, parameters, record, path)
 end
 
 -- The message about the first record that does not repeat the parameters it must repeat.
-local function mismatch(operation, parameters, data)
+local function mismatch(operation, parameters, data, extend)
   local names = operation.repeats
   if not names then
     return nil
   elseif operation.data.type ~= "array" then
-    return differs(names, parameters, data, "data")
+    return differs(names, parameters, data, "data", extend)
   end
   for index, record in ipairs(data) do
-    local message = differs(names, parameters, record, "data[" .. index .. "]")
+    local message = differs(names, parameters, record, "data[" .. index .. "]", extend)
     if message then
       return message
     end
@@ -257,7 +258,7 @@ local function align(wanted, answered, network)
 end
 
 -- A function that gives the payload in its final form, or nil and the fault.
-local function payload_reader(operation)
+local function payload_reader(operation, extend)
   if not operation.data then
     -- Where the interface shows no payload, an answer without one is still a success.
     return function(data)
@@ -273,11 +274,11 @@ local function payload_reader(operation)
     if fault then
       return nil, "data" .. place .. " " .. fault
     end
-    local message = mismatch(operation, parameters, data)
+    local message = mismatch(operation, parameters, data, extend)
     if message then
       return nil, message
     elseif operation.aligned then
-      return align(parameters[operation.aligned], data, parameters.network)
+      return align(parameters[operation.aligned], data, addresses.alike(parameters.network, extend))
     end
     return data
   end
@@ -305,12 +306,13 @@ local M = {}
 
 ---@param operation riskscreen.Operation
 ---@param envelope? string in place of the operation's
+---@param extend? table the client's option
 ---@return riskscreen.Reader
-function M.reader(operation, envelope)
+function M.reader(operation, envelope, extend)
   return {
     operation = operation,
     envelope_error = envelope_error[envelope or operation.envelope],
-    payload = payload_reader(operation),
+    payload = payload_reader(operation, extend),
   }
 end
 

@@ -246,10 +246,8 @@ local unlisted_addresses = {
 local function check_addresses(specs, checked, level, extend)
   local wrong = check_each_address(specs, checked, nil, "", function(value, network, path)
     local message
-    local like = extend and extend.network and extend.network[network]
-    if enums.has("network", like or network) then
-      network = like or network
-      message = select(2, addresses.validate(value, network, level))
+    if network ~= nil then
+      message = select(2, addresses.validate(value, network, level, extend and extend.network))
     elseif not addresses.networks_of(value, level)[1] then
       message = ("%s is not an address of any network"):format(text.show(value))
     end

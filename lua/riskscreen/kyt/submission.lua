@@ -218,15 +218,9 @@ function M.decode(ticket, account)
   if message then
     return nil, errors.new("invalid_argument", message, { field = "ticket", sent = false })
   end
-  return {
-    kind = content.kind or "transaction",
-    requestId = content.requestId,
-    customId = content.customId,
-    hash = content.hash,
-    network = content.network,
-    at = content.at,
-    account = content.account,
-  }
+  local submission = tables.pick(content, { "requestId", "customId", "hash", "network", "at", "account" })
+  submission.kind = content.kind or "transaction"
+  return submission
 end
 
 return M

@@ -57,10 +57,9 @@ function M.denial(state, operation, parameters)
   if not state.lists or type(address) ~= "string" or type(network) ~= "string" then
     return nil
   end
-  local added = state.settings.extend and state.settings.extend.network
-  local like = added and added[network]
-  local alike = type(like) == "string" and like or network
-  local canonical = addresses.validate(address, alike, false) or addresses.normalize(address)
+  local extend = state.settings.extend
+  local canonical = addresses.validate(address, network, false, extend and extend.network)
+    or addresses.normalize(address)
   local decision = state.lists:decide(canonical, network)
   if not decision or decision.action == "allow" then
     return nil

@@ -35,11 +35,11 @@ end
 -- Writes the list under a name of its own, and gives it its name if nothing is wrong with it.
 local function finish(writer, path, settings, report)
   if settings.strict and report.problems[1] then
-    local count = text.count(report.invalid, "row")
-    return nil, ("%s without an entry, the first is %s"):format(count, texts.show(report.problems[1]))
+    local invalid = text.count(report.invalid, "row")
+    return nil, ("%s without an entry, the first is %s"):format(invalid, texts.show(report.problems[1]))
   elseif settings.strict and report.unknown > 0 then
-    local count = text.count(report.unknown, "address is", "addresses are")
-    return nil, count .. " left out: an identifier's spelling is not known"
+    local left_out = text.count(report.unknown, "address")
+    return nil, left_out .. " left out: the spelling of the identifier is not known"
   end
   local written, problem = writer:finish(settings.time or os.time(), text.printable(settings.title or "", 190))
   if written and written.entries == 0 and not settings.allow_empty then

@@ -5,6 +5,7 @@ local index = require "riskscreen.lists.index"
 local rows = require "riskscreen.rows"
 local text = require "riskscreen.util.text"
 local texts = require "riskscreen.lists.text"
+local time = require "riskscreen.util.time"
 
 local LONGEST_TEXT = 16 * 1024 * 1024 -- bytes of a list that is not compiled
 local SLICE = 1048576 -- bytes of a compiled list that are verified before other work runs
@@ -105,7 +106,7 @@ end
 function M.shrinkage(before, now, max_shrink)
   if now < before * (1 - max_shrink) then
     local message = "it has %s, and the list before it has %d: more are lost at once than max_shrink (%g) lets"
-    return message:format(text.count(now, "entry", "entries"), before, max_shrink)
+    return message:format(text.count(now, "entry"), before, max_shrink)
   end
 end
 
@@ -170,8 +171,7 @@ end
 ---@param now number Unix seconds
 ---@return number|nil
 function File:age(now)
-  local built_at = self.facts.built_at
-  return built_at and built_at <= now + SKEW and math.max(0, now - built_at) or nil
+  return time.age(self.facts.built_at, now, SKEW)
 end
 
 ---@param path string

@@ -57,7 +57,7 @@ local function problem_of(self, file, now)
       first.message
     )
   elseif file.facts.expired > 0 then
-    return ("%s has %s that expired"):format(list, text.count(file.facts.expired, "entry", "entries"))
+    return ("%s has %s beyond the date of expiry"):format(list, text.count(file.facts.expired, "entry"))
   end
 end
 

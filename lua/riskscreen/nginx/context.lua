@@ -48,12 +48,6 @@ local function address_check(own, client)
   return own == nil and "checksum" or own
 end
 
--- The function that removes the access key from a text, or nil for a client that is not the library's.
-local function hide_key(client)
-  local state = calls.state_of(client)
-  return state and state.hide_key
-end
-
 -- The owner of the identity of kept decisions: the client's state, or a client that is not the library's.
 local function owner_of(client)
   return calls.state_of(client) or client
@@ -81,7 +75,6 @@ end
 ---@field fleet? riskscreen.nginx.Fleet
 ---@field private settings table the gate's checked options
 ---@field read_address fun(address: any, network: any): string|nil, string|nil canonical, or nil and a problem
----@field has_own_check boolean a function of the operator checks addresses
 ---@field private is_canonical boolean the addresses that it reads are addresses of the network, and not any text
 local Context = {}
 Context.__index = Context
@@ -199,7 +192,7 @@ function M.new(checked)
   }
   local journal
   if checked.journal then
-    journal, problem = journals.new(checked.journal, recorder, hide_key(client))
+    journal, problem = journals.new(checked.journal, recorder, state and state.hide_key)
     if not journal then
       return nil, problem
     end
@@ -209,7 +202,6 @@ function M.new(checked)
     client = client,
     policy = checked.policy or client.policy or policies.new(),
     read_address = address_reader(checked.is_address, level),
-    has_own_check = checked.is_address ~= nil,
     is_canonical = level ~= false and not checked.is_address,
     recorder = recorder,
     lists = refresher,

@@ -14,8 +14,6 @@ local statuses = require "riskscreen.nginx.metrics.status"
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 
-local ctx_or = require("resty.core.ctx").get_ctx_table
-
 local ngx = _G.ngx
 local getmetatable, type = getmetatable, type
 
@@ -38,7 +36,6 @@ local EXEMPT = decisions.new {
 ---@field private cache riskscreen.nginx.Cache
 ---@field private recorder riskscreen.nginx.Recorder
 ---@field private read_address fun(address: any, network: any): string|nil, string|nil
----@field private read_key? false|fun(): string|nil, string|nil the key of the subject and the network
 ---@field private local_lists? riskscreen.nginx.LocalLists
 ---@field private journal? riskscreen.nginx.Journal
 local Gate = {}
@@ -81,26 +78,7 @@ local function decide_one(self, address, network, problem)
   end
   self.recorder:decided(decision.action, source)
   if self.journal then
-    self.journal:record(decision, source, self.policy, address, canonical)
-  end
-  return decision, source
-end
-
--- The reader of the key of the subject, where nothing needs the address before the cache. It is made at first use,
--- because a call with options has a gate of its own.
-local function key_reader(self)
-  local subjects = self.own_location.subjects
-  local is_known = subjects and not subjects[2] and not self.local_lists and not self.context.has_own_check
-  self.read_key = is_known and input.key_reader(subjects[1], self.cache.prefix) or false
-  return self.read_key
-end
-
-local function decide_by_key(self, key, network)
-  local decision, source = self.cache:get_by_key(key, network, self.own_location.timeout)
-  self.recorder:decided(decision.action, source)
-  if self.journal then
-    local address = self.cache:address_of(key, network)
-    self.journal:record(decision, source, self.policy, address, address)
+    self.journal:record(decision, source, self, address, canonical)
   end
   return decision, source
 end
@@ -134,17 +112,15 @@ local function set_variables(variables, decision, source, action)
   end
 end
 
--- Puts the decision into ngx.ctx. Where there is no ngx.ctx yet, the new table becomes it: that takes half the time.
-local function set_ctx(decision, source)
-  local fields = { riskscreen = decision, riskscreen_source = source }
-  local ctx = ctx_or(fields)
-  if ctx ~= fields then
-    ctx.riskscreen, ctx.riskscreen_source = decision, source
+local function find_decision(self, request)
+  local exempt = self.own_location.exempt
+  if exempt and exempt() then
+    self.recorder:decided("allow", "exempt")
+    if self.journal then
+      self.journal:record(EXEMPT, "exempt", self)
+    end
+    return EXEMPT, "exempt"
   end
-end
-
--- Decides about the subjects that the request names.
-local function decide_subjects(self, request)
   local address, network, problem, subjects = input.read(self.own_location, request)
   if subjects then
     return decide_all(self, subjects)
@@ -152,38 +128,13 @@ local function decide_subjects(self, request)
   return decide_one(self, address, network, problem)
 end
 
-local function decide_exempt(self)
-  self.recorder:decided("allow", "exempt")
-  if self.journal then
-    self.journal:record(EXEMPT, "exempt", self.policy)
-  end
-  return EXEMPT, "exempt"
-end
-
-local function find_decision(self, request)
-  local exempt = self.own_location.exempt
-  if exempt and exempt() then
-    return decide_exempt(self)
-  end
-  local read_key = self.read_key
-  if read_key == nil then
-    read_key = key_reader(self)
-  end
-  if read_key and not request then
-    local key, network = read_key()
-    if key then
-      return decide_by_key(self, key, network)
-    end
-  end
-  return decide_subjects(self, request)
-end
-
 -- Decides about the request that is served, and shows the decision in ngx.ctx and in variables.
 local function decide(self, request)
   local decision, source = find_decision(self, request)
   local location = self.own_location
   local action = location:effective_action(decision, source)
-  set_ctx(decision, source)
+  local ctx = ngx.ctx
+  ctx.riskscreen, ctx.riskscreen_source = decision, source
   if location.variables then
     set_variables(location.variables, decision, source, action)
   end
@@ -424,7 +375,7 @@ function M.new(given)
   if not context then
     error("gate: " .. message, 2)
   end
-  -- By default it is 500, which the way of a miss exceeds. Then parts of it stay interpreted: 8 % of its instructions.
+  -- By default it is 500, which the way of a miss exceeds. Then parts of it stay interpreted: 10 % of its time.
   require("jit.opt").start "maxirconst=1000"
   local of_location = {} -- the others have secrets
   for _, option in ipairs(options.location) do

@@ -7,6 +7,7 @@ local dicts = require "riskscreen.nginx.webhook.dict"
 local inbox = require "riskscreen.webhook.inbox"
 local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
+local time = require "riskscreen.util.time"
 local waiters = require "riskscreen.webhook.waiters"
 
 local ngx = _G.ngx
@@ -51,12 +52,6 @@ local options = tables.concat({ dict }, inbox.shared_options, {
   build.seconds("poll", 0.05, "Interval at which a worker with waiters looks for events of other workers.", 0.005, 10),
 })
 
--- Unix seconds. The time that a worker has cached may be before that of an event which another worker has just kept.
-local function fresh_time()
-  ngx.update_time()
-  return ngx.now()
-end
-
 local M = { options = options }
 
 ---An inbox, or the reason why its options are refused.
@@ -72,7 +67,7 @@ function M.make(given)
     limit = settings.remember.limit,
     ttl = settings.early.ttl,
     poll = settings.poll,
-    time = fresh_time,
+    time = time.now,
   })
   local handled = claims.new(place, { prefix = "claim:", ttl = settings.remember.ttl, lease = settings.lease })
   local made = inbox.assemble(settings, handled, waiters.new(place, settings.early.ttl))

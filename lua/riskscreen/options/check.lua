@@ -20,6 +20,7 @@ end
 
 local allowed_values = tables.memoize(tables.set)
 
+-- The checked value of one option.
 local function check_option(option, value, path)
   if not is_accepted(option, value) then
     -- The value may be a secret in the wrong place, so the message shows only its kind.
@@ -41,6 +42,8 @@ local function check_option(option, value, path)
   end
   return value
 end
+
+M.value = check_option
 
 local with_default = tables.memoize(function(specs)
   local list = {}

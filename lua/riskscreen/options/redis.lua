@@ -1,6 +1,7 @@
 -- The options of a connection to Redis.
 local build = require "riskscreen.options.build"
 local http = require "riskscreen.options.http"
+local text = require "riskscreen.util.text"
 
 local DEFAULT_PORT = 6379
 local DEFAULT_SENTINEL_PORT = 26379
@@ -10,9 +11,7 @@ local MIB = 1024 * 1024
 local WANTED = "must be a URL such as redis://host:6379/0, rediss://host or unix:/path (%s)"
 
 local function decode(encoded)
-  return (encoded:gsub("%%(%x%x)", function(digits)
-    return string.char(tonumber(digits, 16))
-  end))
+  return text.unescape((encoded:gsub("+", "%%2B")))
 end
 
 -- A host and a port, or nil.

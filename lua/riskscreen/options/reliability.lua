@@ -155,7 +155,7 @@ M.client = {
   build.text(
     "shared_as",
     build.forms.not_empty,
-    "Name of the shared state; clients with the same name share it. By default the base_url."
+    "Name of the shared state; clients with the same name share it. By default clients of one service and account do."
   ),
   build.group("on", hooks, "Hooks: functions that get a description of what happens to a call."),
 }

@@ -153,13 +153,13 @@ function M.recognised(name, settings)
   return tables.concat(enums.values["risk_" .. name], settings.extend[name] or {})
 end
 
----The values of riskSource that may occur on the wire.
+---The values of riskSource that may occur on the wire. The interface does not print the service's own name.
 ---@param settings riskscreen.PolicySettings
 ---@return string[]
 function M.sources(settings)
-  local sources = {}
-  for _, source in ipairs(M.recognised("source", settings)) do
-    sources[#sources + 1] = source == PROVIDER and settings.provider or source
+  local sources = tables.concat({ settings.provider }, settings.extend.source or {})
+  for _, source in ipairs(enums.values.risk_source) do
+    sources[#sources + 1] = source ~= PROVIDER and source or nil
   end
   return sources
 end

@@ -7,6 +7,7 @@ local json = require "riskscreen.json"
 local logic = require "riskscreen.policy.logic"
 local tables = require "riskscreen.util.tables"
 
+local NONE = {} -- an element that is not an object tells nothing
 local is_direction = tables.set(enums.values.direction)
 
 local M = {}
@@ -42,9 +43,7 @@ local function is_risky(wanted, opponent, policy)
     return nil
   end
   return logic.any(risks, function(risk)
-    if type(risk) ~= "table" then
-      return nil
-    end
+    risk = type(risk) == "table" and risk or NONE
     return logic.both(
       is_wanted(wanted.level, recognised.level, risk.riskLevel),
       is_wanted(wanted.type, recognised.type, risk.riskType)
@@ -52,51 +51,38 @@ local function is_risky(wanted, opponent, policy)
   end)
 end
 
-local function add(sums, amount, in_direction, risky)
-  if in_direction and risky then
-    sums.least = sums.least + amount
-  end
-  if risky ~= false then
-    sums.may_match = true
-    sums.most = sums.most + amount
-  end
-  if risky ~= true then
-    sums.others_most = sums.others_most + amount
-  end
-  if in_direction and risky == false then
-    sums.others_least = sums.others_least + amount
-  end
-end
-
--- The sums of the amounts of each token symbol, or nil where an amount or a symbol is missing. `least` and `most` are
--- the bounds of the amounts that match, `others_least` and `others_most` of those that do not.
+-- The bounds of the amounts of each token symbol, or nil where an amount or a symbol is missing: of those that match
+-- (`least`, `most`), and of those that do not.
 local function sums_of(relevant)
-  local by_symbol, sums = {}, {}
+  local by_symbol, list = {}, {}
   for _, one in ipairs(relevant) do
-    local symbol, amount = one.opponent.symbol, one.opponent.amount
+    local symbol, amount, risky = one.opponent.symbol, one.opponent.amount, one.risky
     if type(symbol) ~= "string" or symbol == "" or type(amount) ~= "number" then
       return nil
     elseif not (amount >= 0 and amount < math.huge) then
       return nil
-    elseif not by_symbol[symbol] then
-      by_symbol[symbol] = { least = 0, most = 0, others_least = 0, others_most = 0 }
-      sums[#sums + 1] = by_symbol[symbol]
     end
-    add(by_symbol[symbol], amount, one.in_direction, one.risky)
+    local sums = by_symbol[symbol]
+    if not sums then
+      sums = { least = 0, most = 0, others_least = 0, others_most = 0 }
+      by_symbol[symbol], list[#list + 1] = sums, sums
+    end
+    sums.may_match = sums.may_match or risky ~= false
+    sums.least = sums.least + (one.in_direction and risky and amount or 0)
+    sums.most = sums.most + (risky ~= false and amount or 0)
+    sums.others_least = sums.others_least + (one.in_direction and risky == false and amount or 0)
+    sums.others_most = sums.others_most + (risky ~= true and amount or 0)
   end
-  return sums
+  return list
 end
 
 local function share_reaches(share, sums)
-  if not sums.may_match then
-    return false
-  end
   local lower = sums.least / (sums.least + sums.others_most)
   local upper = sums.most / (sums.most + sums.others_least)
   -- Both sums may be zero. The quotient is NaN then, both comparisons fail, and the answer is not known.
   if lower >= share then
     return true
-  elseif upper < share then
+  elseif not sums.may_match or upper < share then
     return false
   end
   return nil
@@ -116,9 +102,7 @@ function M.matches(wanted, counterparties, policy)
   end
   local relevant = {}
   for _, opponent in ipairs(opponents) do
-    if type(opponent) ~= "table" then
-      return nil
-    end
+    opponent = type(opponent) == "table" and opponent or NONE
     local in_direction = is_wanted(wanted.direction and { [wanted.direction] = true }, is_direction, opponent.dir)
     if in_direction ~= false then
       local risky = is_risky(wanted, opponent, policy)

@@ -24,6 +24,7 @@ local SIMULATED = "the sandbox answered: this is no real result"
 ---@field reasons riskscreen.Reason[] the worst first
 ---@field address? any as the caller gave it
 ---@field network? any as the caller gave it
+---@field id? string|number the caller's own, of this request or item alone
 ---@field record? table the risk assessment, or the transaction's result
 ---@field entity? table the entity record, where it was looked up; likewise the next two
 ---@field freeze_events? table[]

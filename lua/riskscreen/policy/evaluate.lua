@@ -93,8 +93,7 @@ local function matched_reason(case, rule, err)
     return new_reason(case, "unknown", case.unrecognised), false
   end
   local message = " matches " .. (err and "without the risk assessment" or case:describe())
-  local degraded = case.unrecognised ~= nil and rule.handles_unrecognised
-  return new_reason(case, rule.action, rule.label .. message, rule, err), degraded
+  return new_reason(case, rule.action, rule.label .. message, rule, err), rule.handles_unrecognised
 end
 
 -- The reason of the `error` rule that handles a failure, or nil.

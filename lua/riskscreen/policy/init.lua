@@ -99,11 +99,10 @@ end
 local function missing_risks(record, settings)
   if type(record) ~= "table" then
     return errors.new("protocol", "there is no risk assessment")
-  elseif type(record.risks) == "table" then
-    return not tables.sequence_length(record.risks)
-        and errors.new("protocol", "the risks of the assessment are not a list")
-      or nil
-  elseif not is_absent(record.risks) or settings.absent_risks ~= "none" then
+  end
+  local risks = record.risks
+  local has_list = type(risks) == "table" and tables.sequence_length(risks)
+  if not has_list and not (is_absent(risks) and settings.absent_risks == "none") then
     return errors.new("protocol", "the risk assessment has no list of risks (see the policy's option absent_risks)")
   end
 end
@@ -136,24 +135,28 @@ local function describe(case)
     .. (type(kind) == "string" and text.printable(kind) or "absent")
 end
 
-local function new_case(self, results)
+local function new_case(self, results, failures)
   return {
     describe = describe,
     no_risk = false,
     results = results,
-    failures = results.errors or NONE,
+    failures = failures,
     not_offered = results.not_offered or NONE,
     policy = self,
   }
 end
 
+local ANY = {} -- in place of a source, where no rule asks for one
+
 -- The reasons found so far, by whitelist flag, source, level and type. Only the interface's own values are kept, so
--- that their number is bounded.
-local function new_cache(settings)
+-- that their number is bounded. The interface does not print the service's own name as a source, so most policies know
+-- no source of most risks.
+local function new_cache(settings, rules)
+  local sources = next(rule.named(rules, "source", {})) and conditions.sources(settings) or { ANY }
   local cache = {}
   for _, whitelist in ipairs { true, false } do
     cache[whitelist] = {}
-    for _, source in ipairs(conditions.sources(settings)) do
+    for _, source in ipairs(sources) do
       cache[whitelist][source] = {}
       for _, level in ipairs(enums.values.risk_level) do
         cache[whitelist][source][level] = {}
@@ -165,7 +168,7 @@ end
 
 -- The cached reason of a risk, whether it is degraded, and the place of its cache entry, if it may have one.
 local function cached_reason(by_source, risk)
-  local by_level = by_source and type(risk) == "table" and by_source[risk.riskSource]
+  local by_level = by_source and type(risk) == "table" and (by_source[risk.riskSource] or by_source[ANY])
   local by_type = by_level and by_level[risk.riskLevel]
   local cached = by_type and by_type[risk.riskType]
   if cached then
@@ -182,7 +185,7 @@ local function reason_of(self, results, risk, by_source)
   if reason then
     return reason, degraded
   end
-  local case = new_case(self, results)
+  local case = new_case(self, results, results.errors or NONE)
   case.unrecognised = unrecognised(self.recognised, risk)
   case.risk = type(risk) == "table" and risk or {}
   reason, degraded = evaluate.case(self.rules, case)
@@ -193,13 +196,13 @@ local function reason_of(self, results, risk, by_source)
   return reason, degraded
 end
 
--- The reasons of a decision, and whether it is degraded.
-local function reasons_for(self, results)
-  local risks, reasons, degraded = results.risk.risks, {}, false
-  if is_absent(risks) or #risks == 0 then
-    local case = new_case(self, results)
-    case.no_risk = true
-    reasons[1], degraded = evaluate.case(self.rules, case)
+-- The reasons of a decision, and whether it is degraded. `err` is the failure to get the risk assessment.
+local function reasons_for(self, results, failures, err)
+  local risks, reasons, degraded = not err and results.risk.risks, {}, false
+  if not risks or is_absent(risks) or #risks == 0 then
+    local case = new_case(self, results, err and tables.merge(failures, { risk = err }) or failures)
+    case.no_risk = not err
+    reasons[1], degraded = evaluate.case(self.rules, case, err)
     return reasons, degraded
   end
   -- A reason may depend on more than the risk and the whitelist flag: then it is not cached.
@@ -243,6 +246,7 @@ end
 ---@param other? riskscreen.Error|riskscreen.Response
 ---@return riskscreen.Decision
 function Policy:decide(results, other)
+  text.expect("decide: results", results, "table", true)
   local about_scores
   if results == nil and errors.is(other) and other.decision then
     return other.decision
@@ -256,14 +260,7 @@ function Policy:decide(results, other)
   end
   local failures = results.errors or NONE
   local err = failures.risk or missing_risks(results.risk, self.settings)
-  local reasons, degraded
-  if err then
-    local case = new_case(self, results)
-    case.failures, reasons = tables.merge(failures, { risk = err }), {}
-    reasons[1], degraded = evaluate.case(self.rules, case, err)
-  else
-    reasons, degraded = reasons_for(self, results)
-  end
+  local reasons, degraded = reasons_for(self, results, failures, err)
   reasons[#reasons + 1] = about_scores
   return decision.of_reasons(reasons, {
     record = results.risk,
@@ -384,7 +381,7 @@ function M.new(options)
       category = rule.named(rules, "category", conditions.set(settings.extend.category, conditions.plain)),
     },
     other_lookups = other_lookups,
-    cache = next(other_lookups) == nil and new_cache(settings) or nil,
+    cache = next(other_lookups) == nil and new_cache(settings, rules) or nil,
   }
   return setmetatable(policy, Policy)
 end

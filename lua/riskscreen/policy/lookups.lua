@@ -8,7 +8,7 @@ local tables = require "riskscreen.util.tables"
 
 ---@class riskscreen.Lookup
 ---@field name riskscreen.LookupName
----@field operation string the interface's name
+---@field operation riskscreen.Operation
 ---@field networks string the key of enums.values that lists its networks
 
 ---@class riskscreen.LookupResults the records by the lookup's name; a lookup that failed is in `errors`
@@ -19,9 +19,9 @@ local tables = require "riskscreen.util.tables"
 ---@field errors? table<riskscreen.LookupName, riskscreen.Error>
 ---@field not_offered? table<riskscreen.LookupName, boolean> the service does not offer it for the network
 
-local function lookup(name, operation)
-  local networks
-  for _, parameter in ipairs(operations.by_name[operation].parameters) do
+local function lookup(name, operation_name)
+  local operation, networks = operations.by_name[operation_name], nil
+  for _, parameter in ipairs(operation.parameters) do
     networks = parameter.name == "network" and parameter.enum or networks
   end
   return { name = name, operation = operation, networks = networks }

@@ -105,10 +105,7 @@ local score_conditions = {
   one_of("detail_name", DETAIL),
 }
 
-local extensions = {}
-for index, name in ipairs { "direction", "strategy", "strategy_name", "detail", "detail_name" } do
-  extensions[index] = conditions.texts_option(name)
-end
+local texts = conditions.texts_option
 
 ---@type riskscreen.Option[]
 local policy_options = {
@@ -119,7 +116,7 @@ local policy_options = {
   options.final_statuses,
   build.group(
     "extend",
-    extensions,
+    { texts "direction", texts "strategy", texts "strategy_name", texts "detail", texts "detail_name" },
     "Directions that the service has added to `dirData`, and strategies and details that no rule names.",
     {}
   ),
@@ -133,7 +130,8 @@ local policy_options = {
     "risks",
     "riskscreen.Policy",
     "riskscreen.policy",
-    "Decides about the risks of a result that has some; by default the default policy for addresses."
+    "Decides about the risks of every result. Without it the default policy for addresses decides about those of a "
+      .. "result that has some."
   ),
 }
 
@@ -145,6 +143,7 @@ local policy_options = {
 ---@field recognised table<string, table<string, true>> by the condition
 ---@field absent_score "unknown"|"none"
 ---@field risks riskscreen.Policy
+---@field needs_risks boolean a result without risks is decided by that policy, too
 local ScorePolicy = {}
 ScorePolicy.__index = ScorePolicy
 ScorePolicy.__name = "riskscreen.ScorePolicy"
@@ -168,27 +167,23 @@ local function describe(case)
   return table.concat(words, ", ")
 end
 
--- A list of cases that refuses scores below zero. Where a group of parts is missing it gets one that may exist.
-local function new_cases(policy)
-  local cases = {}
-  return cases,
-    function(kind, place, part, may_exist)
-      cases[#cases + 1] = {
-        kind = kind,
-        part = part,
-        may_exist = may_exist,
-        is_optional = kind ~= TRANSACTION,
-        describe = describe,
-        policy = policy,
-        failures = NONE,
-        not_offered = NONE,
-      }
-      return part.score and decimal.compare(part.score, "0") == -1 and ("%s is negative: %s"):format(place, part.score)
-    end
+-- Adds a case. Where a group of parts is missing it gets one that may exist.
+local function add(cases, policy, kind, part, may_exist)
+  cases[#cases + 1] = {
+    kind = kind,
+    part = part,
+    may_exist = may_exist,
+    is_optional = kind ~= TRANSACTION,
+    describe = describe,
+    policy = policy,
+    failures = NONE,
+    not_offered = NONE,
+  }
 end
 
 -- Adds the cases of a strategy. Returns the message about a contradiction between it and the rest of the result.
-local function add_strategy(add, strategy, place, direction, number, max_score)
+local function add_strategy(cases, policy, strategy, direction, number, max_score)
+  local place = ("result.dirData.%s.%s"):format(direction, text.printable(number))
   if not strategy then
     return place .. " is null"
   end
@@ -200,21 +195,19 @@ local function add_strategy(add, strategy, place, direction, number, max_score)
     return ("%s.score is %s, more than maxScore, which is %s"):format(place, score, max_score)
   end
   local own = { direction = direction, strategy = number, strategy_name = member(strategy, "strategyName") }
-  local message = add(STRATEGY, place .. ".score", tables.merge(own, { score = score }))
-  for index, detail in ipairs(details or {}) do
+  add(cases, policy, STRATEGY, tables.merge(own, { score = score }))
+  for _, detail in ipairs(details or NONE) do
     local part =
       { detail = member(detail, "code"), detail_name = member(detail, "name"), score = member(detail, "score") }
-    local detail_message = add(DETAIL, ("%s.details[%d].score"):format(place, index), tables.merge(own, part))
-    message = message or detail_message
+    add(cases, policy, DETAIL, tables.merge(own, part))
   end
   if not details then
-    add(DETAIL, place, own, true)
+    add(cases, policy, DETAIL, own, true)
   end
-  return message
 end
 
 -- Adds the cases of each direction. Returns the message about the first contradiction.
-local function add_directions(policy, add, directions, max_score)
+local function add_directions(cases, policy, directions, max_score)
   -- A direction that no rule could have named may hold strategies of any score.
   for direction, strategies in pairs(directions) do
     if strategies ~= json.null and not policy.recognised.direction[direction] then
@@ -223,14 +216,18 @@ local function add_directions(policy, add, directions, max_score)
   end
   local message
   for _, direction in ipairs(policy.directions) do
-    local strategies, path = member(directions, direction), "result.dirData." .. direction
-    message = message or strategies and shape.check(records.strategies, strategies, path)
+    local strategies = member(directions, direction)
+    message = message or strategies and shape.check(records.strategies, strategies, "result.dirData." .. direction)
     for _, number in ipairs(strategies and not message and tables.sorted_keys(strategies) or NONE) do
-      local place = path .. "." .. text.printable(number)
-      message = message or add_strategy(add, member(strategies, number), place, direction, number, max_score)
+      message = message or add_strategy(cases, policy, member(strategies, number), direction, number, max_score)
     end
     for kind = strategies and DETAIL + 1 or STRATEGY, DETAIL do
-      add(kind, direction, { direction = direction }, true)
+      add(cases, policy, kind, { direction = direction }, true)
+    end
+  end
+  for _, case in ipairs(cases) do
+    if case.part.score and decimal.compare(case.part.score, "0") == -1 then
+      return message or "the result has a negative " .. describe(case)
     end
   end
   return message
@@ -238,7 +235,7 @@ end
 
 -- The cases of a result; with a message if no rule may decide it.
 local function cases_of(policy, result)
-  local cases, add = new_cases(policy)
+  local cases = {}
   local message = shape.check(records.transaction_result, result, "result")
   if message then
     return cases, message
@@ -247,8 +244,8 @@ local function cases_of(policy, result)
   if not policy.is_final[status or false] then
     message = ("result.status is %s, which is not known to be final"):format(status and tostring(status) or "missing")
   elseif max_score then
-    message = add(TRANSACTION, "result.maxScore", { score = max_score })
-      or add_directions(policy, add, directions or {}, max_score)
+    add(cases, policy, TRANSACTION, { score = max_score })
+    message = add_directions(cases, policy, directions or NONE, max_score)
   elseif policy.absent_score ~= "none" or directions or not member(result, "risks") then
     message = "result.maxScore is missing (see the policy's option absent_score)"
   end
@@ -276,7 +273,7 @@ function ScorePolicy:decide(result, other)
   for _, case in ipairs(err and NONE or cases) do
     reasons[#reasons + 1] = evaluate.case(self.rules_about[case.kind], case)
   end
-  if type(result) == "table" and member(result, "risks") ~= nil then
+  if type(result) == "table" and (self.needs_risks or member(result, "risks") ~= nil) then
     local about_risks = self.risks:decide { risk = result }
     reasons, degraded = tables.concat(reasons, about_risks.reasons), degraded or about_risks.degraded
   end
@@ -300,7 +297,8 @@ local M = {}
 ---@field extend? { direction?: string[], strategy?: string[], strategy_name?: string[], detail?: string[],
 ---detail_name?: string[] } directions that the service has added, and strategies and details that no rule names
 ---@field absent_score? "unknown"|"none" the meaning of a result with `risks` and without `maxScore` and `dirData`
----@field risks? riskscreen.Policy decides about the risks of a result that has some; by default the default policy
+---@field risks? riskscreen.Policy decides about the risks of every result; without it the default policy decides about
+---those of a result that has some
 
 ---Makes a policy for transactions. A result that is malformed, not final or in contradiction with itself is unknown.
 ---@param given riskscreen.ScorePolicyOptions
@@ -328,6 +326,7 @@ function M.new(given)
     recognised = recognised,
     absent_score = settings.absent_score,
     risks = settings.risks or policies.new(),
+    needs_risks = settings.risks ~= nil,
   }, ScorePolicy)
 end
 

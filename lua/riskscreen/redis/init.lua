@@ -201,7 +201,9 @@ end
 ---@return riskscreen.Error|nil err
 function Redis:pipeline(commands)
   local list = {}
+  text.expect("redis: commands", commands, "table")
   for index, command in ipairs(commands) do
+    text.expect("redis: a command", command, "table")
     list[index] = command_of(command)
   end
   if #list == 0 then
@@ -232,6 +234,9 @@ end
 ---@return any reply
 ---@return riskscreen.Error|nil err
 function Redis:script(script, keys, arguments)
+  text.expect("redis: script", script, "table")
+  text.expect("redis: keys", keys, "table")
+  text.expect("redis: arguments", arguments, "table", true)
   local command = { "EVALSHA", "", text_of(#keys) }
   append_texts(command, keys)
   append_texts(command, arguments or {})
@@ -300,7 +305,15 @@ end
 ---@param name string
 ---@return string
 function Redis:key(name)
+  text.expect("redis: name", name, "string")
   return self.prefix .. name
+end
+
+---The server as the options name it: its address, or the Sentinels' name of the master; and the database.
+---@return string
+function Redis:server()
+  local sentinels, url = self.settings.sentinels, self.settings.url
+  return ("%s/%d"):format(sentinels and sentinels.name or servers.place_of(url.address), url.database)
 end
 
 ---Closes the connections. Idempotent; later calls return an error.
@@ -315,11 +328,18 @@ function Redis:close()
   self.idle = {}
 end
 
-local M = {
-  options = options,
-  ---The script that ends a lease: it deletes a key that still has the holder's value.
-  RELEASE = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0",
-}
+local M = { options = options }
+
+---The part of a script that ends a lease: it deletes a key that still has the holder's value.
+---@param key string the key, in Redis' Lua
+---@param holder string the value, in Redis' Lua
+---@return string source
+function M.release(key, holder)
+  return ("if redis.call('GET', %s) == %s then redis.call('DEL', %s) end\n"):format(key, holder, key)
+end
+
+---The script that ends a lease of one key.
+M.RELEASE = M.release("KEYS[1]", "ARGV[1]")
 
 ---A script for `redis:script`.
 ---@param name string

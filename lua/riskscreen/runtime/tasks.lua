@@ -21,6 +21,7 @@ end
 ---@field refusal? fun(): string|nil why nothing can wait at this point of the program
 ---@field guard? fun(thing: { abandon: fun(self) }): any calls `abandon` when the stack of the caller is gone
 ---@field disarm? fun(guard: any) ends `guard`
+---@field notice_fork? fun(): any called before a task waits: a forked child gives up what its parent's tasks hold
 ---@field report? fun(message: string) reports a failure that nobody awaits; by default to stderr
 
 local function cancelled_error()
@@ -88,6 +89,7 @@ return function(runtime)
     report = runtime.report or to_stderr,
   }
   local settle
+  local holders = setmetatable({}, { __mode = "k" }) -- the tasks that hold something, or did
 
   local function abandon_held(task)
     local held = task.held
@@ -124,6 +126,8 @@ return function(runtime)
     local me = runtime.current()
     if not me then
       runtime.block_until(done, timeout, waiters)
+      return
+    elseif runtime.notice_fork and runtime.notice_fork() and done() then
       return
     end
     local timer, wake
@@ -374,6 +378,11 @@ return function(runtime)
     if type(bodies) ~= "table" then
       error("gather: expected a list of functions (got a " .. type(bodies) .. ")", 2)
     end
+    for _, body in ipairs(bodies) do
+      if type(body) ~= "function" then
+        error("gather: expected a list of functions (one is a " .. type(body) .. ")", 2)
+      end
+    end
     ensure_waiting "gather"
     local group = M.spawn(function()
       local tasks, values, errs = {}, {}, {}
@@ -427,6 +436,7 @@ return function(runtime)
     if me then
       me.held = me.held or {}
       me.held[thing] = true
+      holders[me] = true
       return me
     end
     return runtime.guard and runtime.guard(thing)
@@ -442,6 +452,16 @@ return function(runtime)
       runtime.disarm(hold)
     elseif hold.held then
       hold.held[thing] = nil
+    end
+  end
+
+  ---Abandons what some tasks hold, because they will never go on.
+  ---@param is_left fun(task: riskscreen.Task): boolean
+  function M.abandon_held(is_left)
+    for _, task in ipairs(keys_of(holders)) do
+      if is_left(task) then
+        abandon_held(task)
+      end
     end
   end
 

@@ -1,5 +1,5 @@
--- The data of an address: a pure function of the address. A scenario's address has the scenario's verdict; the data of
--- any other address are derived from its hash. The lists of an account are added in handlers.lua.
+-- The data of an address: a pure function of the address. An address has the verdict of the service's `answers`, or of
+-- a scenario; the data of any other one are derived from its hash. The lists of an account are added in handlers.lua.
 local addresses = require "riskscreen.sandbox.scenario_addresses"
 local canonical_address = require("riskscreen.address").normalize
 local canonical_network = require("riskscreen.address").canonical_network
@@ -111,11 +111,12 @@ end
 ---The verdict about an address. The tables are shared: read them, do not change them.
 ---@param address string in any spelling
 ---@param network? string
+---@param answers? table<string, riskscreen.sandbox.Verdict> of the service, by canonical address
 ---@return riskscreen.sandbox.Verdict
-function M.verdict(address, network)
+function M.verdict(address, network, answers)
   local canonical = canonical_address(address, network)
   local scenario = by_address[canonical]
-  return scenario and scenario.verdict or derived_verdict(canonical)
+  return answers and answers[canonical] or scenario and scenario.verdict or derived_verdict(canonical)
 end
 
 local function transaction_hash(draw, network)
@@ -210,13 +211,14 @@ end
 ---The freeze events of an address: those of its verdict.
 ---@param address string
 ---@param network string one of enums.values.freeze_network
+---@param answers? table<string, riskscreen.sandbox.Verdict>
 ---@return table[]
-function M.freeze_events(address, network)
+function M.freeze_events(address, network, answers)
   local chain = canonical_network(network)
   local draw = M.stream(chain .. canonical_address(address, network) .. "freezes")
   local time = milliseconds(draw)
   local events = json.empty_array()
-  for index, freeze in ipairs(M.verdict(address, network).freezes or {}) do
+  for index, freeze in ipairs(M.verdict(address, network, answers).freezes or {}) do
     events[index] = {
       hash = transaction_hash(draw, chain),
       chain = chain,

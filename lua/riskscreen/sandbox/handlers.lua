@@ -8,6 +8,7 @@ local kyt = require "riskscreen.sandbox.kyt"
 ---@class riskscreen.sandbox.Context
 ---@field account riskscreen.sandbox.Account
 ---@field tasks riskscreen.sandbox.Tasks
+---@field answers table<string, riskscreen.sandbox.Verdict>
 ---@field results_at_once? boolean a transaction is answered with its result
 ---@field now number seconds since the Unix epoch
 ---@field delivery? riskscreen.sandbox.Delivery of the webhook, as the request asks for it
@@ -55,7 +56,7 @@ local function entity_record(context, verdict, address, network)
 end
 
 function M.getAddressEntity(context, parameters)
-  local verdict = address_data.verdict(parameters.address, parameters.network)
+  local verdict = address_data.verdict(parameters.address, parameters.network, context.answers)
   return { data = entity_record(context, verdict, parameters.address, parameters.network) }
 end
 
@@ -64,7 +65,7 @@ function M.listAddressEntities(context, parameters)
   local data, seen = json.empty_array(), {}
   for _, address in ipairs(parameters.addresses) do
     local canonical = canonical_address(address, parameters.network)
-    local verdict = address_data.verdict(address, parameters.network)
+    local verdict = address_data.verdict(address, parameters.network, context.answers)
     if not seen[canonical] and not (verdict.answer and verdict.answer.omit) then
       data[#data + 1] = entity_record(context, verdict, address, parameters.network)
     end
@@ -82,7 +83,7 @@ local function user_defined(risk)
 end
 
 function M.getAddressRisk(context, parameters)
-  local verdict = address_data.verdict(parameters.address, parameters.network)
+  local verdict = address_data.verdict(parameters.address, parameters.network, context.answers)
   local record = new_record(context, verdict, parameters.address, parameters.network)
   local entry = context.account.blacklist:find(parameters.address, parameters.network)
   record.risks = verdict.risks
@@ -107,12 +108,12 @@ function M.getAddressBasic(_, parameters)
   return { data = address_data.basic(parameters.address, parameters.network) }
 end
 
-function M.getAddressFreezeEvents(_, parameters)
-  return { data = address_data.freeze_events(parameters.address, parameters.network) }
+function M.getAddressFreezeEvents(context, parameters)
+  return { data = address_data.freeze_events(parameters.address, parameters.network, context.answers) }
 end
 
-function M.getAddressRiskScore(_, parameters)
-  local score, details = kyt.score(parameters.address)
+function M.getAddressRiskScore(context, parameters)
+  local score, details = kyt.score(parameters.address, parameters.network, context.answers)
   return { data = { address = parameters.address, network = parameters.network, score = score, details = details } }
 end
 
@@ -197,7 +198,7 @@ end
 
 function M.screenTransaction(context, parameters)
   if context.results_at_once then
-    return { data = kyt.immediate_result(parameters, context.now) }
+    return { data = kyt.immediate_result(parameters, context) }
   end
   return { data = { requestId = context.tasks:submit(context.account, parameters, context.now, context.delivery) } }
 end
@@ -216,8 +217,8 @@ end
 
 M.getCustomRiskScoreResult = M.getAsynchronousResult
 
-function M.getTransactionRisks(_, parameters)
-  local score, details = kyt.score(parameters.hash)
+function M.getTransactionRisks(context, parameters)
+  local score, details = kyt.score(parameters.hash, parameters.network, context.answers)
   return { data = { hash = parameters.hash, network = parameters.network, score = score, details = details } }
 end
 

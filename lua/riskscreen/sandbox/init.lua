@@ -7,13 +7,14 @@ local check = require "riskscreen.options.check"
 local client = require "riskscreen.client"
 local client_options = require "riskscreen.options"
 local errors = require "riskscreen.errors"
-local http = require "riskscreen.sandbox.http"
 local routes = require "riskscreen.sandbox.routes"
 local runtime = require "riskscreen.runtime"
 local scenarios = require "riskscreen.sandbox.scenarios"
+local serve = require "riskscreen.sandbox.http"
 local service = require "riskscreen.sandbox.service"
 local settings = require "riskscreen.sandbox.settings"
 local tables = require "riskscreen.util.tables"
+local text = require "riskscreen.util.text"
 local transport = require "riskscreen.sandbox.transport"
 local webhooks = require "riskscreen.sandbox.webhooks"
 
@@ -36,7 +37,9 @@ end
 
 -- Splits options: the service, which is `service` or a new one of their settings, and the options that are no settings.
 local function split(options, level)
-  if tables.inherits(options) then
+  if type(options) ~= "table" then
+    error("options must be a table (got " .. text.kind(options) .. ")", level + 1)
+  elseif tables.inherits(options) then
     error("the table " .. tables.INHERITS, level + 1)
   end
   local of_service, rest, given = {}, {}, options.service
@@ -135,25 +138,16 @@ end
 function M.serve(options)
   local its_service, given = split(options or {}, 2)
   local place = check.arguments("sandbox.serve", settings.server, given)
-  if runtime.name ~= "native" then
+  if not runtime.listen then
     local remedy = "sandbox.serve: not inside nginx; serve in another process, or use sandbox.client"
     return nil, errors.new("unsupported", remedy, { sent = false })
   end
-  local server, err
-  server, err = http.new(its_service, {
-    host = place.host,
-    port = place.port,
-    now = runtime.now,
-    on_close = function()
-      runtime.detach(server)
-    end,
-  })
+  local server, err = serve(its_service, place)
   if not server then
     return nil, err
   end
   server.access_key = its_service:account(M.default_key) and M.default_key
   server.endpoints = routes.endpoints
-  runtime.attach(server)
   start_webhooks(its_service)
   return server
 end

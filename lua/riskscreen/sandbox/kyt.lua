@@ -21,6 +21,7 @@ local scores = { high = "95.00", ["generally-high"] = "70.00", low = "25.00" }
 ---@field private count integer
 ---@field private by_id table<string, riskscreen.sandbox.Task>
 ---@field private webhooks riskscreen.sandbox.Webhooks
+---@field private answers table<string, riskscreen.sandbox.Verdict>
 local Tasks = {}
 Tasks.__index = Tasks
 
@@ -28,10 +29,12 @@ local M = {}
 
 ---The score of an address or a transaction, which is the highest of its details' scores.
 ---@param subject string an address or a transaction's hash
+---@param network? string
+---@param answers table<string, riskscreen.sandbox.Verdict>
 ---@return string score a decimal
 ---@return table[] details as the interface spells them
-function M.score(subject)
-  local risks = address_data.verdict(subject).risks
+function M.score(subject, network, answers)
+  local risks = address_data.verdict(subject, network, answers).risks
   local highest, details = NO_RISK, json.empty_array()
   for _, risk in ipairs(type(risks) == "table" and risks or {}) do
     local score = scores[risk.riskLevel]
@@ -46,9 +49,9 @@ end
 -- The interface shows the direction "received" in requests, and "in" and "out" in results.
 local canonical_direction = { received = "in", sent = "out" }
 
-local function result(task)
+local function result(self, task)
   local parameters = task.parameters
-  local score, details = M.score(parameters.outputAddress or parameters.hash)
+  local score, details = M.score(parameters.outputAddress or parameters.hash, parameters.network, self.answers)
   local strategy = {
     [STRATEGY] = { strategyNo = STRATEGY, strategyName = "Sandbox strategy", score = score, details = details },
   }
@@ -64,15 +67,16 @@ end
 
 ---The result at once, without a requestId.
 ---@param parameters table
----@param now number
+---@param context riskscreen.sandbox.Context
 ---@return table
-function M.immediate_result(parameters, now)
-  local risks = address_data.verdict(parameters.outputAddress or parameters.hash, parameters.network).risks
+function M.immediate_result(parameters, context)
+  local subject = parameters.outputAddress or parameters.hash
+  local risks = address_data.verdict(subject, parameters.network, context.answers).risks
   return {
     network = parameters.network,
     hash = parameters.hash,
     customId = parameters.customId,
-    time = math.floor(now * 1000),
+    time = math.floor(context.now * 1000),
     status = DONE,
     risks = risks,
   }
@@ -94,7 +98,7 @@ function Tasks:submit(account, parameters, now, delivery)
   }
   self.by_id[task.request_id] = task
   local webhook_id = string.format("sandbox-webhook-%06d", self.count)
-  self.webhooks:add(account, webhook_id, task.ready_at, result(task), delivery)
+  self.webhooks:add(account, webhook_id, task.ready_at, result(self, task), delivery)
   return task.request_id
 end
 
@@ -110,15 +114,16 @@ function Tasks:result(account, request_id, now)
   elseif now < task.ready_at then
     return { requestId = request_id, status = PENDING }
   end
-  return result(task)
+  return result(self, task)
 end
 
 ---No tasks yet.
 ---@param delay number seconds until a task is done
 ---@param webhooks riskscreen.sandbox.Webhooks gets an event of every task
+---@param answers table<string, riskscreen.sandbox.Verdict> of the service
 ---@return riskscreen.sandbox.Tasks
-function M.new(delay, webhooks)
-  return setmetatable({ delay = delay, count = 0, by_id = {}, webhooks = webhooks }, Tasks)
+function M.new(delay, webhooks, answers)
+  return setmetatable({ delay = delay, count = 0, by_id = {}, webhooks = webhooks, answers = answers }, Tasks)
 end
 
 return M

@@ -106,7 +106,13 @@ local function perform(self, operation, account, parameters, now, header)
   if not checked then
     return invalid(now, err.message)
   end
-  local context = { account = account, tasks = self.tasks, now = now, results_at_once = self.results_at_once }
+  local context = {
+    account = account,
+    tasks = self.tasks,
+    answers = self.answers,
+    now = now,
+    results_at_once = self.results_at_once,
+  }
   if header then
     local wrong
     context.delivery, wrong = webhooks.parse(header)
@@ -258,7 +264,7 @@ function M.new(settings)
     webhooks = webhooks.new(settings.webhook),
   })
   setmetatable(service, Service)
-  service.tasks = kyt.new(settings.kyt_delay, service.webhooks)
+  service.tasks = kyt.new(settings.kyt_delay, service.webhooks, settings.answers)
   for _, fault in ipairs(settings.faults) do
     service.faults:add(fault)
   end

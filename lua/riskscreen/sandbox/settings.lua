@@ -1,12 +1,16 @@
 -- The settings of a sandbox service and of its server.
 local accounts = require "riskscreen.sandbox.accounts"
+local addresses = require "riskscreen.address"
 local build = require "riskscreen.options.build"
 local check = require "riskscreen.options.check"
 local cost = require "riskscreen.options.cost"
 local enums = require "riskscreen.interface.enums"
 local faults = require "riskscreen.sandbox.faults"
+local files = require "riskscreen.util.files"
+local json = require "riskscreen.json"
 local runtime = require "riskscreen.runtime"
 local tables = require "riskscreen.util.tables"
+local text = require "riskscreen.util.text"
 local webhooks = require "riskscreen.sandbox.webhooks"
 
 local DEFAULT_CREDITS = 1
@@ -38,6 +42,52 @@ local account_settings = {
   build.checked("blacklist", "table", check_list, "The first entries of the blacklist."),
   build.checked("whitelist", "table", check_list, "The first entries of the whitelist."),
 }
+
+local answer_fields = {
+  build.choice("level", enums.values.risk_level, nil, "The level of its risk; without one it has none."),
+  { name = "type", type = "string", doc = "The type of the risk." },
+  { name = "source", type = "string", default = "Provider", doc = "The source of the risk." },
+  { name = "category", type = "string", doc = "The category of its entity." },
+}
+
+local function verdict_of(answer)
+  local risk = { riskLevel = answer.level, riskType = answer.type, riskSource = answer.source }
+  local category = answer.category
+  local entity = category and { entityName = category, entityCode = category, entityCategory = category }
+  return { risks = answer.level and { risk } or {}, entity = entity }
+end
+
+-- The verdicts by canonical address.
+local function check_answers(value)
+  if type(value) == "string" then
+    local content, problem = files.read(value)
+    local decoded, message = json.decode(content or "null")
+    if type(decoded) ~= "table" then
+      return nil, "must be the path of a JSON object: " .. tostring(problem or message or value)
+    end
+    value = decoded
+  end
+  local verdicts = {}
+  for address, answer in pairs(value) do
+    local spellings = addresses.keys(address)
+    if not spellings or type(answer) ~= "table" then
+      return nil, "must map addresses to answers, each a table"
+    end
+    local checked, wrong = check.options(answer_fields, answer, "[" .. text.show(address) .. "].")
+    if not checked then
+      return nil, "has a wrong answer: " .. wrong.message
+    elseif (checked.level == nil) ~= (checked.type == nil) then
+      return nil, "has a wrong answer: level and type come together, for " .. text.show(address)
+    end
+    for _, spelling in ipairs(spellings) do
+      if verdicts[spelling] then
+        return nil, "has two answers for " .. spelling
+      end
+      verdicts[spelling] = verdict_of(checked)
+    end
+  end
+  return verdicts
+end
 
 local function check_accounts(value)
   local copy = {}
@@ -89,6 +139,14 @@ M.service = {
     check_accounts,
     "Accounts by access key, each with `rate`, `burst`, `quota`, `blacklist` and `whitelist`; "
       .. "by default sandbox-key, with empty lists, and sandbox-lists-key, with filled ones."
+  ),
+  build.checked(
+    "answers",
+    "table|string",
+    check_answers,
+    "Answers by address, each with `level`, `type`, `source` and `category`, or without any for an address without "
+      .. "risks; or the path of a JSON file of them.",
+    {}
   ),
   build.callback("clock", "Returns seconds since the Unix epoch; by default the time of day."),
   build.checked(

@@ -4,10 +4,13 @@
 local build = require "riskscreen.options.build"
 local check = require "riskscreen.options.check"
 local errors = require "riskscreen.errors"
+local lifetimes = require "riskscreen.store.lifetime"
 local memory = require "riskscreen.store.memory"
 local redis = require "riskscreen.store.redis"
 local redis_client = require "riskscreen.redis"
+local runtime = require "riskscreen.runtime"
 local sqlite = require "riskscreen.store.sqlite"
+local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 local time = require "riskscreen.util.time"
 
@@ -38,7 +41,9 @@ local PAGE = 500 -- entries that an iteration reads at once
 
 ---@class riskscreen.Store
 ---@field private backend riskscreen.StoreBackend
----@field private clock fun(): number
+---@field private clock fun(): number|nil by which entries expire; nil: the backend's own
+---@field private date? fun(): number Unix seconds, unless the backend has a clock of its own
+---@field private lifetime? riskscreen.store.Lifetime
 local Store = {}
 Store.__index = Store
 Store.__name = "riskscreen.Store"
@@ -91,13 +96,16 @@ end
 ---@return riskscreen.Error|nil err
 function Store:batch(changes)
   local backend = backend_of(self)
+  text.expect("store: changes", changes, "table")
   for _, change in ipairs(changes) do
+    text.expect("store: a change", change, "table")
     local err = change_problem(change)
     if err then
       return nil, err
     end
   end
-  return backend:apply(changes, self.clock())
+  local note = self.lifetime and self.lifetime:note()
+  return backend:apply(note and tables.concat({ note }, changes) or changes, self.clock())
 end
 
 ---A space: the entries of one use of the store, apart from those of others.
@@ -120,9 +128,9 @@ end
 ---@return number|nil seconds since 1970
 ---@return riskscreen.Error|nil err
 function Store:time()
-  local backend, now = backend_of(self), self.clock()
-  if now then
-    return now
+  local backend = backend_of(self)
+  if self.date then
+    return self.date()
   end
   return backend:time()
 end
@@ -209,6 +217,7 @@ end
 ---@param range? { prefix?: string, after?: string } keys that begin with `prefix` and come after `after`
 ---@return fun(): string|nil, string|nil
 function Space:each(range)
+  text.expect("store: range", range, "table", true)
   range = range or {}
   local prefix, after = range.prefix or "", range.after
   local page, position = {}, 1
@@ -234,10 +243,12 @@ end
 ---@return integer|nil
 ---@return riskscreen.Error|nil err
 function Space:count(prefix)
+  text.expect("store: prefix", prefix, "string", true)
   return backend_of(self.store):count(self.name, prefix or "", self.store.clock())
 end
 
-local clock = build.callback("clock", "Returns the time in seconds since 1970, for `ttl`.", time)
+local clock =
+  build.callback("clock", "Returns the time in seconds since 1970, for `ttl`; by default time as it passes.")
 
 local options = {
   memory = { clock },
@@ -276,8 +287,8 @@ local function no_time()
   return nil
 end
 
-local function new(backend, settings)
-  return setmetatable({ backend = backend, clock = settings.clock or no_time }, Store)
+local function new(backend, settings, more)
+  return setmetatable(tables.merge({ backend = backend, clock = settings.clock, date = settings.clock }, more), Store)
 end
 
 local M = { options = options }
@@ -287,7 +298,7 @@ local M = { options = options }
 ---@return riskscreen.Store
 function M.memory(given)
   local settings = check.arguments("store.memory", options.memory, given or {})
-  return new(memory.new(), settings)
+  return new(memory.new(), settings, not settings.clock and { clock = runtime.now, date = time.now })
 end
 
 ---@class riskscreen.SqliteOptions
@@ -308,7 +319,14 @@ function M.sqlite(given)
   if not backend then
     return nil, err
   end
-  return new(backend, settings)
+  local lifetime = not settings.clock and lifetimes.new(backend, time.now, runtime.now)
+  return new(backend, settings, lifetime and {
+    clock = function()
+      return lifetime:time()
+    end,
+    date = time.now,
+    lifetime = lifetime,
+  })
 end
 
 ---@class riskscreen.RedisStoreOptions
@@ -335,7 +353,7 @@ function M.redis(given)
   if not backend then
     return nil, err
   end
-  return new(backend, settings)
+  return new(backend, settings, not settings.clock and { clock = no_time })
 end
 
 return M

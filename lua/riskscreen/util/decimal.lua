@@ -1,5 +1,7 @@
 -- Exact comparison of decimal numbers that travel as text. They never become floats.
 
+local tables = require "riskscreen.util.tables"
+
 local MAX_LENGTH = 1024 -- bytes of one number
 local MAX_EXPONENT_DIGITS = 9
 
@@ -32,17 +34,6 @@ end
 
 local function order(a, b)
   return a == b and 0 or (a < b and -1 or 1)
-end
-
--- Compares bytes, because the order of texts depends on the locale.
-local function order_digits(a, b)
-  for position = 1, math.max(#a, #b) do
-    local difference = order(a:byte(position) or 48, b:byte(position) or 48)
-    if difference ~= 0 then
-      return difference
-    end
-  end
-  return 0
 end
 
 local function refusal(value)
@@ -80,7 +71,7 @@ function M.compare(a, b)
   end
   local magnitude = order(power_a, power_b)
   if magnitude == 0 or sign_a == 0 then
-    magnitude = order_digits(digits_a, digits_b)
+    magnitude = digits_a == digits_b and 0 or (tables.precedes(digits_a, digits_b) and -1 or 1)
   end
   return sign_a < 0 and -magnitude or magnitude
 end

@@ -173,6 +173,13 @@ function M.number(format, ...)
   return (format:format(...):gsub("[^%w+=-]+", "."))
 end
 
+---Reads a number with a decimal point in every locale: PUC Lua 5.1 reads that of the locale.
+---@param written string
+---@return number|nil
+function M.to_number(written)
+  return tonumber(written) or tonumber((written:gsub("%.", (("%.1f"):format(0.5):sub(2, 2)))))
+end
+
 ---Bytes as hexadecimal digits in lower case.
 ---@param bytes string
 ---@return string
@@ -216,13 +223,15 @@ end
 ---@type fun(text: string): boolean
 M.is_plain = M.made_of "0-9A-Za-z"
 
----A number with its noun: "1 row", "2 rows".
----@param number number
----@param noun string
----@param several? string by default the noun with an "s"
----@return string
-function M.count(number, noun, several)
-  return ("%d %s"):format(number, number == 1 and noun or several or noun .. "s")
+---Raises misuse at the line that called the caller, unless a value has a type.
+---@param what string the value's name
+---@param value any
+---@param wanted type
+---@param is_optional? boolean nil will do
+function M.expect(what, value, wanted, is_optional)
+  if type(value) ~= wanted and not (is_optional and value == nil) then
+    error(("%s must be a %s (got %s)"):format(what, wanted, M.kind(value)), 3)
+  end
 end
 
 ---The type of a Lua value with an article: "a string", "a table", "nothing".
@@ -285,6 +294,18 @@ function M.nearest(word, candidates)
     end
   end
   return best
+end
+
+---A number with its noun: "1 entry", "2 entries".
+---@param number number
+---@param noun string for one thing
+---@param shown? string the number as it is shown
+---@return string
+function M.count(number, noun, shown)
+  if number ~= 1 then
+    noun = noun:gsub("y$", "ie"):gsub("s$", "se") .. "s"
+  end
+  return (shown or ("%.0f"):format(number)) .. " " .. noun
 end
 
 ---"; did you mean 'x'?" or nothing.

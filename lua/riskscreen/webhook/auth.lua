@@ -17,33 +17,16 @@ local LONGEST_SECRET = 1024 -- bytes; a longer text is not compared
 ---@field query string
 ---@field remote? string the sender's IP address
 
+local SECRETS = ("texts of %d to %d bytes"):format(SHORTEST_SECRET, LONGEST_SECRET)
+
 local function secret_values(value)
-  local list = type(value) == "string" and { value } or value
-  if #list == 0 then
-    return nil, "must be a text or a list of texts"
-  end
-  local copy = {}
-  for i, one in ipairs(list) do
-    if type(one) ~= "string" or #one < SHORTEST_SECRET or #one > LONGEST_SECRET then
-      return nil, ("must be %d to %d bytes long"):format(SHORTEST_SECRET, LONGEST_SECRET)
-    end
-    copy[i] = one
-  end
-  return copy
+  return build.list_of(type(value) == "string" and { value } or value, SECRETS, function(one)
+    return type(one) == "string" and #one >= SHORTEST_SECRET and #one <= LONGEST_SECRET
+  end, 1)
 end
 
 local function networks(value)
-  local copy = {}
-  for i, one in ipairs(value) do
-    copy[i] = ip.network(one)
-    if not copy[i] then
-      return nil, ("must hold addresses and networks such as 192.0.2.0/24 (got %s)"):format(text.show(one))
-    end
-  end
-  if #copy == 0 then
-    return nil, "must hold at least one address or network"
-  end
-  return copy
+  return build.list_of(value, "addresses and networks such as 192.0.2.0/24", ip.network, 1)
 end
 
 local M = {}

@@ -4,20 +4,17 @@
 local build = require "riskscreen.options.build"
 local errors = require "riskscreen.errors"
 local event = require "riskscreen.webhook.event"
-local optional = require "riskscreen.util.optional"
+local json = require "riskscreen.json"
 local runtime = require "riskscreen.runtime"
 
 local DEFAULT_PATH = "/webhooks"
+local MAX_BODY = 4 * event.MAX_SIZE -- the inbox refuses what is too large, and says so; the server is silent
 
----@class riskscreen.InboxListener: riskscreen.Pollable
+---@class riskscreen.InboxListener: riskscreen.Server
 ---@field url string where deliveries go
 ---@field port integer
 ---@field private inbox riskscreen.Inbox
----@field private server userdata
 ---@field private path string
-local Listener = {}
-Listener.__index = Listener
-Listener.__name = "riskscreen.InboxListener"
 
 -- Below the path comes at most one segment: a secret.
 local function is_served(self, path)
@@ -25,50 +22,15 @@ local function is_served(self, path)
 end
 
 local function respond(self, request)
-  if not is_served(self, request.path) then
-    request:respond(404, { ["Content-Type"] = "application/json" }, '{"error":"there is nothing here"}')
-    return
+  local status, headers, body = 404, { ["Content-Type"] = "application/json" }, '{"error":"there is nothing here"}'
+  if is_served(self, request.path) then
+    local target = request.path .. (request.query and "?" .. request.query or "")
+    local where = { target = target, remote = request.remote }
+    status, headers, body = self.inbox:deliver(request.method, request.headers, request.body, where)
   end
-  local target = request.path .. (request.query and "?" .. request.query or "")
-  local where = { target = target, remote = request.remote }
-  request:respond(self.inbox:deliver(request.method, request.headers, request.body, where))
-end
-
----The descriptor to poll.
----@return integer
-function Listener:pollfd()
-  return self.server:pollfd()
-end
-
----The events to poll it for.
----@return string
-function Listener:events()
-  return self.server:events()
-end
-
----Seconds after which to call `step` although the descriptor is not ready; nil: never.
----@return number|nil
-function Listener:timeout()
-  return self.server:timeout()
-end
-
----Takes the deliveries that have arrived.
----@param seconds? number how long to wait for one
-function Listener:step(seconds)
-  self.server:step(seconds)
-  local request = self.server:next()
-  while request do
-    runtime.tasks.spawn(respond, self, request)
-    request = self.server:next()
-  end
-end
-
----Stops listening. Idempotent.
-function Listener:close()
-  if not self.closed then
-    self.closed = true
-    runtime.detach(self)
-    self.server:close()
+  request:respond(status, headers, body)
+  if status >= 400 and self.on_refused then
+    self.on_refused(status, json.decode(body).error, request.remote)
   end
 end
 
@@ -92,39 +54,28 @@ M.options = {
     "The path of deliveries; a secret in the path comes after it.",
     DEFAULT_PATH
   ),
+  build.callback("on_refused", "on_refused(status, reason, remote): called for each delivery that is not accepted."),
 }
-
-local function unsupported(message)
-  return nil, errors.new("unsupported", "inbox:listen: " .. message)
-end
 
 ---Listens.
 ---@param inbox riskscreen.Inbox
----@param place { host: string, port: integer, path: string }
+---@param place { host: string, port: integer, path: string, on_refused?: fun(status, reason, remote) }
 ---@return riskscreen.InboxListener|nil
 ---@return riskscreen.Error|nil err
 function M.new(inbox, place)
-  if not runtime.attach then
-    return unsupported "inside nginx call inbox:serve() in content_by_lua"
+  if not runtime.listen then
+    return nil, errors.new("unsupported", "inbox:listen: inside nginx call inbox:serve() in content_by_lua")
   end
-  local module = optional "riskscreen.server"
-  if not module then
-    return unsupported "riskscreen.server is missing: build the library with libmicrohttpd"
+  local bounded = { host = place.host, port = place.port, max_body = MAX_BODY }
+  local listener, err
+  listener, err = runtime.listen("inbox:listen", bounded, function(request)
+    runtime.tasks.spawn(respond, listener, request)
+  end)
+  if listener then
+    listener.inbox, listener.path, listener.url = inbox, place.path, listener.url .. place.path
+    listener.on_refused = place.on_refused
   end
-  local server, message = module.new { host = place.host, port = place.port, max_body = event.MAX_SIZE }
-  if not server then
-    return nil, errors.new("network", "inbox:listen: " .. message, { sent = false })
-  end
-  local host = place.host:find(":", 1, true) and "[" .. place.host .. "]" or place.host
-  local listener = setmetatable({
-    url = ("http://%s:%d%s"):format(host, server:port(), place.path),
-    port = server:port(),
-    inbox = inbox,
-    server = server,
-    path = place.path,
-  }, Listener)
-  runtime.attach(listener)
-  return listener
+  return listener, err
 end
 
 return M

@@ -8,13 +8,14 @@ local ttl_queue = require "riskscreen.util.ttl_queue"
 
 local MAX_EVENTS_OF_KEY = 16 -- events that the memory keeps for one requestId or customId
 local SPACE = "webhook:events" -- of a store
+local NAMES = "webhook:names" -- of the submissions that await events, and of those that had them
 local OLD_SPACE = "webhook:early" -- where 0.9.0 kept events in a store of one machine
 local END = "\1" -- ends the account and the requestId or customId in a key
 local PAUSES = { 0.2, 2 } -- seconds between two looks at a store
 
 ---@class riskscreen.webhook.Memory: riskscreen.webhook.Place
 ---@field private lists riskscreen.TtlQueue
-local Memory = { by_custom_id = true, time = time }
+local Memory = { by_custom_id = true, time = time.now }
 Memory.__index = Memory
 
 function Memory:keep(keys, id, content)
@@ -73,6 +74,15 @@ function InStore:find(key, is_first)
   return contents
 end
 
+local function name_in_store(self, key, name, replaces)
+  local space = self.store:space(NAMES)
+  local made, err = space[replaces and "put" or "add"](space, self.prefix .. key, name, self.ttl)
+  if made == nil then
+    return nil, err
+  end
+  return made and name or space:get(self.prefix .. key)
+end
+
 function InStore:time()
   return self.store:time()
 end
@@ -113,7 +123,7 @@ end
 function M.store(store, account, ttl, keys_of)
   local place = setmetatable({ store = store, prefix = M.prefix(account), ttl = ttl }, InStore)
   if store:is_shared() then
-    place.pauses = PAUSES
+    place.pauses, place.name = PAUSES, name_in_store
   else
     adopt(place, keys_of)
   end

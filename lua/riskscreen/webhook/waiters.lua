@@ -28,8 +28,10 @@ local COLLECTED_EVERY = 20 -- looks, in a worker of nginx that is about to exit
 ---@field find fun(self, key: string, is_first: boolean): string[] what was kept under a key, the oldest first
 ---@field time fun(self): number|nil, any Unix seconds: the same clock for all that share the place
 ---@field sequence? fun(self): any another value after each event
+---@field name? fun(self, key: string, name: string, replaces?: boolean): string|nil the name of a key, which is the
+---first one that it was given; where others add events
 
-local NOBODY = "" -- the owner of an event that several submissions could claim
+local NOBODY = "nobody" -- the owner of an event that several submissions could claim
 
 ---@class riskscreen.webhook.Waiters
 ---@field by_custom_id boolean
@@ -43,14 +45,19 @@ local NOBODY = "" -- the owner of an event that several submissions could claim
 local Waiters = {}
 Waiters.__index = Waiters
 
--- The keys of an event or of a submission, the requestId's first. A prefix keeps the kinds of identifier apart.
+-- A prefix keeps the kinds of identifier apart.
+local function key_of(prefix, id)
+  local is_short = #id <= LONGEST_ID and not id:find "[%z\1]"
+  return prefix .. (is_short and ":" .. id or "#" .. text.hex(digest.sha256(id)))
+end
+
+-- The keys of an event or of a submission, the requestId's first.
 local function keys_of(ids)
   local keys = {}
   for _, name in ipairs { "requestId", "customId" } do
     local id = ids[name]
     if type(id) == "string" and id ~= "" then
-      local is_short = #id <= LONGEST_ID and not id:find "[%z\1]"
-      keys[#keys + 1] = name:sub(1, 1) .. (is_short and ":" .. id or "#" .. text.hex(digest.sha256(id)))
+      keys[#keys + 1] = key_of(name:sub(1, 1), id)
     end
   end
   return keys
@@ -59,10 +66,10 @@ end
 ---The moment of a submission, by the clock of the events.
 ---@return number
 function Waiters:mark()
-  return self.place:time() or time()
+  return self.place:time() or time.now()
 end
 
--- Those who may claim an event: by its requestId, or where nobody has it, by its customId.
+-- Those who may claim an event: by its requestId, or where nobody has it, by its customId. Returns also the key.
 local function claimants_of(self, event)
   for _, key in ipairs(keys_of(event.data)) do
     local found = {}
@@ -72,23 +79,47 @@ local function claimants_of(self, event)
       end
     end
     if found[1] then
-      return found
+      return found, key
     end
   end
   return {}
 end
 
--- Offers an event to its waiters, or to one of them. Nobody gets an event that several submissions could claim: the
+-- Tells other programs which submission awaits events of a key. Returns its name, or NOBODY where submissions of two
+-- names do; nil where the place fails.
+local function claim(self, key, name)
+  local known = self.place:name("awaits " .. key, name)
+  if known and known ~= name then
+    known = self.place:name("awaits " .. key, NOBODY, true)
+  end
+  return known
+end
+
+-- The name of the submission that an event belongs to. Nobody gets an event that several submissions could claim: the
 -- caller chooses customIds, and may choose one twice. An event that once had an owner goes to no other submission.
-local function deliver(self, event, id, to)
-  local claimants, owner = claimants_of(self, event), self.owners:get(id)
-  if owner == nil and claimants[1] then
-    owner = submissions.name(claimants[1].submission)
-    for _, awaited in ipairs(claimants) do
-      owner = owner == submissions.name(awaited.submission) and owner or NOBODY
-    end
+local function owner_of(self, id, claimants, key)
+  local owner = self.owners:get(id)
+  if owner ~= nil then
+    return owner
+  end
+  owner = submissions.name(claimants[1].submission)
+  for _, awaited in ipairs(claimants) do
+    owner = owner == submissions.name(awaited.submission) and owner or NOBODY
+  end
+  if self.place.name then
+    owner = claim(self, key, owner)
+    owner = owner and self.place:name(key_of("owner ", id), owner)
+  end
+  if owner then
     self.owners:put(id, owner)
   end
+  return owner
+end
+
+-- Offers an event to its waiters, or to one of them. Where the place fails, a later look does so.
+local function deliver(self, event, id, to)
+  local claimants, key = claimants_of(self, event)
+  local owner = key and owner_of(self, id, claimants, key)
   for _, awaited in ipairs(claimants) do
     local seen = self.seen[awaited]
     if not seen[id] and (not to or to == awaited) and owner == submissions.name(awaited.submission) then
@@ -123,12 +154,15 @@ end
 
 -- Whether a kept event is not about an earlier transaction. One from the future was kept while the clock was wrong.
 local function is_later(self, entry, submission)
-  local at = entry.at
-  return not submission.at or type(at) == "number" and at >= submission.at and at <= (self.place:time() or -math.huge)
+  local age = time.age(entry.at, self.place:time() or -math.huge)
+  return not submission.at or age ~= nil and entry.at >= submission.at
 end
 
-local function look(self, awaited, is_first)
+local function look(self, awaited, is_first, is_new)
   for _, key in ipairs(keys_of(awaited.submission)) do
+    if is_new and self.place.name then
+      claim(self, key, submissions.name(awaited.submission))
+    end
     for _, content in ipairs(self.place:find(key, is_first)) do
       local entry = kept.decode(content)
       local event = type(entry) == "table" and entry.event
@@ -150,7 +184,7 @@ function Waiters:expect(awaited)
     self.slots[key], slot[awaited] = slot, true
     hold[#hold + 1] = slot
   end
-  look(self, awaited, true)
+  look(self, awaited, true, true)
   return hold
 end
 
@@ -203,7 +237,7 @@ function Waiters:attend(awaited, seconds)
   end
   local waiting = { awaited = awaited, ends = now + seconds, due = now + place.pauses[1], pause = place.pauses[1] }
   self.waiting[waiting] = true
-  look(self, awaited, false)
+  look(self, awaited, false, true)
   -- nginx drops due timers silently when it has too many: a poller that has not looked for a while is replaced.
   if not self.poller or now - self.poller.looked >= LATE then
     self.poller = { looked = now }

@@ -140,9 +140,9 @@ end
 
 -- Whether the first rules, before any that allows, hold one on nothing but a source, and a risk's source is unknown.
 local function is_of_unknown_source(results, options)
-  local known = set_of { "Community", "User-Defined", options.provider or "Provider" }
+  local known = set_of { "Community", "User-Defined", options.provider }
   for _, source in ipairs(options.extend and options.extend.source or {}) do
-    known[source == "Provider" and options.provider or source] = true
+    known[source] = true
   end
   for _, rule in ipairs(options.rules or {}) do
     if rule.action == "allow" then

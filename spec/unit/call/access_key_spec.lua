@@ -20,6 +20,7 @@ describe("redaction of the access key", function()
     ["escaped for HTML"] = "a.B&#37;c&#47;d&#43;e&#61;",
     ["escaped for HTML in hexadecimal"] = "a.B%c&#x2F;d&#X2b;e&#x3d;",
     ["escaped for HTML without semicolons"] = "a.B%c&#47d&#43e=",
+    ["escaped for HTML in JSON"] = "a.B%c\\u0026#47;d\\u0026plus;e=",
     ["with named entities"] = "a.B%c&sol;d&plus;e&equals;",
     ["in upper case"] = "A.B%C/D+E=",
     ["with a space for the plus"] = "a.B%c/d e=",
@@ -50,6 +51,9 @@ describe("redaction of the access key", function()
   it("takes out the piece of the key where a text within the message was cut", function()
     assert.equal("x '[redacted]...' is unknown", redact "x 'a.B%c/d...' is unknown")
     assert.equal("x '[redacted]...' is unknown", redact "x 'a.B%25c%2...' is unknown")
+    for _, cut in ipairs { "&#9...", "&#x6...", "&#x...", "&#...", "&...", "&amp;#9...", "&#x6", "&#9", "%2..." } do
+      assert.equal("x [redacted]", (redact("x &#97;&#46;&#x42;&#x25;" .. cut):gsub("%.%.%.$", "")), cut)
+    end
   end)
 
   it("leaves other text alone", function()

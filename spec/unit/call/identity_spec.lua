@@ -28,6 +28,13 @@ describe("identity", function()
       identity.account(owner { base_url = LIVE, access_key = "sandbox-key" }),
       identity.account(owner { base_url = LIVE })
     )
+    local function key()
+      return "sandbox-key"
+    end
+    assert.equal(
+      identity.account(owner { base_url = LIVE, access_key = "sandbox-key" }),
+      identity.account(owner { base_url = LIVE, access_key = key })
+    )
   end)
 
   it("finds the account again after an extension, which changes the service's identity", function()

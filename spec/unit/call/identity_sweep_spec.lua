@@ -132,6 +132,7 @@ local of_screening = {
     retry = "it says when a call is made",
     priority = "likewise",
     traceparent = "it names the request",
+    meta = "they are facts for the journal",
   },
 }
 rooms.screen = of_screening
@@ -223,6 +224,7 @@ rooms.service = {
     clock = "the sandbox's answers are no real results",
     credits = "they only refuse",
     kyt_delay = "it says when a result comes",
+    answers = "they are data of the service, which change at any service",
     kyt_results = "it says how a result comes",
     webhook = "likewise",
     faults = "a failure is not kept as a decision",

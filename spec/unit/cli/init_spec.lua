@@ -113,6 +113,15 @@ describe("screen", function()
   end)
 end)
 
+describe("riskscreen sandbox", function()
+  it("refuses a file of answers that it cannot read, by its name", function()
+    local code, _, err = run { "sandbox", "--answers", "/nowhere/answers.json" }
+    assert.equal(4, code)
+    local message = "riskscreen: answers must be the path of a JSON object: /nowhere/answers.json: No such file"
+    assert.matches(message, err, 1, true)
+  end)
+end)
+
 describe("an allow of the sandbox", function()
   local CLEAN = { "screen", address "clean-eth", "-n", "eth" }
 

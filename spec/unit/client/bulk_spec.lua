@@ -389,7 +389,7 @@ describe("a bulk call", function()
       list[number] = { address = address(number) }
     end
     local _, err = client.blacklist:add { list = list }
-    assert.matches("of 310 items 100 were added, 100 refused, 100 are uncertain, 10 were not sent; ", err.message)
+    assert.matches("of 310 items, added: 100, refused: 100, uncertain: 100, not sent: 10; ", err.message)
   end)
 
   it("leaves the limit of the operation as it is", function()

@@ -4,6 +4,7 @@ local recorder = require "spec.support.recorder"
 local sandbox = require "riskscreen.sandbox"
 local support = require "spec.support.sandbox"
 
+local unpack = table.unpack or unpack -- luacheck: ignore 113 143
 local clean, high = sandbox.scenario "clean-eth", sandbox.scenario "high-eth"
 
 local function address(number)
@@ -261,11 +262,11 @@ for _, way in ipairs(support.ways) do
     end)
 
     it("asks again for a pair that it no longer remembers", function()
-      local list = { address(1), address(2), address(1), address(1) }
+      local list = { address(1), address(2), address(3), address(1), address(1) }
       collect(client:screen_all { source = list, network = "eth", remember = 1, concurrency = 1 })
-      assert.equal(3, #service:requests())
+      assert.equal(4, #service:requests())
       collect(client:screen_all { source = { address(1), address(1) }, network = "eth", remember = 0 })
-      assert.equal(5, #service:requests())
+      assert.equal(6, #service:requests())
     end)
 
     it("reports each item exactly once, whatever fails", function()
@@ -412,6 +413,28 @@ describe("client:screen_all", function()
     end)
   end)
 
+  it("gives each item's id back beside its own decision alone", function()
+    local ids = {}
+    for _, remember in ipairs { 0, 10 } do
+      for _, decision in
+        ipairs(collect(sandbox.client({}):screen_all {
+          source = {
+            { address = clean.address, id = "payment 1" },
+            { address = clean.address, id = 2.5 },
+            clean.address,
+            { address = "no address", id = "payment 4" },
+          },
+          network = "eth",
+          remember = remember,
+        }))
+      do
+        ids[#ids + 1] = tostring(decision.id)
+      end
+    end
+    local expected = { "payment 1", "2.5", "nil", "payment 4" }
+    assert.same({ expected[1], expected[2], expected[3], expected[4], unpack(expected) }, ids)
+  end)
+
   it("shows the access key in no decision, a repeated one neither", function()
     local risks = { { riskLevel = "test-key", riskType = "scam", riskSource = "Provider" } }
     local data = { address = clean.address, network = "eth", whitelist = false, risks = risks }
@@ -475,9 +498,15 @@ describe("an item with an unknown field", function()
     assert.equal("netwrk", raised_by({ address = clean.address, netwrk = "eth" }, false).field)
   end)
 
+  it("may have an id that is neither a text nor a number", function()
+    local err = raised_by { address = clean.address, id = {} }
+    assert.same({ "invalid_argument", "id" }, { err.kind, err.field })
+    assert.matches("item 2: id must be a string or a number (got a table)", err.message, 1, true)
+  end)
+
   it("may be a position", function()
     local err = raised_by { clean.address, "eth" }
-    assert.matches("unknown field 1; known: address, network", err.message, 1, true)
+    assert.matches("unknown field 1; known: address, network, id", err.message, 1, true)
   end)
 end)
 

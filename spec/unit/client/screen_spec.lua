@@ -46,6 +46,25 @@ describe("a decision about an answer that holds the access key", function()
   end
 end)
 
+describe("a screening that is refused before a call", function()
+  it("names what the caller wrote, and no operation", function()
+    local client = sandbox.client {}
+    for expected, request in pairs {
+      ["riskscreen: invalid_argument: '0x1' is not an address of the network eth: it is 3 characters long"] = {
+        address = "0x1",
+        network = "eth",
+      },
+      ["service knows (got 'ethreum'; did you mean 'ethereum'?)"] = {
+        address = clean.address,
+        network = "ethreum",
+      },
+      ["is not an address of the network solana: it is 1 character long"] = { address = "A", network = "solana" },
+    } do
+      assert.matches(expected, tostring(client:screen(request).error), 1, true)
+    end
+  end)
+end)
+
 describe("the client option extend", function()
   local EVM, ODD = ("0x%040x"):format(1), "new1qqqqqqqq"
 

@@ -153,13 +153,15 @@ describe("rules", function()
     local rules = { { source = "Community", action = "block" }, { level = "low", action = "allow" } }
     for _, provider in ipairs { false, "Acme" } do
       local policy = policies.new { rules = rules, provider = provider or nil }
-      local decision = decide(policy, { risk("low", "scam", "Stranger") })
-      assert.equal("unknown", decision.action)
-      assert.matches("riskSource 'Stranger' is not known", decision.reasons[1].message, 1, true)
-      assert.equal("allow", decide(policy, { risk("low", "scam", provider or "Provider") }).action)
+      -- The interface prints "Provider" in place of the service's own name.
+      for _, source in ipairs { "Stranger", "Provider" } do
+        local decision = decide(policy, { risk("low", "scam", source) })
+        assert.equal("unknown", decision.action)
+        assert.matches(("riskSource '%s' is not known"):format(source), decision.reasons[1].message, 1, true)
+      end
     end
     local policy = policies.new { rules = rules, provider = "Acme" }
-    assert.equal("unknown", decide(policy, { risk("low", "scam", "Provider") }).action)
+    assert.equal("allow", decide(policy, { risk("low", "scam", "Acme") }).action)
     policy = policies.new { rules = rules, extend = { source = { "Stranger" } } }
     assert.equal("allow", decide(policy, { risk("low", "scam", "Stranger") }).action)
   end)
@@ -323,6 +325,12 @@ describe("the result of a transaction", function()
     local lenient = policies.new { rules = { { error = true, action = "allow" } } }
     assert.equal(listed, lenient:decide(nil, refusal))
     assert.equal("allow", lenient:decide(nil, errors.new("timeout", "late")).action)
+  end)
+
+  it("that failed has the action of the rule for its kind", function()
+    local policy = policies.new { rules = { { error = "timeout", action = "review" } } }
+    assert.equal("review", policy:decide(nil, errors.new("timeout", "late")).action)
+    assert.equal("unknown", policy:decide(nil, errors.new("server", "down")).action)
   end)
 
   it("is decided by its risks if it has nothing else", function()
@@ -929,6 +937,18 @@ describe("a policy that has cached reasons", function()
               end
             end
           end
+        end
+      end
+    end
+  end)
+
+  it("decides a risk assessment alone in the same way", function()
+    for _, options in ipairs(settings) do
+      local policy = policies.new(options)
+      for _ = 1, 2 do
+        for _, source in ipairs(SOURCES) do
+          local given = record { risk("low", "scam", source or nil) }
+          assert.same(policy:decide { risk = given }, policy:decide_record(given))
         end
       end
     end

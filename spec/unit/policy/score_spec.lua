@@ -1,5 +1,6 @@
 local errors = require "riskscreen.errors"
 local json = require "riskscreen.json"
+local policies = require "riskscreen.policy"
 local score_policy = require "riskscreen.policy.score"
 local tables = require "riskscreen.util.tables"
 
@@ -135,6 +136,18 @@ describe("a policy of score thresholds", function()
     assert.equal("block", policy:decide(made).action)
     made.risks = json.empty_array()
     assert.same({ "allow", true }, { lenient:decide(made).action, lenient:decide(made).degraded })
+  end)
+
+  it("needs the risks of a result if it has a policy for them", function()
+    local strict = score_policy.new { rules = thresholds, risks = policies.new() }
+    local lenient = score_policy.new { rules = thresholds, risks = policies.new { absent_risks = "none" } }
+    for _, risks in ipairs { json.null, false } do
+      assert.equal("unknown", strict:decide(result("1", { risks = risks or nil })).action)
+      assert.equal("allow", lenient:decide(result("1", { risks = risks or nil })).action)
+    end
+    assert.equal("allow", strict:decide(result("1", { risks = json.empty_array() })).action)
+    assert.equal("block", strict:decide(result "85").action)
+    assert.is_false(strict:decide(result "85").degraded)
   end)
 
   it("does not need the directions when no rule is about them", function()

@@ -29,6 +29,61 @@ describe("a sandbox client", function()
     assert.equal("server", err.kind)
   end)
 
+  describe("with answers for addresses of the caller's own", function()
+    local BTC = "bc1qypqaqrcm8yxq3jx6gvpalkk7uhfdhty59h4gup"
+    local answers = {
+      [BTC] = { level = "high", type = "mixer" },
+      [ADDRESS] = { level = "low", type = "scam", source = "Community", category = "Exchange" },
+      [lookup.address] = {},
+    }
+
+    it("gives these answers in every spelling of the addresses", function()
+      local client = sandbox.client { answers = answers }
+      local decision = client:screen { address = BTC:upper(), network = "btc" }
+      assert.equal("block", decision.action)
+      local risk = { riskLevel = "high", riskType = "mixer", riskSource = "Provider" }
+      assert.same({ risk }, decision.record.risks)
+      local other = ADDRESS:upper():gsub("^0X", "0x")
+      local record = client.kya:risk { address = other, network = "ethereum" }
+      assert.same({ { riskLevel = "low", riskType = "scam", riskSource = "Community" } }, record.risks)
+      assert.equal("Exchange", client.kya:entity({ address = other, network = "eth" }).entity.entityCategory)
+      assert.same({}, client.kya:risk(lookup).risks)
+    end)
+
+    it("gives them for transactions, too", function()
+      local client = sandbox.client { answers = answers, kyt_results = "at_once" }
+      local transaction = { hash = "a", network = "btc", direction = "received", outputAddress = BTC }
+      local result = client.kyt:screen(transaction)
+      assert.equal("mixer", result.risks[1].riskType)
+    end)
+
+    it("reads them from a file", function()
+      local path = os.tmpname()
+      local file = assert(io.open(path, "w"))
+      file:write('{ "', BTC, '": { "level": "high", "type": "hack" } }')
+      file:close()
+      local decision = sandbox.client({ answers = path }):screen { address = BTC, network = "btc" }
+      os.remove(path)
+      assert.equal("hack", decision.record.risks[1].riskType)
+    end)
+
+    it("refuses answers that it cannot give", function()
+      local function refused(pattern, wrong)
+        assert.error_matches(function()
+          sandbox.client { answers = wrong }
+        end, pattern)
+      end
+      refused("level must be one of high, .*, whitelist", { [BTC] = { level = "hihg", type = "hack" } })
+      refused("did you mean 'high'", { [BTC] = { level = "hihg", type = "hack" } })
+      refused("unknown option 'kind'", { [BTC] = { kind = "hack" } })
+      refused("level and type", { [BTC] = { level = "high" } })
+      refused("must map addresses to answers", { BTC })
+      refused("must map addresses to answers", { [BTC] = "high" })
+      refused("two answers", { [BTC] = {}, [BTC:upper()] = {} })
+      refused("No such file", "/nowhere/answers.json")
+    end)
+  end)
+
   it("accepts a client's options", function()
     local client = sandbox.client { access_key = "wrong-key" }
     local _, err = client.kya:risk(lookup)

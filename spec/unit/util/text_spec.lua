@@ -25,6 +25,17 @@ describe("the nearest name", function()
   end)
 end)
 
+describe("a number with its noun", function()
+  it("has the noun's plural unless it is 1", function()
+    local shown = {}
+    for _, case in ipairs { { 1, "row" }, { 0, "row" }, { 2, "entry" }, { 1, "address" }, { 3, "address" } } do
+      shown[#shown + 1] = text.count(case[1], case[2])
+    end
+    assert.same({ "1 row", "0 rows", "2 entries", "1 address", "3 addresses" }, shown)
+    assert.equal("1,000 rows", text.count(1000, "row", "1,000"))
+  end)
+end)
+
 describe("printable text", function()
   it("has no control characters", function()
     assert.equal("a?b?c??", text.printable "a\nb\0c\r\127")

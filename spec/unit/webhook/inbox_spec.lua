@@ -620,7 +620,7 @@ describe("webhook.inbox", function()
     { "a secret with two places", { secret = { value = SECRET, path = true, query = "q" } }, "one of header" },
     { "a short secret", { secret = { value = "0123456789abcde", path = true } }, "16 to 1024 bytes" },
     { "a secret without a value", { secret = { path = true } }, "secret.value is required" },
-    { "an empty allow-list", { allow = {} }, "at least one address" },
+    { "an empty allow-list", { allow = {} }, "at least 1" },
     { "a handler that is not a function", { handlers = { x = 1 } }, "types of events to functions" },
     { "an unknown option", { secrets = {} }, "did you mean 'secret'" },
     {

@@ -267,6 +267,32 @@ for name, new in pairs { ["a dict"] = in_dict, ["a shared store"] = in_shared_st
       assert.same({ {}, { "w2" }, 4 }, { early.offered, late.offered, #holds })
     end)
 
+    it("are given to nobody where transactions of two programs could claim them", function()
+      local transaction, score = new_awaited "r1", new_awaited("r1", { kind = "custom_score" })
+      local one, two, three = new(), new(), new()
+      local hold = { one:expect(transaction), two:expect(score) }
+      hold[3], hold[4] = one:attend(transaction, 60), two:attend(score, 60)
+      add(one, "w1", "r1")
+      add(two, "w2", "r1")
+      add(three, "w3", "r1")
+      look()
+      look()
+      assert.same({ {}, {}, 4 }, { transaction.offered, score.offered, #hold })
+    end)
+
+    it("go to no other transaction once they had an owner", function()
+      local transaction, score = new_awaited "r1", new_awaited("r1", { kind = "custom_score" })
+      local one, two = new(), new()
+      local hold = { one:expect(transaction) }
+      add(one, "w1", "r1")
+      hold[2] = two:expect(score)
+      hold[3] = two:attend(score, 60)
+      look()
+      local resumed = new_awaited "r1"
+      hold[4] = new():expect(resumed)
+      assert.same({ { "w1" }, {}, { "w1" }, 4 }, { transaction.offered, score.offered, resumed.offered, #hold })
+    end)
+
     it("are offered once to each waiter", function()
       local one, two = new(), new()
       local awaited = new_awaited "r1"
@@ -337,6 +363,14 @@ describe("events in a dict", function()
       places_used = places_used + (key:find "^event:" and 1 or 0)
     end
     assert.equal(16, places_used)
+  end)
+
+  it("are offered also where there is no room for the name of their owner", function()
+    local one, two, awaited = in_dict(), in_dict(), new_awaited "r1"
+    add(two, "w1", "r1")
+    dict.full = true
+    one:expect(awaited)
+    assert.same({ "w1" }, awaited.offered)
   end)
 
   it("are refused while there is no room", function()

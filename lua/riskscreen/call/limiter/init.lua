@@ -4,6 +4,7 @@ local buckets = require "riskscreen.call.limiter.bucket"
 local leases = require "riskscreen.call.limiter.shared_bucket"
 local priorities = require("riskscreen.options.reliability").priorities
 local tables = require "riskscreen.util.tables"
+local time = require "riskscreen.util.time"
 
 local DAY = 86400 -- seconds
 local GRACE = 1 -- seconds after its deadline; an entry that is still queued then was left behind by an error
@@ -145,7 +146,7 @@ end
 
 -- The seconds until the next day.
 function DailyCap:rest()
-  return math.min(DAY, (self.day + 1) * DAY - self.clock())
+  return time.wait((self.day + 1) * DAY, self.clock(), DAY)
 end
 
 local M = {}

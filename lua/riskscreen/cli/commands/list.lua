@@ -30,14 +30,13 @@ local function warn_of(context, report)
   end
   local more = report.invalid - #report.problems
   if more > 0 then
-    context:warn(text.count(more, "row") .. " more without an entry")
+    context:warn(text.count(more, "more row") .. " without an entry")
   end
   if report.expired > 0 then
-    context:warn(text.count(report.expired, "entry", "entries") .. " that expired already")
+    context:warn(text.count(report.expired, "entry") .. " already expired")
   end
   for _, skipped in ipairs(report.skipped) do
-    local addresses_of = text.count(skipped.count, "address", "addresses")
-    context:warn(("%s of %s: %s"):format(addresses_of, skipped.symbol, skipped.reason))
+    context:warn(("%s of %s: %s"):format(text.count(skipped.count, "address"), skipped.symbol, skipped.reason))
   end
 end
 

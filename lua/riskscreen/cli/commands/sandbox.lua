@@ -8,12 +8,15 @@ local tables = require "riskscreen.util.tables"
 
 local function run(context)
   local options, out = context.options, context.world.out
-  local server, err = riskscreen.sandbox.serve {
+  local ok, server, err = pcall(riskscreen.sandbox.serve, {
     host = options.host,
     port = options.port,
+    answers = options.answers,
     webhook = options.webhook_url and { url = options.webhook_url } or nil,
-  }
-  if not server then
+  })
+  if not ok then
+    status.misuse((tostring(server):gsub("^[^ ]+:%d+: ", "")))
+  elseif not server then
     status.fail(status.unknown, tostring(err):gsub("^riskscreen: ", ""))
   end
   out:write("RISKSCREEN_BASE_URL=", server.url, "\nRISKSCREEN_ACCESS_KEY=", server.access_key, "\n")
@@ -37,6 +40,7 @@ return {
   options = {
     { name = "host", type = "string", default = "127.0.0.1", doc = "Address to listen on." },
     build.count("port", "", 0, 0, 65535, "Port to listen on; 0 takes a free one."),
+    { name = "answers", type = "string", argument = "FILE", doc = "JSON file of answers for your own addresses." },
     { name = "webhook_url", type = "string", argument = "URL", doc = "Where results of transactions are sent." },
   },
   examples = {

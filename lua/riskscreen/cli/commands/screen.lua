@@ -32,15 +32,17 @@ local always = {
   option_of.text("file", "FILE", "Screen the rows of a file, CSV or JSON lines; '-' is stdin.", "f"),
   status.fail_on,
   decision_record.concurrency,
+  decision_record.meta,
 }
 
 local function screen_addresses(context, addresses)
   context:network(true)
   local client, source = context:client()
-  local output = context:output(decision_record.columns(source))
+  local meta = context.options.meta
+  local output = context:output(decision_record.columns(source, meta))
   local worst = status.allow
   for decision in client:screen_all(decision_record.request(context, addresses)) do
-    local record = decision_record.record(decision, source)
+    local record = decision_record.record(decision, source, meta)
     output:add(record)
     worst = status.worse(worst, status.of_decision(record.action, record.error))
   end

@@ -1,8 +1,7 @@
 -- The lists in the shared dict: an entry for each address with its generation, and the number of the last complete
 -- generation. The dict may lose any of these; then the service is asked.
 local json = require "riskscreen.json"
-
-local LAG = 1 -- seconds that the clock of another worker may be ahead
+local time = require "riskscreen.util.time"
 
 local letters = { blacklist = "b", whitelist = "w" }
 
@@ -77,7 +76,7 @@ end
 ---@return number|nil until seconds; nil where the refresh is too old, or lies in the future
 function Store:valid_until(now, max_age)
   local state = self:state()
-  if state and state.refreshed_at <= now + LAG and now < state.refreshed_at + max_age then
+  if state and time.age(state.refreshed_at, now, time.LAG) and now < state.refreshed_at + max_age then
     return state.refreshed_at + max_age
   end
 end

@@ -5,6 +5,7 @@ local errors = require "riskscreen.errors"
 local json = require "riskscreen.json"
 local redis = require "riskscreen.redis"
 local seals = require "riskscreen.nginx.fleet.seal"
+local time = require "riskscreen.util.time"
 
 local VERSION = "1"
 local HEAD = VERSION .. " %.3f %d" -- time of the fetch, number of pages
@@ -73,7 +74,7 @@ function SharedLists:read(max_age)
   local at, count = (head or ""):match(HEAD_PATTERN)
   at, count = tonumber(at), tonumber(count)
   local now = offset and self.now() + offset
-  if not now or not at or count > MAX_PAGES or at > now + self.skew or now >= at - self.skew + max_age then
+  if not now or not at or count > MAX_PAGES or not time.age(at, now, self.skew) or now >= at - self.skew + max_age then
     return nil, 0
   end
   local commands, pages = {}, {}

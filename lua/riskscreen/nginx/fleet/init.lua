@@ -41,8 +41,7 @@ local record = redis.call('XRANGE', KEYS[3], ARGV[4], ARGV[4])[1]
 local is_known = record and string.sub(record[2][2], -#ARGV[5]) == ARGV[5]
 local is_kept = is_known and not (old and string.sub(old, %d, %d) > ARGV[3])
 if is_kept then redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) end
-if redis.call('GET', KEYS[2]) == ARGV[3] then redis.call('DEL', KEYS[2]) end
-return is_kept and 1 or 0]]):format(verdicts.LEASE_FIRST, verdicts.LEASE_LAST)
+%sreturn is_kept and 1 or 0]]):format(verdicts.LEASE_FIRST, verdicts.LEASE_LAST, redis.release("KEYS[2]", "ARGV[3]"))
 
 ---@type riskscreen.Option[]
 local fleet_options = tables.concat({

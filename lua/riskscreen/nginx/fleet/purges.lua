@@ -7,7 +7,6 @@ local clock = require "riskscreen.nginx.fleet.clock"
 local errors = require "riskscreen.errors"
 local leases = require "riskscreen.nginx.lease"
 local random = require "riskscreen.util.random"
-local runtime = require "riskscreen.runtime"
 local seals = require "riskscreen.nginx.fleet.seal"
 local tables = require "riskscreen.util.tables"
 
@@ -16,8 +15,8 @@ local BATCH = 100 -- records that are read at once
 local LONGEST_BLOCK = 1 -- seconds that Redis may keep a reading connection waiting
 local TRIES = 8 -- to add a record, while other machines add theirs
 local MAX_NUMBER = 2 ^ 53 - 2
-local CLOSED = 2 ^ 53 -- above every number
-local MAX_PENDING = 1000 -- purges that wait for Redis
+local MAX_WAITING = 1000 -- purges that Redis does not have yet
+local PATIENCE = 5 -- seconds after which another worker tells a purge, because its own one may have died
 local MARK_SIZE = 16 -- bytes
 
 local VERSION = "1"
@@ -48,12 +47,6 @@ local BEGIN, PURGE = "begin", "purge"
 local Purges = {}
 Purges.__index = Purges
 
--- The floor of a bucket's addresses: verdicts asked before this purge do not count. A full dict may lose a floor. Then
--- only verdicts after the last purge count. One mark for each address could be lost without a trace.
-local function floor_key(self, address)
-  return self.keys.floor .. buckets.bucket_of(address)
-end
-
 local function number_of(self, key)
   local value = self.settings.dict:get(key)
   return type(value) == "number" and value or nil
@@ -83,13 +76,16 @@ function Purges:offset()
   return number_of(self, self.keys.offset)
 end
 
----Whether an address may have been purged after a fetch.
+---Whether an address may have been purged after a fetch: verdicts asked before the floor of its bucket do not count.
+---Where a full dict has lost a floor, only verdicts after the last purge count. One mark for each address could be lost
+---without a trace.
 ---@param address string canonical
 ---@param purge number the last purge before the fetch
 ---@return boolean
 function Purges:is_purged(address, purge)
-  local floor = number_of(self, floor_key(self, address)) or self:number()
-  return not floor or purge < floor
+  local bucket, keys = buckets.bucket_of(address), self.keys
+  local floor = number_of(self, keys.floor .. bucket) or self:number()
+  return not floor or purge < floor or self.settings.dict:get(keys.closed .. bucket) ~= nil
 end
 
 local function set(self, key, value)
@@ -112,8 +108,9 @@ local function remember(self, number, sealed)
   set(self, self.keys.number, number)
 end
 
--- A floor never sinks: this machine may have added a later purge, or be about to.
-local function raise_floor(self, key, number)
+-- A floor never sinks: this machine may have added a later purge.
+local function raise_floor(self, bucket, number)
+  local key = self.keys.floor .. bucket
   if (number_of(self, key) or 0) < number then
     set(self, key, number)
   end
@@ -121,17 +118,19 @@ end
 
 local function raise_floors(self, number)
   for bucket = 0, buckets.BUCKETS - 1 do
-    raise_floor(self, self.keys.floor .. bucket, number)
+    raise_floor(self, bucket, number)
   end
 end
 
-local function floors_of(self, content)
+-- The buckets of a purge, the address and the network.
+local function parts_of_purge(self, content)
   local network, address = content:match "^([^\n]*)\n(.+)$"
-  local keys = {}
-  for index, spelling in ipairs(address and self.settings.spellings(address, network ~= "" and network or nil) or {}) do
-    keys[index] = floor_key(self, spelling)
+  network = network ~= "" and network or nil
+  local list = {}
+  for index, spelling in ipairs(address and self.settings.spellings(address, network) or {}) do
+    list[index] = buckets.bucket_of(spelling)
   end
-  return keys, address, network ~= "" and network or nil
+  return list, address, network
 end
 
 -- The number and the sealed text of a record of the stream: { "7-0", { "r", "…" } }.
@@ -150,7 +149,7 @@ end
 local function append(self, kind, content)
   local settings, client, problem = self.settings, self.settings.client, nil
   -- A random number tells apart two records with the same number and the same content.
-  local text = ("%s%s %d\n%s"):format(VERSION, kind, random.seed(runtime.now()), content)
+  local text = ("%s%s %d\n%s"):format(VERSION, kind, random.seed(), content)
   local least = self:number() or 0
   for try = 1, TRIES do
     local last, failure = client:call("XREVRANGE", settings.stream, "+", "-", "COUNT", 1)
@@ -179,33 +178,71 @@ local function append(self, kind, content)
   return nil, tostring(problem)
 end
 
--- Adds the record of a purge. Until that has succeeded, this machine takes no verdict of these buckets from Redis.
-local function append_purge(self, content)
-  local dict, keys = self.settings.dict, floors_of(self, content)
-  for _, key in ipairs(keys) do
-    set(self, key, CLOSED)
+-- Whether a purge of the bucket waits.
+local function waits(self, bucket)
+  local dict, slots, mark = self.settings.dict, self.keys.waiting, " " .. bucket .. " "
+  for slot = 1, MAX_WAITING do
+    local waiting = dict:get(slots .. slot)
+    if waiting and waiting:match("^[^\n]*"):find(mark, 1, true) then
+      return true
+    end
+  end
+  return false
+end
+
+-- Opens a bucket, unless another purge of it waits. Workers that do so at the same time agree in the end.
+local function open(self, bucket)
+  local is_closed
+  repeat
+    is_closed = waits(self, bucket)
+    set(self, self.keys.closed .. bucket, is_closed or nil)
+  until is_closed == waits(self, bucket)
+end
+
+-- A purge that waits: the time from when on any worker tells it, its buckets, and its text. The time has a fixed
+-- length: a full dict takes a text of the same length.
+local function waiting_text(self, content, due)
+  return ("%016.3f %s \n%s"):format(due, table.concat(parts_of_purge(self, content), " "), content)
+end
+
+-- Keeps a purge until Redis has it, so that it outlives its worker. Returns the key, or nil where there is no room.
+local function keep_waiting(self, waiting)
+  for slot = 1, MAX_WAITING do
+    local key = self.keys.waiting .. slot
+    local ok, message = self.settings.dict:safe_add(key, waiting)
+    if ok or message ~= "exists" then
+      return ok and key or nil
+    end
+  end
+end
+
+-- Adds the record of a purge. Until that has succeeded, this machine takes no verdict of its buckets from Redis. Raises
+-- where the dict has no room.
+local function add_record(self, content, key)
+  local list = parts_of_purge(self, content)
+  for _, bucket in ipairs(list) do
+    set(self, self.keys.closed .. bucket, true)
   end
   local number, problem = append(self, PURGE, content)
   if not number then
     return nil, problem
   end
-  for _, key in ipairs(keys) do
-    local floor = dict:get(key)
-    if not floor or floor == CLOSED or floor < number then
-      set(self, key, number)
-    end
+  for _, bucket in ipairs(list) do
+    raise_floor(self, bucket, number)
+  end
+  if key then
+    self.settings.dict:delete(key)
+  end
+  for _, bucket in ipairs(list) do
+    open(self, bucket)
   end
   self.settings.count "published"
   return true
 end
 
--- Returns nil and the reason also where the dict has no room.
-local function publish(self, content)
-  local ran, ok, problem = pcall(append_purge, self, content)
-  if ran then
-    return ok, problem
-  end
-  return nil, ok
+local function publish(self, content, key)
+  local ran, ok, problem = pcall(add_record, self, content, key)
+  return ran and ok, ran and problem or ok
 end
 
 ---Tells all machines of a purge.
@@ -214,29 +251,27 @@ end
 ---@return boolean|nil ok
 ---@return string|nil problem the machines are told later, when Redis answers
 function Purges:publish(address, network)
-  local settings = self.settings
-  local content = (network or "") .. "\n" .. address
-  local ok, problem = publish(self, content)
+  local settings, content = self.settings, (network or "") .. "\n" .. address
+  local waiting = waiting_text(self, content, settings.now() + PATIENCE)
+  local key = keep_waiting(self, waiting)
+  local ok, problem = publish(self, content, key)
   if ok then
     return true
   end
   settings.count "failed"
-  local waiting = settings.dict:llen(self.keys.pending) or 0
-  if waiting >= MAX_PENDING or not settings.dict:rpush(self.keys.pending, content) then
-    return nil, problem .. "; and there is no room to tell them later"
+  if key and settings.dict:get(key) == waiting then
+    settings.dict:set(key, waiting_text(self, content, 0))
   end
-  return nil, problem
+  return nil, tostring(problem) .. (key and "" or "; and there is no room to tell them later")
 end
 
--- Publishes what could not be published.
-local function publish_pending(self)
-  local dict = self.settings.dict
-  for _ = 1, MAX_PENDING do
-    local content = dict:lpop(self.keys.pending)
-    if not content then
-      return
-    elseif not publish(self, content) then
-      dict:lpush(self.keys.pending, content)
+-- Publishes what could not be published, or what a worker has not published before its end.
+local function publish_waiting(self)
+  for slot = 1, MAX_WAITING do
+    local key = self.keys.waiting .. slot
+    local waiting = self.settings.dict:get(key)
+    local due, content = (waiting or ""):match "^(%S+)[^\n]*\n(.*)$"
+    if waiting and tonumber(due) <= self.settings.now() and not publish(self, content, key) then
       return
     end
   end
@@ -266,12 +301,12 @@ end
 
 local function apply(self, number, content)
   local settings = self.settings
-  local keys, address, network = floors_of(self, content)
-  if not keys[1] then
+  local list, address, network = parts_of_purge(self, content)
+  if not list[1] then
     return forget_all(self, number, "a purge names an unknown network")
   end
-  for _, key in ipairs(keys) do
-    raise_floor(self, key, number)
+  for _, bucket in ipairs(list) do
+    raise_floor(self, bucket, number)
   end
   settings.forget(address, network)
   settings.count "heard"
@@ -349,7 +384,7 @@ end
 -- Listens for a moment. Returns nil and the reason if Redis fails.
 local function listen_once(self, block)
   local settings = self.settings
-  publish_pending(self)
+  publish_waiting(self)
   local learned, problem = learn_time(self)
   if not learned then
     return nil, problem
@@ -421,10 +456,12 @@ local M = { LONGEST_BLOCK = LONGEST_BLOCK }
 ---@return riskscreen.nginx.Purges
 function M.new(settings)
   local keys = {}
-  for _, name in ipairs { "number", "mark", "heard_at", "offset", "pending", "listener" } do
+  for _, name in ipairs { "number", "mark", "heard_at", "offset", "listener" } do
     keys[name] = settings.prefix .. name
   end
-  keys.floor = settings.prefix .. "floor:"
+  for _, name in ipairs { "floor", "closed", "waiting" } do
+    keys[name] = settings.prefix .. name .. ":"
+  end
   return setmetatable({
     settings = tables.without(settings, "keys"),
     seal = seals.new(settings.keys, "purge"),

@@ -3,6 +3,7 @@
 -- purge before the fetch. The text is parsed strictly. Pure.
 local sub = string.sub
 local seals = require "riskscreen.nginx.fleet.seal"
+local time = require "riskscreen.util.time"
 
 -- The parts of a text: version of this format, decision as JSON, time of the fetch, end of its validity, number of the
 -- last purge, number of the lease, code.
@@ -67,7 +68,7 @@ function Verdicts:decode(key, sealed, now, offset)
     return nil, "malformed"
   end
   at, valid_until = at - offset, valid_until - offset
-  if at > now + self.skew then
+  if not time.age(at, now, self.skew) then
     return nil, "future"
   elseif now >= valid_until - self.skew then
     return nil, "expired"

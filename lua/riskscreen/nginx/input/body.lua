@@ -1,18 +1,10 @@
 -- The body of the request that is served, from memory or from nginx's buffer file. json_field.lua and parameters.lua
 -- read its text.
+local runtime = require "riskscreen.runtime"
+
 local ngx = _G.ngx
 
 local M = {}
-
-local function read_file(name, longest)
-  local file = io.open(name, "rb")
-  if not file then
-    return nil, "cannot be read"
-  end
-  local content = file:read(longest + 1)
-  file:close()
-  return content or ""
-end
 
 -- Whether every charset is UTF-8: another one would make another text. Of two charsets, programs take either.
 local function is_utf8(content_type)
@@ -50,18 +42,10 @@ function M.text(is_type, longest)
   elseif is_encoded(headers) then
     return nil, "is in a body that is compressed"
   end
-  local ok = pcall(ngx.req.read_body)
-  if not ok then
+  local text = runtime.read_body(longest + 1)
+  if not text then
     return nil, "is in a body that cannot be read"
-  end
-  local text, problem = ngx.req.get_body_data(), nil
-  local name = not text and ngx.req.get_body_file()
-  if name then
-    text, problem = read_file(name, longest)
-  end
-  if problem then
-    return nil, "is in a body that " .. problem
-  elseif not text then
+  elseif text == "" then
     return nil, "is missing"
   elseif #text > longest then
     return nil, ("is in a body of more than %d bytes"):format(longest)

@@ -3,28 +3,9 @@
 local ip = require "riskscreen.util.ip"
 local text = require "riskscreen.util.text"
 
-local MAX_KNOWN = 1024 -- callers' addresses
-
 local ngx = _G.ngx
 
 local M = {}
-
--- Caches its answers: most callers come more than once.
-local function network_test(networks)
-  local known, count = {}, 0
-  return function()
-    local address = ngx.var.remote_addr
-    local answer = known[address]
-    if answer == nil then
-      if count == MAX_KNOWN then
-        known, count = {}, 0
-      end
-      answer = ip.is_within(networks, address)
-      known[address], count = answer, count + 1
-    end
-    return answer
-  end
-end
 
 ---A test whether the caller of the request is exempt. A function must return true itself; other values are a no.
 ---@param value table|function addresses and networks such as "192.0.2.0/24", and functions; or one function
@@ -43,7 +24,9 @@ function M.check(value)
     end
   end
   if networks[1] then
-    table.insert(tests, 1, network_test(networks))
+    table.insert(tests, 1, function()
+      return ip.is_within(networks, ngx.var.remote_addr)
+    end)
   end
   if not tests[1] then
     return nil, "must hold at least one address, network or function"

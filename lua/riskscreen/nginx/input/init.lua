@@ -3,12 +3,10 @@
 local exempt = require "riskscreen.nginx.input.exempt"
 local sources = require "riskscreen.nginx.input.sources"
 local tables = require "riskscreen.util.tables"
-local url = require "riskscreen.nginx.input.url"
 
 local M = {
   compile = sources.compile,
   subject_reader = sources.subject_reader,
-  key_reader = url.key_reader,
   exempt = exempt.check,
 }
 

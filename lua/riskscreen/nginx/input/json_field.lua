@@ -1,5 +1,6 @@
 -- The texts in one field of a JSON body. A body is refused if two programs could read different texts there. Pure.
 local json = require "riskscreen.json"
+local names = require "riskscreen.nginx.input.names"
 
 local MAX_VALUES = 100 -- texts of one path
 
@@ -8,17 +9,17 @@ local decoder = json.decoder { duplicates = "refuse", null = "keep" }
 
 local M = {}
 
--- The name as the most lenient programs compare it. They take the long s, the Kelvin sign and the dotted or dotless i
--- for ASCII letters. They end a text at the first NUL. They take "to_address" and "to-address" for "toAddress".
-local function folded(name)
-  name = name:gsub("%z.*$", ""):gsub("\197\191", "s"):gsub("\226\132\170", "k"):gsub("\196[\176\177]", "i")
-  return (name:lower():gsub("[_-]", ""))
+-- Whether some program takes a name for the folded one. Some end a name at the first NUL. Some read "to.x" and "to[0]"
+-- as paths.
+local function looks_like(name, folded_name)
+  local whole = names.folded(name:match "^%Z*")
+  return whole:gsub("%.", "") == folded_name or whole:match "^[^.[]*" == folded_name
 end
 
 local function member(object, wanted)
-  local count, folded_name = 0, folded(wanted)
+  local count, folded_name = 0, names.folded(wanted)
   for name in pairs(object) do
-    count = count + (folded(name) == folded_name and 1 or 0)
+    count = count + (looks_like(name, folded_name) and 1 or 0)
   end
   if count > 1 then
     return nil, "is repeated"

@@ -1,7 +1,8 @@
 -- The value of one parameter in a query string or a form. Pure. It is refused if another program could read another
 -- value from the same text. Some programs take the first of two parameters, some the last, some both as a list. Some do
--- not tell "to" from "TO", "to[]", "[to", "a.to" or " to", and some split at ";" or at a second "?".
+-- not tell "to" from "TO", "t_o", "to[]", "[to", "a.to" or " to", and some split at ";" or at a second "?".
 local made_of = require("riskscreen.util.text").made_of
+local names = require "riskscreen.nginx.input.names"
 local unescape = require("riskscreen.util.text").unescape
 
 local byte, find, lower, sub = string.byte, string.find, string.lower, string.sub
@@ -21,26 +22,16 @@ function M.is_overlong(bytes)
   return (find(bytes, "[\192\193]") or find(bytes, "\224[\128-\159]") or find(bytes, "\240[\128-\143]")) ~= nil
 end
 
--- Characters of a name that all programs keep. Lenient programs take any other for a separator, or drop it.
-local SEPARATORS = "[^0-9a-z_-]+"
-
--- The name as the most lenient programs compare it, with "|" around each of its parts. They take the long s, the
--- Kelvin sign and the dotted or dotless i for ASCII letters. They drop characters at the edges, and end a name at "["
--- or NUL. They take "a.to" and "a[to]" for "to", and "_" for other separators. A name may be as long as a body, so the
--- time must stay in proportion to that.
-local function folded(name)
-  name = name:gsub("\197\191", "s"):gsub("\226\132\170", "k"):gsub("\196[\176\177]", "i"):lower()
-  return "|" .. name:gsub(SEPARATORS, "|") .. "|"
+-- The name with "|" around each of its parts. Lenient programs drop characters at the edges, and end a name at "[" or
+-- NUL. They take "a.to" and "a[to]" for "to". A name may be as long as a body, so the time must stay in proportion to
+-- that.
+local function parts_of(name)
+  return "|" .. names.folded(name):gsub("[^0-9a-z]+", "|") .. "|"
 end
 
--- A pattern for the folded names that some program takes for this one.
+-- A pattern for the parts of the names that some program takes for this one: "to.address" for "toAddress".
 local function lookalikes(name)
-  local parts = {}
-  for part in folded(name):gmatch "[^|_]+" do
-    parts[#parts + 1] = part:gsub("%-", "%%-")
-  end
-  local edge = name:find "^_" and "_*" or ""
-  return "|" .. edge .. table.concat(parts, "[|_]+") .. (name:find "_$" and "_*" or "") .. "|"
+  return "|" .. parts_of(name):gsub("|", ""):gsub(".", "%0|?"):gsub("|%?$", "") .. "|"
 end
 
 local function name_of(pair)
@@ -58,7 +49,7 @@ local function problem_of(text, separators, wanted)
     end
     local name = name_of(pair)
     is_obscure = is_obscure or find(name, "%", 1, true) ~= nil or M.is_overlong(name)
-    if find(folded(name), wanted) then
+    if find(parts_of(name), wanted) then
       found = found + 1
     end
   end
@@ -68,31 +59,36 @@ local function problem_of(text, separators, wanted)
   return is_obscure and "is beside a name that can be read in two ways" or nil
 end
 
--- The last text, and the same in lower case; false if it is not simple. A query is read once for each parameter.
-local last_text, last_lower
+-- The last text, and the same folded; false if it is not simple. A query is read once for each parameter.
+local last_text, last_folded
 
-local function simple_lower(text)
+local function simple_folded(text)
   if text ~= last_text then
-    last_text, last_lower = text, is_simple(text) and lower(text)
+    last_text, last_folded = text, false
+    if is_simple(text) then
+      last_folded = lower(text)
+      if find(text, "_", 1, true) or find(text, "-", 1, true) then
+        last_folded = names.folded(text)
+      end
+    end
   end
-  return last_lower
+  return last_folded
 end
 
--- The value from a simple text; nil for any other text. Nearly every query is simple. There are no patterns and no
--- loops here, so that LuaJIT compiles it with its caller (`./dev bench nginx`).
-local function plain_value(text, name, lower_name)
-  local lower_text = simple_lower(text)
-  if not lower_text then
+-- The value from a simple text in which no other name looks like this one; nil for any other text. Nearly every query
+-- is simple. There are no patterns and no loops here, so that LuaJIT compiles it with its caller (`./dev bench nginx`).
+local function plain_value(text, name, folded_name)
+  local folded_text = simple_folded(text)
+  if not folded_text then
     return nil
   end
-  local first = find(lower_text, lower_name, 1, true)
-  if not first or find(lower_text, lower_name, first + 1, true) then
+  local at = find(folded_text, folded_name, 1, true)
+  if not at or find(folded_text, folded_name, at + 1, true) then
     return nil
   end
-  local mark = first + #name
-  if (first > 1 and byte(text, first - 1) ~= AMPERSAND) or byte(text, mark) ~= EQUALS_SIGN then
-    return nil
-  elseif sub(text, first, mark - 1) ~= name then
+  local first = find(text, name, 1, true)
+  local mark = first and first + #name
+  if not first or (first > 1 and byte(text, first - 1) ~= AMPERSAND) or byte(text, mark) ~= EQUALS_SIGN then
     return nil
   end
   return sub(text, mark + 1, (find(text, "&", mark, true) or #text + 1) - 1)
@@ -115,9 +111,10 @@ end
 ---@param name string
 ---@return fun(text: string|nil): string|nil, string|nil
 function M.reader(name)
-  local lower_name, wanted = find(name, "^[0-9A-Za-z_-]+$") and lower(name), lookalikes(name)
+  local wanted = lookalikes(name)
+  local folded_name = find(name, "^[0-9A-Za-z_-]*[0-9A-Za-z][0-9A-Za-z_-]*$") and names.folded(name)
   return function(text)
-    local value = text and lower_name and plain_value(text, name, lower_name)
+    local value = text and folded_name and plain_value(text, name, folded_name)
     if value then
       return value
     end

@@ -34,15 +34,15 @@ local function missing(place)
 end
 
 -- A repeated header is a list in nginx's table. An application that reads headers as environment variables (CGI) cannot
--- tell "X-To" from "X_To", and PHP does not tell it from "X.To".
+-- tell "X-To" from "X_To". PHP does not tell it from "X.To", and others may not tell it from "XTo".
 local function header(name)
   local place = "the header " .. name
   local key = name:lower()
-  local folded_key = key:gsub("%W", "-")
+  local folded_key = key:gsub("%W", "")
   return function()
     local value, count = nil, 0
     for given, content in pairs(ngx.req.get_headers(0)) do
-      if given:gsub("%W", "-") == folded_key then
+      if given:gsub("%W", "") == folded_key then
         count = count + (type(content) == "table" and #content or 1)
         value = given == key and content or value
       end
@@ -206,10 +206,6 @@ end
 ---@param network? riskscreen.nginx.Reader
 ---@return riskscreen.nginx.SubjectReader
 function M.subject_reader(address, network)
-  local of_query = network and url.query_reader(address, network)
-  if of_query then
-    return of_query
-  end
   return function()
     local address_found, problem = address()
     local network_found, network_problem

@@ -128,18 +128,20 @@ local function flush(self, all)
   return snapshot
 end
 
--- Starts the timer that flushes. An exiting worker gets no timer: there, every change is flushed at once.
+-- Starts the timer that flushes. An exiting worker gets no timer, and exit_worker_by_lua raises: there, every change is
+-- flushed at once.
 local function start_flushing(self)
   if not self.dict then
     self.flushing = true
     return
   end
-  self.flushing = self.every(FLUSH_INTERVAL, function(premature)
+  local may_start, started = pcall(self.every, FLUSH_INTERVAL, function(premature)
     if premature then
       self.flushing = false
     end
     flush(self, true)
-  end) and true or false
+  end)
+  self.flushing = may_start and started and true or false
   if not self.flushing then
     flush(self, false)
   end
@@ -167,10 +169,13 @@ function Recorder:lookup(tier, hit)
 end
 
 ---@param name string of the counters: errors, recorded, refreshes, redis_errors and the like
----@param label string
+---@param label string one that is not known is not counted: a client that is not of this library may have other errors
 ---@param number? integer
 function Recorder:count(name, label, number)
-  count_up(self, self.counts[name][label], number)
+  local counter = self.counts[name][label]
+  if counter then
+    count_up(self, counter, number)
+  end
 end
 
 ---Counts a duration.
@@ -399,7 +404,7 @@ function M.new(settings)
     client = settings.client and counts("client", tables.pluck(stats.counters, "name")),
     answers = settings.client and counts("answers", CLASSES),
     deliveries = settings.inbox and counts("delivery", DELIVERY_STATUSES),
-    recorded = settings.journal and counts("recorded", { "written", "lost" }),
+    recorded = settings.journal and counts("recorded", { "written", "lost", "failed" }),
     refreshes = settings.lists and counts("refresh", { "success", "failure" }),
     redis = settings.has_redis and histogram "redis" or nil,
   }

@@ -141,6 +141,12 @@ function Dict:find(key)
   return contents
 end
 
+-- Where the dict has no room, each worker knows its own names alone: an event that is kept must not be lost.
+function Dict:name(key, name, replaces)
+  local made = write(self, replaces and "safe_set" or "safe_add", key, name, self.settings.ttl)
+  return made == false and self:get(key) or name
+end
+
 function Dict:sequence()
   return self:get(SEQUENCE) or 0
 end

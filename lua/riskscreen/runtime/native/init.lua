@@ -99,13 +99,19 @@ function M.defer(fn, ...)
   return true
 end
 
+---Serves requests over HTTP. Most programs do not load it.
+---@return riskscreen.Server|nil
+---@return riskscreen.Error|nil err
+function M.listen(...)
+  return require("riskscreen.runtime.native.server").new(...)
+end
+
 ---A transport over the library's own HTTP. A call in a task yields until its answer is there. A call elsewhere blocks,
 ---and tasks go on meanwhile. The arguments after the request are those that differ between the requests of a call: they
----need no table of their own. With `value_only` a 200 has no headers and times; "text" asks for the
----text of its body.
+---need no table of their own. With `value_only` a 200 has its text in place of headers and times.
 ---@param settings table a client's checked options
 ---@return fun(request: riskscreen.Request, key?: string, timeout?: number, connect_timeout?: number, fresh?: boolean,
----value_only?: boolean|"text", target?: string): riskscreen.Reply|nil, table|nil
+---value_only?: boolean, target?: string): riskscreen.Reply|nil, table|nil
 function M.transport(settings)
   local origin
   local last_headers, last_key -- nearly all requests have the headers of the last one
@@ -126,7 +132,7 @@ function M.transport(settings)
     end
     scheduler.await(transfer)
     if value_only and not request.keep_null then
-      local value, size, body = transfer:take(value_only == "text")
+      local value, size, body = transfer:take(true)
       if value ~= nil then
         return { status = 200, value = value, size = size, text = body }
       end

@@ -51,17 +51,29 @@ local resumed_tasks = 0 -- count of all resumes
 local longest = 0 -- seconds of the longest recent task in a step with a budget
 local raised -- by an attached object during the current step
 local bound = 0 -- number of functions within each other that must not yield
+local process = 1 -- counts the forks: a task that was suspended in another process is never resumed
 
 local tasks
 
 local M = { now = core.now }
 
--- A forked child has the task that forked, and begins a loop of its own. Everything else is left to the parent.
+local function is_left(left)
+  return left.suspended and left.suspended ~= process
+end
+
+-- A forked child has the task that forked, and begins a loop of its own. Everything else is left to the parent. What
+-- the other tasks hold is free in the child.
 local function the_loop()
   if loop and loop:inherited() then
     loop:close()
+    while first_ready do
+      first_ready.suspended = process
+      first_ready = first_ready.next_ready
+    end
+    process = process + 1
     loop, handlers, waiting, attached = nil, {}, {}, {}
     first_ready, last_ready, head, nudge = false, nil, tail + 1, nil
+    tasks.abandon_held(is_left)
   end
   loop = loop or core.loop {}
   return loop
@@ -96,7 +108,7 @@ local function current()
   return me and bound == 0 and this_coroutine() == me.coroutine and me or nil
 end
 
-local runtime = { current = current }
+local runtime = { current = current, notice_fork = the_loop }
 
 local function lua_function(body)
   if not is_puc_5_1 or debug.getinfo(body, "S").what ~= "C" then
@@ -116,13 +128,13 @@ function runtime.start(started, body, ...)
 end
 
 function runtime.suspend(suspended)
-  suspended.suspended = true
+  suspended.suspended = process
   yield()
 end
 
 function runtime.wake(woken)
   woken.interrupt = nil
-  if woken.suspended then
+  if woken.suspended == process then
     woken.suspended = false
     make_ready(woken)
   end
@@ -300,6 +312,7 @@ end
 -- so that the stack does not grow.
 local function block(done, timeout, resuming)
   local expired = false
+  the_loop() -- in a forked child `done` may change
   local timer = timeout and runtime.timer(timeout, function()
     expired = true
   end)

@@ -15,6 +15,7 @@ local M = {
   abortable = light_threads.abortable,
   problem = cosocket.problem,
   serve = request.serve,
+  read_body = request.read_body,
   shares_headers = true,
 }
 

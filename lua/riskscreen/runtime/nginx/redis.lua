@@ -30,17 +30,6 @@ local function milliseconds(seconds)
   return ceil(min(seconds, 86400) * 1000)
 end
 
--- The heads of arguments by their length: "$3\r\n" and so on.
-local heads = setmetatable({}, {
-  __index = function(self, length)
-    local head = ("$%d\r\n"):format(length)
-    if length < 1024 then
-      self[length] = head
-    end
-    return head
-  end,
-})
-
 local function add(pieces, count, arguments)
   count = count + 1
   pieces[count] = ("*%d\r\n"):format(#arguments)
@@ -49,7 +38,7 @@ local function add(pieces, count, arguments)
     if type(argument) == "number" then
       argument = ("%.0f"):format(argument)
     end
-    pieces[count + 1], pieces[count + 2], pieces[count + 3] = heads[#argument], argument, "\r\n"
+    pieces[count + 1], pieces[count + 2], pieces[count + 3] = "$" .. #argument .. "\r\n", argument, "\r\n"
     count = count + 3
   end
   return count

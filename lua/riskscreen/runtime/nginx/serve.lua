@@ -13,8 +13,11 @@ local function read_file(name, limit)
   return content or ""
 end
 
--- The body, which nginx may have put into a file. A longer body is cut at the limit.
-local function read_body(limit)
+---The body, which nginx may have put into a file. A longer body is cut at the limit.
+---@param limit integer bytes
+---@return string|nil body empty where there is none
+---@return string|nil message
+function M.read_body(limit)
   local ok, message = pcall(ngx.req.read_body)
   if not ok then
     return nil, message
@@ -55,7 +58,7 @@ function M.serve(max_body, handler)
   if ngx.get_phase() ~= "content" then
     return nil
   end
-  local body, problem = read_body(max_body + 1)
+  local body, problem = M.read_body(max_body + 1)
   if not body then
     ngx.log(ngx.ERR, "riskscreen: the body of a request cannot be read: ", problem)
     return respond(400, { ["Content-Type"] = "application/json" }, '{"error":"the body cannot be read"}')

@@ -5,7 +5,7 @@ local shared_dict = require "spec.support.shared_dict"
 local SKEW = 1 -- seconds
 local now, redis_time, delay, records, forgotten, dict
 local purged -- by address
-local on_forget
+local on_forget, on_add
 
 local function new_client()
   local client = {}
@@ -17,6 +17,10 @@ local function new_client()
       return { records[#records] }
     elseif command == "XADD" then
       local id, _, text = select(5, ...)
+      local problem = on_add()
+      if problem then
+        return nil, problem
+      end
       table.insert(records, { id, { "r", text } })
       return id
     end
@@ -82,7 +86,7 @@ local machine
 before_each(function()
   now, redis_time, delay, records, forgotten, purged = 1000, 1700000000, 0, {}, 0, {}
   dict = new_dict()
-  on_forget = function() end
+  on_forget, on_add = function() end, function() end
   machine = new_machine()
   machine:listen(1)
 end)
@@ -124,8 +128,85 @@ describe("a machine that purges", function()
     dict.set = set
     assert.is_falsy(ok)
     assert.matches("no memory", problem)
+    now = now + 10
     machine:listen(1)
     assert.is_true(purged["0xab"])
+  end)
+end)
+
+describe("a purge", function()
+  local function fail()
+    return "no connection"
+  end
+
+  local function end_lease()
+    now = now + 10
+  end
+
+  it("is told by another worker if its worker is killed while it tells it", function()
+    on_add = coroutine.yield
+    coroutine.wrap(machine.publish)(machine, "0xab")
+    on_add = function() end
+    machine = new_machine()
+    machine:listen(1)
+    assert.equal(1, #records) -- its worker may still tell it
+    end_lease()
+    machine:listen(1)
+    machine:listen(1)
+    assert.is_true(purged["0xab"])
+    assert.is_false(machine:is_purged("0xab", machine:number()))
+  end)
+
+  it("is told by another worker if the one that tells it later is killed", function()
+    on_add = fail
+    assert.is_nil((machine:publish "0xab"))
+    on_add = coroutine.yield
+    coroutine.wrap(machine.listen)(machine, 1)
+    on_add = function() end
+    end_lease()
+    machine = new_machine()
+    machine:listen(1)
+    machine:listen(1)
+    assert.is_true(purged["0xab"])
+  end)
+
+  it("closes its bucket until it is told, also if another purge of the bucket is told meanwhile", function()
+    on_add = coroutine.yield
+    local other = coroutine.wrap(machine.publish)
+    other(machine, "0xab")
+    for _, first_fails in ipairs { true, false } do
+      on_add = fail
+      assert.is_nil((machine:publish "0xab"))
+      on_add = function() end
+      if first_fails then
+        assert.is_true(other())
+      else
+        assert.is_true(machine:publish "0xab")
+      end
+      local last = tonumber(records[#records][1]:match "%d+")
+      assert.is_true(machine:is_purged("0xab", last))
+      assert.is_false(machine:is_purged("0xcd", last))
+    end
+    machine:listen(1)
+    machine:listen(1)
+    assert.is_false(machine:is_purged("0xab", machine:number()))
+  end)
+
+  it("is not told for ever once all are told", function()
+    on_add = fail
+    for number = 1, 20 do
+      assert.is_nil((machine:publish("0x" .. number)))
+    end
+    on_add = function() end
+    machine:listen(1)
+    local count = #records
+    assert.equal(21, count)
+    machine:listen(1)
+    assert.equal(count, #records)
+    for number = 1, 20 do
+      assert.is_true(purged["0x" .. number])
+      assert.is_false(machine:is_purged("0x" .. number, machine:number()))
+    end
   end)
 end)
 

@@ -61,6 +61,11 @@ describe("a field of a JSON text", function()
       { "to_address", "toAddress" },
       { "to-address", "TO_ADDRESS" },
       { "to", "_to" },
+      { "to_address", "to.address" },
+      { "toAddress", "To.Address" },
+      { "to", "to[]" }, -- programs that read "to[]", "to[0]" and "to.x" as paths
+      { "to", "to[0]" },
+      { "to", "TO.x" },
     } do
       for _, value in ipairs { '"b"', "null" } do
         local text = ('{"%s": %s, "x": [], "%s": "a"}'):format(pair[2], value, pair[1])
@@ -68,6 +73,13 @@ describe("a field of a JSON text", function()
       end
     end
     assert.same({ nil, "is missing" }, { json_field.values('{"To": "a"}', { "to" }) })
+  end)
+
+  it("is repeated beside a name that has its whole path", function()
+    for _, other in ipairs { "list.0.to", "list[0].to", "list", "List.0.to" } do
+      local text = ('{"list": [{"to": "a"}], "%s": "b"}'):format(other == "list" and "LIST" or other)
+      assert.same({ nil, "is repeated" }, { json_field.values(text, { "list", "*", "to" }) }, other)
+    end
   end)
 
   it("is repeated if a program whose texts end at a NUL sees it twice", function()

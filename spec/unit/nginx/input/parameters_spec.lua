@@ -1,5 +1,6 @@
 -- One parameter of a query. Simple texts are read on a fast path, which must give the same results.
 local parameters = require "riskscreen.nginx.input.parameters"
+local tables = require "riskscreen.util.tables"
 
 -- Query, value of "to" or nil, problem.
 local cases = {
@@ -105,8 +106,31 @@ describe("a parameter", function()
       assert.same({ nil, "is repeated" }, { read(query) }, query)
     end
     assert.same({ nil, "is missing" }, { read "?to=a" })
-    for _, name in ipairs { "to_chain", "send_to", "to-2", "auto", "[from]", "from.x", "tos[]", "t.o" } do
+    for _, name in ipairs { "to_chain", "send_to", "to-2", "auto", "[from]", "from.x", "tos[]", "t.ox" } do
       assert.equal("a", (read("to=a&" .. name .. "=b")), name)
+    end
+  end)
+
+  it("is refused beside its name with other capitals and separators", function()
+    -- grpc-gateway takes "to_address" and "toAddress" for one field, and so do programs that turn names into camelCase.
+    local names = { "toAddress", "to_address", "to-address", "ToAddress", "toaddress", "TO_ADDRESS", "to__address" }
+    local others =
+      { "_toAddress", "to_Address_", "to.address", "to[address]", "to address", "x.to_address", "t_o_a_ddress" }
+    for _, name in ipairs(names) do
+      local read = parameters.reader(name)
+      for _, other in ipairs(tables.concat(names, others)) do
+        for _, format in ipairs { "%s=a&%s=b", "x=1&%s=a&%s=b&y=%%20", "%s=a&%s" } do
+          assert.same({ nil, "is repeated" }, { read(format:format(name, other)) }, name .. " " .. other)
+          assert.same({ nil, "is repeated" }, { read(format:format(other, name)) }, name .. " " .. other)
+        end
+      end
+      for _, other in ipairs { "to", "address", "to_address_2", "into_address", "to.x.address" } do
+        assert.equal("a", (read(("%s=a&%s=b&id=1_2-3"):format(name, other))), name .. " " .. other)
+        assert.equal("a", (read(("id=1_2-3&%s=b&%s=a"):format(other, name))), name .. " " .. other)
+      end
+    end
+    for _, other in ipairs { "t_o", "t-o", "_to", "to_", "t.o", "T[O]" } do
+      assert.same({ nil, "is repeated" }, { parameters.reader "to"("to=a&" .. other .. "=b") }, other)
     end
   end)
 
@@ -144,7 +168,13 @@ describe("a parameter", function()
 
   it("is read in linear time, also beside a very long name", function()
     local read = parameters.reader "to"
-    for _, name in ipairs { ("a%sb"):format(("+"):rep(1000000)), ("+"):rep(1000000), ("["):rep(1000000) } do
+    for _, name in ipairs {
+      ("a%sb"):format(("+"):rep(1000000)),
+      ("+"):rep(1000000),
+      ("["):rep(1000000),
+      ("t_"):rep(500000),
+      ("t["):rep(500000),
+    } do
       assert.equal("a", (read(name .. "=1&to=a")))
     end
   end)

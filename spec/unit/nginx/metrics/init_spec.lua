@@ -57,6 +57,14 @@ local function decisions(read_metrics, action, source)
 end
 
 describe("a recorder", function()
+  it("takes an error of a kind that is not known, as a client of another library may give", function()
+    local worker = new_worker(0)
+    worker.recorder:count("errors", "a kind of its own")
+    worker.recorder:count("errors", "timeout")
+    local labels = { gate = "withdrawals", kind = "timeout" }
+    assert.equal(1, read(worker):get("riskscreen_errors_total", labels))
+  end)
+
   it("shows decisions by action and source, beginning with zero", function()
     local worker = new_worker(0)
     worker.recorder:decided("block", "lru")

@@ -71,6 +71,8 @@ describe("after a fork", function()
       ["in tasks"] = { 2, 2 },
       ["with timers"] = { 1, 1 },
       ["with a server"] = { 0, 1 },
+      ["with a queue"] = { 1, 1 },
+      ["with a connection to come"] = { 0, 0 },
       ["with a request"] = { 0, 0 },
     } do
       it(("parent and child have their own connections, %s, with a %s end of the child"):format(way, ending), function()

@@ -13,7 +13,6 @@ local now = require("riskscreen.runtime.nginx.clock").now
 ---@type table<string, integer>
 local in_use = {}
 
-local UNSET = nil -- for a field that comes later: LuaJIT makes no room for a constant nil (`./dev bench nginx`)
 local PIECE = 65536 -- bytes: the most that is received at once
 local LONGEST_IDLE = 60 -- seconds: a longer idle time of the server gives way to nginx's own directive
 local MARGIN = 1 -- seconds
@@ -204,38 +203,6 @@ local function set_up_tls(self, connect_timeout)
   return self:lose(reason, "TLS could not be set up with")
 end
 
--- The tables of connections that were kept, for the next requests (`./dev bench nginx`).
-local spare, spares = {}, 0
-
-local function take()
-  if spares == 0 then
-    -- Eight fields: LuaJIT makes twice the table for nine.
-    return setmetatable({
-      peer = UNSET,
-      sock = UNSET,
-      started = UNSET,
-      timeout = UNSET,
-      phase = UNSET,
-      sent = UNSET,
-      timed_at = UNSET,
-      pieces = UNSET,
-    }, Connection)
-  end
-  local self = spare[spares]
-  spare[spares] = nil
-  spares = spares - 1
-  return self
-end
-
--- Gives the table back, if it has the eight fields alone. A thread that connects may still have it otherwise.
-local function give_back(self)
-  if not self.done and not self.times then
-    self.sock = nil
-    spares = spares + 1
-    spare[spares] = self
-  end
-end
-
 ---Opens a connection, or takes an open one.
 ---@param peer riskscreen.cosocket.Peer
 ---@param started number now: the request begins
@@ -244,9 +211,17 @@ end
 ---@param is_timed? boolean the caller wants the times
 ---@return riskscreen.cosocket.Connection|nil, table|nil failure
 function M.open(peer, started, timeout, connect_timeout, is_timed)
-  local sock, self = tcp(), take()
-  self.peer, self.sock, self.started, self.timeout = peer, sock, started, timeout
-  self.phase, self.sent, self.timed_at, self.pieces = "connect", false, started, 0
+  local sock = tcp()
+  local self = setmetatable({
+    peer = peer,
+    sock = sock,
+    started = started,
+    timeout = timeout,
+    phase = "connect",
+    sent = false,
+    timed_at = started,
+    pieces = 0,
+  }, Connection)
   if is_timed then
     self.times = { name_lookup = 0, connect = 0, tls = 0, first_byte = 0, total = 0 }
   end
@@ -348,7 +323,6 @@ function Connection:keep(idle)
   end
   note(self, "total")
   count_off(self)
-  give_back(self)
 end
 
 ---Closes it.
