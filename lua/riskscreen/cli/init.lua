@@ -158,11 +158,8 @@ local function run_command(choice, result, world, parser)
   local flags, given = parsers.values(result, "output."), parsers.values(result, "option.")
   for _, option in ipairs(command.options or {}) do
     local written = given[option.name]
-    if type(written) == "table" and not option.is_repeated then -- argparse begins with an empty one
-      written = table.concat(written, ",")
-    end
-    if written == "" or type(written) == "table" and not written[1] then
-      written = nil
+    if type(written) == "table" then -- argparse begins with an empty one
+      written = written[1] and (option.is_repeated and written or table.concat(written, ","))
     end
     given[option.name] = written and option_of.value(option, written)
   end
