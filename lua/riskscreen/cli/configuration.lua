@@ -261,7 +261,7 @@ function M.write(configuration, name, list)
     status.misuse(path and "a setting has one value" or "no place for a profile is known: name one with --profile PATH")
   end
   local content = ""
-  for line in ((files.read(path) or ""):gsub("\n*$", "\n")):gmatch "([^\n]*)\n" do
+  for line in ((files.read(path) or ""):gsub("\n+$", "") .. "\n"):gmatch "([^\n]*)\n" do
     content = content .. (line:match(LINE) ~= name and line .. "\n" or "")
   end
   local values = {}

@@ -15,9 +15,7 @@ local FETCHED, FACTS = ".source", ".source.json" -- after the list's name: the f
 
 local redirects = tables.set { 301, 302, 303, 307, 308 }
 
-local M = {
-  URL = "https://sanctionslistservice.ofac.treas.gov/api/PublicationPreview/exports/SDN.XML",
-}
+local M = { URL = "https://sanctionslistservice.ofac.treas.gov/api/PublicationPreview/exports/SDN.XML" }
 
 -- The checked origin of a URL, and its target; or nil and the reason.
 local function split(url)

@@ -367,7 +367,7 @@ return {
     },
     statuses = {
       { status = status.done, what = "the queue is empty" },
-      { status = status.unknown, what = "a failure that a further job would meet too, such as a wrong access key" },
+      { status = status.unknown, what = "a failure of this machine that a further job would meet too" },
     },
     verdict = "output",
     run = run_work,
