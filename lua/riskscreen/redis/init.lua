@@ -338,6 +338,20 @@ function M.release(key, holder)
   return ("if redis.call('GET', %s) == %s then redis.call('DEL', %s) end\n"):format(key, holder, key)
 end
 
+---The part of a script that ends it before its first change if the user may not run one of its commands. Redis undoes
+---nothing if a script fails in the middle. Before 7.0 it cannot tell.
+---@param commands string a list of commands, each a list, in Redis' Lua
+---@return string source
+function M.permitted(commands)
+  return ([[
+for _, command in ipairs(%s) do
+  if redis.acl_check_cmd and not redis.acl_check_cmd(unpack(command)) then
+    return redis.error_reply('NOPERM the script needs ' .. command[1])
+  end
+end
+]]):format(commands)
+end
+
 ---The script that ends a lease of one key.
 M.RELEASE = M.release("KEYS[1]", "ARGV[1]")
 
