@@ -217,8 +217,8 @@ local function run_requeue(context)
   context:tell(text.count(count, "job", grouped(count)) .. " again")
 end
 
--- The CSV file of `riskscreen queue results`. It names the queue of its rows, and no row is in it twice: a result may
--- come again after a kill or from a Redis that has lost changes. A row that was cut by a kill is removed.
+-- The CSV file of `riskscreen queue results`. It names the queue of its rows, and no row is in it twice. A result may
+-- come again after a kill, or from a Redis that has lost changes. A row that was cut by a kill is removed.
 
 local result_columns = columns_of "source row address network action reasons risks error time fields queue"
 local QUEUE = #result_columns
