@@ -185,7 +185,10 @@ local M = {
   },
   btc = {
     beginning = "1, 3 or bc1",
-    forms = { base58check("a btc", "^[13]", 26, 35, { [0x00] = 0x00, [0x05] = 0x05 }), segwit("a btc", "bc", "^[bB][cC]1") },
+    forms = {
+      base58check("a btc", "^[13]", 26, 35, { [0x00] = 0x00, [0x05] = 0x05 }),
+      segwit("a btc", "bc", "^[bB][cC]1"),
+    },
   },
   ltc = {
     beginning = "L, M, 3 or ltc1",
