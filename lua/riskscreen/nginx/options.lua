@@ -101,6 +101,13 @@ M.location = {
     input.exempt,
     "Callers that pass without a lookup: addresses, networks, and functions that return true."
   ),
+  build.checked(
+    "methods",
+    "table",
+    input.methods,
+    'Methods such as "POST"; a request with another one is invalid, and so is one with a header that overrides it. '
+      .. "HEAD counts as GET. By default all methods are accepted."
+  ),
   timeout(3, "How long a request may wait for its decision."),
   build.group("block", deny_response.options, "The answer to a blocked request."),
   build.group("review", deny_response.options, "The answer to a request for review; by default that of `block`."),
@@ -131,7 +138,7 @@ local function client(value)
   end
   local missing = {}
   for _, name in ipairs { "base_url", "access_key" } do
-    if value[name] == nil then
+    if value[name] == nil and not (name == "base_url" and value.transport) then
       missing[#missing + 1] = "client." .. name
     end
   end
