@@ -1040,13 +1040,10 @@ local riskscreen_QueueInput = {}
 
 ---@class riskscreen.QueueResult
 ---@field position string in the order of the results, for `forget` and `results`
----@field id string source and row of the input, such as "customers.csv/17": the same whenever it is read
----@field source string
+---@field id string run and row of the input, such as "march/17": the same whenever it is read
+---@field source string the run
 ---@field row integer
----@field address? string
----@field network? string
----@field transaction? table
----@field fields? table<string, any>
+---@field input riskscreen.QueueInput
 ---@field action riskscreen.Action
 ---@field reasons string[]
 ---@field risks string[] such as "high / hack"
@@ -1065,6 +1062,7 @@ local riskscreen_QueueResult = {}
 ---@field done integer all results so far
 ---@field shared integer results that needed no call of their own
 ---@field requeued integer
+---@field foreign integer entries of other programs in the queue's streams, which were removed
 ---@field per_second number results of the last whole minute
 ---@field left? number seconds until all is done at that rate
 ---@field oldest? number seconds that the oldest job has waited
@@ -1094,13 +1092,13 @@ local riskscreen_QueueWorker = {}
 ---@return riskscreen.Queue
 function riskscreen.queue.new(given) end
 
----Adds inputs, and waits while the queue is full. Rows of the source that the queue has already are passed over. So after a failure of Redis, or any other end, repeat `add` with the same inputs in the same order.
----@param source string name of the inputs, such as the name of their file
+---Adds the inputs of a run, and waits while the queue is full. Rows that the queue has already are passed over. So after any end repeat `add` with the same inputs in the same order. Further inputs may follow; other ones are refused. Inputs of a list are added again if Redis loses some meanwhile; for a function that is an error of reason "lost".
+---@param run string name of the run: another one screens the same inputs anew
 ---@param inputs riskscreen.QueueInput[]|fun(): riskscreen.QueueInput|nil
 ---@param on_progress? fun(totals: { rows: integer, added: integer, invalid: integer })
 ---@return { rows: integer, added: integer, invalid: integer }|nil totals
 ---@return riskscreen.Error|nil err
-function riskscreen_Queue:add(source, inputs, on_progress) end
+function riskscreen_Queue:add(run, inputs, on_progress) end
 
 ---A worker, which screens the jobs of the queue with a client.
 ---@param given riskscreen.QueueWorkerOptions
@@ -1114,11 +1112,11 @@ function riskscreen_Queue:worker(given) end
 ---@return riskscreen.Error|nil err
 function riskscreen_Queue:results(after, seconds) end
 
----Removes results up to a position: they have been read.
----@param position string
+---Removes results, because they were read.
+---@param read riskscreen.QueueResult[]|string the results; or a position: all up to it. After a failover with lost changes a position may be that of a result that nobody has read.
 ---@return integer|nil removed
 ---@return riskscreen.Error|nil err
-function riskscreen_Queue:forget(position) end
+function riskscreen_Queue:forget(read) end
 
 ---The state of the queue.
 ---@return riskscreen.QueueStatus|nil
@@ -1132,7 +1130,7 @@ function riskscreen_Queue:metrics() end
 
 ---The dead letters, oldest first: inputs that no worker could finish.
 ---@param after? string
----@return { position: string, id: string, source: string, row: integer, address?: string, network?: string, transaction?: table, fields?: table, reason: string }[]|nil letters at most 500
+---@return { position: string, id: string, source: string, row: integer, input: riskscreen.QueueInput, reason: string }[]|nil letters at most 500
 ---@return riskscreen.Error|nil err
 function riskscreen_Queue:dead(after) end
 

@@ -309,6 +309,13 @@ function Redis:key(name)
   return self.prefix .. name
 end
 
+---The server as the options name it: its address, or the Sentinels' name of the master; and the database.
+---@return string
+function Redis:server()
+  local sentinels, url = self.settings.sentinels, self.settings.url
+  return ("%s/%d"):format(sentinels and sentinels.name or servers.place_of(url.address), url.database)
+end
+
 ---Closes the connections. Idempotent; later calls return an error.
 function Redis:close()
   self.closed = true

@@ -160,6 +160,10 @@ local function ensure(written, problem)
 end
 
 local function part(name)
+  local module = "riskscreen.report.page." .. name
+  if package.preload[module] then -- a program that holds the library's modules holds the page's files, too
+    return require(module)
+  end
   local content, problem = files.read(FOLDER .. name)
   return content or fail("a part of the page is not installed: %s", problem)
 end

@@ -268,6 +268,24 @@ describe_if("a store in Redis", function()
       one:close()
       two:close()
     end)
+
+    it("has lost it for good where another program had it after Redis lost its data", function()
+      local one, two = open(server), open(server)
+      local release = one:lock "run"
+      server:command "FLUSHALL"
+      local other = assert(two:lock "run")
+      two:space("things"):put("a", "2")
+      other()
+      for _ = 1, 2 do
+        local made, err = one:space("things"):put("a", "1")
+        assert.is_nil(made)
+        assert.equal("lock_lost", err.reason)
+      end
+      assert.equal("2", two:space("things"):get "a")
+      release()
+      one:close()
+      two:close()
+    end)
   end)
 end)
 
