@@ -655,15 +655,15 @@ describe("the gate", function()
     local own = ", client = { screen = function() end }, on_unknown = 'block' }"
     local transport = ", " .. client:sub(1, -2) .. ", transport = function() end }, on_unknown = 'block' }"
     local redis = "{ url = 'redis://127.0.0.1:1', key = 'a secret of the fleet' }"
-    local nil_options = "client%.base_url and client%.access_key are nil; .* `env RISKSCREEN_BASE_URL"
+    local nil_options = "client needs client%.base_url and client%.access_key %(got nil%); .* `env RISKSCREEN_BASE_URL"
     local only_transport = "{ client = { transport = function() end }, on_unknown = 'block' }"
     local wrong_network = "network must be one of .* %(got 'etherum'; did you mean 'ethereum'%?%)"
     for message, code in pairs {
       ["on_unknown is required"] = "{ " .. client .. " }",
       ["on_unknown must be one of block, review, allow"] = "{ " .. client .. ", on_unknown = 'alow' }",
       [nil_options] = "{ client = {}, on_unknown = 'block' }",
-      ["client.access_key is nil"] = "{ client = { base_url = 'https://x' }, on_unknown = 'block' }",
-      ["lacks an option: client.access_key is nil"] = only_transport,
+      ["gate: client needs client.access_key"] = "{ client = { base_url = 'https://x' }, on_unknown = 'block' }",
+      ["client needs client%.access_key %(got nil%)"] = only_transport,
       ["methods must be a list of HTTP methods such as POST"] = "{ methods = { 'post' }" .. rest,
       ["methods must be a list of HTTP methods such as POST, at least 1"] = "{ methods = {}" .. rest,
       ["^eval.* " .. wrong_network] = "{ network = 'etherum'" .. rest,

@@ -104,18 +104,10 @@ local function decide_all(self, subjects)
 end
 
 local function set_variables(variables, decision, source, action)
-  local var = ngx.var
-  if variables.action then
-    var[variables.action] = decision.action
-  end
-  if variables.source then
-    var[variables.source] = source
-  end
-  if variables.outcome then
-    var[variables.outcome] = action
-  end
-  if variables.reason then
-    var[variables.reason] = text.printable(decision.reasons[1].message, LONGEST_REASON)
+  local reason = text.printable(decision.reasons[1].message, LONGEST_REASON)
+  local values = { action = decision.action, source = source, outcome = action, reason = reason }
+  for name, variable in pairs(variables) do
+    ngx.var[variable] = values[name]
   end
 end
 

@@ -129,8 +129,9 @@ M.location = {
 }
 
 -- nginx drops the environment variables that its configuration does not name, so os.getenv returns nil.
-local ENV_HINT = "; if os.getenv returned nil: nginx passes on only the environment variables that nginx.conf declares "
-  .. "outside of http, such as `env RISKSCREEN_BASE_URL; env RISKSCREEN_ACCESS_KEY;`; sudo passes on none without -E"
+local ENV_HINT = " (got nil); if os.getenv returned nil: nginx passes on only the environment variables that nginx.conf "
+  .. "declares outside of http, such as `env RISKSCREEN_BASE_URL; env RISKSCREEN_ACCESS_KEY;`; sudo passes on none "
+  .. "without -E"
 
 local function client(value)
   if type(value.screen) == "function" then
@@ -142,10 +143,8 @@ local function client(value)
       missing[#missing + 1] = "client." .. name
     end
   end
-  if missing[2] then
-    return nil, "lacks options: " .. table.concat(missing, " and ") .. " are nil" .. ENV_HINT
-  elseif missing[1] then
-    return nil, "lacks an option: " .. missing[1] .. " is nil" .. ENV_HINT
+  if missing[1] then
+    return nil, "needs " .. table.concat(missing, " and ") .. ENV_HINT
   end
   return value
 end
