@@ -4,6 +4,7 @@ local fleets = require "spec.support.fleet"
 local json = require "riskscreen.json"
 local nginx = require "spec.support.nginx"
 local redis_servers = require "spec.support.redis"
+local riskscreen = require "riskscreen"
 local socket = require "socket"
 
 local CLEAN, BAD = addresses["clean-eth"], addresses["high-eth"]
@@ -75,20 +76,63 @@ describe("gates with one Redis", function()
       assert.equal(403, second.status("/withdraw?to=" .. BAD))
     end)
 
+    it("two that ask at the same time make one request", function()
+      start()
+      local first, second = fleet:gate(), fleet:gate()
+      fleet.server.service:fault { kind = "delay", delay = 0.3, match = { address = BAD } }
+      local statuses = {}
+      local bodies = {}
+      for index = 1, 20 do
+        bodies[index] = function()
+          statuses[index] = (index % 2 == 0 and first or second).status("/withdraw?to=" .. BAD)
+        end
+      end
+      riskscreen.gather(bodies)
+      assert.equal(1, fleet:asked())
+      for index = 1, 20 do
+        assert.equal(403, statuses[index])
+      end
+    end)
+
+    it("one asks by itself after the lease of another that has died", function()
+      start()
+      local first, second = fleet:gate { redis = "lease = 0.3" }, fleet:gate { redis = "lease = 0.3" }
+      fleet.server.service:fault { kind = "hang", count = 1 }
+      riskscreen.run(function()
+        local asking = riskscreen.spawn(function()
+          return first.nginx.get("/withdraw?to=" .. BAD)
+        end)
+        nginx.wait_for("the first gate's request", function()
+          riskscreen.sleep(0.01)
+          return fleet:asked() == 1
+        end)
+        os.execute("kill -KILL " .. first.nginx:workers()[1])
+        assert.equal("block upstream", second.decide(BAD))
+        asking:await()
+      end)
+      assert.equal(2, fleet:asked())
+      stop { "exited on signal 9", "riskscreen: redis:", "recv%(%) failed" }
+    end)
+
     it("a late answer does not replace a newer one", function()
       start()
       local first = fleet:gate()
       local key = first.run [[return gate.context.fleet:prefix_of "v" .. "eth:0xab"]]
-      -- Two machines have asked one after the other. The first one is answered last.
+      -- Two machines have had the lease one after the other. The first one answers last.
       local newest = first.run(
         [[
         local fleet, key, now = gate.context.fleet, ..., require("riskscreen.runtime").nginx_time()
+        local one = fleet:take_lease(key, "0xab", nil, 3)
+        redis("DEL", key .. ":lease")
+        local two = fleet:take_lease(key, "0xab", nil, 3)
+        assert(one > 0 and two > one, "no leases")
         local number, mark = fleet.purges:number(), fleet.purges:mark()
-        local function share(json, at)
-          fleet:share(key, { json = json }, at, now + 100, number, mark)
+        local function share(json, lease)
+          fleet:share(key, { json = json }, now, now + 100, number, mark, lease)
         end
-        share("newer", now)
-        share("older", now - 0.01)
+        share("newer", two)
+        share("older", one)
+        share("without a lease", 0)
         repeat ngx.sleep(0.01) until gate.context.fleet.pipeline.runner == nil or #gate.context.fleet.pipeline.jobs == 0
         return (fleet:find(key, "0xab") or {}).json]],
         key
@@ -96,11 +140,15 @@ describe("gates with one Redis", function()
       assert.equal("newer", newest)
     end)
 
-    it("a failure is not shared, and the next one asks", function()
+    it("a failure is not shared, and the next one asks at once", function()
       start()
-      local first, second = fleet:gate(), fleet:gate()
+      local first, second =
+        fleet:gate { redis = "lease = 20", more = "timeout = 60," }, fleet:gate { redis = "lease = 20" }
       fleet.server.service:fault { kind = "status", status = 500, count = 1 }
       assert.equal("unknown upstream", first.decide(CLEAN))
+      nginx.wait_for("the end of the lease", function()
+        return fleet.redis:command "DBSIZE" == ":1"
+      end)
       assert.equal("allow upstream", second.decide(CLEAN))
     end)
 
@@ -700,7 +748,7 @@ describe("gates with one Redis", function()
       return second.count "redis_purges.heard" == 1
     end)
     fleet.server.service:fault { kind = "status", status = 500, count = 1 }
-    assert.equal("unknown upstream", second.decide(CLEAN))
+    assert.equal("unknown upstream", second.decide(CLEAN)) -- it ends its lease
     wait_until_written(second)
     nginx.wait_for("the lists", function()
       return second.count "lists.blacklist" == 1

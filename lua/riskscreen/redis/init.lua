@@ -330,8 +330,16 @@ end
 
 local M = { options = options }
 
----The script that ends a lease: it deletes a key that still has the holder's value.
-M.RELEASE = "if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end\n"
+---The part of a script that ends a lease: it deletes a key that still has the holder's value.
+---@param key string the key, in Redis' Lua
+---@param holder string the value, in Redis' Lua
+---@return string source
+function M.release(key, holder)
+  return ("if redis.call('GET', %s) == %s then redis.call('DEL', %s) end\n"):format(key, holder, key)
+end
+
+---The script that ends a lease of one key.
+M.RELEASE = M.release("KEYS[1]", "ARGV[1]")
 
 ---A script for `redis:script`.
 ---@param name string

@@ -12,7 +12,7 @@ local STALE = { allow = 0, review = 0, block = 3600, unknown = 0 }
 
 local codec, seal = verdicts.new(KEYS, SKEW), seals.new(KEYS, "verdict")
 local reasons = { malformed = true, forged = true, future = true, expired = true }
-local own = codec:encode(LABEL, '{"action":"allow"}', NOW, NOW + 300, 0, 1)
+local own = codec:encode(LABEL, '{"action":"allow"}', NOW, NOW + 300, 0, 1, 0)
 
 local function check(text, is_sealed)
   local verdict, reason = codec:decode(LABEL, text, NOW, 0)

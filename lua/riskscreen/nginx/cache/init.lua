@@ -150,6 +150,18 @@ local function keep(self, request, entry, now)
   end
 end
 
+-- Shares an answer with the other machines, or lets them ask.
+local function share(self, shared, entry)
+  if not shared then
+    return
+  elseif entry and shared.purge then
+    local verdict = entry.head.verdict
+    self.fleet:share(shared.key, verdict, entry.at, entry.expires_at, shared.purge, shared.mark, shared.lease)
+  elseif shared.lease > 0 then
+    self.fleet:release(shared.key, shared.lease)
+  end
+end
+
 local function count_fetch(self, failure, seconds)
   -- If nothing was sent, the service took no time.
   if not failure or (failure.attempts or 0) > 0 then
@@ -186,6 +198,7 @@ local function ask(flight)
   count_fetch(self, failure, now - started)
   local entry, tier = later_entry(self, request, started, now)
   if entry then
+    share(self, flight.shared, nil)
     return entry, tier
   end
   local failed, is_kept = failure ~= nil or decision.action == "unknown", true
@@ -201,24 +214,27 @@ local function ask(flight)
   if entry and is_kept then
     keep(self, request, entry, now)
   end
-  local shared = flight.shared
-  if entry and not failed and shared and shared.purge then
-    self.fleet:share(shared.key, entry.head.verdict, entry.at, entry.expires_at, shared.purge, shared.mark)
-  end
+  share(self, flight.shared, not failed and entry)
   return entry or { decision = decision }, failure and failure.kind == "invalid_argument" and "invalid" or "upstream"
 end
 
--- The entry that another machine has fetched.
+-- The entry that another machine has fetched; else takes the lease for this fetch, if Redis answers.
 local function ask_fleet(flight)
   local self, fleet, request = flight.cache, flight.cache.fleet, flight.request
-  local key = self.shared_prefix .. request.network .. ":" .. request.address
-  local verdict = fleet:find(key, request.address)
-  local entry, now = verdict and self.entries:restore(verdict, request.epoch), self.clock()
+  local address = request.address
+  local key, lease = self.shared_prefix .. request.network .. ":" .. address, 0
+  local verdict, refused = fleet:find(key, address)
+  local entry = verdict and self.entries:restore(verdict, request.epoch)
+  if not entry and refused ~= nil and fleet.purges:number() then
+    lease, verdict = fleet:take_lease(key, address, refused, request.deadline - self.clock())
+    entry = verdict and self.entries:restore(verdict, request.epoch)
+  end
+  local now = self.clock()
   if entry and is_fresh(self, entry, now) then
     keep(self, request, entry, now)
     return entry, "redis"
   end
-  flight.shared = { key = key, purge = fleet.purges:number(), mark = fleet.purges:mark() }
+  flight.shared = { key = key, lease = lease, purge = fleet.purges:number(), mark = fleet.purges:mark() }
 end
 
 -- Takes the lock of all workers, or waits for the entry that the worker with the lock leaves. Another worker may have

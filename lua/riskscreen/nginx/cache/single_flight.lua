@@ -19,7 +19,7 @@ local START_PATIENCE = 0.05 -- seconds for which a fetch may wait for its timer
 ---@field waiting integer callers
 ---@field semaphore? table
 ---@field lock string|false|nil of all workers; false while another worker has it, nil if there is nothing to lock
----@field shared? { key: string, purge?: number, mark: string } what Redis has said about it
+---@field shared? { key: string, lease: number, purge?: number, mark: string } what Redis has said about it
 ---@field slot integer|false of the metrics
 ---@field result? riskscreen.nginx.Entry|false once it is over; false without one
 ---@field source riskscreen.nginx.CacheSource|false

@@ -20,17 +20,28 @@ local now = runtime.nginx_time
 local CIRCUIT = { failures = 3, share = 0.5, minimum = 20, window = 10, cooldown = 1, probes = 1 }
 local SLOWEST = 1 -- seconds for what no request waits for
 local ROUNDS = 1000 -- of a timer that listens: nginx keeps a little memory of each until the timer ends
+local FIRST_PAUSE, GROWTH, LONGEST_PAUSE = 0.005, 1.5, 0.05 -- seconds between looks for another machine's verdict
 
--- Keeps a verdict, unless the one there was asked for later, or Redis has lost the purge that the verdict names.
+-- Returns the verdict of another machine, the number of a lease, or 0 while another machine has it. A verdict that was
+-- refused before is passed, so that it does not come again.
+local TAKE_LEASE = [[
+local verdict = redis.call('GET', KEYS[1])
+if verdict and verdict ~= ARGV[2] then return verdict end
+if redis.call('EXISTS', KEYS[2]) == 1 then return 0 end
+local time = redis.call('TIME')
+local number = time[1] * 1000000 + time[2]
+redis.call('SET', KEYS[2], string.format('%016.0f', number), 'PX', ARGV[1])
+return number]]
+
+-- Keeps a verdict, unless the one there is of a later lease, or Redis has lost the purge that the verdict names. Ends
+-- the lease.
 local SHARE = ([[
-local function asked(text) return string.sub(text, %d, %d) end
 local old = redis.call('GET', KEYS[1])
-local record = redis.call('XRANGE', KEYS[2], ARGV[3], ARGV[3])[1]
-local is_known = record and string.sub(record[2][2], -#ARGV[4]) == ARGV[4]
-local is_later = old and string.sub(old, 1, 1) == string.sub(ARGV[1], 1, 1) and asked(old) > asked(ARGV[1])
-if not is_known or is_later then return 0 end
-redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
-return 1]]):format(verdicts.TIME_FIRST, verdicts.TIME_LAST)
+local record = redis.call('XRANGE', KEYS[3], ARGV[4], ARGV[4])[1]
+local is_known = record and string.sub(record[2][2], -#ARGV[5]) == ARGV[5]
+local is_kept = is_known and not (old and string.sub(old, %d, %d) > ARGV[3])
+if is_kept then redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) end
+%sreturn is_kept and 1 or 0]]):format(verdicts.LEASE_FIRST, verdicts.LEASE_LAST, redis.release("KEYS[2]", "ARGV[3]"))
 
 ---@type riskscreen.Option[]
 local fleet_options = tables.concat({
@@ -52,6 +63,7 @@ local fleet_options = tables.concat({
     3600
   ),
   build.seconds("clock_skew", 1, "How far two machines may differ in the time that they take from Redis.", 0, 60),
+  build.seconds("lease", 1, "How long other machines wait for the one that asks about an address.", 0.01, 60),
 }, redis.options)
 
 ---@class riskscreen.nginx.Fleet
@@ -111,28 +123,76 @@ end
 ---@param key string
 ---@param address string canonical
 ---@return riskscreen.nginx.SharedVerdict|nil
+---@return string|false|nil refused the text that is there and does not count; nil where Redis has not answered
 function Fleet:find(key, address)
   local sealed = call(self, { "GET", key })
   local verdict = sealed and open(self, key, address, sealed) or nil
   self.recorder:lookup("redis", verdict ~= nil)
-  return verdict
+  return verdict, sealed
 end
 
----Writes a verdict later.
+---Waits until this machine may fetch, at most as long as a lease. Returns the verdict if another machine has fetched
+---it meanwhile.
+---@param key string
+---@param address string canonical
+---@param refused string|false the text that is there and does not count
+---@param seconds number that are left for the whole fetch
+---@return number lease 0 without one
+---@return riskscreen.nginx.SharedVerdict|nil
+function Fleet:take_lease(key, address, refused, seconds)
+  local settings = self.settings
+  local deadline, pause = now() + math.min(settings.lease, seconds / 2), FIRST_PAUSE
+  local milliseconds = ("%.0f"):format(math.ceil(settings.lease * 1000))
+  repeat
+    local reply = call(self, { "EVAL", TAKE_LEASE, "2", key, key .. ":lease", milliseconds, refused or "" })
+    if type(reply) == "string" then
+      local verdict = open(self, key, address, reply)
+      if verdict then
+        return 0, verdict
+      end
+      refused = reply
+    elseif type(reply) ~= "number" then
+      return 0
+    elseif reply > 0 then
+      return reply
+    end
+    ngx.sleep(pause)
+    pause = math.min(pause * GROWTH, LONGEST_PAUSE)
+  until now() >= deadline
+  return 0
+end
+
+local function post(self, command)
+  self.recorder:count("redis_writes", command and self.pipeline:post(command) and "sent" or "dropped")
+end
+
+---Writes a verdict later, and ends the lease.
 ---@param key string
 ---@param known riskscreen.nginx.KnownDecision
 ---@param at number seconds of the fetch
 ---@param valid_until number seconds
 ---@param purge number the last one before the fetch
 ---@param mark string of its record
-function Fleet:share(key, known, at, valid_until, purge, mark)
-  local milliseconds, offset = math.floor((valid_until - now()) * 1000), self.purges:offset()
-  local text = milliseconds > 0 and offset and self.verdicts:encode(key, known.json, at, valid_until, offset, purge)
-  if text then
-    local id = ("%.0f-0"):format(purge)
-    local command = { "EVAL", SHARE, "2", key, self.stream, text, ("%.0f"):format(milliseconds), id, mark }
-    self.recorder:count("redis_writes", self.pipeline:post(command) and "sent" or "dropped")
+---@param lease number 0 without one
+function Fleet:share(key, known, at, valid_until, purge, mark, lease)
+  if self.pipeline:refuses() then
+    return post(self, nil)
   end
+  local milliseconds, offset = math.floor((valid_until - now()) * 1000), self.purges:offset()
+  local text = milliseconds > 0
+    and offset
+    and self.verdicts:encode(key, known.json, at, valid_until, offset, purge, lease)
+  if text then
+    local lifetime, number, id = ("%.0f"):format(milliseconds), ("%016.0f"):format(lease), ("%.0f-0"):format(purge)
+    post(self, { "EVAL", SHARE, "3", key, key .. ":lease", self.stream, text, lifetime, number, id, mark })
+  end
+end
+
+---Ends a lease without a verdict.
+---@param key string
+---@param lease number
+function Fleet:release(key, lease)
+  post(self, { "EVAL", redis.RELEASE, "1", key .. ":lease", ("%016.0f"):format(lease) })
 end
 
 ---The account's lists, which one machine fetches for all.

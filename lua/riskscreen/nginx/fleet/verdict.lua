@@ -6,12 +6,12 @@ local seals = require "riskscreen.nginx.fleet.seal"
 local time = require "riskscreen.util.time"
 
 -- The parts of a text: version of this format, decision as JSON, time of the fetch, end of its validity, number of the
--- last purge, code.
-local VERSION = "2"
+-- last purge, number of the lease, code.
+local VERSION = "1"
 local TIME, NUMBER = "%014.3f", "%016.0f"
-local TAIL = TIME .. TIME .. NUMBER
+local TAIL = TIME .. TIME .. NUMBER .. NUMBER
 local JSON_AT = 2
-local AT, VALID_AT, PURGE_AT, CODE_AT = -76, -62, -48, -32 -- from the end
+local AT, VALID_AT, PURGE_AT, LEASE_AT, CODE_AT = -92, -78, -64, -48, -32 -- from the end
 local SHORTEST = #VERSION - AT -- bytes
 
 local LONGEST = 8192 -- bytes
@@ -41,9 +41,10 @@ end
 ---@param valid_until number
 ---@param offset number the time of Redis minus this machine's
 ---@param purge number
+---@param lease number 0 without one
 ---@return string|nil text nil if it is too long
-function Verdicts:encode(key, json, at, valid_until, offset, purge)
-  local text = VERSION .. json .. TAIL:format(at + offset, valid_until + offset, purge)
+function Verdicts:encode(key, json, at, valid_until, offset, purge, lease)
+  local text = VERSION .. json .. TAIL:format(at + offset, valid_until + offset, purge, lease)
   if #text + seals.SIZE <= LONGEST then
     return self.seal:close(key, text)
   end
@@ -62,7 +63,7 @@ function Verdicts:decode(key, sealed, now, offset)
     return nil, "forged"
   end
   local at, valid_until = number_in(sealed, AT, VALID_AT - 1), number_in(sealed, VALID_AT, PURGE_AT - 1)
-  local purge = number_in(sealed, PURGE_AT, CODE_AT - 1)
+  local purge = number_in(sealed, PURGE_AT, LEASE_AT - 1)
   if not (at and valid_until and purge) then
     return nil, "malformed"
   end
@@ -76,7 +77,7 @@ function Verdicts:decode(key, sealed, now, offset)
   return { at = at - self.skew, valid_until = valid_until - self.skew, purge = purge, json = json }
 end
 
-local M = { TIME_FIRST = AT, TIME_LAST = VALID_AT - 1 }
+local M = { LEASE_FIRST = LEASE_AT, LEASE_LAST = CODE_AT - 1 }
 
 ---@param keys string[]
 ---@param skew number seconds

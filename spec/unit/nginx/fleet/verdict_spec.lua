@@ -14,7 +14,7 @@ local function codec(keys)
 end
 
 local function text_of(at, valid_until, purge)
-  return codec():encode(LABEL, JSON, at or NOW, valid_until or NOW + 300, OFFSET, purge or 41)
+  return codec():encode(LABEL, JSON, at or NOW, valid_until or NOW + 300, OFFSET, purge or 41, 7)
 end
 
 local function reason(label, text, now, keys)
@@ -78,7 +78,7 @@ describe("a verdict in Redis", function()
     local OTHER = "another secret of the gates"
     local both, reversed = { OTHER, KEY }, { KEY, OTHER }
     assert.is_table(codec(both):decode(LABEL, text_of(), NOW, OFFSET))
-    local text = codec(both):encode(LABEL, JSON, NOW, NOW + 300, OFFSET, 41)
+    local text = codec(both):encode(LABEL, JSON, NOW, NOW + 300, OFFSET, 41, 7)
     assert.is_table(codec(reversed):decode(LABEL, text, NOW, OFFSET))
     assert.equal("forged", reason(LABEL, text, NOW, { KEY }))
   end)
@@ -93,7 +93,7 @@ describe("a verdict in Redis", function()
     for _, other in ipairs { "", "1", ("1"):rep(100), ("x"):rep(9000), false, 7, {} } do
       assert.is_truthy(reason(LABEL, other))
     end
-    assert.is_nil(codec():encode(LABEL, ("x"):rep(8192), NOW, NOW + 1, OFFSET, 1))
+    assert.is_nil(codec():encode(LABEL, ("x"):rep(8192), NOW, NOW + 1, OFFSET, 1, 0))
   end)
 
   it("is the one that was written, or none, for any change of its bytes", function()
