@@ -135,6 +135,7 @@ riskscreen.store, riskscreen.journal, riskscreen.report, riskscreen.redis, risks
 ---@field on_review? "block"|"review"|"allow" The effective action of review; `allow` leaves it to the application.
 ---@field monitor? boolean true: decides and logs, and lets every request pass.
 ---@field exempt? table|function Callers that pass without a lookup: addresses, networks, and functions that return true.
+---@field methods? table Methods such as "POST"; a request with another one is invalid, and so is one with a header that overrides it. HEAD counts as GET. By default all methods are accepted.
 ---@field timeout? number How long a request may wait for its decision.
 ---@field block? table The answer to a blocked request.
 ---@field review? table The answer to a request for review; by default that of `block`.

@@ -93,6 +93,13 @@ describe("the journal of a gate", function()
     assert.same({ addresses["high-eth"], addresses["clean-eth"], addresses["high-eth"] }, inputs)
   end)
 
+  it("has the id that a denied request was told", function()
+    start ", interval = 0.05"
+    local told = running.get("/withdraw?network=eth&to=" .. addresses["high-eth"]).headers["x-request-id"]
+    assert.matches("^%x+$", told)
+    assert.equal(told, wait_for_lines(1)[1].request_id)
+  end)
+
   it("has a line for each request, with the source of its decision", function()
     start ", interval = 0.05, record = true"
     assert.equal(403, request "high-eth")

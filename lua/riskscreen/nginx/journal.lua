@@ -8,6 +8,7 @@ local tables = require "riskscreen.util.tables"
 
 local ngx = _G.ngx
 
+local PAUSE = 0.001 -- seconds; ngx.sleep(0) would not let other requests run
 local SLICE = 50 -- lines that are written at once; a worker serves no request meanwhile
 local LOCK_TIMEOUT = 0.5 -- seconds
 local ALARM_EVERY = 60 -- seconds between two lines of the error log for one reason
@@ -97,7 +98,7 @@ local function flush(self)
     if not flush_slice(self) then
       return
     elseif not self.is_ending then
-      ngx.sleep(0)
+      ngx.sleep(PAUSE)
     end
   end
 end
@@ -130,7 +131,7 @@ local function start(self)
   end) and true or false
 end
 
-local function record(self, decision, source, gate, input, canonical)
+local function record(self, decision, source, gate, request_id, input, canonical)
   if not self.started and not self.is_ending then
     start(self)
   end
@@ -142,7 +143,7 @@ local function record(self, decision, source, gate, input, canonical)
     policy = gate.policy,
     outcome = location:effective_action(decision, source),
     monitor = location.monitor,
-    request_id = ngx.var.request_id,
+    request_id = request_id,
     hide = self.hide,
     is_final = true,
   })
@@ -155,10 +156,11 @@ end
 ---@param decision riskscreen.Decision which nobody changes
 ---@param source string as the gate calls it
 ---@param gate riskscreen.nginx.Gate that decided
+---@param request_id string|nil
 ---@param input? any
 ---@param canonical? string
-function Journal:record(decision, source, gate, input, canonical)
-  local ok, message = pcall(record, self, decision, source, gate, input, canonical)
+function Journal:record(decision, source, gate, request_id, input, canonical)
+  local ok, message = pcall(record, self, decision, source, gate, request_id, input, canonical)
   if not ok then
     ngx.log(ngx.ERR, "riskscreen: a decision was not recorded: ", tostring(message))
   end

@@ -1,5 +1,5 @@
--- The entries of a queue's streams: which are the queue's, and what they mean. Entries of other programs are removed,
--- and counted in the status as `foreign`.
+-- Reads and removes the entries of a queue's streams. Entries of other programs are removed, and counted in the status
+-- as `foreign`.
 local kept = require "riskscreen.json.kept"
 local redis = require "riskscreen.redis"
 local scripts = require "riskscreen.queue.scripts"
@@ -53,7 +53,7 @@ function M.read(queue, stream, reply)
   return own, last
 end
 
----What a user gets for an entry: the outcome and the input, whose members never take the place of the outcome's.
+---A result or a dead letter. Its input is one member, so that it never takes the place of a member of the outcome.
 ---@param outcome table
 ---@param entry { id: string, item: string, position?: string }
 ---@return riskscreen.QueueResult

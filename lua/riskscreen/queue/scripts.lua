@@ -3,8 +3,8 @@
 -- outcome. Its worker asks the local lists. It uses the outcome only if the outcome's identity is its own.
 --
 -- Redis undoes nothing if a script fails in the middle. So each script first reads the keys on which a change could
--- fail, and asks whether the user may run every command: a key of another type or an ACL ends it before it writes.
--- Redis before 7.0 cannot tell; there an input is added to its new place before it leaves the old one.
+-- fail, and asks whether the user may run every command. A key of another type or an ACL ends it before it writes.
+-- Redis before 7.0 cannot tell the rights. There an input is added to its new place before it leaves the old one.
 --
 -- Keys of a queue, all with its prefix:
 --   jobs, results, dead   streams
@@ -30,11 +30,7 @@ for _, stream in ipairs({ jobs, results, dead }) do
   writes[#writes + 1] = { 'XADD', stream, '*', 'a', 'b' }
   writes[#writes + 1] = { 'XDEL', stream, '0-0' }
 end
-for _, command in ipairs(writes) do
-  if redis.acl_check_cmd and not redis.acl_check_cmd(unpack(command)) then
-    return redis.error_reply('NOPERM a script of the queue needs ' .. command[1])
-  end
-end
+]=] .. redis.permitted "writes" .. [=[
 local following = tonumber(redis.call('HGET', counts, 'following') or '0')
 -- The states and the followers of subjects, as they are after the changes that the script makes.
 local states, lists = {}, {}
@@ -105,9 +101,9 @@ return { last, added, invalid }
 ]=]
 
 -- Arguments: prefix, group, seconds that outcomes are remembered; then position, id, outcome and use of each job. The
--- use of an outcome: 'shared', it came with the job; 'remember', other inputs may use it; 'own', they may not; 'dead',
--- it is the reason why the job and its followers become dead letters. A job that another worker has finished is passed
--- over. Returns how many inputs got a result, and how many results wait.
+-- use of an outcome: 'shared', it came with the job; 'remember', other inputs may use it; 'own', they may not. With
+-- 'dead' it is the reason why the job and its followers become dead letters. A job that another worker has finished is
+-- passed over. Returns how many inputs got a result, and how many results wait.
 local done = [=[
 local group, remember = ARGV[2], tonumber(ARGV[3])
 local ended = {}

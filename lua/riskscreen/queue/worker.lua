@@ -431,7 +431,10 @@ function Worker:run(how)
   end
   runtime.tasks.gather(bodies)
   leave(self)
-  return not self.failure and self.finished or nil, self.failure
+  if self.failure then
+    return nil, self.failure
+  end
+  return self.finished
 end
 
 ---Ends `run` soon: screenings under way are finished, other jobs are left to other workers.

@@ -23,8 +23,11 @@ if not now then
 end
 ]]
 
--- Removes expired entries of a space: true where there may be more.
+-- KEYS: values, index, expiries. Removes expired entries of a space: true where there may be more.
 local SWEEP = TIME
+  .. redis.permitted [[{
+  { 'HSET', KEYS[1], 'a', 'b' }, { 'HDEL', KEYS[1], 'a' }, { 'ZADD', KEYS[2], '0', 'a' }, { 'ZREM', KEYS[3], 'a' },
+}]]
   .. [[
 local function sweep(values, index, expiries, limit)
   local expired = redis.call('ZRANGEBYSCORE', expiries, '-inf', now, 'LIMIT', 0, limit)

@@ -303,7 +303,7 @@ end
 ---@return string
 function M.count(number, noun, shown)
   if number ~= 1 then
-    noun = noun:gsub("y$", "ie"):gsub("s$", "se") .. "s"
+    noun = noun:gsub("([^aeiou])y$", "%1ie"):gsub("s$", "se") .. "s"
   end
   return (shown or ("%.0f"):format(number)) .. " " .. noun
 end

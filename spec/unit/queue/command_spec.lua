@@ -153,6 +153,19 @@ describe_if("riskscreen queue", function()
       assert.equal(12, select(2, results "out.csv"))
     end)
 
+    it("knows its rows again under names that CSV changes", function()
+      for _, run in ipairs { "=march", "a, b", 'a "b"', "-1" } do
+        local name = ("run %d.csv"):format(#run):gsub(" ", "")
+        for _ = 1, 2 do
+          server:command "FLUSHALL"
+          queue(("add @a.csv --run='%s'"):format(run))
+          queue "work --drain --sandbox"
+          assert.equal(0, (queue("results -o @" .. name)))
+          assert.equal(11, select(2, read(name):gsub("\n", "")), run)
+        end
+      end
+    end)
+
     it("refuses another row in the place of one that it has", function()
       server:command "FLUSHALL"
       write("a.csv", HEADER .. rows_of(2, 11))

@@ -95,7 +95,7 @@ describe_if("a queue in a Redis that gives trouble", function()
     assert(queue:add("jobs", inputs_of(21, 29, 24)))
   end
 
-  -- What calls each script.
+  -- Calls of each script.
   local uses = {
     add = function()
       return queue:add("more", tables.concat(inputs_of(31, 34, 33), { {} }))

@@ -217,8 +217,8 @@ local function run_requeue(context)
   context:tell(text.count(count, "job", grouped(count)) .. " again")
 end
 
--- The CSV file of `riskscreen queue results`. It names the queue of its rows, and no row is in it twice: a result may
--- come again after a kill or from a Redis that has lost changes. A row that was cut by a kill is removed.
+-- The CSV file of `riskscreen queue results`. It names the queue of its rows, and no row is in it twice. A result may
+-- come again after a kill, or from a Redis that has lost changes. A row that was cut by a kill is removed.
 
 local result_columns = columns_of "source row address network action reasons risks error time fields queue"
 local QUEUE = #result_columns
@@ -229,11 +229,16 @@ local QUEUE = #result_columns
 ---@field queue string the queue and its Redis
 ---@field subjects table<string, table<integer, integer>> by run and row, a digest of address and network
 
--- Whether a row is in the file; from now on it is. Another address in its place ends the command.
-local function has_row(file, cells)
+-- Whether a row is in the file; from now on it is. Another queue, or another address in its place, ends the command.
+local function has_row(file, line)
+  local cells = {}
+  records.split(line:sub(1, -3), ",", cells, line:find('"', 1, true) ~= nil)
+  if cells[QUEUE] ~= file.queue then
+    local message = "%s has the results of the queue %s, and this one is %s: -o names another file"
+    status.misuse(message:format(file.path, text.show(cells[QUEUE]), text.show(file.queue)))
+  end
   local source, row = cells[1], tonumber(cells[2]) or 0
-  local subject = ("%s %s"):format(cells[3] or "", cells[4] or ""):gsub("^'", "")
-  local number = tonumber(text.hex(core.sha256(subject)):sub(1, 8), 16)
+  local number = tonumber(text.hex(core.sha256(cells[3] .. " " .. cells[4])):sub(1, 8), 16)
   file.subjects[source] = file.subjects[source] or {}
   local before = file.subjects[source][row]
   file.subjects[source][row] = before or number
@@ -246,22 +251,17 @@ end
 
 -- Reads the rows of the file. Returns its length up to the end of the last whole row.
 local function read_results(file)
-  local header, size, cells = outputs.csv_header(result_columns), 0, {}
+  local header, size = outputs.csv_header(result_columns), 0
   local next_line = records.lines(function()
     return file.out:read(PIECE)
   end, "bytes")
-  for line, _, length in next_line do
+  for line in next_line do
     if size == 0 and line ~= header:sub(1, #line) then
       status.misuse(("%s is not a file of this command"):format(file.path))
     elseif line:sub(-1) ~= "\n" then
       break -- cut by a kill
     elseif size > 0 then
-      records.split(line:sub(1, length), ",", cells, line:find('"', 1, true) ~= nil)
-      if cells[QUEUE] ~= file.queue then
-        local message = "%s has the results of the queue %s, and this one is %s: -o names another file"
-        status.misuse(message:format(file.path, text.show(cells[QUEUE]), text.show(file.queue)))
-      end
-      has_row(file, cells)
+      has_row(file, line)
     end
     size = size + #line
   end
@@ -295,8 +295,9 @@ local function write_results(file, results)
       local cell = cells[index]
       cells[index] = type(cell) == "string" and text.printable(cell, LONGEST_CELL) or cell -- without line breaks
     end
-    if not has_row(file, cells) then
-      status.ensure_written(file.out:write(outputs.csv(cells, QUEUE)))
+    local line = outputs.csv(cells, QUEUE)
+    if not has_row(file, line) then
+      status.ensure_written(file.out:write(line))
       count = count + 1
     end
   end
