@@ -368,15 +368,17 @@ function M.get(configuration, name)
   return value and value.value
 end
 
----The text of a setting's value for people, without passwords: of a URL the host alone if it holds one or is refused,
----and of a command its first word.
+---The text of a setting's value for people, without keys and passwords: of a URL the host alone if it holds one or is
+---refused, of a command its plain first word, and of a key file its path if that is a file and so not the key.
 ---@param configuration riskscreen.cli.Configuration
 ---@param name string
 ---@return string|nil
 function M.shown(configuration, name)
   local written = configuration.values[name] and configuration.values[name].text
   if not written or name == "access_key_command" then
-    return written and written:match "^%S*" .. " …"
+    return written and (written:match "^[%w_./-]+ " or "") .. "…"
+  elseif name:find "key_file$" and not files.exists(written) then
+    return "… (no such file)"
   elseif by_name[name].option.argument ~= "URL" and not written:find("://", 1, true) then
     return written
   end

@@ -134,8 +134,28 @@ describe("the configuration", function()
   end)
 
   it("shows the program of access_key_command, and not its arguments", function()
-    local rows = shown({}, { RISKSCREEN_ACCESS_KEY_COMMAND = "printf " .. KEY })
-    assert.equal("printf …", rows.access_key_command.value)
+    for command, expected in pairs {
+      ["printf " .. KEY] = "printf …",
+      ["/usr/bin/pass show riskscreen"] = "/usr/bin/pass …",
+      ["TOKEN=" .. KEY .. " vault read key"] = "…",
+      [KEY] = "…",
+    } do
+      local rows = shown({}, { RISKSCREEN_ACCESS_KEY_COMMAND = command })
+      assert.equal(expected, rows.access_key_command.value)
+    end
+  end)
+
+  it("shows the path of a key file only where there is one, because the text may be the key", function()
+    local path = write("key", KEY)
+    for _, name in ipairs { "access_key_file", "journal_key_file" } do
+      local variable = "RISKSCREEN_" .. name:upper()
+      assert.equal(path, shown({}, { [variable] = path })[name].value)
+      assert.equal("… (no such file)", shown({}, { [variable] = KEY })[name].value)
+      for _, verb in ipairs { { "config", "list" }, { "doctor" } } do
+        local _, out, err = run(verb, { env = { [variable] = KEY, RISKSCREEN_BASE_URL = "http://127.0.0.1:1" } })
+        assert.is_nil((out .. err):find(KEY, 1, true), verb[1])
+      end
+    end
   end)
 
   it("refuses a variable whose name is nearly one of ours", function()
