@@ -23,6 +23,8 @@ function M.open(context, path)
   local lacking = input:lacks(context.options.keep or {}, "--keep")
   if lacking then
     status.misuse(lacking.message)
+  elseif not input.has_network and not context:network() and not input.is_empty then
+    status.misuse "the file has no column 'network': give -n NETWORK, or name the column with --network-column"
   end
   return input
 end

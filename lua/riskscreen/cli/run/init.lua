@@ -370,9 +370,6 @@ end
 local function new_run(context)
   local options, world = context.options, context.world
   local input = inputs.open(context, options.file)
-  if not input.has_network and not context:network() and not input.is_empty then
-    status.misuse "the file has no column 'network': give -n NETWORK, or name the column with --network-column"
-  end
   return setmetatable({
     context = context,
     input = input,
