@@ -282,6 +282,9 @@ describe("riskscreen completion", function()
       for _, command in ipairs(verbs.list()) do
         assert.matches(command.name:match "%S+$", output, 1, true)
       end
+      for _, value in ipairs { "zksync", "freeze_events", "getAddressEntity", "rate_limit.rate", "/riskscreen 2>" } do
+        assert.matches(value, output, 1, true)
+      end
       if check then
         write("completion", output)
         assert.equal(0, select(2, shell(check .. " $TMP/completion")))
