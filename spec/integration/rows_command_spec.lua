@@ -38,12 +38,12 @@ describe("a file of rows in the command", function()
       end
       local status, _, err = run(arguments)
       assert.equal(4, status, verb[1])
-      assert.matches("more than 1000 rows are invalid", err, 1, true)
+      assert.matches("more invalid rows than 1000", err, 1, true)
       arguments[#arguments + 1] = "--max-invalid"
       arguments[#arguments + 1] = "3"
       status, _, err = run(arguments)
       assert.equal(4, status, verb[1])
-      assert.matches("more than 3 rows are invalid", err, 1, true)
+      assert.matches("more invalid rows than 3", err, 1, true)
     end
   end)
 

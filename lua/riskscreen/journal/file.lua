@@ -141,7 +141,7 @@ local function head_of_new_file(self, settled)
   elseif settled.seq == 0 then
     return { part = 1, seq = 0, hash = lines.FIRST }
   end
-  local message = "the file is missing or empty, but %d lines were written to it; bring it back, or remove %s.head"
+  local message = "the file is missing or empty, but line %d was written to it; bring it back, or remove %s.head"
   return nil, M.failure(self.path, message:format(settled.seq, self.path), "damaged")
 end
 
@@ -156,7 +156,7 @@ local function find_place(self, lock_file, file)
     local head, err = head_of_new_file(self, settled)
     return head, err or size
   elseif settled and settled.seq > other.seq then
-    local message = "the file ends at line %d, but %d lines were written; run `journal verify`"
+    local message = "the file ends at line %d, but line %d was written; run `journal verify`"
     return nil, M.failure(self.path, message:format(other.seq, settled.seq), "damaged")
   end
   return other, size

@@ -379,7 +379,7 @@ function Rows:invalid(line, problem)
   self.invalid_count = self.invalid_count + 1
   local most = self.options.max_invalid
   if most and self.invalid_count > most then
-    local message = "more than %d rows are invalid, the last one is this: %s. --max-invalid N takes more"
+    local message = "more invalid rows than %d, the last one is this: %s. --max-invalid N takes more"
     return self:failure(message:format(most, problem), line)
   end
 end

@@ -161,7 +161,7 @@ describe("a file of rows", function()
     local input = rows.open(path, { max_invalid = 2 })
     assert.is_nil(input:invalid(2, "bad"))
     assert.is_nil(input:invalid(3, "bad"))
-    assert.matches("line 4: more than 2 rows are invalid, the last one is this: bad", input:invalid(4, "bad").message)
+    assert.matches("line 4: more invalid rows than 2, the last one is this: bad", input:invalid(4, "bad").message)
     input:close()
   end)
 
