@@ -56,12 +56,11 @@ local columns = columns_of.named {
   "degraded",
 }
 
----The columns of decisions. Those of the sandbox name it, so that nobody files them as answers of a service.
----@param source? "sandbox"
----@param meta? table<string, string> each fact has a column
+---Columns, and one for each fact.
+---@param list riskscreen.cli.Column[]
+---@param meta? table<string, string>
 ---@return riskscreen.cli.Column[]
-function M.columns(source, meta)
-  local list = source and tables.concat(columns, columns_of.named { "source" }) or columns
+function M.with_facts(list, meta)
   -- The report takes a column `verdict` for a second action.
   local own, facts = tables.set(tables.concat({ "line", "time", "verdict" }, tables.pluck(list, "name"))), {}
   for index, name in ipairs(tables.sorted_keys(meta or {})) do
@@ -71,6 +70,14 @@ function M.columns(source, meta)
     facts[index] = { name = name, path = { "meta", name } }
   end
   return tables.concat(list, facts)
+end
+
+---The columns of decisions. Those of the sandbox name it, so that nobody files them as answers of a service.
+---@param source? "sandbox"
+---@param meta? table<string, string> each fact has a column
+---@return riskscreen.cli.Column[]
+function M.columns(source, meta)
+  return M.with_facts(source and tables.concat(columns, columns_of.named { "source" }) or columns, meta)
 end
 
 local function each(list, field)
