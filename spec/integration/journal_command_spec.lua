@@ -197,6 +197,43 @@ describe("the journal of the command", function()
     assert.is_true(journals.verify(path).ok)
   end)
 
+  it("leaves every file alone that is none of its own", function()
+    local rows, output = temporary.path "rows.csv", temporary.path "results.csv"
+    local function try(journal, ...)
+      local status, _, err = run { "screen", "--sandbox", "-n", "eth", "--journal", journal, ... }
+      assert.is_true(status == 2 or status == 4, status)
+      return err
+    end
+    local function link(kind, target)
+      local name = temporary.path(kind .. ".link")
+      os.remove(name)
+      assert(os.execute(("ln %s '%s' '%s'"):format(kind == "soft" and "-s" or "", target, name)))
+      return name
+    end
+    for _, content in ipairs { "address\n" .. CLEAN, "address\n" .. CLEAN .. "\n", '{"address":"' .. CLEAN .. '"}' } do
+      temporary.write(rows, content)
+      try(rows, HACK)
+      for _, journal in ipairs { rows, link("soft", rows), link("hard", rows) } do
+        assert.matches("the journal .+ is also .+rows.csv", try(journal, "--file", rows, "-o", output))
+      end
+      assert.equal(content, temporary.read(rows))
+      assert.is_nil(io.open(rows .. ".head"))
+    end
+    -- A journal that is read, or would be written over.
+    assert.equal(0, (screen("-q", CLEAN)))
+    local before = temporary.read(path)
+    assert.matches("is also", try(path, "--file", path, "-o", output))
+    temporary.write(rows, "address\n" .. CLEAN .. "\n")
+    for _, journal in ipairs { path, link("soft", path), link("hard", path) } do
+      assert.matches("is also", try(journal, "--file", rows, "--force", "-o", path))
+    end
+    assert.matches("is also", try(path, "--file", rows, "--force", "-o", path .. ".head"))
+    os.rename(path, output .. ".state")
+    os.rename(path .. ".head", output .. ".state.head")
+    assert.matches("is also", try(output .. ".state", "--file", rows, "--force", "-o", output))
+    assert.equal(before, temporary.read(output .. ".state"))
+  end)
+
   it("has every row of a run over a file, also those that are refused before a call", function()
     local rows = { HACK .. ",eth", HACK .. ",", "nonsense,eth", CLEAN .. ",nowhere", CLEAN .. ",eth" }
     temporary.write(temporary.path "rows.csv", "address,network\n" .. table.concat(rows, "\n") .. "\n")

@@ -7,6 +7,7 @@ require "riskscreen.core"
 local clients = require "riskscreen.cli.client"
 local commands = require "riskscreen.cli.commands"
 local configuration = require "riskscreen.cli.configuration"
+local inputs = require "riskscreen.cli.input"
 local option_of = require "riskscreen.cli.option"
 local outputs = require "riskscreen.cli.output"
 local parsers = require "riskscreen.cli.parser"
@@ -42,7 +43,10 @@ Context.__index = Context
 ---@return riskscreen.Client
 ---@return "sandbox"|nil source nil if a service answers
 function Context:client(changes)
-  return clients.open(self.configuration, self.world, changes, self.command.verdict == "output")
+  local client, source = clients.open(self.configuration, self.world, changes, self.command.verdict == "output")
+  inputs.refuse_journal(self, self.world.out)
+  inputs.refuse_journal(self, self.options.output or "-")
+  return client, source
 end
 
 ---A value of the configuration.

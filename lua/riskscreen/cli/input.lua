@@ -16,6 +16,17 @@ local M = {
   },
 }
 
+---Ends the command if a file that it reads or writes is the journal, also by links.
+---@param context riskscreen.cli.Context
+---@param file string|file*
+function M.refuse_journal(context, file)
+  local journal = context:setting "journal"
+  if journal and (rows.are_one(file, journal) or rows.are_one(file, journal .. ".head")) then
+    local other = type(file) == "string" and file or "a standard stream"
+    status.misuse(("the journal %s is also %s: give the journal a file of its own"):format(journal, other))
+  end
+end
+
 ---Opens a file of addresses. A file that is refused ends the command before the first call.
 ---@param context riskscreen.cli.Context
 ---@param path string "-" is stdin
@@ -23,6 +34,7 @@ local M = {
 function M.open(context, path)
   local source = path == "-" and context.world.input or path
   local name = path == "-" and "stdin" or path
+  M.refuse_journal(context, source)
   local input =
     status.ensure(rows.open(source, rows.options_of(context.options, { name = name, checked_first = true })))
   local lacking = input:lacks(context.options.keep or {}, "--keep")
@@ -32,7 +44,7 @@ function M.open(context, path)
   return input
 end
 
----Ends the command if a file to write is the file that is read.
+---Ends the command if a file to write is the file that is read, or the journal.
 ---@param output string|file*
 ---@param context riskscreen.cli.Context
 ---@param path string of the input
@@ -40,6 +52,7 @@ function M.refuse_output(output, context, path)
   if rows.are_one(output, path == "-" and context.world.input or path) then
     status.misuse(("the output is the input %s, which would be lost: -o names another file"):format(path))
   end
+  M.refuse_journal(context, output)
 end
 
 return M

@@ -64,32 +64,6 @@ function M.parse_head(content)
   return lines.is_head(head) and head or nil
 end
 
--- Takes the lock: the open head file. Waits for other writers, whose batches are short.
-local function take_lock(self)
-  local path = self.path .. ".head"
-  local file, message = open(path, "r+b")
-  if not file then
-    file, message = open(path, "a+b")
-    if file then
-      file:close()
-      file, message = open(path, "r+b")
-    end
-  end
-  if not file then
-    return system_failure(self, "the head file cannot be opened", message)
-  end
-  local waited = 0
-  while not self.system.lock(file) do
-    if waited >= self.settings.lock_timeout then
-      file:close()
-      return nil, M.failure(self.path, "another program holds the lock for too long", "busy")
-    end
-    self.settings.sleep(LOCK_PAUSE)
-    waited = waited + LOCK_PAUSE
-  end
-  return file
-end
-
 -- The position of the last line break among the first bytes of a file; 0 where there is none.
 local function last_break(file, finish)
   while finish > 0 do
@@ -104,27 +78,67 @@ local function last_break(file, finish)
   return 0
 end
 
--- The end of the file: its size, and the head after its last line, which is nil for an empty file.
-local function read_end(self, file)
-  local size = file:seek "end"
-  local start = math.max(0, size - lines.LONGEST_ENDING - 1)
+-- The last bytes of the first `finish` ones of a file, enough for the ending of a line.
+local function tail_of(file, finish)
+  local start = math.max(0, finish - lines.LONGEST_ENDING - 1)
   file:seek("set", start)
-  local tail = size > 0 and file:read(size - start) or ""
-  if size > 0 and tail:sub(-1) ~= "\n" then
-    local cut, message = self.system.truncate(file, last_break(file, size))
-    if not cut then
-      return system_failure(self, "a torn line cannot be removed", message)
-    end
-    self.repaired = self.repaired + 1
-    return read_end(self, file)
-  elseif size == 0 then
-    return 0
+  return finish > 0 and file:read(finish - start) or ""
+end
+
+-- The end of the last whole line, and the head after it, which is nil where there is none. What follows is a torn line:
+-- it may be cut off only after a line of a journal, or where a head says that the first line of the file was to come.
+local function read_end(self, file, settled)
+  local size = file:seek "end"
+  local finish, tail = size, tail_of(file, size)
+  if tail:sub(-1) ~= "\n" then
+    finish = last_break(file, size)
+    tail = tail_of(file, finish)
   end
   local chain = lines.chain(tail:sub(1, -2))
-  if not chain then
-    return nil, M.failure(self.path, "the last line is not one of a journal; run `journal verify`", "damaged")
+  local is_begun = finish == 0 and settled and (settled.next or settled.seq == 0)
+  if not chain and size > 0 and not is_begun then
+    local message = "the last line is not one of a journal; run `journal verify`, or name another file"
+    return nil, M.failure(self.path, message, "damaged")
   end
-  return size, { part = chain.part, seq = chain.seq, hash = chain.hash }
+  return finish, chain and { part = chain.part, seq = chain.seq, hash = chain.hash }
+end
+
+-- Makes the head file, unless it is to stand beside a file that is no journal.
+local function make_head_file(self, path)
+  local file = open(self.path, "rb")
+  if file then
+    local finish, err = read_end(self, file)
+    file:close()
+    if not finish then
+      return nil, err
+    end
+  end
+  local head_file, message = open(path, "ab")
+  return head_file and head_file:close() and open(path, "r+b"), message
+end
+
+-- Takes the lock: the open head file. Waits for other writers, whose batches are short.
+local function take_lock(self)
+  local path = self.path .. ".head"
+  local file, problem = open(path, "r+b")
+  if not file then
+    file, problem = make_head_file(self, path)
+  end
+  if errors.is(problem) then
+    return nil, problem
+  elseif not file then
+    return system_failure(self, "the head file cannot be opened", problem)
+  end
+  local waited = 0
+  while not self.system.lock(file) do
+    if waited >= self.settings.lock_timeout then
+      file:close()
+      return nil, M.failure(self.path, "another program holds the lock for too long", "busy")
+    end
+    self.settings.sleep(LOCK_PAUSE)
+    waited = waited + LOCK_PAUSE
+  end
+  return file
 end
 
 -- The head for an empty or a new file: after the last line of the file before it.
@@ -145,28 +159,15 @@ local function head_of_new_file(self, settled)
   return nil, M.failure(self.path, message:format(settled.seq, self.path), "damaged")
 end
 
--- The place where the next line goes: the head, and the size of the file.
-local function find_place(self, lock_file, file)
-  lock_file:seek "set"
-  local settled = M.parse_head(lock_file:read(LONGEST_HEAD))
-  local size, other = read_end(self, file)
-  if not size then
-    return nil, other
-  elseif not other then
-    local head, err = head_of_new_file(self, settled)
-    return head, err or size
-  elseif settled and settled.seq > other.seq then
-    local message = "the file ends at line %d, but %d lines were written; run `journal verify`"
-    return nil, M.failure(self.path, message:format(other.seq, settled.seq), "damaged")
-  end
-  return other, size
-end
-
--- Writes the head into the head file, after the lines are on the disk where `sync` says so.
-local function settle(self, lock_file, file, head, is_rotated)
+local function sync(self, file)
   if self.settings.sync and not self.system.sync(file) then
     return system_failure(self, "the file cannot be synchronised", "fdatasync failed")
   end
+  return true
+end
+
+-- Writes the head into the head file.
+local function note(self, lock_file, head, is_rotated)
   local content = ('{"part":%d,"seq":%d,"hash":"%s"%s}'):format(
     head.part,
     head.seq,
@@ -181,6 +182,48 @@ local function settle(self, lock_file, file, head, is_rotated)
   end
   self.settled_at, self.dirty = self.settings.now(), false
   return true
+end
+
+-- Notes the head when the lines are on the disk, where `sync` says so.
+local function settle(self, lock_file, file, head, is_rotated)
+  local ok, err = sync(self, file)
+  if ok then
+    ok, err = note(self, lock_file, head, is_rotated)
+  end
+  return ok, err
+end
+
+-- The place where the next line goes: the head, and the size of the file without a torn line.
+local function find_place(self, lock_file, file)
+  lock_file:seek "set"
+  local content = lock_file:read(LONGEST_HEAD)
+  local settled = M.parse_head(content)
+  if content and content:find "[^%s%z]" and not content:find '^{"part":' then
+    return nil, M.failure(self.path, self.path .. ".head is not the head of a journal", "damaged")
+  end
+  local size, other = read_end(self, file, settled)
+  if not size then
+    return nil, other
+  elseif size < file:seek "end" then
+    local cut, message = self.system.truncate(file, size)
+    if not cut then
+      return system_failure(self, "a torn line cannot be removed", message)
+    end
+    self.repaired = self.repaired + 1
+  end
+  if not other then
+    local head, err = head_of_new_file(self, settled)
+    if head and not settled then
+      -- From now on the file is known as a journal's, and its head has its place on the disk.
+      local noted, failure = note(self, lock_file, head)
+      head, err = noted and head, failure
+    end
+    return head, err or size
+  elseif settled and settled.seq > other.seq then
+    local message = "the file ends at line %d, but %d lines were written; run `journal verify`"
+    return nil, M.failure(self.path, message:format(other.seq, settled.seq), "damaged")
+  end
+  return other, size
 end
 
 local function rotate(self, lock_file, file, head)
@@ -223,7 +266,11 @@ local function with_lock(self, fn)
   return result, problem
 end
 
+-- Appends all of the lines, or none.
 local function append(self, bodies, lock_file, file, head, size)
+  if not bodies[1] then
+    return true
+  end
   local sealed, after = lines.seal(bodies, head, self.hash)
   local content = table.concat(sealed, "\n") .. "\n"
   local max_size = self.settings.max_size
@@ -231,24 +278,29 @@ local function append(self, bodies, lock_file, file, head, size)
     local ok, err = rotate(self, lock_file, file, head)
     return ok and ROTATED, err
   end
-  local ok, message = file:write(content)
+  local is_due = self.settings.now() >= self.settled_at + (self.settings.sync or self.settings.settle)
+  local ok, problem = file:write(content)
   if not ok then
-    -- A part of the text may have been written.
+    problem = select(2, system_failure(self, "the line cannot be written", problem))
+  elseif is_due then
+    ok, problem = sync(self, file)
+  end
+  if not ok then
     self.system.truncate(file, size)
-    return system_failure(self, "the line cannot be written", message)
+    return nil, problem
   end
   self.dirty = true
-  if self.settings.now() >= self.settled_at + (self.settings.sync or self.settings.settle) then
-    return settle(self, lock_file, file, after)
+  if is_due then
+    note(self, lock_file, after) -- the lines are there also without it: the next ones, or `close`, note it again
   end
   return true
 end
 
 ---Appends lines.
----@param bodies string[]
+---@param take fun(): string[] called when nothing is waited for any more, so that another flush can write them till then
 ---@return boolean|nil ok
 ---@return riskscreen.Error|nil err
-function File:write(bodies)
+function File:write(take)
   if not self.is_checked then
     local ok, err = self:open()
     if not ok then
@@ -257,8 +309,8 @@ function File:write(bodies)
   end
   local written, err
   repeat
-    written, err = with_lock(self, function(lock_file, file, head, size)
-      return append(self, bodies, lock_file, file, head, size)
+    written, err = with_lock(self, function(...)
+      return append(self, take(), ...)
     end)
   until written ~= ROTATED
   return written, err

@@ -63,11 +63,11 @@ local function expiry_of(value)
   return seconds
 end
 
--- The places of a row. One with `as` holds on every network, in the spelling of that network.
+-- The places of a row. `as` only checks the address: its key is good on every network whose format fits.
 local function places_of(row, address, network, level)
   local places, problem = index.places(address, row.as or network, level)
   if places and row.as then
-    return { { scope = index.ANY, address = places[1].address } }
+    return index.places(address, nil, level)
   end
   return places, problem
 end

@@ -145,6 +145,7 @@ end
 
 ---@class riskscreen.Inbox
 ---@field dict? table the shared dict of nginx that holds the inbox's events
+---@field account? string the name of the account whose events come here
 ---@field waiters riskscreen.webhook.Waiters the transactions that await events
 ---@field private authenticate fun(delivery: riskscreen.Delivery): integer|nil, string|nil
 ---@field private handlers table<string, function>
@@ -406,7 +407,9 @@ function M.new(given)
   elseif is_store(handled) then
     handled, place = in_store(handled, settings.account, remember, early)
   end
-  return M.assemble(settings, handled, waiters.new(place, early.ttl))
+  local made = M.assemble(settings, handled, waiters.new(place, early.ttl))
+  made.account = settings.account
+  return made
 end
 
 return M

@@ -88,6 +88,18 @@ local function place_of(run, path)
   return path .. UNFINISHED
 end
 
+-- Whether the output is still that of the run up to an offset, as far as its first line and its length show. What comes
+-- after that is cut off.
+local function has_recorded(run, offset)
+  local header, out = run:header(), run.out
+  if not out or offset == 0 then
+    return out ~= nil
+  end
+  local begins = out:read(#header) == header
+  out:seek("set", offset - 1)
+  return begins and out:read(1) == "\n"
+end
+
 ---Opens the state and the output. The state's lock comes first: another run may be writing the output.
 ---@param run riskscreen.cli.Run
 ---@param path string
@@ -116,9 +128,8 @@ function M.open(run, path, identity)
     run:set_row_source(began.source)
     local place = place_of(run, path)
     run.out = io.open(place, state.progress.offset > 0 and "r+b" or "w+b")
-    local size = run.out and run.out:seek "end"
-    if not size or size < state.progress.offset then
-      local message = "--resume: %s is shorter than the run has recorded; it was changed. --force starts again"
+    if not has_recorded(run, state.progress.offset) then
+      local message = "--resume: %s is not what the run has recorded; it was changed. --force starts again"
       status.misuse(message:format(path))
     end
     assert(system.truncate(run.out, state.progress.offset))

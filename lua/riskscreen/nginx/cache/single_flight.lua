@@ -48,12 +48,12 @@ end
 
 -- Ends a fetch.
 local function finish(flight, result)
-  local cache, key = flight.cache, flight.request.key
-  if cache.under_way[key] == flight then
-    cache.under_way[key] = nil
+  local cache, request = flight.cache, flight.request
+  if cache.under_way[request.key] == flight then
+    cache.under_way[request.key] = nil
   end
   if flight.lock then
-    cache.dict:unlock(key, flight.lock)
+    cache.dict:unlock(request, flight.lock)
   end
   cache.metrics:finish(flight)
   flight.result = result or false
