@@ -90,8 +90,8 @@ local function fly(flight)
   finish(flight, result)
 end
 
--- Fetches in a timer, because a disconnect may end this request: other callers may wait for the fetch by then. Waits for
--- its end. Returns false if the caller must fetch itself.
+-- Fetches in a timer, for a disconnect may end this request, and other callers may wait for the fetch. Waits for its
+-- end. Returns false if the caller must fetch itself.
 local function fly_outside(flight)
   local cache, has_begun, is_late = flight.cache, false, false
   local is_accepted = cache.spawn(function()
