@@ -297,7 +297,7 @@ local function append(self, bodies, lock_file, file, head, size)
 end
 
 ---Appends lines.
----@param take fun(): string[] called when nothing is waited for any more, so that another flush can write them till then
+---@param take fun(): string[] called under the lock: another flush may write them before
 ---@return boolean|nil ok
 ---@return riskscreen.Error|nil err
 function File:write(take)

@@ -108,8 +108,8 @@ local function failure_of(raised)
   return errors.is(raised) and raised or errors.new("storage", message, { reason = "other" })
 end
 
--- Passes the lines of `take` to the target, after one about those that were lost before them. The target may wait first,
--- and more may be lost meanwhile. A function of the operator may raise.
+-- Passes the lines of `take` to the target, after one about those that were lost before them. The target may wait
+-- first, and more may be lost meanwhile. A function of the operator may raise.
 local function write(self, take)
   local lost, count = 0, 0
   local ok, written, err = pcall(self.target.write, self.target, function()

@@ -270,7 +270,10 @@ describe("a journal", function()
   end)
 
   it("leaves every file alone that is no journal", function()
-    local contents = { '{"version":3,"id":"3198bc9c","crypto":{}}', "0xdead", "a,b\n1,2", "a,b\n1,2\n", "{}\n{", "\n", " " }
+    local contents = { '{"version":3,"id":"3198bc9c","crypto":{}}', "0xdead", "a,b\n1,2", "a,b\n1,2\n" }
+    for _, content in ipairs { "{}\n{", "\n", " " } do
+      contents[#contents + 1] = content
+    end
     contents[#contents + 1] = ("x"):rep(200000)
     contents[#contents + 1] = ("x"):rep(100000) .. "\n" .. ("y"):rep(100000)
     contents[#contents + 1] = '{"id":"0123456789abcdef01234567","time":"2026-01-01T00:00:00Z","secret":1}'
