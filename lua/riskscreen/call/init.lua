@@ -3,7 +3,6 @@
 -- 5.1 cannot yield across them. When a task is cancelled, `abandon` releases its call's breaker permit.
 local costs = require "riskscreen.options.cost"
 local errors = require "riskscreen.errors"
-local hedge = require "riskscreen.call.hedge"
 local identity = require "riskscreen.call.identity"
 local reliability = require "riskscreen.options.reliability"
 local request = require "riskscreen.interface.request"
@@ -191,7 +190,7 @@ end
 
 local function send_hedged(call, at, seconds)
   local state = call.state
-  local won, value, result = hedge.race(state.runtime.tasks, seconds, function(number)
+  local won, value, result = require("riskscreen.call.hedge").race(state.runtime.tasks, seconds, function(number)
     return send_one(call, number == 1 and at or state.runtime.now(), number == 2)
   end, function()
     local may = may_hedge(call)

@@ -1,7 +1,6 @@
 -- The rate limit of a client. Calls queue for tokens by priority, and within a priority in the order of their arrival.
 -- The tokens are in bucket.lua, or in shared_bucket.lua if several machines share them.
 local buckets = require "riskscreen.call.limiter.bucket"
-local leases = require "riskscreen.call.limiter.shared_bucket"
 local priorities = require("riskscreen.options.reliability").priorities
 local tables = require "riskscreen.util.tables"
 local time = require "riskscreen.util.time"
@@ -171,7 +170,7 @@ end
 function M.new(settings, runtime, shared, name, clock)
   local limiter = setmetatable({ now = runtime.now, tasks = runtime.tasks, queue = {} }, Limiter)
   if settings.shared then
-    limiter.bucket = leases.new(settings, runtime.now, clock, name)
+    limiter.bucket = require("riskscreen.call.limiter.shared_bucket").new(settings, runtime.now, clock, name)
   else
     limiter.bucket = buckets.new(settings, runtime.now, shared, name)
     local prefix = ("riskscreen:daily:%s:"):format(tostring(name))

@@ -48,12 +48,12 @@ end
 
 -- Ends a fetch.
 local function finish(flight, result)
-  local cache, key = flight.cache, flight.request.key
-  if cache.under_way[key] == flight then
-    cache.under_way[key] = nil
+  local cache, request = flight.cache, flight.request
+  if cache.under_way[request.key] == flight then
+    cache.under_way[request.key] = nil
   end
   if flight.lock then
-    cache.dict:unlock(key, flight.lock)
+    cache.dict:unlock(request, flight.lock)
   end
   cache.metrics:finish(flight)
   flight.result = result or false
@@ -116,14 +116,14 @@ end
 ---@param request riskscreen.nginx.CacheRequest
 ---@return riskscreen.nginx.Flight|nil flight with a result; nil when the time is up
 function M.join(cache, request)
-  if request.deadline - cache.clock() < TICK then
-    return nil
-  end
   local flight = M.find(cache, request)
   if flight then
     wait(flight, request.deadline)
+    if flight.result and not flight.is_private then
+      return flight
+    end
     -- No loop: LuaJIT does not compile a call behind a loop (`./dev bench nginx`).
-    return flight.result and not flight.is_private and flight or M.join(cache, request)
+    return request.deadline - cache.clock() >= TICK and M.join(cache, request) or nil
   end
   flight = { cache = cache, request = request, waiting = 0, lock = false, slot = false, own = false, source = false }
   setmetatable(flight, Flight)
