@@ -178,13 +178,11 @@ end
 local function waiting(self, last)
   local bodies = {}
   for index = self.first, last do
-    local body, err = self.buffer[index], nil
+    local body = self.buffer[index]
     if type(body) == "table" then
-      body, err = body_of(self, body)
-      self.buffer[index] = body or false
-    end
-    if err then
-      lose(self, 1, err)
+      local made, err = body_of(self, body)
+      body = made or lose(self, 1, err) or false
+      self.buffer[index] = body
     end
     bodies[#bodies + 1] = body or nil
   end
