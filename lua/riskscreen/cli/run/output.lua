@@ -92,8 +92,7 @@ end
 -- after that is cut off.
 local function has_recorded(run, offset)
   local header, out = run:header(), run.out
-  return out
-    and (offset == 0 or out:read(#header) == header and out:seek("set", offset - 1) and out:read(1) == "\n")
+  return out and (offset == 0 or out:read(#header) == header and out:seek("set", offset - 1) and out:read(1) == "\n")
 end
 
 ---Opens the state and the output. The state's lock comes first: another run may be writing the output.
