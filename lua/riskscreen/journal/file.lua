@@ -315,7 +315,10 @@ end
 ---@return riskscreen.Error|nil err
 function File:rotate()
   return with_lock(self, function(lock_file, file, head, size)
-    return size == 0 or rotate(self, lock_file, file, head)
+    if size > 0 then
+      return rotate(self, lock_file, file, head)
+    end
+    return true
   end)
 end
 
