@@ -541,6 +541,9 @@ describe("a journal", function()
   end)
 
   it("writes the lines of a flush that waits when another flush comes first, and writes them once", function()
+    if _VERSION == "Lua 5.1" and not rawget(_G, "jit") then
+      return pending "PUC Lua 5.1 cannot yield across pcall"
+    end
     local journal = open { buffer = 10, sleep = coroutine.yield }
     record_some(journal, 3)
     local lock = assert(io.open(path .. ".head", "a+b"))
