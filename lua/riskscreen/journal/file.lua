@@ -85,8 +85,8 @@ local function tail_of(file, finish)
   return finish > 0 and file:read(finish - start) or ""
 end
 
--- The end of the last whole line, and the head after it, which is nil where there is none. What follows is a torn line:
--- it may be cut off only after a line of a journal, or where a head says that the first line of the file was to come.
+-- The end of the last whole line, and the head after it, which is nil where there is none. A torn line follows. It may
+-- be cut off only after a line of a journal, or where the noted head expects the first line of a file.
 local function read_end(self, file, settled)
   local size = file:seek "end"
   local finish, tail = size, tail_of(file, size)
