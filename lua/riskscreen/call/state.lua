@@ -32,6 +32,7 @@ local NO_OPTIONS = {} -- a call's options have no defaults
 ---@field stats riskscreen.Stats
 ---@field routes table<riskscreen.Operation, riskscreen.Route> of the operations called so far
 ---@field hide_key fun(foreign: string): string removes the key from a text about values of the service
+---@field clean? table reasons of decisions without the key; see client/screen.lua
 ---@field screening? riskscreen.Screening of the last request without options
 ---@field pendings? { submissions: riskscreen.TtlQueue, by_name: table<string, riskscreen.Pending> } the transactions
 

@@ -12,6 +12,7 @@ local SLICE = 1048576 -- bytes of a compiled list that are verified before other
 local SKEW = 60 -- seconds by which the machine that wrote a list may be ahead
 local ROWS = 200 -- entries that are read before other work runs
 local MAX_INVALID = 1000 -- rows that are no entries
+local ENTRIES = "riskscreen:list_entries:" -- keys in a dict of nginx
 
 local M = {}
 
@@ -23,6 +24,8 @@ local M = {}
 ---@field facts { entries: integer, size: integer, built_at?: number, title?: string } and of a text riskscreen.ListText
 ---@field identity string of the file that is loaded, or was tried last
 ---@field fault? string why the last file was not loaded
+---@field max_shrink number
+---@field dict? table an ngx.shared dict: the entries of the file that some worker has loaded last
 local File = {}
 File.__index = File
 
@@ -138,7 +141,9 @@ local function load(self, pause)
   if self.kind == "deny" and facts.entries == 0 then
     problem = "it has no entry"
   elseif self.kind == "deny" and self.list then
-    problem = M.shrinkage(self.facts.entries, facts.entries, self.max_shrink)
+    -- The list of a new worker is that of its master, which may be older than what the other workers have.
+    local latest = self.dict and self.dict:get(ENTRIES .. self.path)
+    problem = M.shrinkage(latest or self.facts.entries, facts.entries, self.max_shrink)
   end
   if problem then
     return nil, problem
@@ -173,6 +178,9 @@ function File:refresh(pause)
   end
   -- The core's list is not closed here: a search of another task may be under way. It is collected.
   self.list, self.facts, self.fault = list, facts, nil
+  if self.dict then
+    self.dict:set(ENTRIES .. self.path, facts.entries)
+  end
   facts.built_at = facts.built_at or type(changed_at) == "number" and changed_at or nil
   return true
 end
@@ -186,7 +194,7 @@ function File:age(now)
 end
 
 ---@param path string
----@param settings { kind: "deny"|"allow", level?: "checksum"|"format"|false, max_shrink?: number, now?: fun(): number }
+---@param settings { kind: "deny"|"allow", level?: string|false, max_shrink?: number, now?: function, dict?: table }
 ---@return riskscreen.ListFile|nil
 ---@return string|nil fault
 function M.open(path, settings)
@@ -196,6 +204,7 @@ function M.open(path, settings)
     level = settings.level,
     max_shrink = settings.max_shrink or 1,
     now = settings.now or os.time,
+    dict = settings.dict,
   }, File)
   if not self:refresh() then
     return nil, ("the list %s is not loaded: %s"):format(text.show(path), self.fault)

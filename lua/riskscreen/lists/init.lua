@@ -20,6 +20,7 @@ local M = { build = builder.build, show_problem = texts.show }
 ---@field max_shrink number the share of its entries that a deny list may lose at once
 ---@field interval number seconds between two looks at the files
 ---@field on_problem? fun(message: string)
+---@field dict? table an ngx.shared dict of all workers
 
 ---@class riskscreen.Lists
 ---@field settings riskscreen.ListSettings
@@ -87,9 +88,10 @@ end
 
 ---Looks at the files and loads those that have changed.
 ---@param pause? fun() lets other work run
+---@return boolean is_done false while another call does it
 function Lists:refresh(pause)
   if self.is_refreshing then
-    return
+    return false
   end
   self.is_refreshing = true
   self.looked_at = self.clock()
@@ -99,6 +101,7 @@ function Lists:refresh(pause)
     error(failure, 0)
   end
   report(self, self.now())
+  return true
 end
 
 local function reason_of(file, action, address, network, note, any_network, expires)
@@ -245,7 +248,13 @@ function M.open(settings, now, clock, level, is_watched)
   }, Lists)
   for _, kind in ipairs { "deny", "allow" } do
     for _, path in ipairs(settings[kind]) do
-      local file, fault = files.open(path, { kind = kind, level = level, max_shrink = settings.max_shrink, now = now })
+      local file, fault = files.open(path, {
+        kind = kind,
+        level = level,
+        max_shrink = settings.max_shrink,
+        now = now,
+        dict = settings.dict,
+      })
       if not file then
         return nil, fault
       end

@@ -161,7 +161,7 @@ function M.new(checked)
   local level = address_check(checked.address_check, client)
   local own_lists
   if checked.lists then
-    own_lists, problem = require("riskscreen.nginx.local_lists").new(checked.lists, level)
+    own_lists, problem = require("riskscreen.nginx.local_lists").new(checked.lists, level, dict)
     if not own_lists then
       return nil, problem
     end
