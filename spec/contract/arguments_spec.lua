@@ -38,6 +38,11 @@ local function functions_of(subject)
       holder = type(getmetatable(holder)) == "table" and rawget(getmetatable(holder), "__index")
     end
   end
+  for name in pairs(documented) do
+    pcall(function()
+      return subject[name] -- some are loaded when they are first named
+    end)
+  end
   walk(subject)
   return found
 end

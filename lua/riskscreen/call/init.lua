@@ -185,7 +185,14 @@ end
 
 local function may_hedge(call)
   local state = call.state
-  return state.transport ~= nil and (not state.limiter or state.limiter:try(call.cost)) and state.budget:take()
+  if state.transport == nil or state.limiter and not state.limiter:try(call.cost) then
+    return false
+  end
+  local may = state.budget:take()
+  if state.limiter and not may then
+    state.limiter:refund(call.cost)
+  end
+  return may
 end
 
 local function send_hedged(call, at, seconds)

@@ -89,6 +89,9 @@ function M.send(call, at, hedged, fresh)
     local err
     key, err = access_key.read(key)
     if not key then
+      if state.limiter then
+        state.limiter:refund(call.cost)
+      end
       return nil, err
     elseif state.redacted_key ~= key then
       state.redacted_key, state.redact = key, access_key.redactor(key)

@@ -103,31 +103,25 @@ local function read_end(self, file, settled)
   return finish, chain and { part = chain.part, seq = chain.seq, hash = chain.hash }
 end
 
--- Makes the head file, unless it is to stand beside a file that is no journal.
-local function make_head_file(self, path)
-  local file = open(self.path, "rb")
-  if file then
-    local finish, err = read_end(self, file)
-    file:close()
+-- Takes the lock: the open head file. Waits for other writers, whose batches are short.
+local function take_lock(self)
+  local path = self.path .. ".head"
+  local file, message = open(path, "r+b")
+  local beside = not file and open(self.path, "rb")
+  if beside then
+    -- No head file is made beside a file that is no journal.
+    local finish, err = read_end(self, beside)
+    beside:close()
     if not finish then
       return nil, err
     end
   end
-  local head_file, message = open(path, "ab")
-  return head_file and head_file:close() and open(path, "r+b"), message
-end
-
--- Takes the lock: the open head file. Waits for other writers, whose batches are short.
-local function take_lock(self)
-  local path = self.path .. ".head"
-  local file, problem = open(path, "r+b")
   if not file then
-    file, problem = make_head_file(self, path)
+    file, message = open(path, "ab")
+    file = file and file:close() and open(path, "r+b")
   end
-  if errors.is(problem) then
-    return nil, problem
-  elseif not file then
-    return system_failure(self, "the head file cannot be opened", problem)
+  if not file then
+    return system_failure(self, "the head file cannot be opened", message)
   end
   local waited = 0
   while not self.system.lock(file) do
@@ -297,7 +291,7 @@ local function append(self, bodies, lock_file, file, head, size)
 end
 
 ---Appends lines.
----@param take fun(): string[] called when nothing is waited for any more, so that another flush can write them till then
+---@param take fun(): string[] called under the lock: another flush may write them before
 ---@return boolean|nil ok
 ---@return riskscreen.Error|nil err
 function File:write(take)
@@ -321,7 +315,10 @@ end
 ---@return riskscreen.Error|nil err
 function File:rotate()
   return with_lock(self, function(lock_file, file, head, size)
-    return size == 0 or rotate(self, lock_file, file, head)
+    if size > 0 then
+      return rotate(self, lock_file, file, head)
+    end
+    return true
   end)
 end
 

@@ -108,8 +108,8 @@ local function failure_of(raised)
   return errors.is(raised) and raised or errors.new("storage", message, { reason = "other" })
 end
 
--- Passes the lines of `take` to the target, after one about those that were lost before them. The target may wait first,
--- and more may be lost meanwhile. A function of the operator may raise.
+-- Passes the lines of `take` to the target, after one about those that were lost before them. The target may wait
+-- first, and more may be lost meanwhile. A function of the operator may raise.
 local function write(self, take)
   local lost, count = 0, 0
   local ok, written, err = pcall(self.target.write, self.target, function()
@@ -178,13 +178,11 @@ end
 local function waiting(self, last)
   local bodies = {}
   for index = self.first, last do
-    local body, err = self.buffer[index], nil
+    local body = self.buffer[index]
     if type(body) == "table" then
-      body, err = body_of(self, body)
-      self.buffer[index] = body or false
-    end
-    if err then
-      lose(self, 1, err)
+      local made, err = body_of(self, body)
+      body = made or lose(self, 1, err) or false
+      self.buffer[index] = body
     end
     bodies[#bodies + 1] = body or nil
   end

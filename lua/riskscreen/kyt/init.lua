@@ -179,7 +179,10 @@ end
 ---@return riskscreen.Error|nil err
 function Transaction:forget()
   pending_within(self, "forget()")
-  return not entries[self] or entries[self]:forget()
+  if entries[self] then
+    return entries[self]:forget()
+  end
+  return true
 end
 
 -- The methods of `client.kyt` that are more than a call.

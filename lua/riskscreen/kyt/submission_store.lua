@@ -220,15 +220,18 @@ end
 function M.of_submission(state, submission)
   return {
     forget = function()
-      return errors.result(pcall(function()
+      local ok, forgotten, err = pcall(function()
         for entry in M.each(state) do
-          local ok, err = not submissions.serves(entry.content.submission, submission) or entry:forget()
-          if not ok then
-            error(err, 0)
+          if submissions.serves(entry.content.submission, submission) then
+            return entry:forget()
           end
         end
         return true
-      end))
+      end)
+      if not ok then
+        return errors.result(ok, forgotten)
+      end
+      return forgotten, err
     end,
   }
 end

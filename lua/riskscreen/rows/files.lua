@@ -82,7 +82,9 @@ local function pieces_of(handle, file)
   local is_pipe = io.type(handle) == "file" and handle ~= io.stdin and not file.is_whole
   return function()
     local piece, problem
-    if is_pipe then
+    if is_pipe and io.type(handle) ~= "file" then
+      return nil -- it was closed at its end
+    elseif is_pipe then
       piece, problem = read_line(handle)
     else
       piece, problem = handle:read(PIECE)

@@ -209,7 +209,7 @@ local function keep(self, item, entry)
   local changes = {
     { kind = "put", space = self.verdicts.name, key = item.key, value = assert(json.encode(entry)) },
     { kind = "put", space = self.rows.name, key = item.row, value = tostring(self.cycle.number) },
-    { kind = "put", space = meta, key = "used", value = used },
+    { kind = "put", space = meta, key = "cap", value = used },
   }
   for _, row in ipairs(rows) do
     self.serial = self.serial + 1
@@ -372,17 +372,10 @@ local function load(self)
       .. "name, or a store of its own"
     error(errors.new("storage", message:format(self.settings.name), { reason = "other_account" }), 0)
   end
-  local cycle, used = ensure(self.meta:get "cycle"), ensure(self.meta:get "used")
+  local cycle, used = ensure(self.meta:get "cycle"), ensure(self.meta:get "cap")
   self.cycle = cycle and json.decode(cycle) or { number = 0, finished = true }
-  used = used and json.decode(used) or {}
-  self.cap = limiters.daily {
-    cap = self.settings.daily_cap or math.huge,
-    clock = self.clock,
-    now = self.runtime.now,
-    day = tonumber(used.day),
-    began = used.began,
-    taken = used.taken or used.count, -- 0.9.0 wrote `count`
-  }
+  local rule = { cap = self.settings.daily_cap or math.huge, clock = self.clock, now = self.runtime.now }
+  self.cap = limiters.daily(tables.merge(used and json.decode(used) or {}, rule))
   self.serial = tonumber((ensure(self.meta:get "serial"))) or 0
 end
 

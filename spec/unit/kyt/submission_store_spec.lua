@@ -165,6 +165,21 @@ describe("a client with a store", function()
     end
   end)
 
+  it("says where a submission cannot be forgotten", function()
+    local client = start(answer_of "r1")
+    local transaction = client.kyt:submit(parameters)
+    local resumed = client.kyt:resume(transaction:ticket())
+    store.backend.apply = function()
+      return nil, riskscreen.errors.new("storage", "the disk is full", { reason = "full" })
+    end
+    for _, handle in ipairs { transaction, resumed } do
+      local forgotten, err = handle:forget()
+      assert.is_nil(forgotten)
+      assert.equal("full", err.reason)
+    end
+    assert.same({ "r1" }, kept_of(client))
+  end)
+
   it("does not forget a submission by the ticket of another one", function()
     local client = start(answer_of "r1", answer_of "r2")
     local first = client.kyt:submit(parameters)

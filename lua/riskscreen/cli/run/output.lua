@@ -92,12 +92,7 @@ end
 -- after that is cut off.
 local function has_recorded(run, offset)
   local header, out = run:header(), run.out
-  if not out or offset == 0 then
-    return out ~= nil
-  end
-  local begins = out:read(#header) == header
-  out:seek("set", offset - 1)
-  return begins and out:read(1) == "\n"
+  return out and (offset == 0 or out:read(#header) == header and out:seek("set", offset - 1) and out:read(1) == "\n")
 end
 
 ---Opens the state and the output. The state's lock comes first: another run may be writing the output.

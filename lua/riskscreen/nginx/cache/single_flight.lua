@@ -90,17 +90,16 @@ local function fly(flight)
   finish(flight, result)
 end
 
--- Fetches in a timer, if a disconnect may end this request: other callers may wait for the fetch by then. Waits for its
+-- Fetches in a timer, for a disconnect may end this request, and other callers may wait for the fetch. Waits for its
 -- end. Returns false if the caller must fetch itself.
 local function fly_outside(flight)
   local cache, has_begun, is_late = flight.cache, false, false
-  local is_accepted = cache.may_end()
-    and cache.spawn(function()
-      if not is_late then
-        has_begun = true
-        fly(flight)
-      end
-    end)
+  local is_accepted = cache.spawn(function()
+    if not is_late then
+      has_begun = true
+      fly(flight)
+    end
+  end)
   if is_accepted then
     wait(flight, cache.clock() + START_PATIENCE)
     is_late = not has_begun
@@ -128,7 +127,7 @@ function M.join(cache, request)
   flight = { cache = cache, request = request, waiting = 0, lock = false, slot = false, own = false, source = false }
   setmetatable(flight, Flight)
   cache.under_way[request.key] = flight
-  if not fly_outside(flight) then
+  if not (cache.may_end() and fly_outside(flight)) then
     fly(flight)
   end
   if flight.failure then
