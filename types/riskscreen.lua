@@ -34,6 +34,8 @@ riskscreen.store, riskscreen.journal, riskscreen.report, riskscreen.redis, risks
 
 ---@alias riskscreen.LookupName "risk"|"entity"|"freeze_events"|"counterparties"
 
+---@alias riskscreen.OfacHandler fun(state: riskscreen.OfacState, value: any)
+
 ---@alias riskscreen.TransactionKind "transaction"|"custom_score"
 
 ---@class riskscreen.ClientOptions

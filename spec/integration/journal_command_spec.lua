@@ -299,6 +299,41 @@ describe("facts about a run", function()
     assert.equal(2, status, err)
   end)
 
+  it("are in the decision about a transaction, which is recorded and can be made again", function()
+    local path, policy = temporary.path "decisions.jsonl", temporary.path "policy.lua"
+    temporary.write(
+      policy,
+      [[
+      return require("riskscreen").score_policy { rules = {
+        { score_at_least = "80", action = "block" }, { score_below = "80", action = "allow" } } }]]
+    )
+    local hash = "0x" .. ("5f"):rep(32)
+    local function kyt(verb, subject, ...)
+      local line = { "kyt", verb, subject, "--sandbox", "-n", "eth", "--journal", path, "--meta", "case=17", ... }
+      return run(line, { env = { RISKSCREEN_POLLING_FIRST = "0.01" } })
+    end
+    local facts = { "--output-address", HACK, "--direction", "received", "--policy", policy, "--journal-record" }
+    local status, out, err = kyt("screen", hash, "--csv", (table.unpack or unpack)(facts)) -- luacheck: ignore 143 113
+    assert.equal(2, status, err)
+    assert.matches(",source,case\r\n.*,17\r\n", out)
+    assert.equal(6, (kyt("wait", "nowhere", "--json")))
+    local found = {}
+    for entry in journals.entries(path) do
+      found[entry.seq] = { entry.input, entry.network, entry.action, entry.source, entry.meta.case }
+    end
+    local waited = { "nowhere", nil, "unknown", "sandbox", "17" }
+    assert.same({ { hash, "eth", "block", "sandbox", "17" }, waited }, found)
+    out = select(2, run { "journal", "replay", path, "--csv", "--policy", policy })
+    assert.is_nil(out:find(hash, 1, true)) -- nothing changes
+    temporary.write(
+      policy,
+      'return require("riskscreen").score_policy { rules = { { any = true, action = "review" } } }'
+    )
+    out = select(2, run { "journal", "replay", path, "--csv", "--policy", policy })
+    assert.matches(hash .. ",eth,block,review,", out, 1, true)
+    assert.matches("the results have a column 'maxScore'", (select(3, kyt("screen", hash, "--meta", "maxScore=1"))))
+  end)
+
   it("are refused where they are none, or have the name of a column", function()
     for given, message in pairs {
       ["case"] = "--meta must be such as case=17, each name once (got 'case')",

@@ -7,13 +7,7 @@ local M = {
   ---@type riskscreen.cli.Option[] of every verb that reads rows
   options = options,
   ---@type riskscreen.cli.Option
-  keep = {
-    name = "keep",
-    type = "table",
-    list = true,
-    argument = "NAMES",
-    doc = "Columns of FILE to copy to the results.",
-  },
+  keep = { name = "keep", type = "table", list = true, argument = "NAMES", doc = "Columns to copy to the results." },
 }
 
 ---Ends the command if a file that it reads or writes is the journal, also by links.
@@ -37,9 +31,12 @@ function M.open(context, path)
   M.refuse_journal(context, source)
   local input =
     status.ensure(rows.open(source, rows.options_of(context.options, { name = name, checked_first = true })))
+  M.refuse_output(context.world.out, context, path)
   local lacking = input:lacks(context.options.keep or {}, "--keep")
   if lacking then
     status.misuse(lacking.message)
+  elseif not input.has_network and not context:network() and not input.is_empty then
+    status.misuse "the file has no column 'network': give -n NETWORK, or name the column with --network-column"
   end
   return input
 end

@@ -145,7 +145,7 @@ local function head_of_new_file(self, settled)
   elseif not settled or settled.seq == 0 then
     return { part = 1, seq = 0, hash = lines.FIRST }
   end
-  local message = "the file is missing or empty, but %d lines were written to it; bring it back, or remove %s.head"
+  local message = "the file is missing or empty, but line %d was written to it; bring it back, or remove %s.head"
   return nil, M.failure(self.path, message:format(settled.seq, self.path), "damaged")
 end
 
@@ -210,7 +210,7 @@ local function find_place(self, lock_file, file)
     end
     return head, err or size
   elseif settled and settled.seq > other.seq then
-    local message = "the file ends at line %d, but %d lines were written; run `journal verify`"
+    local message = "the file ends at line %d, but line %d was written; run `journal verify`"
     return nil, M.failure(self.path, message:format(other.seq, settled.seq), "damaged")
   end
   return other, size

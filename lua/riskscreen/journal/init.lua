@@ -152,7 +152,7 @@ function Journal:append(decision, context)
   local settings = self.settings
   local entry = { decision = decision, context = context or {}, id = new_id(self), time = settings.clock() }
   if settings.buffer and self.last - self.first + 1 >= settings.buffer then
-    local message = ("journal: the buffer of %d lines is full"):format(settings.buffer)
+    local message = ("journal: the buffer of %s is full"):format(text.count(settings.buffer, "line"))
     return lose(self, 1, errors.new("storage", message, { reason = "full" }))
   end
   local line, err = entry, nil

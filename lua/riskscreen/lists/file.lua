@@ -45,8 +45,8 @@ local function read_whole(path, longest)
 end
 
 -- A compiled list through the core: nothing is copied but a short list.
-local function load_mapped(path, pause)
-  local list, problem = core.list(path)
+local function load_mapped(self, pause)
+  local list, problem = core.list(self.path)
   local done = false
   while list and not done do
     done, problem = list:verify(SLICE)
@@ -63,21 +63,13 @@ local function load_mapped(path, pause)
   return list, list:facts()
 end
 
-local function read_compiled(path)
+local function read_compiled(self)
   local compiled = require "riskscreen.lists.compiled"
-  local content, problem = read_whole(path, compiled.LONGEST)
+  local content, problem = read_whole(self.path, compiled.LONGEST)
   if not content then
     return nil, problem
   end
   return compiled.read(content)
-end
-
-local function load_compiled(path, pause)
-  local list, facts = (core and load_mapped or read_compiled)(path, pause)
-  if list then
-    facts.invalid, facts.expired = 0, 0
-  end
-  return list, facts
 end
 
 -- A list as text: its invalid rows are counted.
@@ -116,8 +108,8 @@ end
 ---@return string|nil
 function M.shrinkage(before, now, max_shrink)
   if now < before * (1 - max_shrink) then
-    local message = "it has %d entries, and the list before it has %d: more are lost at once than max_shrink (%g) lets"
-    return message:format(now, before, max_shrink)
+    local message = "it has %s, and the list before it has %d: more are lost at once than max_shrink (%g) lets"
+    return message:format(text.count(now, "entry"), before, max_shrink)
   end
 end
 
@@ -128,15 +120,12 @@ local function load(self, pause)
     return nil, problem
   end
   file.close()
-  local list, facts
-  if file.kind == "compiled" then
-    list, facts = load_compiled(self.path, pause)
-  else
-    list, facts = load_text(self, pause)
-  end
+  local read = file.kind ~= "compiled" and load_text or core and load_mapped or read_compiled
+  local list, facts = read(self, pause)
   if not list then
     return nil, facts
   end
+  facts.invalid, facts.expired = facts.invalid or 0, facts.expired or 0
   -- An allow list may lose its entries: nobody passes by it then.
   if self.kind == "deny" and facts.entries == 0 then
     problem = "it has no entry"

@@ -80,12 +80,6 @@ local function refresh_file(self, file, pause)
   return is_loaded
 end
 
-local function refresh_files(self, pause)
-  for _, file in ipairs(self.files) do
-    refresh_file(self, file, pause)
-  end
-end
-
 ---Looks at the files and loads those that have changed.
 ---@param pause? fun() lets other work run
 ---@return boolean is_done false while another call does it
@@ -95,7 +89,11 @@ function Lists:refresh(pause)
   end
   self.is_refreshing = true
   self.looked_at = self.clock()
-  local ok, failure = pcall(refresh_files, self, pause)
+  local ok, failure = pcall(function()
+    for _, file in ipairs(self.files) do
+      refresh_file(self, file, pause)
+    end
+  end)
   self.is_refreshing = false
   if not ok then
     error(failure, 0)
@@ -267,7 +265,7 @@ end
 
 ---@class riskscreen.LoadedList
 ---@field facts { entries: integer, size: integer, built_at?: number, invalid: integer, title?: string }
----@field find fun(address: string, network: string): riskscreen.Reason|nil the entry that has not expired, as a reason
+---@field find fun(address: string, network: string): string|false|nil, boolean|string|nil, number|nil as the index's
 
 ---Loads and verifies one list file, to look at it.
 ---@param path string
@@ -275,15 +273,10 @@ end
 ---@return string|nil fault
 function M.load(path)
   local file, fault = files.open(path, { kind = "deny" })
-  if not file then
-    return nil, fault
-  end
   local function find_here(address, network)
-    network = addresses.canonical_network(network)
-    local note, any_network, expires = file.list:find(address, network, os.time())
-    return note and reason_of(file, "block", address, network, note, any_network, expires) or nil
+    return file.list:find(address, addresses.canonical_network(network), os.time())
   end
-  return { facts = file.facts, find = find_here }
+  return file and { facts = file.facts, find = find_here }, fault
 end
 
 return M

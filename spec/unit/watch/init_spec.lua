@@ -543,7 +543,7 @@ describe("a watch", function()
     local path = temporary.path "customers.csv"
     for content, message in pairs {
       ["customer\nC-1\n"] = "line 1: the file has no column 'address'",
-      ["address,customer\n" .. A .. "\n"] = "line 2: it has 1 fields, and the first line has 2",
+      ["address,customer\n" .. A .. "\n"] = "line 2: it has 1 field, and the first line has 2",
     } do
       temporary.write(path, content)
       local summary, err = watch_of(world, { source = path }):once()

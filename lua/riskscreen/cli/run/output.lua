@@ -12,8 +12,12 @@ local tables = require "riskscreen.util.tables"
 local text = require "riskscreen.util.text"
 
 local UNFINISHED = ".part" -- after the output's name, until the rows that failed have new answers
+local STATE = ".state"
 
-local M = {}
+local M = {
+  ---What is written under the output's name with these endings.
+  ENDINGS = { "", STATE, UNFINISHED },
+}
 
 ---The columns of the output: line and address first, the kept columns of the input last. A column of the input that is
 ---called `action` must not take the place of the decision.
@@ -101,7 +105,7 @@ end
 ---@param identity table<string, string>
 function M.open(run, path, identity)
   local options = run.context.options
-  local state_path, resumes = path .. ".state", options.resume or options.retry_failed
+  local state_path, resumes = path .. STATE, options.resume or options.retry_failed
   local has_results, has_state = files.exists(path), files.exists(state_path)
   if not resumes and not options.force and (has_results or has_state) then
     local there = has_results and path or state_path
