@@ -45,10 +45,9 @@ Context.__index = Context
 ---@return riskscreen.Client
 ---@return "sandbox"|nil source nil if a service answers
 function Context:client(changes)
-  local client, source = clients.open(self.configuration, self.world, changes, self.command.verdict == "output")
   inputs.refuse_journal(self, self.world.out)
   inputs.refuse_journal(self, self.options.output or "-")
-  return client, source
+  return clients.open(self.configuration, self.world, changes, self.command.verdict == "output")
 end
 
 ---A value of the configuration.

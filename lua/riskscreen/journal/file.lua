@@ -85,8 +85,8 @@ local function tail_of(file, finish)
   return finish > 0 and file:read(finish - start) or ""
 end
 
--- The end of the last whole line, and the head after it, which is nil where there is none. What follows is a torn line:
--- it may be cut off only after a line of a journal, or where a head says that the first line of the file was to come.
+-- The end of the last whole line, and the head after it, which is nil where there is none. A torn line follows. It may
+-- be cut off only after a line of a journal, or where the noted head expects the first line of a file.
 local function read_end(self, file, settled)
   local size = file:seek "end"
   local finish, tail = size, tail_of(file, size)
@@ -139,14 +139,10 @@ end
 local function head_of_new_file(self, settled)
   if not settled and files.exists(self.path .. ".1") then
     return nil, M.failure(self.path, "the head file is missing, but there are older files; bring it back", "damaged")
-  elseif not settled then
-    return { part = 1, seq = 0, hash = lines.FIRST }
-  elseif settled.next then
+  elseif settled and (settled.next or files.exists(self.path .. "." .. settled.part)) then
+    -- Without `next` the program ended between the rename and the note of it.
     return { part = settled.part + 1, seq = settled.seq, hash = settled.hash }
-  elseif files.exists(self.path .. "." .. settled.part) then
-    -- The program ended between the rename and the note of it.
-    return { part = settled.part + 1, seq = settled.seq, hash = settled.hash }
-  elseif settled.seq == 0 then
+  elseif not settled or settled.seq == 0 then
     return { part = 1, seq = 0, hash = lines.FIRST }
   end
   local message = "the file is missing or empty, but line %d was written to it; bring it back, or remove %s.head"

@@ -213,7 +213,7 @@ function M.each(state)
   end
 end
 
----What forgets a submission that is known by its ticket alone.
+---An entry that is looked for when it is forgotten, for a submission that is known by its ticket alone.
 ---@param state riskscreen.State
 ---@param submission riskscreen.Submission
 ---@return { forget: fun(): boolean|nil, riskscreen.Error|nil }

@@ -150,8 +150,8 @@ end
 
 local M = {}
 
----A cap of a day. `day`, `began` and `taken` of an earlier program go on: monotonic seconds that have passed since then
----have passed in any case, and a machine that was started again counts from now.
+---A cap of a day. It goes on with `day`, `began` and `taken` of an earlier program. After a restart of the machine the
+---monotonic clock is behind `began`, and the day is counted from now.
 ---@param settings { cap: number, clock: (fun(): number), now: (fun(): number), shared?: riskscreen.SharedMemory,
 ---prefix?: string, day?: integer, began?: number, taken?: number }
 ---@return riskscreen.DailyCap

@@ -235,6 +235,7 @@ describe("a purge", function()
       assert.equal("dict", select(2, decide(world:worker(), "other", "tron")))
       world.dict:evict "floor"
       assert.equal("upstream", select(2, decide(cache, "other", "tron")))
+      world.time = world.time + 1
     end
   end)
 
