@@ -7,9 +7,7 @@ before_each(function()
 end)
 
 local function call(operation, outcome, seconds, kind)
-  local it_self = {}
-  stats:begin(it_self, operation)
-  stats:finish(it_self, operation, outcome, seconds, kind)
+  stats:finish(stats:begin(operation), operation, outcome, seconds, kind)
 end
 
 describe("the counters", function()
@@ -27,7 +25,7 @@ describe("the counters", function()
     call("a", "succeeded", 0.1)
     call("a", "failed", 0.2, "timeout")
     call("b", "cancelled")
-    stats:begin({ "still under way" }, "b")
+    stats:begin "b"
     local snapshot = stats:snapshot()
     assert.same({ 4, 1, 1, 1 }, { snapshot.calls, snapshot.succeeded, snapshot.failed, snapshot.cancelled })
     assert.same({ timeout = 1 }, snapshot.errors)
@@ -38,9 +36,7 @@ describe("the counters", function()
   end)
 
   it("count the calls under way", function()
-    local one, other = {}, {}
-    stats:begin(one, "a")
-    stats:begin(other, "a")
+    local one, other = stats:begin "a", stats:begin "a"
     assert.equal(2, stats:snapshot().in_flight)
     stats:finish(one, "a", "succeeded", 1)
     assert.equal(1, stats:snapshot().in_flight)
